@@ -1,0 +1,226 @@
+/*
+ * switchpoint.h: plan an MPI exchange once, by the fastest known method, and execute it many times.
+ *
+ * Every function returns SWP_SUCCESS or one of enum swp_error; swp_error_message() then tells what was
+ * wrong, where, and what to do. "Collective" means: every rank of the communicator calls it, in the same
+ * order. A plan is used by one thread at a time. MPI must be initialised before the first call, and every
+ * plan freed before MPI_Finalize. Buffers given to a call stay the caller's.
+ */
+#ifndef SWITCHPOINT_H
+#define SWITCHPOINT_H
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SWP_VERSION_MAJOR 0
+#define SWP_VERSION_MINOR 1
+#define SWP_VERSION_PATCH 0
+
+/* What a call can return. Planning errors are the same on every rank. */
+enum swp_error {
+  SWP_SUCCESS = 0,
+  SWP_ERR_ARGUMENT,       /* an argument is out of range, or differs between ranks */
+  SWP_ERR_MEMORY,         /* memory ran out */
+  SWP_ERR_MPI,            /* an MPI call failed */
+  SWP_ERR_METHOD,         /* unknown method, or a malformed method spec */
+  SWP_ERR_NOT_APPLICABLE, /* the method exists but cannot do this problem on these ranks */
+  SWP_ERR_MISMATCH,       /* what the senders send is not what the receivers expect */
+  SWP_ERR_TABLE,          /* the method table cannot be read */
+  SWP_ERR_TOO_LARGE,      /* a size exceeds what MPI's int counts can carry for this method */
+  SWP_ERR_STATE,          /* wrong kind of plan, or a plan started twice or waited for without a start */
+  SWP_ERR_POISONED        /* an earlier execution of this plan failed; free it */
+};
+
+/* The kinds of operation. */
+enum swp_kind { SWP_EXCHANGE, SWP_DISCOVERY };
+
+/* The library's version, "major.minor.patch". Local; needs no MPI. */
+const char *swp_version(void);
+
+/* The meaning of an error code, a static string; never NULL. Local; needs no MPI. */
+const char *swp_strerror(int error);
+
+/* What the last failing call on this thread found: one line, valid until the next failing call. */
+const char *swp_error_message(void);
+
+/* ---- Methods ---------------------------------------------------------------------------------------- */
+
+struct swp_method_info {
+  enum swp_kind kind;
+  const char *name;       /* as written in a spec, before the colon */
+  const char *parameters; /* for example "dims=2..62 | grid=AxBx..."; "" when there are none */
+  const char *summary;    /* one line */
+  const char *source;     /* where it comes from */
+};
+
+/* The index-th registered method, from 0; SWP_ERR_ARGUMENT past the last. Strings are static. Local. */
+int swp_method_list(int index, struct swp_method_info *info);
+
+/*
+ * Writes into specs, separated by spaces and NUL-terminated, every spec of the method `name` that is worth
+ * trying on `procs` processes: "stfw:dims=2 stfw:dims=3". Empty when none is applicable. Local.
+ * Errors: SWP_ERR_METHOD (unknown name), SWP_ERR_ARGUMENT (does not fit in length).
+ */
+int swp_method_specs(enum swp_kind kind, const char *name, int procs, char *specs, size_t length);
+
+/* ---- Method tables ---------------------------------------------------------------------------------- */
+
+typedef struct swp_table swp_table;
+
+/*
+ * Reads a method table on rank 0 and gives it to every rank of comm. Collective. Free with swp_table_free.
+ * Errors: SWP_ERR_TABLE, with file and line in swp_error_message().
+ */
+int swp_table_read(MPI_Comm comm, const char *path, swp_table **table);
+
+/* The number of rules. Local. */
+int swp_table_rules(const swp_table *table);
+
+/* Frees a table and sets the pointer to NULL. NULL is allowed. Local. */
+void swp_table_free(swp_table **table);
+
+/* ---- Planning --------------------------------------------------------------------------------------- */
+
+typedef struct swp_plan swp_plan;
+
+/* What the caller knows beyond the problem; equal on every rank (checked). Start from SWP_HINTS_DEFAULT. */
+struct swp_hints {
+  unsigned flags;         /* SWP_ESTIMATE: choose from the table, without measuring (the only way today) */
+  int64_t executions;     /* how often the plan will be executed; 0: unknown */
+  int64_t degree;         /* discovery: the most messages any rank will send at once; -1: unknown */
+  int64_t bytes;          /* discovery: mean bytes per message; -1: unknown */
+  const swp_table *table; /* used instead of the table named by SWITCHPOINT_TABLE; NULL: none */
+};
+
+#define SWP_ESTIMATE 0u
+#define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL}
+
+/*
+ * An exchange, as one rank sees it: items of one size in a send buffer, which of them go to whom, and how
+ * many come from whom. A rank appears at most once in each list; the rank itself may appear.
+ *
+ * Message i goes to send_ranks[i] and carries the items send_items[send_offsets[i] .. send_offsets[i+1]-1],
+ * in that order; with send_items NULL, the items send_offsets[i] .. send_offsets[i+1]-1 themselves (opaque
+ * messages). The data from recv_ranks[j] land in the receive buffer at items recv_offsets[j] ..
+ * recv_offsets[j+1]-1, in the sender's order. A neighbour with no items is allowed and gets no message.
+ */
+struct swp_exchange {
+  int64_t item_bytes; /* at least 1, equal on every rank */
+  int64_t nitems;     /* items in the send buffer */
+  int nsends;
+  const int *send_ranks;       /* nsends */
+  const int64_t *send_offsets; /* nsends + 1, non-decreasing; may be NULL when nsends is 0 */
+  const int64_t *send_items;   /* each in 0 .. nitems-1, or NULL */
+  int nrecvs;
+  const int *recv_ranks;       /* nrecvs */
+  const int64_t *recv_offsets; /* nrecvs + 1, non-decreasing; may be NULL when nrecvs is 0 */
+};
+
+/*
+ * Plans an exchange. Collective on comm, of which the plan keeps a private duplicate. `method` is a spec
+ * such as "direct" or "stfw:dims=3", equal on every rank; NULL or "auto" selects: a table in the hints,
+ * then the table named by SWITCHPOINT_TABLE, then the default ("direct"). hints may be NULL. The problem's
+ * arrays are no longer needed afterwards. On an error, the same on every rank, *plan is NULL.
+ * Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE, _TOO_LARGE.
+ */
+int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
+                      const struct swp_hints *hints, swp_plan **plan);
+
+/*
+ * Plans a discovery: a sparse exchange in which no rank knows who will send to it. Collective on comm.
+ * method, hints and errors as for swp_exchange_plan; the default is "pex".
+ */
+int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints, swp_plan **plan);
+
+/*
+ * Describes the plan in one line: method, what it was chosen by (caller, table with file and line, or
+ * default), and the layout. At most length-1 characters and a NUL. Local.
+ */
+int swp_plan_describe(const swp_plan *plan, char *text, size_t length);
+
+/* The spec of the method that the plan uses; valid as long as the plan. Local. */
+const char *swp_plan_method(const swp_plan *plan);
+
+/* What a plan does at each execution, the same on every rank unless said otherwise. Self-sends move no
+   message and do not count. */
+struct swp_statistics {
+  int procs, nodes, ppn; /* ppn: the most ranks on one node */
+  int stages;            /* of an exchange: 1 but for methods that forward */
+  int64_t mmax;          /* most messages sent by a rank */
+  double mavg;           /* mean messages sent by a rank */
+  double vavg_bytes;     /* mean bytes sent by a rank */
+  int64_t vmax_bytes;    /* most bytes sent by a rank */
+  int64_t buffer_bytes;  /* largest over ranks: original sends and receives plus the method's buffers */
+  int64_t copied_bytes;  /* sum over ranks: bytes that the method copies itself, packing and unpacking */
+  int64_t hop_bytes;     /* sum over ranks: bytes sent, which counts a forwarded byte once per hop */
+  int64_t plan_bytes;    /* this rank: memory that the plan holds */
+};
+
+/*
+ * The features of the problem itself (what `direct` would do) and the statistics of the plan. Either
+ * pointer may be NULL. For a discovery plan only procs, nodes, ppn and plan_bytes are set. Local.
+ */
+int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method);
+
+/*
+ * Messages and bytes of stage `stage` (from 0): total over ranks, and the most of one rank. Any pointer may
+ * be NULL. Local. Errors: SWP_ERR_ARGUMENT (no such stage).
+ */
+int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max,
+                   int64_t *bytes, int64_t *bytes_max);
+
+/* Frees a plan and sets the pointer to NULL. NULL is allowed. Collective on the plan's ranks. */
+int swp_plan_free(swp_plan **plan);
+
+/* ---- Executing -------------------------------------------------------------------------------------- */
+
+/*
+ * Executes an exchange. send holds nitems items, recv recv_offsets[nrecvs]; they must not overlap, and may
+ * change from call to call. Collective over the plan's ranks. Allocates nothing.
+ * Errors: SWP_ERR_MPI, SWP_ERR_STATE, SWP_ERR_POISONED; after an MPI error the plan can only be freed.
+ */
+int swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
+
+/*
+ * The same in two halves, for overlap: start, compute, then swp_wait. Until then send must not be written
+ * and recv not be touched. Methods of several stages progress only inside swp_test and swp_wait.
+ */
+int swp_exchange_start(swp_plan *plan, const void *send, void *recv);
+
+/* Progresses a started exchange; *done is 1 when it is complete (and a further swp_wait not needed). */
+int swp_test(swp_plan *plan, int *done);
+
+/* Completes a started exchange. */
+int swp_wait(swp_plan *plan);
+
+/* What a discovery delivered: nsources messages by increasing source rank. A message of zero bytes is
+   delivered like any other. Everything in it belongs to the inbox. */
+typedef struct swp_inbox {
+  int nsources;
+  const int *sources;   /* nsources */
+  const int64_t *bytes; /* nsources */
+  void *const *data;    /* nsources, each aligned to 16 bytes */
+} swp_inbox;
+
+/*
+ * Sends data[i], bytes[i] long, to ranks[i] for each of nsends destinations (each at most once, the rank
+ * itself allowed), and returns what came here. Collective. *inbox is NULL, for a new one, or an earlier
+ * inbox, which is emptied and reused. Errors: SWP_ERR_ARGUMENT and SWP_ERR_TOO_LARGE (over 2 GiB - 1), which
+ * like every error of an execution is this rank's alone and poisons the plan; SWP_ERR_MEMORY, SWP_ERR_MPI,
+ * SWP_ERR_STATE, SWP_ERR_POISONED.
+ */
+int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
+                          const void *const *data, swp_inbox **inbox);
+
+/* Frees an inbox, before or after its plan, and sets the pointer to NULL. NULL is allowed. Local. */
+void swp_inbox_free(swp_inbox **inbox);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
