@@ -1,0 +1,28 @@
+"""Fixtures of all tests."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+Require = Callable[[str, bool, str], None]
+
+
+@pytest.fixture(scope="session")
+def require() -> Require:
+    """The rule for parts of a machine that a test needs and a bare one lacks: skip, with one reason.
+
+    `require("chromium", path is not None, "no chromium on the path")` skips when the second
+    argument is false, or fails when the environment's SWITCHPOINT_REQUIRE, a comma list of
+    such names, says that this machine must have the part.
+    """
+    required = {name.strip() for name in os.environ.get("SWITCHPOINT_REQUIRE", "").split(",")}
+
+    def check(part: str, available: bool, reason: str) -> None:
+        if available:
+            return
+        if part in required:
+            pytest.fail(f"{part} is named in SWITCHPOINT_REQUIRE: {reason}", pytrace=False)
+        pytest.skip(f"{part}: {reason}")
+
+    return check
