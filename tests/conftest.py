@@ -10,7 +10,7 @@ Require = Callable[[str, bool, str], None]
 
 @pytest.fixture(scope="session")
 def require() -> Require:
-    """The rule for parts of a machine that a test needs and a bare one lacks: skip, with one reason.
+    """The rule for what a test needs and a bare machine lacks: skip, with one reason.
 
     `require("chromium", path is not None, "no chromium on the path")` skips when the second
     argument is false, or fails when the environment's SWITCHPOINT_REQUIRE, a comma list of

@@ -1,0 +1,1 @@
+"""The ReFrame checks that run the campaigns."""

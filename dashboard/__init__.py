@@ -1,0 +1,1 @@
+"""The dashboard: what was measured and what was chosen, in a browser."""
