@@ -1,0 +1,123 @@
+"""The MPI installations of this machine are found, named and started, oversubscribed as well."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tuner.mpi import Mpi, available_cores, find_mpis, identify, launch
+
+KERNELS = Path(__file__).parent.parent / "kernels"
+
+SUM_OF_RANKS = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  int rank, size;
+  long sum = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int i = 0; i < 50; i++) {
+    long mine = rank;
+    MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  }
+  if (rank == 0)
+    printf("ranks %d sum %ld\\n", size, sum);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def mpi(request, require) -> Mpi:
+    found = {mpi.name: mpi for mpi in find_mpis()}
+    require(request.param, request.param in found, "no mpicc and mpiexec of this family found")
+    return found[request.param]
+
+
+@pytest.fixture
+def program(mpi, tmp_path) -> Path:
+    source = tmp_path / "sum.c"
+    source.write_text(SUM_OF_RANKS)
+    subprocess.run([mpi.mpicc, str(source), "-o", str(tmp_path / "sum")], check=True)
+    return tmp_path / "sum"
+
+
+def run(mpi: Mpi, program: Path, procs: int, build: Path | None = None) -> str:
+    start = launch(mpi, procs, build=build)
+    return subprocess.run(
+        [*start.argv_prefix, str(program)],
+        env=os.environ | start.env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
+
+
+@pytest.mark.parametrize("procs", [1, 2, 8])
+def test_every_rank_joins_one_world(mpi, program, procs):
+    assert f"ranks {procs} sum {procs * (procs - 1) // 2}\n" in run(mpi, program, procs)
+
+
+def test_an_installation_knows_its_version(mpi):
+    assert mpi.major >= 3
+    assert mpi.version in str(mpi)
+
+
+def test_ranks_that_fit_get_no_yield_setting(mpi):
+    assert launch(mpi, 2, cores=2).yield_setting == ""
+
+
+def test_oversubscribed_ranks_yield(mpi, program, tmp_path):
+    subprocess.run(
+        [
+            "cc",
+            "-shared",
+            "-fPIC",
+            KERNELS / "preload" / "yield.c",
+            "-o",
+            tmp_path / "libswp_yield.so",
+            "-ldl",
+        ],
+        check=True,
+    )
+    procs = 2 * available_cores()
+    setting = launch(mpi, procs, build=tmp_path).yield_setting
+    if mpi.family == "openmpi":
+        assert setting == "mpi_yield_when_idle=1"
+    elif mpi.major >= 5:
+        assert "MPIR_CVAR_CH4_PROGRESS_THROTTLE=1" in setting
+    elif mpi.device == "ch4:ucx":
+        assert setting == "LD_PRELOAD=libswp_yield.so"
+    assert f"ranks {procs} " in run(mpi, program, procs, build=tmp_path)
+
+
+def test_a_sanitizer_build_has_no_preload(mpi, tmp_path):
+    assert "LD_PRELOAD" not in launch(mpi, 64, cores=2, build=tmp_path).yield_setting
+
+
+def test_programs_of_two_families_are_no_pair(require):
+    found = {mpi.name: mpi for mpi in find_mpis()}
+    require("mpich", "mpich" in found, "no MPICH found")
+    require("openmpi", "openmpi" in found, "no Open MPI found")
+    assert identify(found["mpich"].mpicc, found["openmpi"].mpiexec) is None
+
+
+def test_a_program_that_is_no_mpi_is_passed_over(tmp_path, monkeypatch):
+    for name in ("mpicc", "mpiexec"):
+        impostor = tmp_path / name
+        impostor.write_text("#!/bin/sh\necho something else\n")
+        impostor.chmod(impostor.stat().st_mode | stat.S_IXUSR)
+    before = find_mpis()
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert find_mpis() == before
+
+
+def test_zero_processes_are_refused(mpi):
+    with pytest.raises(ValueError, match="at least 1"):
+        launch(mpi, 0)

@@ -1,0 +1,169 @@
+"""The MPI installations of this machine, and how each starts a number of ranks.
+
+Nothing is compiled to find them: compiler wrapper and launcher are asked who they are, and count
+only as a pair of one family. With more ranks than cores a launch makes waiting ranks give their
+core away, each family in its own way; that setting is named, so that results can record it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+YIELD_LIBRARY = "libswp_yield.so"
+
+# Plain names first: what the user put on PATH wins over what Debian names apart beside it.
+SUFFIXES = ("", ".mpich", ".openmpi")
+MPICH_THROTTLE = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1",
+}
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """One MPI installation. `name` is that of the programming environment: "mpich" or "openmpi"."""
+
+    name: str
+    family: str
+    version: str
+    mpicc: str
+    mpiexec: str
+    device: str = ""  # MPICH's communication device, as "ch4:ucx"
+
+    @property
+    def major(self) -> int:
+        """The major version."""
+        return int(self.version.split(".")[0])
+
+    def __str__(self) -> str:
+        label = {"mpich": "MPICH", "openmpi": "Open MPI"}[self.family]
+        return f"{label} {self.version} ({self.mpicc}, {self.mpiexec})"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to start a program: its command goes after `argv_prefix`, `env` joins the environment."""
+
+    argv_prefix: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+    yield_setting: str = ""  # "" when ranks fit on the cores, or when nothing makes this MPI yield
+
+
+def find_mpis() -> list[Mpi]:
+    """The installations in this virtual environment and on PATH, the first of each family."""
+    found: dict[str, Mpi] = {}
+    for mpicc, mpiexec in _pairs():
+        mpi = identify(mpicc, mpiexec)
+        if mpi is not None:
+            found.setdefault(mpi.name, mpi)
+    return list(found.values())
+
+
+def identify(mpicc: str, mpiexec: str) -> Mpi | None:
+    """Asks both programs who they are; None when one does not work or their families differ."""
+    family, version = _compiler_identity(mpicc)
+    text = _ask([mpiexec, "--version"])
+    if not family or family != _launcher_family(text):
+        return None
+    device = re.search(r"--with-device=([\w:]+)", text)
+    return Mpi(family, family, version, mpicc, mpiexec, device.group(1) if device else "")
+
+
+def build_directory(mpi: Mpi) -> Path:
+    """Where the checkout's own build of the kernels for this MPI lies."""
+    return CHECKOUT / "build" / mpi.name
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def launch(mpi: Mpi, procs: int, cores: int | None = None, build: Path | None = None) -> Launch:
+    """How to start `procs` ranks on this machine.
+
+    `cores` are those that the ranks share (default: all that this process may use). `build` is the
+    build or installation directory of the program (default: the checkout's own for this MPI); the
+    library that makes MPICH 4 yield is looked for there.
+
+    Raises:
+        ValueError: `procs` is less than 1.
+    """
+    if procs < 1:
+        raise ValueError(f"cannot launch {procs} processes: at least 1 is needed")
+    oversubscribed = procs > (available_cores() if cores is None else cores)
+    argv = [mpi.mpiexec]
+    env: dict[str, str] = {}
+    setting = ""
+    if mpi.family == "openmpi":
+        # MPICH binds no rank, so neither does this: the two stay comparable.
+        argv += ["--oversubscribe", "--bind-to", "none"]
+        if os.geteuid() == 0:
+            argv.append("--allow-run-as-root")
+        if oversubscribed:
+            env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+            setting = "mpi_yield_when_idle=1"
+    elif oversubscribed and mpi.major >= 5:
+        env |= MPICH_THROTTLE
+        setting = " ".join(f"{name}={value}" for name, value in MPICH_THROTTLE.items())
+    elif oversubscribed and (library := _yield_library(mpi, build)) is not None:
+        # Given to the ranks only: the launcher itself needs no preload.
+        argv += ["-genv", "LD_PRELOAD", str(library)]
+        setting = f"LD_PRELOAD={YIELD_LIBRARY}"
+    return Launch([*argv, "-n", str(procs)], env, setting)
+
+
+def _yield_library(mpi: Mpi, build: Path | None) -> Path | None:
+    """The preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
+    if not mpi.device.endswith("ucx"):
+        return None
+    directory = build_directory(mpi) if build is None else build
+    candidates = (directory / YIELD_LIBRARY, directory / "lib" / YIELD_LIBRARY)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _pairs() -> Iterator[tuple[str, str]]:
+    """Compiler wrapper and launcher, of one directory: the virtual environment, then PATH."""
+    directories = [str(Path(sys.prefix) / "bin")] if sys.prefix != sys.base_prefix else []
+    directories += os.environ.get("PATH", "").split(os.pathsep)
+    for directory in dict.fromkeys(filter(None, directories)):
+        for suffix in SUFFIXES:
+            mpicc = shutil.which(f"mpicc{suffix}", path=directory)
+            mpiexec = shutil.which(f"mpiexec{suffix}", path=directory)
+            if mpicc and mpiexec:
+                yield mpicc, mpiexec
+
+
+def _compiler_identity(mpicc: str) -> tuple[str, str]:
+    """Family and version of a compiler wrapper; empty when it is none of those known."""
+    mpich = re.search(r"for MPICH version (\d+[\w.]*)", _ask([mpicc, "-v"]))
+    if mpich:
+        return "mpich", mpich.group(1)
+    openmpi = re.search(r"Open MPI (\d+[\w.]*)", _ask([mpicc, "--showme:version"]))
+    return ("openmpi", openmpi.group(1)) if openmpi else ("", "")
+
+
+def _launcher_family(text: str) -> str:
+    """The family of a launcher from what it prints as its version; "" when unknown."""
+    if "HYDRA build details" in text:
+        return "mpich"
+    return "openmpi" if "(OpenRTE)" in text or "(Open MPI)" in text else ""
+
+
+def _ask(command: list[str]) -> str:
+    """What a program prints on both streams, "" when it cannot be run."""
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=20
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout + answer.stderr
