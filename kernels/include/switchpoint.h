@@ -16,6 +16,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 #define SWP_VERSION_MAJOR 0
 #define SWP_VERSION_MINOR 1
@@ -98,7 +101,8 @@ struct swp_hints {
 };
 
 #define SWP_ESTIMATE 0u
-#define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL}
+#define SWP_HINTS_DEFAULT                                                                                    \
+  { SWP_ESTIMATE, 0, -1, -1, NULL }
 
 /*
  * An exchange, as one rank sees it: items of one size in a send buffer, which of them go to whom, and how
@@ -171,10 +175,11 @@ int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, st
  * Messages and bytes of stage `stage` (from 0): total over ranks, and the most of one rank. Any pointer may
  * be NULL. Local. Errors: SWP_ERR_ARGUMENT (no such stage).
  */
-int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max,
-                   int64_t *bytes, int64_t *bytes_max);
+int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max, int64_t *bytes,
+                   int64_t *bytes_max);
 
-/* Frees a plan and sets the pointer to NULL. NULL is allowed. Collective on the plan's ranks. */
+/* Frees a plan and sets the pointer to NULL. NULL is allowed. Collective on the plan's ranks.
+   Errors: SWP_ERR_STATE (started and not waited for; the plan stays), SWP_ERR_MPI. */
 int swp_plan_free(swp_plan **plan);
 
 /* ---- Executing -------------------------------------------------------------------------------------- */
@@ -220,6 +225,9 @@ int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const in
 /* Frees an inbox, before or after its plan, and sets the pointer to NULL. NULL is allowed. Local. */
 void swp_inbox_free(swp_inbox **inbox);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

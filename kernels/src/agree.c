@@ -1,0 +1,28 @@
+/* Agreement on errors: after it, every rank goes the same way. */
+#include "plan.h"
+
+#include <string.h>
+
+int agree(MPI_Comm comm, int error) {
+  int rank, procs;
+  if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS || MPI_Comm_size(comm, &procs) != MPI_SUCCESS)
+    return fail(SWP_ERR_MPI, "not a usable communicator");
+  /* The worst error wins, and of equal ones the lowest rank. */
+  int64_t mine = (int64_t)error << 32 | (procs - 1 - rank), worst = mine;
+  int mpi_error = MPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, comm);
+  if (mpi_error != MPI_SUCCESS)
+    return fail_mpi(mpi_error, "MPI_Allreduce");
+  int agreed = (int)(worst >> 32), first = procs - 1 - (int)(worst & 0xffffffff);
+  if (agreed == SWP_SUCCESS)
+    return SWP_SUCCESS;
+  char text[ERROR_TEXT_BYTES] = "";
+  if (rank == first)
+    strncpy(text, swp_error_message(), sizeof text - 1);
+  mpi_error = MPI_Bcast(text, (int)sizeof text, MPI_CHAR, first, comm);
+  if (mpi_error != MPI_SUCCESS)
+    return fail_mpi(mpi_error, "MPI_Bcast");
+  /* A text that was agreed on before names its rank already. */
+  if (strncmp(text, "rank ", 5) == 0)
+    return fail(agreed, "%s", text);
+  return fail(agreed, "rank %d: %.*s", first, ERROR_TEXT_BYTES - 20, text);
+}

@@ -1,0 +1,40 @@
+/* Allocation that a plan accounts for, and that tests can make fail. */
+#include "allocate.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+static atomic_long fail_at; /* 0: never */
+static atomic_long count_so_far;
+
+void *swp_allocate(size_t count, size_t bytes, int64_t *account) {
+  long number = atomic_fetch_add(&count_so_far, 1) + 1;
+  long limit = atomic_load(&fail_at);
+  if (limit != 0 && number >= limit)
+    return NULL;
+  if (bytes != 0 && count > (SIZE_MAX - ALIGNMENT) / bytes)
+    return NULL;
+  size_t size = (count * bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+  void *memory = aligned_alloc(ALIGNMENT, size);
+  if (memory == NULL)
+    return NULL;
+  memset(memory, 0, size);
+  if (account != NULL)
+    *account += (int64_t)size;
+  return memory;
+}
+
+void swp_release(void *memory) {
+  free(memory);
+}
+
+void swp_allocate_fail_after(long n) {
+  atomic_store(&fail_at, n == 0 ? 0 : atomic_load(&count_so_far) + n);
+}
+
+long swp_allocate_count(void) {
+  return atomic_load(&count_so_far);
+}

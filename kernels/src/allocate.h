@@ -1,0 +1,23 @@
+/* Allocation that a plan accounts for, and that tests can make fail. */
+#ifndef SWP_ALLOCATE_H
+#define SWP_ALLOCATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Zeroed memory for count elements of `bytes` each, 64-byte aligned; NULL when memory runs out or the size
+ * overflows. A count of 0 gives a valid pointer. Free with swp_release. `*account` (may be NULL) grows by the
+ * size.
+ */
+void *swp_allocate(size_t count, size_t bytes, int64_t *account);
+
+void swp_release(void *memory);
+
+/* For tests: the n-th allocation from now on (1: the next) fails, and all after it; 0 switches this off. */
+void swp_allocate_fail_after(long n);
+
+/* For tests: allocations so far in this process. */
+long swp_allocate_count(void);
+
+#endif

@@ -1,0 +1,64 @@
+/* Error codes with a text per thread. */
+#include "error.h"
+
+#include "switchpoint.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char message[ERROR_TEXT_BYTES];
+
+int fail(int error, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  return error;
+}
+
+int fail_mpi(int mpi_error, const char *call) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(mpi_error, text, &length);
+  return fail(SWP_ERR_MPI, "%.*s failed: %s", (int)strcspn(call, "("), call, text);
+}
+
+const char *swp_error_message(void) {
+  return message;
+}
+
+const char *swp_strerror(int error) {
+  switch ((enum swp_error)error) {
+  case SWP_SUCCESS:
+    return "success";
+  case SWP_ERR_ARGUMENT:
+    return "argument out of range, or different between ranks";
+  case SWP_ERR_MEMORY:
+    return "out of memory";
+  case SWP_ERR_MPI:
+    return "an MPI call failed";
+  case SWP_ERR_METHOD:
+    return "unknown method or malformed method spec";
+  case SWP_ERR_NOT_APPLICABLE:
+    return "method not applicable to this problem on these ranks";
+  case SWP_ERR_MISMATCH:
+    return "sends and receives do not match";
+  case SWP_ERR_TABLE:
+    return "method table cannot be read";
+  case SWP_ERR_TOO_LARGE:
+    return "too large for MPI's int counts with this method";
+  case SWP_ERR_STATE:
+    return "call does not fit the kind or state of the plan";
+  case SWP_ERR_POISONED:
+    return "an earlier execution of this plan failed";
+  }
+  return "unknown error code";
+}
+
+#define TEXT(number) #number
+#define VERSION(major, minor, patch) TEXT(major) "." TEXT(minor) "." TEXT(patch)
+
+const char *swp_version(void) {
+  return VERSION(SWP_VERSION_MAJOR, SWP_VERSION_MINOR, SWP_VERSION_PATCH);
+}

@@ -1,0 +1,156 @@
+/* Execution: checks the plan's state, handles the message to oneself, and lets the method do the rest. */
+#include "inbox.h"
+#include "plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check_state(const struct swp_plan *plan, enum swp_kind kind, enum plan_state expected,
+                       const char *call) {
+  if (plan == NULL)
+    return fail(SWP_ERR_ARGUMENT, "%s: plan is NULL", call);
+  if (plan->kind != kind)
+    return fail(SWP_ERR_STATE, "%s: this is the plan of another kind of operation (%s)", call,
+                kind_names[plan->kind]);
+  if (plan->state == PLAN_POISONED)
+    return fail(SWP_ERR_POISONED, "%s: an earlier execution of this plan failed; free it", call);
+  if (plan->state != expected)
+    return fail(SWP_ERR_STATE, "%s: the exchange is %s", call,
+                expected == PLAN_STARTED ? "not started" : "under way; call swp_wait first");
+  return SWP_SUCCESS;
+}
+
+static int poison(struct swp_plan *plan, int error) {
+  plan->state = PLAN_POISONED;
+  return error;
+}
+
+static int advance(struct swp_plan *plan, bool block, bool *done) {
+  int error = plan->spec.method->advance(plan, block, done);
+  if (error != SWP_SUCCESS)
+    return poison(plan, error);
+  if (*done)
+    plan->state = PLAN_IDLE;
+  return SWP_SUCCESS;
+}
+
+int swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
+  int error = check_state(plan, SWP_EXCHANGE, PLAN_IDLE, "swp_exchange_start");
+  if (error != SWP_SUCCESS)
+    return error;
+  error = plan->spec.method->start(plan, send, recv);
+  if (error != SWP_SUCCESS)
+    return poison(plan, error);
+  plan->state = PLAN_STARTED;
+  const struct problem *problem = &plan->problem;
+  if (problem->self.bytes > 0)
+    runs_pack(problem->self.runs, problem->self.nruns, send, (char *)recv + problem->self_offset);
+  return SWP_SUCCESS;
+}
+
+int swp_wait(swp_plan *plan) {
+  int error = check_state(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_wait");
+  bool done;
+  return error == SWP_SUCCESS ? advance(plan, true, &done) : error;
+}
+
+int swp_test(swp_plan *plan, int *done) {
+  int error = check_state(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_test");
+  bool complete = false;
+  if (error == SWP_SUCCESS && done == NULL)
+    error = fail(SWP_ERR_ARGUMENT, "swp_test: done is NULL");
+  if (error == SWP_SUCCESS)
+    error = advance(plan, false, &complete);
+  if (done != NULL)
+    *done = complete;
+  return error;
+}
+
+int swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
+  int error = swp_exchange_start(plan, send, recv);
+  bool done;
+  return error == SWP_SUCCESS ? advance(plan, true, &done) : error;
+}
+
+static int compare_ints(const void *a, const void *b) {
+  int x = *(const int *)a, y = *(const int *)b;
+  return (x > y) - (x < y);
+}
+
+/* Each destination at most once. Increasing ranks, the usual case, need no memory. */
+static int check_duplicates(struct swp_plan *plan, int nsends, const int *ranks) {
+  int i = 1;
+  while (i < nsends && ranks[i] > ranks[i - 1])
+    i++;
+  if (i >= nsends)
+    return SWP_SUCCESS;
+  if (plan->discovery_scratch_length < nsends) {
+    swp_release(plan->discovery_scratch);
+    plan->discovery_scratch_length = 0;
+    plan->discovery_scratch = swp_allocate((size_t)nsends, sizeof *plan->discovery_scratch, NULL);
+    if (plan->discovery_scratch == NULL)
+      return fail(SWP_ERR_MEMORY, "discovery: no memory for %d destinations", nsends);
+    plan->discovery_scratch_length = nsends;
+  }
+  int *sorted = plan->discovery_scratch;
+  memcpy(sorted, ranks, (size_t)nsends * sizeof *sorted);
+  qsort(sorted, (size_t)nsends, sizeof *sorted, compare_ints);
+  for (i = 1; i < nsends; i++)
+    if (sorted[i] == sorted[i - 1])
+      return fail(SWP_ERR_ARGUMENT, "discovery: rank %d is twice among the destinations", sorted[i]);
+  return SWP_SUCCESS;
+}
+
+/* *self becomes the index of the message to this rank, or -1. */
+static int check_outbox(struct swp_plan *plan, const struct outbox *outbox, int *self) {
+  *self = -1;
+  if (outbox->nsends < 0)
+    return fail(SWP_ERR_ARGUMENT, "discovery: nsends is %d", outbox->nsends);
+  if (outbox->nsends > 0 && (outbox->ranks == NULL || outbox->bytes == NULL || outbox->data == NULL))
+    return fail(SWP_ERR_ARGUMENT, "discovery: ranks, bytes or data is NULL with nsends = %d", outbox->nsends);
+  for (int i = 0; i < outbox->nsends; i++) {
+    if (outbox->ranks[i] < 0 || outbox->ranks[i] >= plan->procs)
+      return fail(SWP_ERR_ARGUMENT, "discovery: ranks[%d] is %d; there are %d ranks", i, outbox->ranks[i],
+                  plan->procs);
+    if (outbox->bytes[i] < 0 || (outbox->bytes[i] > 0 && outbox->data[i] == NULL))
+      return fail(SWP_ERR_ARGUMENT, "discovery: bytes[%d] is negative or data[%d] NULL", i, i);
+    if (outbox->bytes[i] > INT_MAX)
+      return fail(SWP_ERR_TOO_LARGE, "discovery: message %d has %lld bytes; at most %d are possible", i,
+                  (long long)outbox->bytes[i], INT_MAX);
+    if (outbox->ranks[i] == plan->rank)
+      *self = i;
+  }
+  return check_duplicates(plan, outbox->nsends, outbox->ranks);
+}
+
+static int discover(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
+  int self, error = check_outbox(plan, outbox, &self);
+  if (error != SWP_SUCCESS)
+    return error;
+  if (self >= 0) {
+    void *data = inbox_add(inbox, plan->rank, outbox->bytes[self]);
+    if (data == NULL)
+      return fail(SWP_ERR_MEMORY, "discovery: no memory for %lld bytes", (long long)outbox->bytes[self]);
+    if (outbox->bytes[self] > 0)
+      memcpy(data, outbox->data[self], (size_t)outbox->bytes[self]);
+  }
+  error = plan->spec.method->execute(plan, outbox, inbox);
+  return error == SWP_SUCCESS ? inbox_finish(inbox) : error;
+}
+
+int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
+                          const void *const *data, swp_inbox **result) {
+  int error = check_state(plan, SWP_DISCOVERY, PLAN_IDLE, "swp_discovery_execute");
+  if (error != SWP_SUCCESS)
+    return error;
+  if (result == NULL)
+    return fail(SWP_ERR_ARGUMENT, "swp_discovery_execute: inbox is NULL");
+  struct inbox *inbox = *result != NULL ? inbox_of(*result) : inbox_create();
+  if (inbox == NULL)
+    return poison(plan, fail(SWP_ERR_MEMORY, "discovery: no memory for an inbox"));
+  inbox_empty(inbox);
+  *result = inbox_seen(inbox);
+  error = discover(plan, &(struct outbox){nsends, ranks, bytes, data}, inbox);
+  return error == SWP_SUCCESS ? SWP_SUCCESS : poison(plan, error);
+}

@@ -1,0 +1,156 @@
+/* The inbox: messages in blocks that do not move, and the arrays that the caller sees. */
+#include "inbox.h"
+
+#include "allocate.h"
+#include "error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DATA_ALIGNMENT = 16, FIRST_BLOCK_BYTES = 16384 };
+
+struct block {
+  struct block *next; /* older, smaller */
+  size_t size, used;
+  char *data;
+};
+
+struct entry {
+  int source;
+  int64_t bytes;
+  void *data;
+};
+
+struct inbox {
+  swp_inbox seen; /* first, so that a pointer to it is one to the inbox */
+  int count, capacity, seen_capacity;
+  struct entry *entries;
+  int *sources;
+  int64_t *bytes;
+  void **data;
+  struct block *blocks;
+};
+
+struct inbox *inbox_create(void) {
+  return swp_allocate(1, sizeof(struct inbox), NULL);
+}
+
+struct inbox *inbox_of(swp_inbox *seen) {
+  return (struct inbox *)(void *)seen;
+}
+
+swp_inbox *inbox_seen(struct inbox *inbox) {
+  return &inbox->seen;
+}
+
+static void free_block(struct block *block) {
+  if (block != NULL)
+    swp_release(block->data);
+  swp_release(block);
+}
+
+/* The newest block is the largest: with it alone, repeated discoveries soon need no allocation. */
+void inbox_empty(struct inbox *inbox) {
+  inbox->count = 0;
+  inbox->seen.nsources = 0;
+  if (inbox->blocks == NULL)
+    return;
+  while (inbox->blocks->next != NULL) {
+    struct block *older = inbox->blocks->next;
+    inbox->blocks->next = older->next;
+    free_block(older);
+  }
+  inbox->blocks->used = 0;
+}
+
+static struct block *add_block(struct inbox *inbox, size_t needed) {
+  size_t size = inbox->blocks != NULL ? 2 * inbox->blocks->size : FIRST_BLOCK_BYTES;
+  if (size < needed)
+    size = needed;
+  struct block *block = swp_allocate(1, sizeof *block, NULL);
+  if (block == NULL || (block->data = swp_allocate(size, 1, NULL)) == NULL) {
+    free_block(block);
+    return NULL;
+  }
+  block->size = size;
+  block->next = inbox->blocks;
+  inbox->blocks = block;
+  return block;
+}
+
+static bool grow_entries(struct inbox *inbox) {
+  int capacity = inbox->capacity > 0 ? 2 * inbox->capacity : 16;
+  struct entry *entries = swp_allocate((size_t)capacity, sizeof *entries, NULL);
+  if (entries == NULL)
+    return false;
+  if (inbox->count > 0)
+    memcpy(entries, inbox->entries, (size_t)inbox->count * sizeof *entries);
+  swp_release(inbox->entries);
+  inbox->entries = entries;
+  inbox->capacity = capacity;
+  return true;
+}
+
+void *inbox_add(struct inbox *inbox, int source, int64_t bytes) {
+  size_t needed = ((size_t)bytes + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
+  struct block *block = inbox->blocks;
+  if (block == NULL || block->size - block->used < needed)
+    block = add_block(inbox, needed);
+  if (block == NULL || (inbox->count == inbox->capacity && !grow_entries(inbox)))
+    return NULL;
+  void *data = block->data + block->used;
+  block->used += needed;
+  inbox->entries[inbox->count++] = (struct entry){source, bytes, data};
+  return data;
+}
+
+static int compare_entries(const void *a, const void *b) {
+  int x = ((const struct entry *)a)->source, y = ((const struct entry *)b)->source;
+  return (x > y) - (x < y);
+}
+
+static bool grow_seen(struct inbox *inbox) {
+  if (inbox->seen_capacity >= inbox->capacity)
+    return true;
+  swp_release(inbox->sources);
+  swp_release(inbox->bytes);
+  swp_release(inbox->data);
+  size_t capacity = (size_t)inbox->capacity;
+  inbox->sources = swp_allocate(capacity, sizeof *inbox->sources, NULL);
+  inbox->bytes = swp_allocate(capacity, sizeof *inbox->bytes, NULL);
+  inbox->data = swp_allocate(capacity, sizeof *inbox->data, NULL);
+  bool grown = inbox->sources != NULL && inbox->bytes != NULL && inbox->data != NULL;
+  inbox->seen_capacity = grown ? inbox->capacity : 0;
+  return grown;
+}
+
+int inbox_finish(struct inbox *inbox) {
+  if (!grow_seen(inbox))
+    return fail(SWP_ERR_MEMORY, "discovery: no memory for an inbox of %d messages", inbox->count);
+  if (inbox->count > 1)
+    qsort(inbox->entries, (size_t)inbox->count, sizeof *inbox->entries, compare_entries);
+  for (int i = 0; i < inbox->count; i++) {
+    inbox->sources[i] = inbox->entries[i].source;
+    inbox->bytes[i] = inbox->entries[i].bytes;
+    inbox->data[i] = inbox->entries[i].data;
+  }
+  inbox->seen = (swp_inbox){inbox->count, inbox->sources, inbox->bytes, inbox->data};
+  return SWP_SUCCESS;
+}
+
+void swp_inbox_free(swp_inbox **inbox) {
+  if (inbox == NULL || *inbox == NULL)
+    return;
+  struct inbox *own = inbox_of(*inbox);
+  while (own->blocks != NULL) {
+    struct block *block = own->blocks;
+    own->blocks = block->next;
+    free_block(block);
+  }
+  swp_release(own->entries);
+  swp_release(own->sources);
+  swp_release(own->bytes);
+  swp_release(own->data);
+  swp_release(own);
+  *inbox = NULL;
+}

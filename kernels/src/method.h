@@ -1,0 +1,91 @@
+/*
+ * What a method is: the one extension point of the library. A method is one file with static functions and
+ * one `const struct method`, and one line in methods.def. See CONTRIBUTING.md, "Add a method in four steps".
+ */
+#ifndef SWP_METHOD_H
+#define SWP_METHOD_H
+
+#include "switchpoint.h"
+
+#include <stdbool.h>
+
+enum { SPEC_PARAMETERS = 3, SPEC_BYTES = 256, GRID_DIMS = 62 };
+
+struct swp_plan;
+struct outbox;
+struct inbox;
+
+enum parameter_type {
+  PARAMETER_INTEGER, /* low .. high */
+  PARAMETER_GRID,    /* sizes low .. high, written 8x4x2 */
+  PARAMETER_CHOICE   /* one of `choices`; its index is the value */
+};
+
+struct parameter {
+  const char *name; /* NULL ends the list */
+  enum parameter_type type;
+  long low, high;
+  const char *const *choices; /* NULL-terminated */
+};
+
+/* The value of a parameter in a spec. */
+struct argument {
+  bool given;
+  long value; /* the integer, the index of the choice, or the number of sizes */
+  int sizes[GRID_DIMS];
+};
+
+/* A parsed method spec; arguments are in the order of the method's parameters. */
+struct spec {
+  const struct method *method;
+  struct argument arguments[SPEC_PARAMETERS];
+  char text[SPEC_BYTES]; /* canonical */
+};
+
+/* What every rank knows about a problem, and all that selection and `applicable` may read. */
+struct features {
+  int procs, nodes, ppn;
+  int64_t mmax;       /* -1: unknown, of a discovery without hint */
+  double mavg;        /* -1: unknown */
+  int64_t bytes;      /* mean payload bytes per message; -1: unknown */
+  int64_t vmax_bytes; /* most bytes sent by a rank; -1: unknown */
+  double vavg_bytes;
+  int64_t item_bytes; /* of an exchange */
+};
+
+struct method {
+  const char *name, *summary, *source;
+  const char *usage; /* of the parameters, for people; "" when there are none */
+  enum swp_kind kind;
+  struct parameter parameters[SPEC_PARAMETERS + 1];
+
+  /* NULL when the method can do it, otherwise why not. Absent: always. */
+  const char *(*applicable)(const struct spec *spec, const struct features *features);
+
+  /* Writes the index-th spec worth trying on so many processes; false past the last. Absent: the name. */
+  bool (*variant)(int index, int procs, char *text, size_t length);
+
+  /* Collective. Sets plan->state, and for an exchange plan->stages. Errors need not be agreed: the caller
+     does that; but a rank that fails must not leave others waiting. free is called in any case. */
+  int (*plan)(struct swp_plan *plan);
+  void (*free)(struct swp_plan *plan);
+
+  /* Exchange: begin, and go on; with block, until *done. */
+  int (*start)(struct swp_plan *plan, const char *send, char *recv);
+  int (*advance)(struct swp_plan *plan, bool block, bool *done);
+
+  /* Discovery: send what is in the outbox, put what comes into the inbox (inbox_add). */
+  int (*execute)(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox);
+};
+
+/* Parses "name:key=value,…" of a kind into *spec. Errors: SWP_ERR_METHOD. */
+int spec_parse(enum swp_kind kind, const char *text, struct spec *spec);
+
+/* The method of a name, or NULL. */
+const struct method *method_find(enum swp_kind kind, const char *name, size_t length);
+
+/* Names of the kinds, in the order of enum swp_kind: "exchange", "discovery". */
+extern const char *const kind_names[];
+enum { KINDS = 2 };
+
+#endif

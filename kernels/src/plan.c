@@ -1,0 +1,273 @@
+/* Planning: agrees on the problem, selects a method, lets it plan, and gathers its statistics. */
+#include "plan.h"
+
+#include "select.h"
+#include "topology.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void *plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes) {
+  return swp_allocate((size_t)count, bytes, &plan->account);
+}
+
+int plan_no_memory(const struct swp_plan *plan) {
+  return fail(SWP_ERR_MEMORY, "no memory to plan %s", plan->spec.text);
+}
+
+int plan_stages(struct swp_plan *plan, int nstages) {
+  plan->stages = plan_allocate(plan, nstages, sizeof *plan->stages);
+  plan->nstages = plan->stages != NULL ? nstages : 0;
+  return plan->stages != NULL ? SWP_SUCCESS : plan_no_memory(plan);
+}
+
+/* A hash of the spec text, 62 bits: equal texts are what ranks must agree on. FNV-1a. */
+static int64_t text_hash(const char *text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (; text != NULL && *text != '\0'; text++)
+    hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  return (int64_t)(hash >> 2);
+}
+
+/* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. */
+static int check_equal(struct swp_plan *plan, const char *method) {
+  enum { VALUES = 7 };
+  static const char *const names[VALUES] = {"kind of operation", "method",       "item_bytes", "hints.flags",
+                                            "hints.executions",  "hints.degree", "hints.bytes"};
+  const struct swp_hints *hints = &plan->hints;
+  int64_t mine[2 * VALUES] = {plan->kind,   text_hash(method), plan->problem.item_bytes,
+                              hints->flags, hints->executions, hints->degree,
+                              hints->bytes};
+  int64_t greatest[2 * VALUES];
+  int error = SWP_SUCCESS;
+  for (int i = 0; i < VALUES; i++)
+    mine[VALUES + i] = -mine[i];
+  MPI_TRY(MPI_Allreduce(mine, greatest, 2 * VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
+  for (int i = 0; i < VALUES; i++)
+    if (greatest[i] != -greatest[VALUES + i])
+      return fail(SWP_ERR_ARGUMENT, "the %s differs between ranks", names[i]);
+done:
+  return error;
+}
+
+/* Features that all ranks agree on, and whether every send has its receive. */
+static int find_features(struct swp_plan *plan) {
+  const struct problem *problem = &plan->problem;
+  struct swp_statistics *statistics = &plan->problem_statistics;
+  int64_t most[3] = {problem->nsends, problem->send_bytes, problem->send_bytes + problem->recv_bytes}, max[3];
+  uint64_t totals[4] = {(uint64_t)problem->nsends, (uint64_t)problem->send_bytes, problem->send_hash,
+                        problem->recv_hash};
+  uint64_t sum[4];
+  int error = SWP_SUCCESS;
+  MPI_TRY(MPI_Allreduce(most, max, 3, MPI_INT64_T, MPI_MAX, plan->comm));
+  MPI_TRY(MPI_Allreduce(totals, sum, 4, MPI_UINT64_T, MPI_SUM, plan->comm));
+  if (sum[2] != sum[3])
+    return fail(SWP_ERR_MISMATCH,
+                "exchange: the sends of all ranks are not the receives of all ranks; compare "
+                "ranks and item counts on both sides");
+  statistics->stages = 1;
+  statistics->mmax = max[0];
+  statistics->mavg = (double)sum[0] / plan->procs;
+  statistics->vmax_bytes = max[1];
+  statistics->vavg_bytes = (double)sum[1] / plan->procs;
+  statistics->buffer_bytes = max[2];
+  statistics->hop_bytes = (int64_t)sum[1];
+  plan->features.mmax = statistics->mmax;
+  plan->features.mavg = statistics->mavg;
+  plan->features.vmax_bytes = statistics->vmax_bytes;
+  plan->features.vavg_bytes = statistics->vavg_bytes;
+  plan->features.bytes = sum[0] > 0 ? (int64_t)(sum[1] / sum[0]) : 0;
+  plan->features.item_bytes = problem->item_bytes;
+done:
+  return error;
+}
+
+/* What is unknown of a discovery comes from the caller's hints. */
+static void hinted_features(struct swp_plan *plan) {
+  plan->features.mmax = plan->hints.degree;
+  plan->features.mavg = (double)plan->hints.degree;
+  plan->features.bytes = plan->hints.bytes;
+  plan->features.vmax_bytes = -1;
+  plan->features.vavg_bytes = -1;
+}
+
+/* Sums this rank's stages over ranks, two reductions however many stages there are. */
+static int gather_statistics(struct swp_plan *plan) {
+  struct swp_statistics *statistics = &plan->statistics;
+  int nstages = plan->nstages, error = SWP_SUCCESS;
+  size_t length = 2 * (size_t)nstages + 3;
+  int64_t messages = 0, bytes = 0;
+  int64_t *mine = swp_allocate(length, sizeof *mine, NULL), *all = swp_allocate(length, sizeof *all, NULL);
+  TRY(agree(plan->comm, mine != NULL && all != NULL ? SWP_SUCCESS : plan_no_memory(plan)));
+  for (int d = 0; d < nstages; d++) {
+    messages += mine[2 * d] = plan->stages[d].messages;
+    bytes += mine[2 * d + 1] = plan->stages[d].bytes;
+  }
+  int64_t *extra = mine + 2 * nstages, *result = all + 2 * nstages;
+  extra[0] = messages;
+  extra[1] = bytes;
+  extra[2] = plan->buffer_bytes + plan->problem.send_bytes + plan->problem.recv_bytes;
+  MPI_TRY(MPI_Allreduce(mine, all, (int)length, MPI_INT64_T, MPI_MAX, plan->comm));
+  for (int d = 0; d < nstages; d++) {
+    plan->stages[d].messages_max = all[2 * d];
+    plan->stages[d].bytes_max = all[2 * d + 1];
+  }
+  statistics->mmax = result[0];
+  statistics->vmax_bytes = result[1];
+  statistics->buffer_bytes = result[2];
+  extra[2] = plan->copied_bytes;
+  MPI_TRY(MPI_Allreduce(mine, all, (int)length, MPI_INT64_T, MPI_SUM, plan->comm));
+  for (int d = 0; d < nstages; d++) {
+    plan->stages[d].messages_total = all[2 * d];
+    plan->stages[d].bytes_total = all[2 * d + 1];
+  }
+  statistics->stages = nstages;
+  statistics->mavg = (double)result[0] / plan->procs;
+  statistics->vavg_bytes = (double)result[1] / plan->procs;
+  statistics->hop_bytes = result[1];
+  statistics->copied_bytes = result[2];
+done:
+  swp_release(mine);
+  swp_release(all);
+  return error;
+}
+
+static void describe_place(const struct swp_plan *plan, struct swp_statistics *statistics) {
+  statistics->procs = plan->procs;
+  statistics->nodes = plan->features.nodes;
+  statistics->ppn = plan->features.ppn;
+  statistics->plan_bytes = plan->account;
+}
+
+/* The steps that exchange and discovery share, once the plan exists on all ranks. */
+static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exchange *exchange,
+                     const char *method) {
+  struct topology topology;
+  int error = SWP_SUCCESS;
+  if (plan->kind == SWP_EXCHANGE)
+    error = problem_build(exchange, plan->rank, plan->procs, &plan->problem, &plan->account);
+  if (error == SWP_SUCCESS && plan->hints.flags != SWP_ESTIMATE)
+    error = fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE is known", plan->hints.flags);
+  TRY(agree(plan->comm, error));
+  TRY(check_equal(plan, method));
+  TRY(topology_find(comm, &topology));
+  plan->yields = topology.oversubscribed;
+  plan->features.procs = plan->procs;
+  plan->features.nodes = topology.nodes;
+  plan->features.ppn = topology.ppn;
+  if (plan->kind == SWP_EXCHANGE)
+    TRY(find_features(plan));
+  else
+    hinted_features(plan);
+  TRY(select_method(plan, method));
+  TRY(agree(plan->comm, plan->spec.method->plan(plan)));
+  if (plan->kind == SWP_EXCHANGE)
+    TRY(gather_statistics(plan));
+  describe_place(plan, &plan->problem_statistics);
+  describe_place(plan, &plan->statistics);
+done:
+  return error;
+}
+
+static int create_plan(MPI_Comm comm, enum swp_kind kind, const struct swp_exchange *exchange,
+                       const char *method, const struct swp_hints *hints, swp_plan **result) {
+  int error = SWP_SUCCESS, inter = 0;
+  MPI_Comm own = MPI_COMM_NULL;
+  if (result == NULL)
+    return fail(SWP_ERR_ARGUMENT, "planning: the place for the plan is NULL");
+  *result = NULL;
+  if (comm == MPI_COMM_NULL)
+    return fail(SWP_ERR_ARGUMENT, "planning: the communicator is MPI_COMM_NULL");
+  MPI_TRY(MPI_Comm_test_inter(comm, &inter));
+  if (inter)
+    return fail(SWP_ERR_ARGUMENT, "planning: intercommunicators are not supported");
+  MPI_TRY(MPI_Comm_dup(comm, &own));
+  MPI_TRY(MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN));
+  struct swp_plan *plan = swp_allocate(1, sizeof *plan, NULL);
+  error = agree(own, plan != NULL ? SWP_SUCCESS : fail(SWP_ERR_MEMORY, "planning: no memory for a plan"));
+  if (error != SWP_SUCCESS) {
+    swp_release(plan);
+    goto done;
+  }
+  plan->account = (int64_t)sizeof *plan;
+  plan->kind = kind;
+  plan->comm = own;
+  own = MPI_COMM_NULL;
+  plan->hints = hints != NULL ? *hints : (struct swp_hints)SWP_HINTS_DEFAULT;
+  MPI_Comm_rank(plan->comm, &plan->rank);
+  MPI_Comm_size(plan->comm, &plan->procs);
+  error = make_plan(comm, plan, exchange, method);
+  if (error == SWP_SUCCESS)
+    *result = plan;
+  else
+    swp_plan_free(&plan);
+done:
+  if (own != MPI_COMM_NULL)
+    MPI_Comm_free(&own);
+  return error;
+}
+
+int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
+                      const struct swp_hints *hints, swp_plan **plan) {
+  return create_plan(comm, SWP_EXCHANGE, problem, method, hints, plan);
+}
+
+int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints, swp_plan **plan) {
+  return create_plan(comm, SWP_DISCOVERY, NULL, method, hints, plan);
+}
+
+int swp_plan_free(swp_plan **pointer) {
+  if (pointer == NULL || *pointer == NULL)
+    return SWP_SUCCESS;
+  struct swp_plan *plan = *pointer;
+  if (plan->state == PLAN_STARTED)
+    return fail(SWP_ERR_STATE, "swp_plan_free: the exchange is under way; call swp_wait first");
+  if (plan->spec.method != NULL && plan->spec.method->free != NULL && plan->method_state != NULL)
+    plan->spec.method->free(plan);
+  swp_release(plan->method_state);
+  problem_free(&plan->problem);
+  swp_release(plan->stages);
+  swp_release(plan->discovery_scratch);
+  int mpi_error = MPI_Comm_free(&plan->comm);
+  swp_release(plan);
+  *pointer = NULL;
+  return mpi_error == MPI_SUCCESS ? SWP_SUCCESS : fail_mpi(mpi_error, "MPI_Comm_free");
+}
+
+int swp_plan_describe(const swp_plan *plan, char *text, size_t length) {
+  if (plan == NULL || text == NULL || length == 0)
+    return fail(SWP_ERR_ARGUMENT, "swp_plan_describe: plan and text must be given, length be at least 1");
+  snprintf(text, length, "%s %s%s%s, chosen by %s", kind_names[plan->kind], plan->spec.text,
+           plan->layout[0] != '\0' ? ", " : "", plan->layout, plan->chosen_by);
+  return SWP_SUCCESS;
+}
+
+const char *swp_plan_method(const swp_plan *plan) {
+  return plan != NULL ? plan->spec.text : "";
+}
+
+int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method) {
+  if (plan == NULL)
+    return fail(SWP_ERR_ARGUMENT, "swp_plan_statistics: plan is NULL");
+  if (problem != NULL)
+    *problem = plan->problem_statistics;
+  if (method != NULL)
+    *method = plan->statistics;
+  return SWP_SUCCESS;
+}
+
+int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max, int64_t *bytes,
+                   int64_t *bytes_max) {
+  if (plan == NULL || stage < 0 || stage >= plan->nstages)
+    return fail(SWP_ERR_ARGUMENT, "swp_plan_stage: no stage %d", stage);
+  const struct stage *s = &plan->stages[stage];
+  if (messages != NULL)
+    *messages = s->messages_total;
+  if (messages_max != NULL)
+    *messages_max = s->messages_max;
+  if (bytes != NULL)
+    *bytes = s->bytes_total;
+  if (bytes_max != NULL)
+    *bytes_max = s->bytes_max;
+  return SWP_SUCCESS;
+}

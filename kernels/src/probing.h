@@ -1,0 +1,31 @@
+/* What the discovery methods share that receive from unknown senders. */
+#ifndef SWP_PROBING_H
+#define SWP_PROBING_H
+
+#include "inbox.h"
+#include "plan.h"
+
+/* Requests of the sends under way, and the tag of this call. Two tags take turns, because a fast rank's next
+   call can otherwise be matched by a slow rank's wildcard probe. */
+struct probing {
+  int tag;
+  int count, capacity;
+  MPI_Request *requests;
+};
+
+enum { PROBING_TAGS = 2, CONTROL_TAG = PROBING_TAGS };
+
+/* Starts a send to every destination but oneself; with synchronous, it completes when it is received. */
+int probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
+                 bool synchronous);
+
+/* Receives one message of this call into the inbox; with block, waits for it. *received tells. */
+int probing_receive(struct swp_plan *plan, const struct probing *probing, struct inbox *inbox, bool block,
+                    bool *received);
+
+/* Receives `count` messages and completes the sends; the next call uses the other tag. */
+int probing_finish(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, int64_t count);
+
+void probing_free(struct probing *probing);
+
+#endif

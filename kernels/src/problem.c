@@ -1,0 +1,259 @@
+/* An exchange problem in the form that methods read. */
+#include "problem.h"
+
+#include "allocate.h"
+#include "error.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_ints(const void *a, const void *b) {
+  int x = *(const int *)a, y = *(const int *)b;
+  return (x > y) - (x < y);
+}
+
+/* Ranks in range and each at most once; offsets from 0 on, never decreasing. */
+static int check_list(const char *what, int count, const int *ranks, const int64_t *offsets, int procs) {
+  if (count < 0)
+    return fail(SWP_ERR_ARGUMENT, "exchange: n%ss is %d", what, count);
+  if (count == 0)
+    return SWP_SUCCESS;
+  if (ranks == NULL || offsets == NULL)
+    return fail(SWP_ERR_ARGUMENT, "exchange: %s_ranks or %s_offsets is NULL with n%ss = %d", what, what, what,
+                count);
+  if (offsets[0] < 0)
+    return fail(SWP_ERR_ARGUMENT, "exchange: %s_offsets[0] is negative", what);
+  for (int i = 0; i < count; i++) {
+    if (ranks[i] < 0 || ranks[i] >= procs)
+      return fail(SWP_ERR_ARGUMENT, "exchange: %s_ranks[%d] is %d; there are %d ranks", what, i, ranks[i],
+                  procs);
+    if (offsets[i + 1] < offsets[i])
+      return fail(SWP_ERR_ARGUMENT, "exchange: %s_offsets decrease at %d", what, i + 1);
+  }
+  int *sorted = swp_allocate((size_t)count, sizeof *sorted, NULL);
+  if (sorted == NULL)
+    return fail(SWP_ERR_MEMORY, "exchange: no memory for %d neighbours", count);
+  memcpy(sorted, ranks, (size_t)count * sizeof *sorted);
+  qsort(sorted, (size_t)count, sizeof *sorted, compare_ints);
+  int error = SWP_SUCCESS;
+  for (int i = 1; i < count && error == SWP_SUCCESS; i++)
+    if (sorted[i] == sorted[i - 1])
+      error = fail(SWP_ERR_ARGUMENT, "exchange: rank %d is twice in %s_ranks", sorted[i], what);
+  swp_release(sorted);
+  return error;
+}
+
+static int check(const struct swp_exchange *exchange, int procs) {
+  if (exchange == NULL)
+    return fail(SWP_ERR_ARGUMENT, "exchange: the problem is NULL");
+  if (exchange->item_bytes < 1 || exchange->nitems < 0)
+    return fail(SWP_ERR_ARGUMENT, "exchange: item_bytes must be at least 1 and nitems at least 0");
+  if (exchange->nitems > INT64_MAX / exchange->item_bytes)
+    return fail(SWP_ERR_ARGUMENT, "exchange: nitems times item_bytes exceeds 64 bits");
+  int error = check_list("send", exchange->nsends, exchange->send_ranks, exchange->send_offsets, procs);
+  if (error == SWP_SUCCESS)
+    error = check_list("recv", exchange->nrecvs, exchange->recv_ranks, exchange->recv_offsets, procs);
+  if (error != SWP_SUCCESS)
+    return error;
+  if (exchange->nrecvs > 0 && exchange->recv_offsets[exchange->nrecvs] > INT64_MAX / exchange->item_bytes)
+    return fail(SWP_ERR_ARGUMENT, "exchange: the receive buffer exceeds 64 bits");
+  if (exchange->nsends == 0)
+    return SWP_SUCCESS;
+  int64_t first = exchange->send_offsets[0], last = exchange->send_offsets[exchange->nsends];
+  if (exchange->send_items == NULL && last > exchange->nitems)
+    return fail(SWP_ERR_ARGUMENT, "exchange: send_offsets end at %lld, past nitems = %lld", (long long)last,
+                (long long)exchange->nitems);
+  for (int64_t k = first; exchange->send_items != NULL && k < last; k++)
+    if (exchange->send_items[k] < 0 || exchange->send_items[k] >= exchange->nitems)
+      return fail(SWP_ERR_ARGUMENT, "exchange: send_items[%lld] is %lld; nitems is %lld", (long long)k,
+                  (long long)exchange->send_items[k], (long long)exchange->nitems);
+  return SWP_SUCCESS;
+}
+
+void runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes) {
+  if (*nruns > 0 && runs[*nruns - 1].offset + runs[*nruns - 1].bytes == offset)
+    runs[*nruns - 1].bytes += bytes;
+  else
+    runs[(*nruns)++] = (struct run){offset, bytes};
+}
+
+/* Runs of message i; with runs NULL they are only counted. */
+static int64_t message_runs(const struct swp_exchange *exchange, int i, struct run *runs) {
+  int64_t size = exchange->item_bytes, first = exchange->send_offsets[i],
+          last = exchange->send_offsets[i + 1];
+  if (exchange->send_items == NULL) {
+    if (runs != NULL && last > first)
+      runs[0] = (struct run){first * size, (last - first) * size};
+    return last > first;
+  }
+  int64_t nruns = 0;
+  for (int64_t k = first; k < last; k++) {
+    int64_t item = exchange->send_items[k];
+    if (runs != NULL)
+      runs_append(runs, &nruns, item * size, size);
+    else
+      nruns += k == first || item != exchange->send_items[k - 1] + 1;
+  }
+  return nruns;
+}
+
+/* Spreads (source, destination, bytes) over 64 bits, so that sums of them reveal what has no partner.
+   The finaliser of splitmix64. */
+static uint64_t message_hash(int source, int destination, int64_t bytes) {
+  uint64_t x = (uint64_t)source << 32 | (uint32_t)destination;
+  for (int i = 0; i < 2; i++) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    x = (x ^ x >> 31) ^ (i == 0 ? (uint64_t)bytes : 0);
+  }
+  return x;
+}
+
+static void build_sends(const struct swp_exchange *exchange, int rank, struct problem *problem) {
+  struct run *runs = problem->runs;
+  for (int i = 0; i < exchange->nsends; i++) {
+    int64_t items = exchange->send_offsets[i + 1] - exchange->send_offsets[i];
+    if (items == 0)
+      continue;
+    struct send send = {exchange->send_ranks[i], items * exchange->item_bytes,
+                        message_runs(exchange, i, runs), runs};
+    runs += send.nruns;
+    problem->send_hash += message_hash(rank, send.peer, send.bytes);
+    if (send.peer == rank) {
+      problem->self = send;
+      continue;
+    }
+    problem->sends[problem->nsends++] = send;
+    problem->send_bytes += send.bytes;
+    if (send.bytes > problem->largest_bytes)
+      problem->largest_bytes = send.bytes;
+  }
+}
+
+static void build_recvs(const struct swp_exchange *exchange, int rank, struct problem *problem) {
+  for (int i = 0; i < exchange->nrecvs; i++) {
+    int64_t items = exchange->recv_offsets[i + 1] - exchange->recv_offsets[i];
+    if (items == 0)
+      continue;
+    struct receive receive = {exchange->recv_ranks[i], items * exchange->item_bytes,
+                              exchange->recv_offsets[i] * exchange->item_bytes};
+    problem->recv_hash += message_hash(receive.peer, rank, receive.bytes);
+    if (receive.peer == rank) {
+      problem->self_offset = receive.offset;
+      continue;
+    }
+    problem->recvs[problem->nrecvs++] = receive;
+    problem->recv_bytes += receive.bytes;
+  }
+}
+
+int problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
+                  int64_t *account) {
+  int error = check(exchange, procs);
+  if (error != SWP_SUCCESS)
+    return error;
+  int64_t nruns = 0;
+  for (int i = 0; i < exchange->nsends; i++)
+    nruns += message_runs(exchange, i, NULL);
+  problem->item_bytes = exchange->item_bytes;
+  problem->sends = swp_allocate((size_t)exchange->nsends, sizeof *problem->sends, account);
+  problem->recvs = swp_allocate((size_t)exchange->nrecvs, sizeof *problem->recvs, account);
+  problem->runs = swp_allocate((size_t)nruns, sizeof *problem->runs, account);
+  if (problem->sends == NULL || problem->recvs == NULL || problem->runs == NULL)
+    return fail(SWP_ERR_MEMORY, "exchange: no memory for %d sends, %d receives and %lld runs of items",
+                exchange->nsends, exchange->nrecvs, (long long)nruns);
+  build_sends(exchange, rank, problem);
+  build_recvs(exchange, rank, problem);
+  return SWP_SUCCESS;
+}
+
+void problem_free(struct problem *problem) {
+  swp_release(problem->sends);
+  swp_release(problem->recvs);
+  swp_release(problem->runs);
+}
+
+/* Eight bytes are the common item; a constant size lets the compiler drop the call. */
+static inline void copy(char *to, const char *from, int64_t bytes) {
+  if (bytes == 8)
+    memcpy(to, from, 8);
+  else
+    memcpy(to, from, (size_t)bytes);
+}
+
+void runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to) {
+  for (int64_t i = 0; i < nruns; i++) {
+    copy(to, from + runs[i].offset, runs[i].bytes);
+    to += runs[i].bytes;
+  }
+}
+
+void runs_unpack(const struct run *runs, int64_t nruns, const char *from, char *to) {
+  for (int64_t i = 0; i < nruns; i++) {
+    copy(to + runs[i].offset, from, runs[i].bytes);
+    from += runs[i].bytes;
+  }
+}
+
+/* A type of any number of bytes: MPI's counts are int. */
+static int bytes_type(int64_t bytes, MPI_Datatype *type) {
+  enum { BLOCK = 1 << 30 };
+  int error = SWP_SUCCESS;
+  MPI_Datatype block = MPI_DATATYPE_NULL, blocks = MPI_DATATYPE_NULL;
+  if (bytes <= INT_MAX) {
+    MPI_TRY(MPI_Type_contiguous((int)bytes, MPI_BYTE, type));
+    return SWP_SUCCESS;
+  }
+  MPI_TRY(MPI_Type_contiguous(BLOCK, MPI_BYTE, &block));
+  MPI_TRY(MPI_Type_contiguous((int)(bytes / BLOCK), block, &blocks));
+  int lengths[2] = {1, (int)(bytes % BLOCK)};
+  MPI_Aint displacements[2] = {0, (MPI_Aint)(bytes / BLOCK * BLOCK)};
+  MPI_Datatype types[2] = {blocks, MPI_BYTE};
+  MPI_TRY(MPI_Type_create_struct(2, lengths, displacements, types, type));
+done:
+  if (block != MPI_DATATYPE_NULL)
+    MPI_Type_free(&block);
+  if (blocks != MPI_DATATYPE_NULL)
+    MPI_Type_free(&blocks);
+  return error;
+}
+
+int runs_type(const struct run *runs, int64_t nruns, MPI_Datatype *type) {
+  if (nruns > INT_MAX)
+    return fail(SWP_ERR_TOO_LARGE, "a message of %lld separate pieces", (long long)nruns);
+  int error = SWP_SUCCESS;
+  size_t count = (size_t)nruns;
+  MPI_Datatype *types = swp_allocate(count, sizeof *types, NULL);
+  MPI_Aint *displacements = swp_allocate(count, sizeof *displacements, NULL);
+  int *lengths = swp_allocate(count, sizeof *lengths, NULL);
+  int made = 0;
+  if (types == NULL || displacements == NULL || lengths == NULL) {
+    error = fail(SWP_ERR_MEMORY, "no memory for a type of %zu pieces", count);
+    goto done;
+  }
+  bool large = false;
+  for (size_t i = 0; i < count; i++) {
+    displacements[i] = (MPI_Aint)runs[i].offset;
+    large = large || runs[i].bytes > INT_MAX;
+    lengths[i] = large ? 1 : (int)runs[i].bytes;
+  }
+  if (!large) {
+    MPI_TRY(MPI_Type_create_hindexed((int)nruns, lengths, displacements, MPI_BYTE, type));
+  } else {
+    for (made = 0; made < (int)nruns; made++) {
+      lengths[made] = 1;
+      TRY(bytes_type(runs[made].bytes, &types[made]));
+    }
+    MPI_TRY(MPI_Type_create_struct((int)nruns, lengths, displacements, types, type));
+  }
+  MPI_TRY(MPI_Type_commit(type));
+done:
+  for (int i = 0; i < made; i++)
+    MPI_Type_free(&types[i]);
+  swp_release(types);
+  swp_release(displacements);
+  swp_release(lengths);
+  return error;
+}

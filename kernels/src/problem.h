@@ -1,0 +1,60 @@
+/*
+ * An exchange problem in the form that methods read: messages to other ranks only, none empty, described by
+ * runs of bytes; the rank's message to itself is kept apart.
+ */
+#ifndef SWP_PROBLEM_H
+#define SWP_PROBLEM_H
+
+#include "switchpoint.h"
+
+#include <stdbool.h>
+
+/* Consecutive bytes of a buffer. */
+struct run {
+  int64_t offset, bytes;
+};
+
+struct send {
+  int peer;
+  int64_t bytes;
+  int64_t nruns;
+  const struct run *runs; /* of the send buffer, in the order of the message */
+};
+
+struct receive {
+  int peer;
+  int64_t bytes;
+  int64_t offset; /* in the receive buffer */
+};
+
+struct problem {
+  int nsends, nrecvs;
+  struct send *sends;    /* in the caller's order */
+  struct receive *recvs; /* in the caller's order */
+  struct send self;      /* bytes is 0 when there is none */
+  int64_t self_offset;   /* where it goes in the receive buffer */
+  struct run *runs;      /* storage of all runs */
+  int64_t item_bytes;
+  int64_t send_bytes, recv_bytes, largest_bytes; /* to and from other ranks; the largest message sent */
+  uint64_t send_hash, recv_hash; /* summed over ranks they agree when every message has its receiver */
+};
+
+/* Checks the caller's description and builds the problem. Local. On an error the problem can still be freed.
+   Errors: SWP_ERR_ARGUMENT, SWP_ERR_MEMORY. */
+int problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
+                  int64_t *account);
+
+void problem_free(struct problem *problem);
+
+/* Copies runs of `from` to consecutive bytes at `to`, and back. */
+void runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to);
+void runs_unpack(const struct run *runs, int64_t nruns, const char *from, char *to);
+
+/* Appends a run, joined with the one before when they touch. `*nruns` counts. */
+void runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes);
+
+/* A committed MPI type of the runs relative to a buffer, to be used with count 1; any size in bytes.
+   Errors: SWP_ERR_MPI, SWP_ERR_MEMORY, SWP_ERR_TOO_LARGE (over INT_MAX runs). */
+int runs_type(const struct run *runs, int64_t nruns, MPI_Datatype *type);
+
+#endif

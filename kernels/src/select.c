@@ -1,0 +1,104 @@
+/* Selection: which method a plan uses, and why. */
+#include "select.h"
+
+#include "table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const default_methods[KINDS] = {"direct", "pex"};
+
+/* NULL, or why the method cannot do it. */
+static const char *not_applicable(const struct spec *spec, const struct features *features) {
+  return spec->method->applicable != NULL ? spec->method->applicable(spec, features) : NULL;
+}
+
+/* An unknown value (negative) is only within an unbounded range. */
+static bool within(const struct range *range, double value) {
+  return value >= range->low && value <= range->high ? true : range->low <= 0 && isinf(range->high);
+}
+
+static bool matches(const struct rule *rule, const struct swp_plan *plan) {
+  const struct features *features = &plan->features;
+  const double values[CONDITIONS] = {
+      [CONDITION_NODES] = features->nodes,         [CONDITION_PPN] = features->ppn,
+      [CONDITION_MMAX] = (double)features->mmax,   [CONDITION_MAVG] = features->mavg,
+      [CONDITION_BYTES] = (double)features->bytes,
+  };
+  if (rule->kind != plan->kind || not_applicable(&rule->spec, features) != NULL)
+    return false;
+  for (int i = 0; i < CONDITIONS; i++)
+    if (!within(&rule->ranges[i], values[i]))
+      return false;
+  return true;
+}
+
+static bool select_from_table(struct swp_plan *plan, const swp_table *table) {
+  for (int i = 0; i < table->nrules; i++)
+    if (matches(&table->rules[i], plan)) {
+      plan->spec = table->rules[i].spec;
+      snprintf(plan->chosen_by, sizeof plan->chosen_by, "rule %s:%d", table->path, table->rules[i].line);
+      return true;
+    }
+  return false;
+}
+
+/* The table that SWITCHPOINT_TABLE names on rank 0, or NULL. Collective. To be freed. */
+static int environment_table(MPI_Comm comm, int rank, swp_table **table) {
+  int error = SWP_SUCCESS, length = 0;
+  char path[4096] = "";
+  const char *value = getenv("SWITCHPOINT_TABLE");
+  *table = NULL;
+  if (rank == 0 && value != NULL)
+    length = (int)(strlen(value) < sizeof path ? strlen(value) : sizeof path);
+  MPI_TRY(MPI_Bcast(&length, 1, MPI_INT, 0, comm));
+  if (length == 0)
+    return SWP_SUCCESS;
+  if (length == (int)sizeof path)
+    return fail(SWP_ERR_TABLE, "SWITCHPOINT_TABLE is over %zu characters", sizeof path - 1);
+  if (rank == 0)
+    memcpy(path, value, (size_t)length);
+  MPI_TRY(MPI_Bcast(path, length, MPI_CHAR, 0, comm));
+  TRY(swp_table_read(comm, path, table));
+done:
+  return error;
+}
+
+static int select_auto(struct swp_plan *plan) {
+  int error = SWP_SUCCESS;
+  swp_table *table = NULL;
+  const char *missed = "no table";
+  if (plan->hints.table != NULL) {
+    if (select_from_table(plan, plan->hints.table))
+      return SWP_SUCCESS;
+    missed = plan->hints.table->path;
+  } else {
+    TRY(environment_table(plan->comm, plan->rank, &table));
+    if (table != NULL && select_from_table(plan, table))
+      goto done;
+    if (table != NULL)
+      missed = table->path;
+  }
+  TRY(spec_parse(plan->kind, default_methods[plan->kind], &plan->spec));
+  snprintf(plan->chosen_by, sizeof plan->chosen_by,
+           table != NULL || plan->hints.table != NULL ? "default: no rule of %s matches" : "default: %s",
+           missed);
+done:
+  swp_table_free(&table);
+  return error;
+}
+
+int select_method(struct swp_plan *plan, const char *method) {
+  if (method == NULL || strcmp(method, "auto") == 0)
+    return select_auto(plan);
+  int error = spec_parse(plan->kind, method, &plan->spec);
+  if (error != SWP_SUCCESS)
+    return error;
+  const char *why = not_applicable(&plan->spec, &plan->features);
+  if (why != NULL)
+    return fail(SWP_ERR_NOT_APPLICABLE, "%s: %s", plan->spec.text, why);
+  snprintf(plan->chosen_by, sizeof plan->chosen_by, "caller");
+  return SWP_SUCCESS;
+}

@@ -1,0 +1,37 @@
+/* The method table: parsed rules, in order of priority. Grammar: docs/reference/table.md. */
+#ifndef SWP_TABLE_H
+#define SWP_TABLE_H
+
+#include "method.h"
+
+/* Conditions of a rule, in the order of `condition_names`. Both ends included. */
+enum condition {
+  CONDITION_NODES,
+  CONDITION_PPN,
+  CONDITION_MMAX,
+  CONDITION_MAVG,
+  CONDITION_BYTES,
+  CONDITIONS
+};
+
+struct range {
+  double low, high; /* integers up to 2^53 are exact; unbounded: 0 and INFINITY */
+};
+
+struct rule {
+  enum swp_kind kind;
+  struct spec spec;
+  struct range ranges[CONDITIONS];
+  int line;
+};
+
+struct swp_table {
+  int nrules;
+  struct rule *rules;
+  char path[192]; /* for messages, the end of it when it is long */
+};
+
+/* Parses a table's text of `length` bytes. Local. Errors: SWP_ERR_TABLE, SWP_ERR_MEMORY. */
+int table_parse(const char *path, const char *text, size_t length, struct swp_table **table);
+
+#endif
