@@ -1,0 +1,56 @@
+/*
+ * pcx: personalized census. MPI_Reduce_scatter_block tells every rank how many messages come, which it then
+ * probes for (Hoefler, Siebert, Lumsdaine, PPoPP'10). O(P) a call.
+ */
+#include "probing.h"
+
+struct state {
+  struct probing probing;
+  int *counts; /* per rank: messages from here, 0 or 1 */
+};
+
+static void pcx_free(struct swp_plan *plan) {
+  struct state *state = plan->method_state;
+  probing_free(&state->probing);
+  swp_release(state->counts);
+}
+
+static int pcx_plan(struct swp_plan *plan) {
+  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  if (state == NULL)
+    return plan_no_memory(plan);
+  state->counts = plan_allocate(plan, plan->procs, sizeof *state->counts);
+  return state->counts != NULL ? SWP_SUCCESS : plan_no_memory(plan);
+}
+
+static int census(struct swp_plan *plan, struct state *state, const struct outbox *outbox, int *expected) {
+  int error = SWP_SUCCESS;
+  for (int i = 0; i < outbox->nsends; i++)
+    state->counts[outbox->ranks[i]] = outbox->ranks[i] != plan->rank;
+  MPI_TRY(MPI_Reduce_scatter_block(state->counts, expected, 1, MPI_INT, MPI_SUM, plan->comm));
+  for (int i = 0; i < outbox->nsends; i++)
+    state->counts[outbox->ranks[i]] = 0;
+done:
+  return error;
+}
+
+static int pcx_execute(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
+  struct state *state = plan->method_state;
+  int error = SWP_SUCCESS, expected = 0;
+  TRY(probing_send(plan, &state->probing, outbox, false));
+  TRY(census(plan, state, outbox, &expected));
+  TRY(probing_finish(plan, &state->probing, inbox, expected));
+done:
+  return error;
+}
+
+const struct method discovery_pcx = {
+    .name = "pcx",
+    .summary = "counts by MPI_Reduce_scatter_block, then probe and receive; O(P)",
+    .source = "personalized census; Hoefler, Siebert, Lumsdaine, PPoPP'10",
+    .usage = "",
+    .kind = SWP_DISCOVERY,
+    .plan = pcx_plan,
+    .free = pcx_free,
+    .execute = pcx_execute,
+};

@@ -1,0 +1,71 @@
+/*
+ * rsx: remote summation. Every rank adds one to a counter of each destination between two fences, then
+ * probes for as many messages as its own counter says (Hoefler, Siebert, Lumsdaine, PPoPP'10).
+ */
+#include "probing.h"
+
+/* Some libraries spoil windows whose size is not a multiple of 16 bytes. */
+enum { WINDOW_BYTES = 64 };
+
+struct state {
+  struct probing probing;
+  MPI_Win window;
+  int *counter; /* in the window */
+};
+
+static void rsx_free(struct swp_plan *plan) {
+  struct state *state = plan->method_state;
+  probing_free(&state->probing);
+  if (state->window != MPI_WIN_NULL)
+    MPI_Win_free(&state->window);
+}
+
+static int rsx_plan(struct swp_plan *plan) {
+  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  int error = SWP_SUCCESS;
+  if (state != NULL)
+    state->window = MPI_WIN_NULL;
+  TRY(agree(plan->comm, state != NULL ? SWP_SUCCESS : plan_no_memory(plan)));
+  MPI_TRY(MPI_Win_allocate(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, plan->comm, &state->counter,
+                           &state->window));
+  MPI_TRY(MPI_Win_set_errhandler(state->window, MPI_ERRORS_RETURN));
+  *state->counter = 0;
+done:
+  return error;
+}
+
+static int count_senders(struct swp_plan *plan, struct state *state, const struct outbox *outbox,
+                         int *expected) {
+  static const int one = 1;
+  int error = SWP_SUCCESS;
+  MPI_TRY(MPI_Win_fence(0, state->window));
+  for (int i = 0; i < outbox->nsends; i++)
+    if (outbox->ranks[i] != plan->rank)
+      MPI_TRY(MPI_Accumulate(&one, 1, MPI_INT, outbox->ranks[i], 0, 1, MPI_INT, MPI_SUM, state->window));
+  MPI_TRY(MPI_Win_fence(MPI_MODE_NOSUCCEED, state->window));
+  *expected = *state->counter;
+  *state->counter = 0;
+done:
+  return error;
+}
+
+static int rsx_execute(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
+  struct state *state = plan->method_state;
+  int error = SWP_SUCCESS, expected = 0;
+  TRY(probing_send(plan, &state->probing, outbox, false));
+  TRY(count_senders(plan, state, outbox, &expected));
+  TRY(probing_finish(plan, &state->probing, inbox, expected));
+done:
+  return error;
+}
+
+const struct method discovery_rsx = {
+    .name = "rsx",
+    .summary = "counts by MPI_Accumulate between fences, then probe and receive",
+    .source = "remote summation; Hoefler, Siebert, Lumsdaine, PPoPP'10",
+    .usage = "",
+    .kind = SWP_DISCOVERY,
+    .plan = rsx_plan,
+    .free = rsx_free,
+    .execute = rsx_execute,
+};

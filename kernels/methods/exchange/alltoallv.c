@@ -1,0 +1,74 @@
+/*
+ * alltoallv: the dense collective of MPI, counts of zero where there is no neighbour. Its arrays are O(P).
+ * Counts are in items, so that MPI's int carries what fits.
+ */
+#include "packed.h"
+
+struct state {
+  struct packed packed;
+  int *send_counts, *send_offsets, *recv_counts, *recv_offsets; /* per rank, in items */
+  MPI_Request request;
+};
+
+static void alltoallv_free(struct swp_plan *plan) {
+  struct state *state = plan->method_state;
+  packed_free(&state->packed);
+  swp_release(state->send_counts);
+  swp_release(state->send_offsets);
+  swp_release(state->recv_counts);
+  swp_release(state->recv_offsets);
+}
+
+static int alltoallv_plan(struct swp_plan *plan) {
+  const struct problem *problem = &plan->problem;
+  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  if (state == NULL)
+    return plan_no_memory(plan);
+  *state = (struct state){.packed = PACKED_NONE};
+  int error = packed_plan(plan, &state->packed);
+  if (error != SWP_SUCCESS)
+    return error;
+  state->send_counts = plan_allocate(plan, plan->procs, sizeof(int));
+  state->send_offsets = plan_allocate(plan, plan->procs, sizeof(int));
+  state->recv_counts = plan_allocate(plan, plan->procs, sizeof(int));
+  state->recv_offsets = plan_allocate(plan, plan->procs, sizeof(int));
+  if (state->send_counts == NULL || state->send_offsets == NULL || state->recv_counts == NULL ||
+      state->recv_offsets == NULL)
+    return plan_no_memory(plan);
+  for (int i = 0; i < problem->nsends; i++) {
+    state->send_counts[problem->sends[i].peer] = state->packed.send_counts[i];
+    state->send_offsets[problem->sends[i].peer] = state->packed.send_offsets[i];
+  }
+  for (int i = 0; i < problem->nrecvs; i++) {
+    state->recv_counts[problem->recvs[i].peer] = state->packed.recv_counts[i];
+    state->recv_offsets[problem->recvs[i].peer] = state->packed.recv_offsets[i];
+  }
+  return SWP_SUCCESS;
+}
+
+static int alltoallv_start(struct swp_plan *plan, const char *send, char *recv) {
+  struct state *state = plan->method_state;
+  int error = SWP_SUCCESS;
+  MPI_TRY(MPI_Ialltoallv(packed_send(plan, &state->packed, send), state->send_counts, state->send_offsets,
+                         state->packed.item, recv, state->recv_counts, state->recv_offsets,
+                         state->packed.item, plan->comm, &state->request));
+done:
+  return error;
+}
+
+static int alltoallv_advance(struct swp_plan *plan, bool block, bool *done) {
+  struct state *state = plan->method_state;
+  return progress(plan, 1, &state->request, block, done);
+}
+
+const struct method exchange_alltoallv = {
+    .name = "alltoallv",
+    .summary = "MPI_Ialltoallv over all ranks",
+    .source = "the MPI standard",
+    .usage = "",
+    .kind = SWP_EXCHANGE,
+    .plan = alltoallv_plan,
+    .free = alltoallv_free,
+    .start = alltoallv_start,
+    .advance = alltoallv_advance,
+};

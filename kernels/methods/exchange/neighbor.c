@@ -1,0 +1,78 @@
+/*
+ * neighbor: MPI_Ineighbor_alltoallv on a graph of the problem's messages. The persistent form of MPI-4 is
+ * not used: it binds the buffers at planning, and a plan gets them at execution.
+ */
+#include "packed.h"
+
+struct state {
+  struct packed packed;
+  MPI_Comm graph;
+  MPI_Request request;
+};
+
+static void neighbor_free(struct swp_plan *plan) {
+  struct state *state = plan->method_state;
+  packed_free(&state->packed);
+  if (state->graph != MPI_COMM_NULL)
+    MPI_Comm_free(&state->graph);
+}
+
+/* The graph is made by all ranks or by none. */
+static int create_graph(struct swp_plan *plan, struct state *state, int error) {
+  const struct problem *problem = &plan->problem;
+  int *sources = swp_allocate((size_t)problem->nrecvs, sizeof(int), NULL);
+  int *destinations = swp_allocate((size_t)problem->nsends, sizeof(int), NULL);
+  if (error == SWP_SUCCESS && (sources == NULL || destinations == NULL))
+    error = plan_no_memory(plan);
+  TRY(agree(plan->comm, error));
+  for (int i = 0; i < problem->nrecvs; i++)
+    sources[i] = problem->recvs[i].peer;
+  for (int i = 0; i < problem->nsends; i++)
+    destinations[i] = problem->sends[i].peer;
+  MPI_TRY(MPI_Dist_graph_create_adjacent(plan->comm, problem->nrecvs, sources, MPI_UNWEIGHTED,
+                                         problem->nsends, destinations, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                         &state->graph));
+  MPI_TRY(MPI_Comm_set_errhandler(state->graph, MPI_ERRORS_RETURN));
+done:
+  swp_release(sources);
+  swp_release(destinations);
+  return error;
+}
+
+static int neighbor_plan(struct swp_plan *plan) {
+  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  if (state != NULL)
+    *state = (struct state){.packed = PACKED_NONE, .graph = MPI_COMM_NULL};
+  int error = agree(plan->comm, state != NULL ? SWP_SUCCESS : plan_no_memory(plan));
+  if (error != SWP_SUCCESS)
+    return error;
+  return create_graph(plan, state, packed_plan(plan, &state->packed));
+}
+
+static int neighbor_start(struct swp_plan *plan, const char *send, char *recv) {
+  struct state *state = plan->method_state;
+  const struct packed *packed = &state->packed;
+  int error = SWP_SUCCESS;
+  MPI_TRY(MPI_Ineighbor_alltoallv(packed_send(plan, packed, send), packed->send_counts, packed->send_offsets,
+                                  packed->item, recv, packed->recv_counts, packed->recv_offsets, packed->item,
+                                  state->graph, &state->request));
+done:
+  return error;
+}
+
+static int neighbor_advance(struct swp_plan *plan, bool block, bool *done) {
+  struct state *state = plan->method_state;
+  return progress(plan, 1, &state->request, block, done);
+}
+
+const struct method exchange_neighbor = {
+    .name = "neighbor",
+    .summary = "MPI_Ineighbor_alltoallv on a distributed graph",
+    .source = "the MPI standard; Hoefler & Traff, HIPS'09",
+    .usage = "",
+    .kind = SWP_EXCHANGE,
+    .plan = neighbor_plan,
+    .free = neighbor_free,
+    .start = neighbor_start,
+    .advance = neighbor_advance,
+};

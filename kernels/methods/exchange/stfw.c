@@ -1,0 +1,146 @@
+/*
+ * stfw: store-and-forward over a virtual process topology T_n (Selvitopi & Aykanat, SC'19). Stage d exchanges
+ * with the processes that differ in coordinate d only. The schedule is made once (stfw_schedule.c), so that
+ * no headers travel and nothing is allocated at execution.
+ */
+#include "stfw.h"
+
+#include <stdio.h>
+
+enum { DIMS, GRID };
+
+/* NULL when the spec has a grid for so many processes, otherwise why not. */
+static const char *choose_grid(const struct spec *spec, int procs, struct grid *grid) {
+  const struct argument *dims = &spec->arguments[DIMS], *sizes = &spec->arguments[GRID];
+  if (dims->given && sizes->given)
+    return "give dims or grid, not both";
+  if (sizes->given)
+    return grid_from_sizes(procs, (int)sizes->value, sizes->sizes, grid)
+               ? NULL
+               : "the grid must have a position for every process, and a process in its last layer";
+  return grid_choose(procs, dims->given ? (int)dims->value : 2, grid)
+             ? NULL
+             : "dims must not exceed the binary logarithm of the number of processes";
+}
+
+static const char *stfw_applicable(const struct spec *spec, const struct features *features) {
+  struct grid grid;
+  return choose_grid(spec, features->procs, &grid);
+}
+
+static bool stfw_variant(int index, int procs, char *text, size_t length) {
+  if (index + 2 > 30 || procs >> (index + 2) == 0)
+    return false;
+  snprintf(text, length, "stfw:dims=%d", index + 2);
+  return true;
+}
+
+static void stfw_free(struct swp_plan *plan) {
+  struct stfw *stfw = plan->method_state;
+  stfw_stages_free(stfw);
+  swp_release(stfw->incoming);
+  swp_release(stfw->outgoing);
+}
+
+static void describe(struct swp_plan *plan, const struct grid *grid) {
+  char sizes[48];
+  grid_text(grid, sizes, sizeof sizes);
+  snprintf(plan->layout, sizeof plan->layout, "%sgrid %s, at most %lld messages a rank",
+           grid_incomplete(grid) ? "incomplete " : "", sizes, (long long)grid_message_bound(grid));
+}
+
+static int stfw_plan(struct swp_plan *plan) {
+  struct stfw *stfw = plan->method_state = plan_allocate(plan, 1, sizeof *stfw);
+  int error = stfw != NULL ? SWP_SUCCESS : plan_no_memory(plan);
+  if (error == SWP_SUCCESS) {
+    choose_grid(&plan->spec, plan->procs, &stfw->grid);
+    describe(plan, &stfw->grid);
+    stfw->stages = plan_allocate(plan, stfw->grid.ndims, sizeof *stfw->stages);
+    error = stfw->stages != NULL ? plan_stages(plan, stfw->grid.ndims) : plan_no_memory(plan);
+  }
+  TRY(agree(plan->comm, error));
+  TRY(stfw_schedule(plan, stfw));
+  stfw->incoming = plan_allocate(plan, stfw->incoming_bytes, 1);
+  stfw->outgoing = plan_allocate(plan, stfw->outgoing_bytes, 1);
+  plan->buffer_bytes = stfw->incoming_bytes + stfw->outgoing_bytes;
+  if (stfw->incoming == NULL || stfw->outgoing == NULL)
+    error = plan_no_memory(plan);
+done:
+  return error;
+}
+
+static int send_stage(struct swp_plan *plan, struct stfw *stfw) {
+  const struct stfw_stage *stage = &stfw->stages[stfw->stage];
+  int error = SWP_SUCCESS;
+  for (int64_t i = 0; i < stage->npacks; i++) {
+    const struct piece *piece = &stage->packs[i];
+    const char *from = piece->from == PLACE_USER ? stfw->send : stfw->incoming;
+    runs_pack(&(struct run){piece->from_offset, piece->bytes}, 1, from, stfw->outgoing + piece->to_offset);
+  }
+  for (int i = 0; i < stage->nsends; i++) {
+    const struct transfer *t = &stage->sends[i];
+    const char *from = t->place == PLACE_USER       ? stfw->send
+                       : t->place == PLACE_OUTGOING ? stfw->outgoing
+                                                    : stfw->incoming;
+    MPI_TRY(MPI_Isend(from + t->offset, t->count, t->type, t->peer, stfw->stage, plan->comm,
+                      &stage->requests[stage->nrecvs + i]));
+  }
+done:
+  return error;
+}
+
+static int stfw_start(struct swp_plan *plan, const char *send, char *recv) {
+  struct stfw *stfw = plan->method_state;
+  int error = SWP_SUCCESS;
+  stfw->send = send;
+  stfw->recv = recv;
+  stfw->stage = 0;
+  for (int d = 0; d < stfw->grid.ndims; d++) {
+    const struct stfw_stage *stage = &stfw->stages[d];
+    for (int i = 0; i < stage->nrecvs; i++) {
+      const struct transfer *t = &stage->recvs[i];
+      char *to = t->place == PLACE_USER ? recv : stfw->incoming;
+      MPI_TRY(MPI_Irecv(to + t->offset, t->count, t->type, t->peer, d, plan->comm, &stage->requests[i]));
+    }
+  }
+  TRY(send_stage(plan, stfw));
+done:
+  return error;
+}
+
+static int stfw_advance(struct swp_plan *plan, bool block, bool *done) {
+  struct stfw *stfw = plan->method_state;
+  int error = SWP_SUCCESS;
+  for (;;) {
+    const struct stfw_stage *stage = &stfw->stages[stfw->stage];
+    TRY(progress(plan, stage->nrecvs + stage->nsends, stage->requests, block, done));
+    if (!*done)
+      break;
+    for (int64_t i = 0; i < stage->nunpacks; i++) {
+      const struct piece *piece = &stage->unpacks[i];
+      runs_unpack(&(struct run){piece->to_offset, piece->bytes}, 1, stfw->incoming + piece->from_offset,
+                  stfw->recv);
+    }
+    if (++stfw->stage == stfw->grid.ndims)
+      break;
+    TRY(send_stage(plan, stfw));
+  }
+done:
+  return error;
+}
+
+const struct method exchange_stfw = {
+    .name = "stfw",
+    .summary = "store and forward along the dimensions of a virtual process grid",
+    .source = "STFW_n of Selvitopi & Aykanat, SC'19",
+    .usage = "dims=2..30 | grid=AxBx...",
+    .kind = SWP_EXCHANGE,
+    .parameters = {[DIMS] = {"dims", PARAMETER_INTEGER, 2, 30, NULL},
+                   [GRID] = {"grid", PARAMETER_GRID, 1, 1 << 30, NULL}},
+    .applicable = stfw_applicable,
+    .variant = stfw_variant,
+    .plan = stfw_plan,
+    .free = stfw_free,
+    .start = stfw_start,
+    .advance = stfw_advance,
+};
