@@ -22,7 +22,7 @@ done:
 }
 
 static int measure(MPI_Comm comm, struct topology *topology) {
-  int error = SWP_SUCCESS, rank, node_rank, node_size, cores;
+  int error = SWP_SUCCESS, rank, node_rank, node_size, cores = 0;
   MPI_Comm node = MPI_COMM_NULL;
   MPI_TRY(MPI_Comm_rank(comm, &rank));
   MPI_TRY(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node));
