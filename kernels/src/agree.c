@@ -1,4 +1,4 @@
-/* Agreement on errors: after it, every rank goes the same way. */
+/* Agreement: after it, every rank goes the same way. */
 #include "plan.h"
 
 #include <string.h>
@@ -25,4 +25,12 @@ int agree(MPI_Comm comm, int error) {
   if (strncmp(text, "rank ", 5) == 0)
     return fail(agreed, "%s", text);
   return fail(agreed, "rank %d: %.*s", first, ERROR_TEXT_BYTES - 20, text);
+}
+
+/* FNV-1a. */
+int64_t text_hash(const char *text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (; text != NULL && *text != '\0'; text++)
+    hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  return (int64_t)(hash >> 2);
 }

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "select.h"
+#include "table.h"
 #include "topology.h"
 
 #include <stdio.h>
@@ -21,23 +22,21 @@ int plan_stages(struct swp_plan *plan, int nstages) {
   return plan->stages != NULL ? SWP_SUCCESS : plan_no_memory(plan);
 }
 
-/* A hash of the spec text, 62 bits: equal texts are what ranks must agree on. FNV-1a. */
-static int64_t text_hash(const char *text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (; text != NULL && *text != '\0'; text++)
-    hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-  return (int64_t)(hash >> 2);
-}
-
 /* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. */
 static int check_equal(struct swp_plan *plan, const char *method) {
-  enum { VALUES = 7 };
-  static const char *const names[VALUES] = {"kind of operation", "method",       "item_bytes", "hints.flags",
-                                            "hints.executions",  "hints.degree", "hints.bytes"};
+  enum { VALUES = 8 };
+  static const char *const names[VALUES] = {
+      "kind of operation", "method",       "item_bytes",  "hints.flags",
+      "hints.executions",  "hints.degree", "hints.bytes", "table in the hints"};
   const struct swp_hints *hints = &plan->hints;
-  int64_t mine[2 * VALUES] = {plan->kind,   text_hash(method), plan->problem.item_bytes,
-                              hints->flags, hints->executions, hints->degree,
-                              hints->bytes};
+  int64_t mine[2 * VALUES] = {plan->kind,
+                              text_hash(method),
+                              plan->problem.item_bytes,
+                              hints->flags,
+                              hints->executions,
+                              hints->degree,
+                              hints->bytes,
+                              hints->table != NULL ? hints->table->hash : -1};
   int64_t greatest[2 * VALUES];
   int error = SWP_SUCCESS;
   for (int i = 0; i < VALUES; i++)
@@ -173,9 +172,8 @@ static int create_plan(MPI_Comm comm, enum swp_kind kind, const struct swp_excha
                        const char *method, const struct swp_hints *hints, swp_plan **result) {
   int error = SWP_SUCCESS, inter = 0;
   MPI_Comm own = MPI_COMM_NULL;
-  if (result == NULL)
-    return fail(SWP_ERR_ARGUMENT, "planning: the place for the plan is NULL");
-  *result = NULL;
+  if (result != NULL)
+    *result = NULL;
   if (comm == MPI_COMM_NULL)
     return fail(SWP_ERR_ARGUMENT, "planning: the communicator is MPI_COMM_NULL");
   MPI_TRY(MPI_Comm_test_inter(comm, &inter));
@@ -184,7 +182,11 @@ static int create_plan(MPI_Comm comm, enum swp_kind kind, const struct swp_excha
   MPI_TRY(MPI_Comm_dup(comm, &own));
   MPI_TRY(MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN));
   struct swp_plan *plan = swp_allocate(1, sizeof *plan, NULL);
-  error = agree(own, plan != NULL ? SWP_SUCCESS : fail(SWP_ERR_MEMORY, "planning: no memory for a plan"));
+  if (result == NULL)
+    error = fail(SWP_ERR_ARGUMENT, "planning: the place for the plan is NULL");
+  else if (plan == NULL)
+    error = fail(SWP_ERR_MEMORY, "planning: no memory for a plan");
+  error = agree(own, error);
   if (error != SWP_SUCCESS) {
     swp_release(plan);
     goto done;

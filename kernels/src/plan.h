@@ -53,6 +53,9 @@ int plan_stages(struct swp_plan *plan, int nstages);
 /* The worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
 int agree(MPI_Comm comm, int error);
 
+/* A hash of a text (NULL as ""), not negative: ranks that must have equal texts compare it. */
+int64_t text_hash(const char *text);
+
 /* Tests the requests, or with block waits for all of them, giving the core away where the plan yields. */
 int progress(const struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
 

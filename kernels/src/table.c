@@ -254,6 +254,7 @@ int table_parse(const char *path, const char *text, size_t length, struct swp_ta
   }
   size_t path_length = strlen(path), room = sizeof(*table)->path - 1;
   strcpy((*table)->path, path_length > room ? path + (path_length - room) : path);
+  (*table)->hash = text_hash(text);
   struct reader reader = {.table = *table};
   int error = parse_lines(&reader, text, length);
   if (error != SWP_SUCCESS)

@@ -28,10 +28,12 @@ struct rule {
 struct swp_table {
   int nrules;
   struct rule *rules;
+  int64_t hash;   /* of the text */
   char path[192]; /* for messages, the end of it when it is long */
 };
 
-/* Parses a table's text of `length` bytes. Local. Errors: SWP_ERR_TABLE, SWP_ERR_MEMORY. */
+/* Parses a table's text of `length` bytes, with a NUL behind them. Local. Errors: SWP_ERR_TABLE,
+ * SWP_ERR_MEMORY. */
 int table_parse(const char *path, const char *text, size_t length, struct swp_table **table);
 
 #endif
