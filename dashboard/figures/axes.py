@@ -1,0 +1,160 @@
+"""Axes and the frame that all figures share."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from dashboard.units import size_text, time_text
+
+Figure = dict[str, Any]
+
+INK = "#24292f"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+GRID = "rgba(127,127,127,0.22)"
+LINE = "rgba(127,127,127,0.65)"
+
+CONFIG: dict[str, Any] = {
+    "displaylogo": False,
+    "responsive": True,
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+    "toImageButtonOptions": {"format": "svg", "filename": "switchpoint"},
+}
+
+
+def base_layout(height: int, **more: Any) -> dict[str, Any]:
+    """The layout that all figures start from; `height` in pixels, the width follows the page."""
+    return {
+        "height": height,
+        "autosize": True,
+        "margin": {"l": 64, "r": 16, "t": 28, "b": 44},
+        "font": {"family": FONT, "size": 13, "color": INK},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "showlegend": False,
+        "hovermode": "closest",
+        "hoverlabel": {"font": {"family": FONT, "size": 13}, "align": "left"},
+        "dragmode": False,
+    } | more
+
+
+def _axis(title: str, ticks: list[float], texts: list[str], low: float, high: float) -> Figure:
+    return {
+        "type": "log",
+        "title": {"text": title, "standoff": 8, "font": {"size": 13}},
+        "range": [math.log10(low), math.log10(high)],
+        "tickmode": "array",
+        "tickvals": ticks,
+        "ticktext": texts,
+        "gridcolor": GRID,
+        "linecolor": LINE,
+        "showline": True,
+        "ticks": "outside",
+        "ticklen": 4,
+        "tickcolor": LINE,
+        "zeroline": False,
+        "automargin": True,
+    }
+
+
+def byte_ticks(low: float, high: float, most: int = 9) -> list[float]:
+    """Powers of two from `low` to `high` bytes, at most `most` of them, 1 KiB among the marks."""
+    first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    step = next(step for step in (1, 2, 5, 10, 20, 60) if (last - first) // step < most)
+    return [float(2**power) for power in range(first, last + 1) if power % step == 0]
+
+
+def time_ticks(low: float, high: float, most: int = 9) -> list[float]:
+    """Marks at 1, 2 and 5 times powers of ten; fewer over wide ranges, more over narrow ones."""
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        ticks = _marks(low, high, digits)
+        if len(ticks) <= most:
+            break
+    for steps in (9, 18, 45, 90):
+        if len(ticks) >= 3:
+            break
+        ticks = _marks(low, high, [1 + 9 * step / steps for step in range(steps)])
+    return ticks
+
+
+def _marks(low: float, high: float, digits: Iterable[float]) -> list[float]:
+    """All digit × 10^n from low to high."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    marks = [float(f"{digit:.3f}e{decade}") for decade in decades for digit in digits]
+    return [mark for mark in marks if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
+
+
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Marks of a speed-up axis: finer the narrower the range is."""
+    span = high / low
+    if span <= 1.6:
+        marks = [0.5 + 0.05 * step for step in range(40)]
+    elif span <= 3:
+        marks = [0.1 * step for step in range(1, 40)]
+    else:
+        digits = (1, 1.5, 2, 3, 5, 7) if span <= 12 else (1, 2, 5) if span <= 300 else (1,)
+        marks = _marks(low, high, digits)
+    return [round(mark, 6) for mark in marks if low <= mark <= high]
+
+
+def _tick_text(seconds: float) -> str:
+    """A mark of a time axis: `50 µs`, without the digits that a measured value has."""
+    number, unit = time_text(seconds).split()
+    return f"{float(number):g} {unit}"
+
+
+def byte_axis(low: float, high: float, title: str = "bytes per message") -> Figure:
+    """A logarithmic axis of message sizes that leaves room for the outermost markers."""
+    low, high = max(low, 1.0), max(high, 1.0)
+    ticks = byte_ticks(low, high)
+    return _axis(title, ticks, [size_text(tick) for tick in ticks], low / 1.25, high * 1.25)
+
+
+def time_axis(low: float, high: float, title: str = "time") -> Figure:
+    """A logarithmic axis of seconds."""
+    low, high = low / 1.15, high * 1.15
+    ticks = time_ticks(low, high)
+    return _axis(title, ticks, [_tick_text(tick) for tick in ticks], low, high)
+
+
+def ratio_axis(low: float, high: float, title: str) -> Figure:
+    """A logarithmic axis of ratios; 1 is always on it."""
+    low, high = min(low, 0.95) / 1.05, max(high, 1.05) * 1.05
+    ticks = ratio_ticks(low, high)
+    return _axis(title, ticks, [f"{tick:g}×" for tick in ticks], low, high)
+
+
+def message(text: str, height: int = 240) -> Figure:
+    """An empty figure that says why it is empty."""
+    hidden = {"visible": False, "fixedrange": True}
+    note = {"text": text, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    return {
+        "data": [],
+        "layout": base_layout(height, xaxis=hidden, yaxis=hidden, annotations=[note]),
+    }
+
+
+def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
+    """Move labels apart to at least `gap`, as little as their order allows, within low…high.
+
+    Labels that touch form a block that is centred on the mean of what its members want.
+    """
+    order = sorted(range(len(positions)), key=lambda index: positions[index])
+    blocks: list[list[int]] = []
+
+    def bottom(block: list[int]) -> float:
+        wanted = sum(positions[index] - rank * gap for rank, index in enumerate(block)) / len(block)
+        return max(low, min(wanted, high - (len(block) - 1) * gap))
+
+    for index in order:
+        blocks.append([index])
+        while len(blocks) > 1:
+            before, last = blocks[-2], blocks[-1]
+            if bottom(before) + len(before) * gap <= bottom(last):
+                break
+            blocks[-2:] = [before + last]
+    moved = list(positions)
+    for block in blocks:
+        start = bottom(block)
+        for rank, index in enumerate(block):
+            moved[index] = start + rank * gap
+    return moved

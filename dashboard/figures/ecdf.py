@@ -1,0 +1,83 @@
+"""The distribution of the raw samples of one size."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message, time_axis
+from dashboard.figures.methods import method_style
+
+HEIGHT = 360
+_MOST_POINTS = 400
+
+
+def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
+    """Empirical distribution functions, a step line for each method.
+
+    All samples are drawn up to 400 a method, and evenly spaced order statistics beyond that;
+    smallest and largest always are. The axis ends where the slowest method's 99th percentile
+    lies, when its tail is long, and a note tells how many samples lie beyond.
+    """
+    samples_s = {method: np.sort(values) for method, values in samples_s.items() if len(values)}
+    if not samples_s:
+        return message("No samples are stored for this cell.", HEIGHT)
+    low = min(float(values[0]) for values in samples_s.values())
+    high = max(float(values[-1]) for values in samples_s.values())
+    shown = min(high, 1.5 * max(float(np.quantile(values, 0.99)) for values in samples_s.values()))
+    beyond = sum(int((values > shown).sum()) for values in samples_s.values())
+    data: list[dict[str, Any]] = []
+    for method in sorted(samples_s):
+        values = samples_s[method]
+        style = method_style(method)
+        ranks = np.arange(len(values))
+        if len(values) > _MOST_POINTS:
+            ranks = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).round().astype(int))
+        data.append(
+            {
+                "type": "scatter",
+                "name": method,
+                "mode": "lines",
+                "x": [float(f"{value:.4g}") for value in values[ranks]],
+                "y": [round(share, 4) for share in (ranks + 1) / len(values)],
+                "line": {"color": style.color, "dash": style.dash, "width": 2, "shape": "hv"},
+                "hovertemplate": f"<b>{method}</b><br>%{{y:.0%}} of {len(values)} samples "
+                "within %{x:.3s}s<extra></extra>",
+            }
+        )
+    note = f"{beyond} samples further right" if beyond else ""
+    return {
+        "data": data,
+        "layout": base_layout(
+            HEIGHT,
+            margin={"l": 56, "r": 12, "t": 8, "b": 44},
+            showlegend=True,
+            legend={"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0, "font": {"size": 12}},
+            xaxis=time_axis(low, shown, "time of one execution"),
+            yaxis={
+                "title": {"text": "share of samples"},
+                "range": [0, 1.02],
+                "tickformat": ".0%",
+                "gridcolor": GRID,
+                "linecolor": LINE,
+                "showline": True,
+                "zeroline": False,
+            },
+            annotations=[_corner(note)] if note else [],
+        ),
+    }
+
+
+def _corner(text: str) -> dict[str, Any]:
+    return {
+        "text": text,
+        "showarrow": False,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 1,
+        "y": 0.02,
+        "xanchor": "right",
+        "yanchor": "bottom",
+        "font": {"size": 12},
+    }

@@ -1,0 +1,91 @@
+"""How a method is drawn: one colour, dash and marker for each, the same on every page, for ever.
+
+Colours keep a contrast of 3 : 1 on the light and on the dark background and stay apart under
+the common kinds of colour blindness by hue; variants of a family stay apart by dash and marker.
+"""
+
+import zlib
+from dataclasses import dataclass
+
+GREY = "#7d8288"
+_BLUES = ("#0b7bc1", "#3f86dd", "#6b7ce0", "#8870d6", "#9d63c9")
+_GREEN = "#05936d"
+_ORANGE = "#d55e00"
+_PURPLE = "#b8619a"
+_OCHRE = "#a67c00"
+_TEAL = "#008c9e"
+_RED = "#d4455a"
+
+_FAMILY_COLORS = {
+    # defaults: neutral, they are what the others are held against
+    "direct": GREY,
+    "pex": GREY,
+    "vendor": GREY,
+    # exchange
+    "neighbor": _GREEN,
+    "alltoallv": _PURPLE,
+    "nap": _ORANGE,
+    # discovery
+    "pcx": _GREEN,
+    "rsx": _PURPLE,
+    "nbx": _ORANGE,
+    # collectives
+    "orthogonal": _ORANGE,
+    "binomial": _GREEN,
+    "ring": _PURPLE,
+    "hypercube": _TEAL,
+    "star": _OCHRE,
+}
+_OTHER_COLORS = (_TEAL, _OCHRE, _RED, _GREEN, _PURPLE, _ORANGE)
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_FAMILY_SYMBOLS = {
+    "direct": "circle",
+    "pex": "circle",
+    "vendor": "circle",
+    "neighbor": "triangle-up",
+    "pcx": "triangle-up",
+    "alltoallv": "cross",
+    "rsx": "cross",
+    "nap": "diamond",
+    "nbx": "diamond",
+}
+_SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon", "star")
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """What Plotly needs to draw a method."""
+
+    color: str
+    dash: str
+    symbol: str
+
+
+def method_style(spec: str) -> MethodStyle:
+    """The style of a method, from its spec alone: what else is on the page does not matter."""
+    family, _, parameters = spec.partition(":")
+    code = zlib.crc32(parameters.encode())
+    if family == "stfw" and parameters.startswith("dims="):
+        # Neighbouring dimensions are compared most: consecutive colours, dashes and markers.
+        code = int(parameters.removeprefix("dims=")) - 2
+        return MethodStyle(
+            _BLUES[code % len(_BLUES)], _DASHES[code % len(_DASHES)], _SYMBOLS[code % len(_SYMBOLS)]
+        )
+    if family == "stfw":
+        return MethodStyle(
+            _TEAL, _DASHES[1 + code % (len(_DASHES) - 1)], _SYMBOLS[code % len(_SYMBOLS)]
+        )
+    color = _FAMILY_COLORS.get(family)
+    if color is None:
+        color = _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)]
+    if not parameters:
+        return MethodStyle(color, "solid", _FAMILY_SYMBOLS.get(family, "square"))
+    return MethodStyle(
+        color, _DASHES[1 + code % (len(_DASHES) - 1)], _SYMBOLS[code % len(_SYMBOLS)]
+    )
+
+
+def transparent(color: str, alpha: float) -> str:
+    """`#rrggbb` as an rgba() colour."""
+    red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha:g})"

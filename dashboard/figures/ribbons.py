@@ -1,0 +1,90 @@
+"""A method table as ribbons: which method is used at which message size."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from dashboard.figures.axes import GRID, Figure, base_layout, byte_axis, message
+from dashboard.figures.methods import method_style, transparent
+from dashboard.units import bytes_range_text, ratio_text
+
+# Statuses of rules that rest on a difference that was shown; the others are drawn hollow.
+DECIDED = ("faster", "default")
+
+_ROW_PX = 34
+# Bars shrink their text to fit; below this size it is left out.
+UNIFORM_TEXT = {"mode": "hide", "minsize": 10}
+
+
+def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) -> Figure:
+    """One bar trace of segments, cut at `x_range` (bytes).
+
+    selected: row (place on the y axis), bytes_low, bytes_high (both included, infinite or
+    missing: open), method, status, speedup.
+    """
+    low = selected["bytes_low"].fillna(0).clip(lower=x_range[0], upper=x_range[1])
+    # The segment ends where the next size would begin, so that neighbours touch.
+    high = (selected["bytes_high"].fillna(math.inf) + 1).clip(lower=x_range[0], upper=x_range[1])
+    decided = selected["status"].isin(DECIDED)
+    styles = [method_style(method) for method in selected["method"]]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "base": low.tolist(),
+        "x": (high - low).tolist(),
+        "y": selected["row"].tolist(),
+        "width": 0.72,
+        "text": selected["method"].tolist(),
+        "textposition": "inside",
+        "insidetextanchor": "middle",
+        "textangle": 0,
+        "textfont": {"size": 12},
+        "marker": {
+            "color": [
+                transparent(style.color, 0.36 if sure else 0.08)
+                for style, sure in zip(styles, decided, strict=True)
+            ],
+            "line": {"color": [style.color for style in styles], "width": 1.5},
+        },
+        "customdata": [_hover(rule) for rule in selected.to_dict("records")],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    } | axes
+
+
+def _hover(rule: dict[str, Any]) -> str:
+    lines = [f"<b>{rule['method']}</b>", bytes_range_text(rule["bytes_low"], rule["bytes_high"])]
+    if rule["status"] == "faster":
+        lines.append(f"{ratio_text(rule['speedup'])} the speed of the default")
+    else:
+        lines.append(str(rule["status"]))
+    return "<br>".join(lines)
+
+
+def ribbons(rules: pd.DataFrame, x_range: tuple[float, float]) -> Figure:
+    """All rules of a system, a ribbon for each case, the first case on top.
+
+    rules: the columns of `ribbon`, where row is the text of the case.
+    """
+    if rules.empty:
+        return message("This system has no table yet: run `switchpoint tune`.")
+    rows = list(dict.fromkeys(rules["row"]))
+    height = 56 + _ROW_PX * len(rows)
+    return {
+        "data": [ribbon(rules, x_range)],
+        "layout": base_layout(
+            height,
+            margin={"l": 16, "r": 12, "t": 4, "b": 44},
+            barmode="overlay",
+            uniformtext=UNIFORM_TEXT,
+            xaxis=byte_axis(*x_range),
+            yaxis={
+                "type": "category",
+                "categoryorder": "array",
+                "categoryarray": rows[::-1],
+                "automargin": True,
+                "gridcolor": GRID,
+                "fixedrange": True,
+            },
+        ),
+    }

@@ -1,0 +1,85 @@
+"""The state of a page, as the query of a short URL.
+
+Each page has one dataclass of its parameters. Text from outside becomes such an object by
+`parse` alone, which refuses what no link of ours can hold; an empty value means "the default".
+"""
+
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+from urllib.parse import parse_qsl, quote
+
+NAME = r"[^\x00-\x1f\x7f<>]{1,200}"
+WORD = r"[a-z][a-z0-9_]{0,30}"
+SPEC = r"[a-z][A-Za-z0-9_.:=,+-]{0,200}"
+LAYOUT = r"[0-9]{1,7}@[0-9]{1,6}x[0-9]{1,5}-[a-z]{1,10}(-over)?"
+INTEGER = r"[0-9]{1,15}"
+
+
+class MalformedError(ValueError):
+    """A query that is not of the form this page understands: the answer is 400."""
+
+
+class UnknownError(LookupError):
+    """A well-formed value that the store does not hold: the answer is 404."""
+
+
+def parameter(key: str, pattern: str) -> Any:
+    """A field of a `Query`: its short name in the URL and what its values look like."""
+    return field(default="", metadata={"key": key, "pattern": re.compile(pattern)})
+
+
+@dataclass(frozen=True)
+class Query:
+    """The parameters of a page; subclasses add the fields."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that are not of the declared form, wherever they come from."""
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if not isinstance(value, str):
+                raise MalformedError(f"{item.name} is not text")
+            if value and not item.metadata["pattern"].fullmatch(value):
+                raise MalformedError(f"{item.name} is malformed")
+
+    @classmethod
+    def parse(cls, search: str) -> Self:
+        """Read `?key=value&…`; `MalformedError` for an unknown or repeated key or a bad value."""
+        names = {item.metadata["key"]: item.name for item in fields(cls)}
+        values: dict[str, str] = {}
+        try:
+            pairs = parse_qsl(
+                search.removeprefix("?"),
+                keep_blank_values=True,
+                strict_parsing=search not in ("", "?"),
+                errors="strict",
+                max_num_fields=len(names),
+            )
+        except ValueError as error:
+            raise MalformedError("the query is malformed") from error
+        for key, value in pairs:
+            if key not in names or names[key] in values:
+                raise MalformedError("a parameter of the query is unknown or given twice")
+            values[names[key]] = value
+        return cls(**values)
+
+    def search(self) -> str:
+        """The query of a URL, `?` included; empty when all is default."""
+        given = [(item.metadata["key"], getattr(self, item.name)) for item in fields(self)]
+        text = "&".join(f"{key}={quote(value, safe=':=,@/')}" for key, value in given if value)
+        return f"?{text}" if text else ""
+
+
+def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:
+    """`wanted` where it is an option, else the first option.
+
+    strict: a wanted value that is not an option raises `UnknownError` (a link), instead of giving
+    way (a filter that another filter's change has made meaningless).
+    """
+    if wanted in options:
+        return wanted
+    if wanted and strict:
+        raise UnknownError(f"The store holds no {what} {wanted!r} here.")
+    if not options:
+        raise UnknownError(f"The store holds no {what} here.")
+    return options[0]

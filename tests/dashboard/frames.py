@@ -1,0 +1,49 @@
+"""Frames with the columns of the store, for tests of pure functions."""
+
+import numpy as np
+import pandas as pd
+
+METHODS = {  # latency and inverse bandwidth in units of direct's, so that the best one changes
+    "direct": (1.0, 1.0),
+    "stfw:dims=2": (0.55, 1.6),
+    "stfw:dims=3": (0.42, 2.2),
+    "neighbor": (1.1, 0.97),
+    "alltoallv": (1.5, 1.2),
+}
+
+
+def cells(methods: dict[str, tuple[float, float]] = METHODS, seed: int = 1) -> pd.DataFrame:
+    """The cells of one case: every method at 8 B to 1 MiB."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for method, (latency, inverse_bandwidth) in methods.items():
+        for exponent in range(3, 21):
+            time = (20e-6 * latency + 2**exponent * 4e-10 * inverse_bandwidth) * rng.normal(1, 0.01)
+            width = rng.uniform(1.01, 1.06)
+            rows.append(
+                {
+                    "method": method,
+                    "size_bytes": 2**exponent,
+                    "bytes": 2**exponent,
+                    "median_s": time,
+                    "low_s": time / width,
+                    "high_s": time * width,
+                    "n": 200,
+                    "launches": 5,
+                    "above_2_medians": 0.01,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def selected() -> pd.DataFrame:
+    """A table's choice over those sizes."""
+    return pd.DataFrame(
+        {
+            "bytes_low": [np.nan, 724, 11585],
+            "bytes_high": [723, 11584, np.nan],
+            "method": ["stfw:dims=3", "stfw:dims=2", "direct"],
+            "status": ["faster", "faster", "tie"],
+            "speedup": [2.1, 1.4, 1.0],
+        }
+    )

@@ -1,0 +1,73 @@
+"""The state of a page in its URL."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from dashboard.query import (
+    INTEGER,
+    NAME,
+    SPEC,
+    MalformedError,
+    Query,
+    UnknownError,
+    choose,
+    parameter,
+)
+
+
+@dataclass(frozen=True)
+class Sample(Query):
+    system: str = parameter("s", NAME)
+    pattern: str = parameter("p", SPEC)
+    size: str = parameter("b", INTEGER)
+
+
+def test_a_query_survives_its_url() -> None:
+    query = Sample(system="local:cpu & more+1 é", pattern="random:degree=6,seed=1", size="8")
+    assert Sample.parse(query.search()) == query
+
+
+def test_urls_stay_short_and_readable() -> None:
+    query = Sample(pattern="random:degree=6,seed=1", size="8")
+    assert query.search() == "?p=random:degree=6,seed=1&b=8"
+    assert Sample().search() == ""
+    assert Sample.parse("?") == Sample.parse("") == Sample()
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        "?b=eight",
+        "?b=-1",
+        "?b=1&b=2",
+        "?x=1",
+        "?b",
+        "?s=%00",
+        "?s=%ff",
+        "?s=<script>",
+        "?s=" + "a" * 201,
+        "?p=../../etc/passwd",
+        "?b=1&&&&&&",
+        "?b=\u0661",
+    ],
+)
+def test_malformed_queries_are_refused(search: str) -> None:
+    with pytest.raises(MalformedError):
+        Sample.parse(search)
+
+
+@pytest.mark.parametrize("value", [None, 3, ["8"], {"b": "8"}, True])
+def test_values_from_callbacks_are_refused_unless_text(value: object) -> None:
+    with pytest.raises(MalformedError):
+        Sample(size=value)  # type: ignore[arg-type]
+
+
+def test_a_link_must_name_what_exists_and_a_filter_gives_way() -> None:
+    assert choose(["a", "b"], "b", "system", strict=True) == "b"
+    assert choose(["a", "b"], "", "system", strict=True) == "a"
+    assert choose(["a", "b"], "c", "system", strict=False) == "a"
+    with pytest.raises(UnknownError, match="no system 'c'"):
+        choose(["a", "b"], "c", "system", strict=True)
+    with pytest.raises(UnknownError):
+        choose([], "", "system", strict=False)
