@@ -77,9 +77,17 @@ def identify(mpicc: str, mpiexec: str) -> Mpi | None:
     return Mpi(family, family, version, mpicc, mpiexec, device.group(1) if device else "")
 
 
+def build_root() -> Path:
+    """Where everything built lies: the checkout's build/, or the user's cache when read-only."""
+    if (CHECKOUT / "kernels").is_dir() and os.access(CHECKOUT, os.W_OK):
+        return CHECKOUT / "build"
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "switchpoint"
+
+
 def build_directory(mpi: Mpi) -> Path:
     """Where the checkout's own build of the kernels for this MPI lies."""
-    return CHECKOUT / "build" / mpi.name
+    return build_root() / mpi.name
 
 
 def available_cores() -> int:
@@ -126,7 +134,7 @@ def _yield_library(mpi: Mpi, build: Path | None) -> Path | None:
     if not mpi.device.endswith("ucx"):
         return None
     directory = build_directory(mpi) if build is None else build
-    candidates = (directory / YIELD_LIBRARY, directory / "lib" / YIELD_LIBRARY)
+    candidates = [directory / YIELD_LIBRARY, *directory.glob(f"lib*/{YIELD_LIBRARY}")]
     return next((path for path in candidates if path.is_file()), None)
 
 
