@@ -20,6 +20,7 @@ struct swp_plan {
   MPI_Comm comm; /* private */
   int rank, procs;
   bool yields; /* more ranks than cores on this node: waiting gives the core away */
+  unsigned idle_polls;
   struct spec spec;
   struct features features;
   struct swp_hints hints;
@@ -57,9 +58,9 @@ int agree(MPI_Comm comm, int error);
 int64_t text_hash(const char *text);
 
 /* Tests the requests, or with block waits for all of them, giving the core away where the plan yields. */
-int progress(const struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
+int progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
 
 /* For loops that poll: gives the core away where the plan yields. */
-void plan_relax(const struct swp_plan *plan);
+void plan_relax(struct swp_plan *plan);
 
 #endif
