@@ -109,6 +109,14 @@ static int compare_entries(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* Methods that go through the sources in order deliver them so. */
+static bool is_sorted(const struct inbox *inbox) {
+  int i = 1;
+  while (i < inbox->count && inbox->entries[i - 1].source < inbox->entries[i].source)
+    i++;
+  return i >= inbox->count;
+}
+
 static bool grow_seen(struct inbox *inbox) {
   if (inbox->seen_capacity >= inbox->capacity)
     return true;
@@ -127,7 +135,7 @@ static bool grow_seen(struct inbox *inbox) {
 int inbox_finish(struct inbox *inbox) {
   if (!grow_seen(inbox))
     return fail(SWP_ERR_MEMORY, "discovery: no memory for an inbox of %d messages", inbox->count);
-  if (inbox->count > 1)
+  if (!is_sorted(inbox))
     qsort(inbox->entries, (size_t)inbox->count, sizeof *inbox->entries, compare_entries);
   for (int i = 0; i < inbox->count; i++) {
     inbox->sources[i] = inbox->entries[i].source;
