@@ -1,0 +1,193 @@
+/*
+ * shared: for ranks of one node. Each rank owns a board in memory that all share, where it writes how much it
+ * sends to whom, and small messages themselves; everybody reads everybody's board. Large messages go by MPI,
+ * with receives of the right size. O(P) a call, but no message where there is nothing to send.
+ */
+#include "inbox.h"
+#include "plan.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+  NOTICE_NONE = -1,    /* bytes of a notice: no message */
+  NOTICE_BY_MPI = -1,  /* offset of a notice: not on the board */
+  SMALL_BYTES = 8192,  /* a message up to this size is cheaper copied twice than sent */
+  BOARD_BYTES = 65536, /* for the small messages of one call */
+  DATA_ALIGNMENT = 64,
+  PAGE_BYTES = 4096,
+  POLLS_PER_PROGRESS = 64
+};
+
+/* Tells one rank of its message. */
+struct notice {
+  int32_t bytes, offset;
+};
+
+/* A rank has two boards, which take turns. It writes the one of call n+2 only when all have begun call n+1,
+   which they do when they have read all boards of call n. */
+struct board {
+  _Atomic uint64_t call; /* whose notices these are; written last, read first */
+  struct notice notices[];
+};
+
+enum { BOARDS = 2 };
+
+struct state {
+  MPI_Win window;
+  size_t data_offset, board_bytes;
+  char **boards; /* per rank: where its two boards begin */
+  uint64_t call;
+  int polls;
+  MPI_Request *requests; /* of large messages, sent and received */
+};
+
+static const char *shared_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+  return features->nodes == 1 ? NULL : "the ranks are on several nodes, which share no memory";
+}
+
+static void shared_free(struct swp_plan *plan) {
+  struct state *state = plan->method_state;
+  swp_release(state->boards);
+  swp_release(state->requests);
+  if (state->window != MPI_WIN_NULL)
+    MPI_Win_free(&state->window);
+}
+
+static size_t round_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/* No board is read before planning ends, which is when all ranks have zeroed theirs. */
+static int map_boards(struct swp_plan *plan, struct state *state) {
+  int error = SWP_SUCCESS, unit;
+  MPI_Aint bytes;
+  char *mine;
+  MPI_TRY(MPI_Win_allocate_shared((MPI_Aint)(BOARDS * state->board_bytes), 1, MPI_INFO_NULL, plan->comm,
+                                  &mine, &state->window));
+  MPI_TRY(MPI_Win_set_errhandler(state->window, MPI_ERRORS_RETURN));
+  for (int rank = 0; rank < plan->procs; rank++)
+    MPI_TRY(MPI_Win_shared_query(state->window, rank, &bytes, &unit, &state->boards[rank]));
+  memset(mine, 0, BOARDS * state->board_bytes);
+  plan->account += (int64_t)(BOARDS * state->board_bytes);
+done:
+  return error;
+}
+
+static int shared_plan(struct swp_plan *plan) {
+  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  int error = SWP_SUCCESS;
+  if (state != NULL) {
+    state->window = MPI_WIN_NULL;
+    state->boards = plan_allocate(plan, plan->procs, sizeof *state->boards);
+    state->requests = plan_allocate(plan, 2 * (int64_t)plan->procs, sizeof *state->requests);
+    state->data_offset =
+        round_up(sizeof(struct board) + (size_t)plan->procs * sizeof(struct notice), DATA_ALIGNMENT);
+    state->board_bytes = round_up(state->data_offset + BOARD_BYTES, PAGE_BYTES);
+  }
+  bool allocated = state != NULL && state->boards != NULL && state->requests != NULL;
+  TRY(agree(plan->comm, allocated ? SWP_SUCCESS : plan_no_memory(plan)));
+  TRY(map_boards(plan, state));
+done:
+  return error;
+}
+
+static struct board *board_of(const struct state *state, int rank) {
+  return (struct board *)(void *)(state->boards[rank] + state->call % BOARDS * state->board_bytes);
+}
+
+/* Writes this rank's board: the notices and, as long as there is room, small messages. */
+static void publish(const struct swp_plan *plan, const struct state *state, const struct outbox *outbox) {
+  struct board *board = board_of(state, plan->rank);
+  char *data = (char *)board + state->data_offset;
+  size_t used = 0;
+  for (int rank = 0; rank < plan->procs; rank++)
+    board->notices[rank].bytes = NOTICE_NONE;
+  for (int i = 0; i < outbox->nsends; i++) {
+    size_t bytes = (size_t)outbox->bytes[i];
+    struct notice *notice = &board->notices[outbox->ranks[i]];
+    *notice = (struct notice){(int32_t)bytes, NOTICE_BY_MPI};
+    if (bytes > SMALL_BYTES || used + bytes > BOARD_BYTES || outbox->ranks[i] == plan->rank)
+      continue;
+    notice->offset = (int32_t)used;
+    if (bytes > 0)
+      memcpy(data + used, outbox->data[i], bytes);
+    used += round_up(bytes, DATA_ALIGNMENT);
+  }
+  atomic_store_explicit(&board->call, state->call, memory_order_release);
+}
+
+/* After publishing, so that receives are posted meanwhile. */
+static int send_large(const struct swp_plan *plan, const struct state *state, const struct outbox *outbox,
+                      int *count) {
+  const struct board *board = board_of(state, plan->rank);
+  int error = SWP_SUCCESS;
+  for (int i = 0; i < outbox->nsends; i++) {
+    int rank = outbox->ranks[i];
+    if (rank != plan->rank && board->notices[rank].offset == NOTICE_BY_MPI)
+      MPI_TRY(MPI_Isend(outbox->data[i], (int)outbox->bytes[i], MPI_BYTE, rank, 0, plan->comm,
+                        &state->requests[(*count)++]));
+  }
+done:
+  return error;
+}
+
+/* Waits for the board of a rank. MPI must progress meanwhile: that rank may still be in another exchange, for
+   which it needs this one. */
+static int await_board(struct swp_plan *plan, struct state *state, const struct board *board) {
+  int error = SWP_SUCCESS, found;
+  while (atomic_load_explicit(&board->call, memory_order_acquire) != state->call) {
+    plan_relax(plan);
+    if (++state->polls % POLLS_PER_PROGRESS == 0)
+      MPI_TRY(MPI_Iprobe(MPI_ANY_SOURCE, 0, plan->comm, &found, MPI_STATUS_IGNORE));
+  }
+done:
+  return error;
+}
+
+static int receive_from(struct swp_plan *plan, struct state *state, int source, struct inbox *inbox,
+                        int *count) {
+  const struct board *board = board_of(state, source);
+  int error = SWP_SUCCESS;
+  TRY(await_board(plan, state, board));
+  struct notice notice = board->notices[plan->rank];
+  if (notice.bytes == NOTICE_NONE)
+    return SWP_SUCCESS;
+  void *data = inbox_add(inbox, source, notice.bytes);
+  if (data == NULL)
+    return fail(SWP_ERR_MEMORY, "shared: no memory for %d bytes from rank %d", (int)notice.bytes, source);
+  if (notice.offset == NOTICE_BY_MPI)
+    MPI_TRY(MPI_Irecv(data, notice.bytes, MPI_BYTE, source, 0, plan->comm, &state->requests[(*count)++]));
+  else
+    memcpy(data, (const char *)board + state->data_offset + notice.offset, (size_t)notice.bytes);
+done:
+  return error;
+}
+
+static int shared_execute(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
+  struct state *state = plan->method_state;
+  int error = SWP_SUCCESS, count = 0;
+  bool done;
+  state->call++;
+  publish(plan, state, outbox);
+  TRY(send_large(plan, state, outbox, &count));
+  for (int source = 0; source < plan->procs; source++)
+    if (source != plan->rank)
+      TRY(receive_from(plan, state, source, inbox, &count));
+  TRY(progress(plan, count, state->requests, true, &done));
+done:
+  return error;
+}
+
+const struct method discovery_shared = {
+    .name = "shared",
+    .summary = "sizes and small messages in memory that the ranks of one node share; O(P)",
+    .source = "the personalized exchange of Hoefler, Siebert, Lumsdaine, PPoPP'10, by loads and stores",
+    .usage = "",
+    .kind = SWP_DISCOVERY,
+    .applicable = shared_applicable,
+    .plan = shared_plan,
+    .free = shared_free,
+    .execute = shared_execute,
+};
