@@ -10,20 +10,24 @@ enum { ALIGNMENT = 64 };
 static atomic_long fail_at; /* 0: never */
 static atomic_long count_so_far;
 
-void *swp_allocate(size_t count, size_t bytes, int64_t *account) {
+void *swp_allocate_buffer(size_t bytes) {
   long number = atomic_fetch_add(&count_so_far, 1) + 1;
   long limit = atomic_load(&fail_at);
   if (limit != 0 && number >= limit)
     return NULL;
+  return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+}
+
+void *swp_allocate(size_t count, size_t bytes, int64_t *account) {
   if (bytes != 0 && count > (SIZE_MAX - ALIGNMENT) / bytes)
     return NULL;
-  size_t size = (count * bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
-  void *memory = aligned_alloc(ALIGNMENT, size);
+  size_t size = count * bytes;
+  void *memory = swp_allocate_buffer(size);
   if (memory == NULL)
     return NULL;
   memset(memory, 0, size);
   if (account != NULL)
-    *account += (int64_t)size;
+    *account += (int64_t)((size + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
   return memory;
 }
 

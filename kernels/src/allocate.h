@@ -12,6 +12,10 @@
  */
 void *swp_allocate(size_t count, size_t bytes, int64_t *account);
 
+/* Memory whose content is of no account, aligned likewise: for payload, which zeroing would cost a second
+ * pass. */
+void *swp_allocate_buffer(size_t bytes);
+
 void swp_release(void *memory);
 
 /* For tests: the n-th allocation from now on (1: the next) fails, and all after it; 0 switches this off. */

@@ -136,7 +136,9 @@ static int discover(struct swp_plan *plan, const struct outbox *outbox, struct i
       memcpy(data, outbox->data[self], (size_t)outbox->bytes[self]);
   }
   error = plan->spec.method->execute(plan, outbox, inbox);
-  return error == SWP_SUCCESS ? inbox_finish(inbox) : error;
+  if (error == SWP_SUCCESS)
+    inbox_finish(inbox);
+  return error;
 }
 
 int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,

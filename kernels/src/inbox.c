@@ -11,9 +11,11 @@ enum { DATA_ALIGNMENT = 16, FIRST_BLOCK_BYTES = 16384 };
 
 struct block {
   struct block *next; /* older, smaller */
-  size_t size, used;
-  char *data;
+  size_t size, used;  /* of the data, which follow the header */
 };
+
+enum { HEADER_BYTES = 64 };
+_Static_assert(sizeof(struct block) <= HEADER_BYTES && HEADER_BYTES % DATA_ALIGNMENT == 0, "aligned data");
 
 struct entry {
   int source;
@@ -23,11 +25,11 @@ struct entry {
 
 struct inbox {
   swp_inbox seen; /* first, so that a pointer to it is one to the inbox */
-  int count, capacity, seen_capacity;
-  struct entry *entries;
-  int *sources;
-  int64_t *bytes;
+  int count, capacity;
+  struct entry *entries; /* with them in one allocation: */
   void **data;
+  int64_t *bytes;
+  int *sources;
   struct block *blocks;
 };
 
@@ -43,12 +45,6 @@ swp_inbox *inbox_seen(struct inbox *inbox) {
   return &inbox->seen;
 }
 
-static void free_block(struct block *block) {
-  if (block != NULL)
-    swp_release(block->data);
-  swp_release(block);
-}
-
 /* The newest block is the largest: with it alone, repeated discoveries soon need no allocation. */
 void inbox_empty(struct inbox *inbox) {
   inbox->count = 0;
@@ -58,7 +54,7 @@ void inbox_empty(struct inbox *inbox) {
   while (inbox->blocks->next != NULL) {
     struct block *older = inbox->blocks->next;
     inbox->blocks->next = older->next;
-    free_block(older);
+    swp_release(older);
   }
   inbox->blocks->used = 0;
 }
@@ -67,27 +63,28 @@ static struct block *add_block(struct inbox *inbox, size_t needed) {
   size_t size = inbox->blocks != NULL ? 2 * inbox->blocks->size : FIRST_BLOCK_BYTES;
   if (size < needed)
     size = needed;
-  struct block *block = swp_allocate(1, sizeof *block, NULL);
-  if (block == NULL || (block->data = swp_allocate(size, 1, NULL)) == NULL) {
-    free_block(block);
+  struct block *block = swp_allocate_buffer(HEADER_BYTES + size);
+  if (block == NULL)
     return NULL;
-  }
-  block->size = size;
-  block->next = inbox->blocks;
+  *block = (struct block){inbox->blocks, size, 0};
   inbox->blocks = block;
   return block;
 }
 
-static bool grow_entries(struct inbox *inbox) {
-  int capacity = inbox->capacity > 0 ? 2 * inbox->capacity : 16;
-  struct entry *entries = swp_allocate((size_t)capacity, sizeof *entries, NULL);
+static bool grow(struct inbox *inbox) {
+  size_t capacity = inbox->capacity > 0 ? 2 * (size_t)inbox->capacity : 16;
+  size_t bytes = sizeof *inbox->entries + sizeof *inbox->data + sizeof *inbox->bytes + sizeof *inbox->sources;
+  struct entry *entries = swp_allocate(capacity, bytes, NULL);
   if (entries == NULL)
     return false;
   if (inbox->count > 0)
     memcpy(entries, inbox->entries, (size_t)inbox->count * sizeof *entries);
   swp_release(inbox->entries);
   inbox->entries = entries;
-  inbox->capacity = capacity;
+  inbox->data = (void **)(void *)(entries + capacity);
+  inbox->bytes = (int64_t *)(void *)(inbox->data + capacity);
+  inbox->sources = (int *)(void *)(inbox->bytes + capacity);
+  inbox->capacity = (int)capacity;
   return true;
 }
 
@@ -96,9 +93,9 @@ void *inbox_add(struct inbox *inbox, int source, int64_t bytes) {
   struct block *block = inbox->blocks;
   if (block == NULL || block->size - block->used < needed)
     block = add_block(inbox, needed);
-  if (block == NULL || (inbox->count == inbox->capacity && !grow_entries(inbox)))
+  if (block == NULL || (inbox->count == inbox->capacity && !grow(inbox)))
     return NULL;
-  void *data = block->data + block->used;
+  void *data = (char *)block + HEADER_BYTES + block->used;
   block->used += needed;
   inbox->entries[inbox->count++] = (struct entry){source, bytes, data};
   return data;
@@ -117,24 +114,7 @@ static bool is_sorted(const struct inbox *inbox) {
   return i >= inbox->count;
 }
 
-static bool grow_seen(struct inbox *inbox) {
-  if (inbox->seen_capacity >= inbox->capacity)
-    return true;
-  swp_release(inbox->sources);
-  swp_release(inbox->bytes);
-  swp_release(inbox->data);
-  size_t capacity = (size_t)inbox->capacity;
-  inbox->sources = swp_allocate(capacity, sizeof *inbox->sources, NULL);
-  inbox->bytes = swp_allocate(capacity, sizeof *inbox->bytes, NULL);
-  inbox->data = swp_allocate(capacity, sizeof *inbox->data, NULL);
-  bool grown = inbox->sources != NULL && inbox->bytes != NULL && inbox->data != NULL;
-  inbox->seen_capacity = grown ? inbox->capacity : 0;
-  return grown;
-}
-
-int inbox_finish(struct inbox *inbox) {
-  if (!grow_seen(inbox))
-    return fail(SWP_ERR_MEMORY, "discovery: no memory for an inbox of %d messages", inbox->count);
+void inbox_finish(struct inbox *inbox) {
   if (!is_sorted(inbox))
     qsort(inbox->entries, (size_t)inbox->count, sizeof *inbox->entries, compare_entries);
   for (int i = 0; i < inbox->count; i++) {
@@ -143,7 +123,6 @@ int inbox_finish(struct inbox *inbox) {
     inbox->data[i] = inbox->entries[i].data;
   }
   inbox->seen = (swp_inbox){inbox->count, inbox->sources, inbox->bytes, inbox->data};
-  return SWP_SUCCESS;
 }
 
 void swp_inbox_free(swp_inbox **inbox) {
@@ -153,12 +132,9 @@ void swp_inbox_free(swp_inbox **inbox) {
   while (own->blocks != NULL) {
     struct block *block = own->blocks;
     own->blocks = block->next;
-    free_block(block);
+    swp_release(block);
   }
   swp_release(own->entries);
-  swp_release(own->sources);
-  swp_release(own->bytes);
-  swp_release(own->data);
   swp_release(own);
   *inbox = NULL;
 }

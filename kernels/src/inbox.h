@@ -26,8 +26,8 @@ struct inbox *inbox_create(void);
 /* Empties an inbox for reuse; its memory stays. */
 void inbox_empty(struct inbox *inbox);
 
-/* Orders the messages by source and fills what the caller sees. Errors: SWP_ERR_MEMORY. */
-int inbox_finish(struct inbox *inbox);
+/* Orders the messages by source and fills what the caller sees. */
+void inbox_finish(struct inbox *inbox);
 
 /* The inbox behind what the caller sees, and the other way. */
 struct inbox *inbox_of(swp_inbox *seen);
