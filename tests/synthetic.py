@@ -1,0 +1,148 @@
+"""Campaigns with a known truth, written as raw files in the form of docs/reference/benchfile.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Times = Callable[[str, int], float]
+"""The true seconds of a method at a message size."""
+
+LATENCY_S = {"direct": 4e-6, "stfw:dims=2": 2e-6, "neighbor": 4.4e-6, "alltoallv": 9e-6}
+PER_BYTE_S = {"direct": 1e-9, "stfw:dims=2": 2e-9, "neighbor": 1e-9, "alltoallv": 1.5e-9}
+DISCOVERY_LATENCY_S = {"pex": 6e-6, "pcx": 7e-6, "rsx": 12e-6, "nbx": 4e-6}
+
+
+def exchange_times(method: str, size: int) -> float:
+    """stfw wins below 2 KB, direct above; neighbor and alltoallv never."""
+    return LATENCY_S[method] + PER_BYTE_S[method] * size
+
+
+def discovery_times(method: str, size: int) -> float:
+    """nbx wins everywhere."""
+    return DISCOVERY_LATENCY_S[method] + 1e-9 * size
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What a synthetic campaign measures. Noise and drift are relative."""
+
+    system: str = "local:cpu"
+    environment: str = "mpich"
+    name: str = "20261121T034500Z"
+    operation: str = "exchange"
+    patterns: Sequence[tuple[str, int, float]] = (("random:degree=6,seed=1", 6, 5.5),)
+    procs: Sequence[int] = (2,)
+    cores: int = 2
+    sizes: Sequence[int] = (8, 64, 512, 4096, 32768)
+    methods: Sequence[str] = tuple(LATENCY_S)
+    times: Times = exchange_times
+    launches: int = 6
+    samples: int = 40
+    sample_noise: float = 0.05
+    launch_noise: float = 0.01
+    drift: float = 0.0  # from a launch's first sample to its last
+    seed: int = 1
+
+
+def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, Any]:
+    """The header record of one launch."""
+    return {
+        "record": "header",
+        "schema": 1,
+        "program": "swpbench 0.1.0",
+        "system": spec.system,
+        "environment": spec.environment,
+        "campaign": spec.name,
+        "launch": launch,
+        "date": f"2026-11-21T03:{launch // 60:02d}:{launch % 60:02d}Z",
+        "hostnames": ["node0"],
+        "cpu_model": "Synthetic CPU",
+        "cores": spec.cores,
+        "mpi_library": "MPICH Version: 5.0.2",
+        "mpi_standard": "4.1",
+        "compiler": "gcc 12.2.0",
+        "flags": "-O2",
+        "commit": "0123abc",
+        "operation": spec.operation,
+        "pattern": pattern,
+        "procs": procs,
+        "nodes": 1,
+        "ppn": procs,
+        "oversubscribed": procs > spec.cores,
+        "yield": "",
+        "binding": "0-1",
+        "seed": spec.seed,
+        "sync": "window",
+        "clock": {"name": "CLOCK_MONOTONIC", "tick_s": 2.5e-8},
+        "load": [0.1, 0.2, 0.3],
+        "buffers": "warm",
+        "budget_s": 0,
+    }
+
+
+def block(
+    spec: Campaign, random: np.random.Generator, pattern: tuple[str, int, float], size: int
+) -> list[dict[str, Any]]:
+    """The case records of all methods at one size, in rounds that the drift hits alike."""
+    n = spec.samples
+    drift = 1 + spec.drift * np.arange(n) / max(n - 1, 1)
+    canary = (1e-6 * random.lognormal(0, 0.05, n)).tolist()
+    order = random.permuted(np.tile(np.arange(len(spec.methods)), (n, 1)), axis=1)
+    records = []
+    for index, method in enumerate(spec.methods):
+        level = spec.times(method, size) * random.lognormal(0, spec.launch_noise)
+        samples = level * drift * random.lognormal(0, spec.sample_noise, n)
+        records.append(
+            {
+                "record": "case",
+                "method": method,
+                "size_bytes": size,
+                "bytes": size,
+                "features": {
+                    "mmax": pattern[1],
+                    "mavg": pattern[2],
+                    "vavg_bytes": pattern[2] * size,
+                    "vmax_bytes": pattern[1] * size,
+                },
+                "statistics": {"stages": 1} if spec.operation == "exchange" else {},
+                "inner": 1,
+                "samples_s": [float(f"{sample:.9e}") for sample in samples],
+                "argmax_rank": random.integers(0, 2, n).tolist(),
+                "round": list(range(n)),
+                "position": np.argmax(order == index, axis=1).tolist(),
+                "late": [0] * n,
+                "skew_s": [1e-8] * n,
+                "canary_s": canary,
+                "plan_s": [1e-5, 1.1e-5, 1.2e-5],
+                "verified": 2,
+            }
+        )
+    return records
+
+
+def write(results: Path, spec: Campaign) -> list[Path]:
+    """Writes every launch of a campaign below `results` and returns the files."""
+    random = np.random.default_rng(spec.seed)
+    folder = results / f"{spec.system.replace(':', '-')}-{spec.environment}" / spec.name
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for procs in spec.procs:
+        for number, pattern in enumerate(spec.patterns):
+            for launch in range(spec.launches):
+                cases = [
+                    record for size in spec.sizes for record in block(spec, random, pattern, size)
+                ]
+                samples = len(cases) * spec.samples
+                end = {"record": "end", "cases": len(cases), "samples": samples}
+                end |= {"seconds": 1.0, "skipped": []}
+                records = [header(spec, launch, pattern[0], procs), *cases, end]
+                path = folder / f"{spec.operation}-p{procs}-{number}-{launch}.jsonl"
+                path.write_text("".join(json.dumps(record) + "\n" for record in records))
+                paths.append(path)
+    return paths

@@ -1,0 +1,184 @@
+"""From raw files to the store: once, all of it, whatever happens."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic
+
+from tuner import ingest as ingest_module
+from tuner.ingest import Report, ingest
+from tuner.records import CellKey
+from tuner.store import Store
+
+SMALL = synthetic.Campaign(launches=3, sizes=(8, 64), samples=20)
+
+
+def content(database: Path) -> dict[str, list[Any]]:
+    """Everything that readers can see of a store."""
+    with Store.open(database, readonly=True) as store:
+        cells = store.cells()
+        keys = [CellKey(*row) for row in cells[list(CellKey._fields)].itertuples(index=False)]
+        return {
+            "systems": store.systems().to_dict("records"),
+            "campaigns": store.campaigns().to_dict("records"),
+            "cells": cells.to_dict("records"),
+            "launches": sorted((launch.id, launch.content) for launch in store.launches().values()),
+            "samples": [store.samples(key).tolist() for key in keys],
+        }
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "switchpoint.db"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+def test_every_sample_arrives(database: Path, results: Path) -> None:
+    paths = synthetic.write(results, SMALL)
+    report = ingest(database, [results])
+    assert report == Report(files=3, launches=3, cells=8, samples=3 * 8 * 20)
+    written: dict[tuple[str, int], list[float]] = {}
+    for path in paths:
+        for record in map(json.loads, path.read_text().splitlines()):
+            if record["record"] == "case":
+                written.setdefault((record["method"], record["bytes"]), []).extend(
+                    record["samples_s"]
+                )
+    with Store.open(database, readonly=True) as store:
+        cells = store.cells()
+        assert len(cells) == 8
+        for row in cells.itertuples():
+            key = CellKey(*(getattr(row, name) for name in CellKey._fields))
+            samples = written[row.method, row.bytes]
+            assert store.samples(key).tolist() == pytest.approx(samples, rel=1e-6)
+            assert row.median_s == pytest.approx(np.median(samples), rel=1e-6)
+            assert row.low_s <= row.median_s <= row.high_s
+            assert (row.launches, row.n) == (3, 60)
+
+
+def test_the_same_again_changes_nothing(database: Path, results: Path) -> None:
+    paths = synthetic.write(results, SMALL)
+    ingest(database, [results])
+    before = content(database)
+    shutil.copy(paths[0], results / "a copy elsewhere.jsonl")
+    assert ingest(database, [results]) == Report(files=4, unchanged=4)
+    assert content(database) == before
+
+
+def test_the_order_of_ingestion_does_not_matter(
+    database: Path, results: Path, tmp_path: Path
+) -> None:
+    paths = synthetic.write(results, SMALL)
+    for path in reversed(paths):
+        ingest(database, [path])
+    rebuilt = tmp_path / "rebuilt.db"
+    ingest(rebuilt, [results])
+    assert content(database) == content(rebuilt)
+
+
+def test_small_batches_give_the_same_store(
+    database: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synthetic.write(results, SMALL)
+    ingest(tmp_path / "whole.db", [results])
+    monkeypatch.setattr(ingest_module, "BATCH_SAMPLES", 1)
+    monkeypatch.setattr(ingest_module, "PARALLEL_BYTES", 1)
+    ingest(database, [results])
+    assert content(database) == content(tmp_path / "whole.db")
+
+
+def test_a_file_that_has_grown_takes_the_place_of_its_beginning(
+    database: Path, results: Path, tmp_path: Path
+) -> None:
+    path, *_ = synthetic.write(results, SMALL)
+    whole = path.read_text()
+    path.write_text("".join(whole.splitlines(keepends=True)[:4]))
+    report = ingest(database, [path])
+    assert report.problems[0].message.startswith("no end record")
+    again = ingest(database, [path])
+    assert (again.unchanged, again.problems) == (1, report.problems)
+    path.write_text(whole)
+    assert ingest(database, [path]).problems == []
+    ingest(tmp_path / "rebuilt.db", [path])
+    assert content(database) == content(tmp_path / "rebuilt.db")
+
+
+def test_less_of_a_launch_does_not_replace_more(database: Path, results: Path) -> None:
+    path, *_ = synthetic.write(results, SMALL)
+    ingest(database, [path])
+    before = content(database)
+    part = results / "part.jsonl"
+    part.write_text("".join(path.read_text().splitlines(keepends=True)[:4]))
+    report = ingest(database, [part])
+    assert "holds less of its launch" in report.problems[-1].message
+    assert content(database) == before
+
+
+def test_both_versions_of_a_launch_at_once_count_once(
+    database: Path, results: Path, tmp_path: Path
+) -> None:
+    path, *_ = synthetic.write(results, SMALL)
+    ingest(tmp_path / "whole.db", [path])
+    (results / "part.jsonl").write_text("".join(path.read_text().splitlines(keepends=True)[:4]))
+    ingest(database, [results / "part.jsonl", path])
+    assert content(database) == content(tmp_path / "whole.db")
+
+
+def test_what_cannot_be_used_is_told_and_the_rest_ingested(database: Path, results: Path) -> None:
+    _, broken, _ = synthetic.write(results, SMALL)
+    lines = broken.read_text().splitlines(keepends=True)
+    broken.write_text("".join([*lines[:2], "garbage\n", *lines[3:]]))
+    (results / "foreign.jsonl").write_text("{}\n")
+    report = ingest(database, [results])
+    places = [(Path(problem.path).name, problem.line) for problem in report.problems]
+    assert sorted(places) == [(broken.name, 3), (broken.name, len(lines)), ("foreign.jsonl", 1)]
+    assert report.samples == (3 * 8 - 1) * 20
+
+
+def test_what_differs_in_the_system_is_another_system(database: Path, results: Path) -> None:
+    (path,) = synthetic.write(results, synthetic.Campaign(launches=1, sizes=(8,)))
+    other = results / "other.jsonl"
+    other.write_text(path.read_text().replace("gcc 12.2.0", "gcc 13.1.0"))
+    ingest(database, [results])
+    with Store.open(database, readonly=True) as store:
+        systems = store.systems()
+        assert len(systems) == 2
+        assert set(systems["compiler"]) == {"gcc 12.2.0", "gcc 13.1.0"}
+        assert store.cells(system=systems["system"][0])["launches"].tolist() == [1] * 4
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tuner import ingest
+ingest.BATCH_SAMPLES = 1
+ingest.ingest(Path(sys.argv[1]), [Path(sys.argv[2])])
+"""
+
+
+def test_kill_in_the_middle_loses_nothing(database: Path, results: Path, tmp_path: Path) -> None:
+    synthetic.write(results, synthetic.Campaign(launches=40, sizes=(8, 64, 512), samples=60))
+    ingest(tmp_path / "whole.db", [results])
+    interrupted = 0
+    for _ in range(3):
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(database), str(results)])
+        journal = database.with_name(database.name + "-journal")
+        while process.poll() is None and not journal.exists():
+            time.sleep(0.0005)
+        process.send_signal(signal.SIGKILL)
+        interrupted += process.wait() == -signal.SIGKILL
+    assert interrupted > 0
+    ingest(database, [results])
+    assert content(database) == content(tmp_path / "whole.db")

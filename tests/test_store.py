@@ -1,0 +1,120 @@
+"""Opening the store: what it makes of missing, foreign, older, newer and damaged files."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from tuner.ingest import ingest
+from tuner.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "switchpoint.db"
+    synthetic.write(tmp_path, synthetic.Campaign(launches=2, sizes=(8, 64)))
+    ingest(path, [tmp_path])
+    return path
+
+
+def set_pragma(path: Path, name: str, value: int) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA {name} = {value}")
+    connection.close()
+
+
+def test_a_new_store_says_what_it_is(database: Path) -> None:
+    connection = sqlite3.connect(database)
+    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_a_missing_store_is_not_made_by_a_reader(tmp_path: Path) -> None:
+    with pytest.raises(MissingStoreError, match="switchpoint ingest"):
+        Store.open(tmp_path / "none.db", readonly=True)
+    assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+@pytest.mark.parametrize("content", [b"not a database, only text\n" * 100, b"x"])
+def test_a_foreign_file_is_refused_and_left_alone(
+    tmp_path: Path, readonly: bool, content: bytes
+) -> None:
+    path = tmp_path / "foreign.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="not a Switchpoint store"):
+        Store.open(path, readonly=readonly)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+def test_a_foreign_database_is_refused(tmp_path: Path, readonly: bool) -> None:
+    path = tmp_path / "foreign.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE cell (x)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreError, match="not a Switchpoint store"):
+        Store.open(path, readonly=readonly)
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+def test_a_newer_store_is_refused(database: Path, readonly: bool) -> None:
+    set_pragma(database, "user_version", VERSION + 1)
+    with pytest.raises(StoreError, match=f"newer than {VERSION}"):
+        Store.open(database, readonly=readonly)
+
+
+def test_an_older_store_is_told_to_readers(database: Path) -> None:
+    set_pragma(database, "user_version", VERSION - 1)
+    with pytest.raises(StoreError, match="older version"):
+        Store.open(database, readonly=True)
+
+
+def test_a_damaged_store_is_told(database: Path) -> None:
+    data = bytearray(database.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    database.write_bytes(data)
+    with (
+        pytest.raises(StoreError, match="damaged; delete it"),
+        Store.open(database, readonly=True) as store,
+    ):
+        store.cells()
+
+
+def test_an_unwritable_place_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="cannot be opened for writing"):
+        Store.open(tmp_path / "file" / "switchpoint.db")
+
+
+def test_a_reader_can_neither_write_nor_attach(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        with pytest.raises(StoreError):
+            store._execute("DELETE FROM cell")
+        with pytest.raises(StoreError, match="attached"):
+            store._execute("ATTACH ':memory:' AS other")
+
+
+def test_a_failed_transaction_leaves_no_trace(database: Path) -> None:
+    def fail(store: Store) -> None:
+        with store.transaction():
+            store._execute("DELETE FROM cell")
+            raise RuntimeError("in the middle")
+
+    with Store.open(database) as store:
+        with pytest.raises(RuntimeError):
+            fail(store)
+        assert len(store.cells()) == 8
+
+
+def test_cells_can_be_asked_for_by_key(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        (system,) = store.systems()["system"]
+        cells = store.cells(system=system, operation="exchange", procs=2)
+        assert len(cells) == 8
+        assert cells["oversubscribed"].dtype == bool
+        assert store.cells(operation="discovery").empty
+        assert store.cells(pattern="none").empty

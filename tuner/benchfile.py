@@ -1,0 +1,244 @@
+"""Reads the raw file of a launch (docs/reference/benchfile.md), line by line.
+
+A line that cannot be used becomes a Problem with file and line, and reading goes on. Only what the
+store keeps is turned into Python objects; of the other arrays just the lengths are checked.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.records import Case, Features, Header, Problem
+
+SCHEMA = 1
+
+T = TypeVar("T")
+
+_NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+_Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class _Features(msgspec.Struct):
+    mmax: _NotNegative
+    mavg: float
+    vavg_bytes: float
+    vmax_bytes: _NotNegative
+
+
+class _Header(msgspec.Struct, tag_field="record", tag="header"):
+    schema: int
+
+
+class _Case(msgspec.Struct, tag_field="record", tag="case"):
+    method: Annotated[str, msgspec.Meta(min_length=1)]
+    size_bytes: _NotNegative
+    bytes: _NotNegative
+    features: _Features
+    statistics: msgspec.Raw
+    inner: Annotated[int, msgspec.Meta(ge=1)]
+    samples_s: Annotated[list[_Seconds], msgspec.Meta(min_length=1)]
+    argmax_rank: msgspec.Raw
+    round: msgspec.Raw
+    position: msgspec.Raw
+    late: msgspec.Raw
+    skew_s: msgspec.Raw
+    canary_s: msgspec.Raw
+    plan_s: list[float]
+    verified: int
+
+
+class _End(msgspec.Struct, tag_field="record", tag="end"):
+    cases: int
+    samples: int
+
+
+_decode = msgspec.json.Decoder(_Header | _Case | _End).decode
+_decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
+_decode_seconds = msgspec.json.Decoder(list[float]).decode
+
+
+@dataclass(slots=True)
+class BenchFile:
+    """What a raw file holds. Without a header there is nothing to ingest."""
+
+    path: str
+    header: Header | None = None
+    header_text: str = ""
+    complete: bool = False
+    cases: list[Case] = field(default_factory=list)
+    samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
+    problems: list[Problem] = field(default_factory=list)
+
+
+class _UnusableError(ValueError):
+    """A line is well-formed but cannot be used."""
+
+
+def read(path: Path) -> BenchFile:
+    """Reads one raw file. Raises OSError when it cannot be opened or read."""
+    reader = _Reader(BenchFile(str(path)))
+    file = reader.file
+    number, line = 0, b""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                reader.take(line)
+            except (msgspec.DecodeError, _UnusableError) as error:
+                file.problems.append(Problem(file.path, number, _explain(line, error)))
+            if file.header is None:
+                break
+    if number == 0:
+        file.problems.append(Problem(file.path, 1, "the file is empty"))
+    elif file.header is not None and not file.complete:
+        message = "no end record: the launch did not finish; its complete cases are used"
+        file.problems.append(Problem(file.path, number, message))
+    if reader.samples:
+        file.samples_s, file.rounds = np.concatenate(reader.samples), np.concatenate(reader.rounds)
+    return file
+
+
+def _explain(line: bytes, error: Exception) -> str:
+    if isinstance(error, msgspec.ValidationError):
+        return f"not a valid record: {error}"
+    if isinstance(error, _UnusableError):
+        return str(error)
+    kind = "not JSON" if line.endswith(b"\n") else "cut off"
+    return f"{kind}: {error}"
+
+
+class _Reader:
+    """Fills a BenchFile record by record."""
+
+    def __init__(self, file: BenchFile) -> None:
+        self.file = file
+        self.samples: list[NDArray[np.float32]] = []
+        self.rounds: list[NDArray[np.uint16]] = []
+        self._seen: set[tuple[str, int, int]] = set()
+        self._round = _Last(_integers)
+        self._late = _Last(_integers)
+        self._canary = _Last(_length_and_median)
+
+    def take(self, line: bytes) -> None:
+        """Adds what one line says."""
+        file = self.file
+        record = _decode(line)
+        if file.header is None and not isinstance(record, _Header):
+            raise _UnusableError("the first line is not a header; nothing of the file can be used")
+        if isinstance(record, _Case):
+            if file.complete:
+                raise _UnusableError("a case after the end record")
+            self._take_case(record)
+        elif isinstance(record, _Header):
+            if file.header is not None:
+                raise _UnusableError("a second header; one file holds one launch")
+            file.header = _header(line, record)
+            file.header_text = line.decode().strip()
+        else:
+            file.complete = True
+            samples = sum(case.samples for case in file.cases)
+            if (record.cases, record.samples) != (len(file.cases), samples):
+                raise _UnusableError(
+                    f"the end record tells of {record.cases} cases with {record.samples} samples; "
+                    f"usable are {len(file.cases)} with {samples}"
+                )
+
+    def _take_case(self, record: _Case) -> None:
+        samples = len(record.samples_s)
+        rounds, late = self._round(record.round), self._late(record.late)
+        canaries, canary_s = self._canary(record.canary_s)
+        others = map(_length, (record.argmax_rank, record.position, record.skew_s))
+        lengths = (len(rounds), len(late), canaries, *others)
+        if set(lengths) != {samples}:
+            raise _UnusableError(
+                f"{samples} samples_s, but of round, late, canary_s, argmax_rank, position, skew_s "
+                f"{', '.join(map(str, lengths))}"
+            )
+        key = (record.method, record.size_bytes, record.bytes)
+        if key in self._seen:
+            raise _UnusableError(
+                f"a second case of {record.method} at size_bytes {record.size_bytes}"
+            )
+        self._seen.add(key)
+        features = record.features
+        case = Case(
+            *key,
+            Features(
+                features.mmax,
+                features.mavg,
+                features.vavg_bytes,
+                features.vmax_bytes,
+                _object(record.statistics),
+            ),
+            samples,
+            int(np.count_nonzero(late)),
+            statistics.median(record.plan_s) if record.plan_s else 0.0,
+            canary_s,
+        )
+        self.file.cases.append(case)
+        self.samples.append(np.array(record.samples_s, dtype=np.float32))
+        self.rounds.append(rounds)
+
+
+class _Last(Generic[T]):
+    """Remembers its last result: the methods of a block have the same rounds and canaries."""
+
+    def __init__(self, decode: Callable[[bytes], T]) -> None:
+        self._decode = decode
+        self._text = b"[]"
+        self._value = decode(self._text)
+
+    def __call__(self, raw: msgspec.Raw) -> T:
+        text = bytes(raw)
+        if text != self._text:
+            self._value = self._decode(text)
+            self._text = text
+        return self._value
+
+
+def _header(line: bytes, record: _Header) -> Header:
+    if record.schema != SCHEMA:
+        raise _UnusableError(f"schema {record.schema} is not known here, only {SCHEMA}")
+    fields: dict[str, Any] = msgspec.json.decode(line)
+    fields["yield_setting"] = fields.pop("yield", None)
+    return msgspec.convert(fields, Header)
+
+
+def _integers(text: bytes) -> NDArray[np.uint16]:
+    return np.array(_decode_integers(text), dtype=np.uint16)
+
+
+def _length_and_median(text: bytes) -> tuple[int, float]:
+    seconds = _decode_seconds(text)
+    return len(seconds), statistics.median(seconds) if seconds else 0.0
+
+
+def _length(array: msgspec.Raw) -> int:
+    """The length of a JSON list of numbers, without decoding it."""
+    text = bytes(array)
+    return text.count(b",") + 1 if text.startswith(b"[") and text != b"[]" else 0
+
+
+def _object(raw: msgspec.Raw) -> str:
+    text = bytes(raw).decode()
+    if not text.startswith("{"):
+        raise _UnusableError("statistics is not an object")
+    return text
+
+
+def raw_files(sources: list[Path]) -> Iterator[Path]:
+    """The raw files named or, for directories, below them, in a fixed order, each once."""
+    seen: set[Path] = set()
+    for source in sources:
+        for path in sorted(source.rglob("*.jsonl")) if source.is_dir() else [source]:
+            if path not in seen:
+                seen.add(path)
+                yield path

@@ -1,0 +1,218 @@
+"""The single things of the tuner: what a launch was, what was measured, what was chosen."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+DEFAULT_METHODS = {"exchange": "direct", "discovery": "pex"}
+"""What every operation falls back to; left only for a method that is shown to be faster."""
+
+STATUSES = ("faster", "default", "tie", "undecided")
+"""Why a rule has its method: shown to be faster than the default; the default, shown to be faster
+than every other; the default, because nothing was shown; too few launches to show anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock that the samples were taken with."""
+
+    name: str
+    tick_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a raw file; docs/reference/benchfile.md explains the fields."""
+
+    schema: int
+    program: str
+    system: str
+    environment: str
+    campaign: str
+    launch: int
+    date: str
+    hostnames: list[str]
+    cpu_model: str
+    cores: int
+    mpi_library: str
+    mpi_standard: str
+    compiler: str
+    flags: str
+    commit: str
+    operation: str
+    pattern: str
+    procs: int
+    nodes: int
+    ppn: int
+    oversubscribed: bool
+    yield_setting: str
+    binding: str
+    seed: int
+    sync: str
+    clock: Clock
+    load: list[float]
+    buffers: str
+    budget_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What must be the same for two measurements to be compared."""
+
+    name: str
+    environment: str
+    mpi_library: str
+    mpi_standard: str
+    compiler: str
+    cpu_model: str
+    cores: int
+
+    @classmethod
+    def of(cls, header: Header) -> System:
+        """The system on which a launch ran."""
+        return cls(
+            name=header.system,
+            environment=header.environment,
+            mpi_library=header.mpi_library,
+            mpi_standard=header.mpi_standard,
+            compiler=header.compiler,
+            cpu_model=header.cpu_model,
+            cores=header.cores,
+        )
+
+    @property
+    def id(self) -> str:
+        """A readable name that differs whenever any field differs: `local-cpu-mpich-1f00ba`."""
+        words = re.sub(r"[^A-Za-z0-9.]+", "-", f"{self.name}-{self.environment}").strip("-")
+        digest = hashlib.sha256(repr(sorted(asdict(self).items())).encode()).hexdigest()
+        return f"{words}-{digest[:6]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One start of the benchmark, as the store keeps it."""
+
+    id: int  # of the header, so that the same launch is recognised wherever its file lies
+    system: str
+    campaign: str
+    number: int
+    date: str
+    content: str  # sha256 of the file
+    path: str
+    complete: bool
+    samples: int
+    commit: str
+    problems: str  # JSON list of [line, message]
+    header: str  # JSON
+
+
+class CellKey(NamedTuple):
+    """What all samples of a cell have in common. `bytes` is the mean payload of a message."""
+
+    system: str
+    campaign: str
+    operation: str
+    pattern: str
+    procs: int
+    nodes: int
+    ppn: int
+    oversubscribed: bool
+    sync: str
+    size_bytes: int
+    bytes: int
+    method: str
+
+
+class Features(NamedTuple):
+    """What is known of a case before it is measured, and of its plan."""
+
+    mmax: int
+    mavg: float
+    vavg_bytes: float
+    vmax_bytes: int
+    statistics: str  # of the plan, as JSON
+
+
+class CellSummary(NamedTuple):
+    """A cell at a glance. The interval is of the median from launch to launch."""
+
+    launches: int
+    n: int
+    median_s: float
+    low_s: float
+    high_s: float
+    p10_s: float
+    p90_s: float
+    above_2_medians: float  # share of the samples
+    late: float  # share of the samples
+    plan_median_s: float
+    canary_median_s: float
+
+
+class Part(NamedTuple):
+    """A launch's part of a cell. The first two fields order the parts."""
+
+    number: int
+    launch: int
+    samples: int
+    late: int  # samples for which some rank was late
+    median_s: float
+    plan_s: float
+    canary_s: float
+
+
+PART = np.dtype(
+    list(zip(Part._fields, ("<i4", "<i8", "<i4", "<i4", "<f8", "<f4", "<f4"), strict=True))
+)
+"""A Part in an array, and in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """All samples of one method in one case, launch after launch."""
+
+    key: CellKey
+    features: Features
+    parts: NDArray[Any]  # of PART, by launch number
+    rounds: NDArray[np.uint16]
+    samples_s: NDArray[np.float32]
+
+    def of_launch(self, launch: int) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
+        """Rounds and samples of one launch; both empty when it has no part in the cell."""
+        (index,) = np.nonzero(self.parts["launch"] == launch)
+        if not len(index):
+            return self.rounds[:0], self.samples_s[:0]
+        begin = int(self.parts["samples"][: index[0]].sum())
+        here = slice(begin, begin + int(self.parts["samples"][index[0]]))
+        return self.rounds[here], self.samples_s[here]
+
+
+class Case(NamedTuple):
+    """One method at one size in one launch, as its raw file has it, without the samples."""
+
+    method: str
+    size_bytes: int
+    bytes: int
+    features: Features
+    samples: int
+    late: int  # samples for which some rank was late for the start
+    plan_s: float  # median of the planning times, 0 when none was taken
+    canary_s: float  # median of the ping-pong times
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a raw file that could not be used, and where."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"

@@ -1,0 +1,66 @@
+-- The store: an index of the raw files, which can rebuild it at any time. docs/reference/database.md
+
+CREATE TABLE system (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  mpi_library TEXT NOT NULL,
+  mpi_standard TEXT NOT NULL,
+  compiler TEXT NOT NULL,
+  cpu_model TEXT NOT NULL,
+  cores INTEGER NOT NULL
+);
+
+CREATE TABLE launch (
+  id INTEGER PRIMARY KEY,     -- of the header line
+  system TEXT NOT NULL REFERENCES system (id),
+  campaign TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  date TEXT NOT NULL,
+  content TEXT NOT NULL,      -- sha256 of the raw file
+  path TEXT NOT NULL,
+  complete INTEGER NOT NULL,
+  samples INTEGER NOT NULL,
+  "commit" TEXT NOT NULL,
+  problems TEXT NOT NULL,     -- JSON list of [line, message]
+  header TEXT NOT NULL        -- JSON
+);
+
+CREATE INDEX launch_campaign ON launch (system, campaign);
+
+-- All samples of one method in one case. The blobs come last, so that a summary does not read them.
+CREATE TABLE cell (
+  system TEXT NOT NULL REFERENCES system (id),
+  campaign TEXT NOT NULL,
+  operation TEXT NOT NULL,
+  pattern TEXT NOT NULL,
+  procs INTEGER NOT NULL,
+  nodes INTEGER NOT NULL,
+  ppn INTEGER NOT NULL,
+  oversubscribed INTEGER NOT NULL,
+  sync TEXT NOT NULL,
+  size_bytes INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  method TEXT NOT NULL,
+  mmax INTEGER NOT NULL,
+  mavg REAL NOT NULL,
+  vavg_bytes REAL NOT NULL,
+  vmax_bytes INTEGER NOT NULL,
+  statistics TEXT NOT NULL,   -- JSON, of the last launch's plan
+  launches INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  median_s REAL NOT NULL,
+  low_s REAL NOT NULL,
+  high_s REAL NOT NULL,
+  p10_s REAL NOT NULL,
+  p90_s REAL NOT NULL,
+  above_2_medians REAL NOT NULL,
+  late REAL NOT NULL,         -- share of the samples
+  plan_median_s REAL NOT NULL,
+  canary_median_s REAL NOT NULL,
+  parts BLOB NOT NULL,        -- one tuner.records.PART a launch
+  rounds BLOB NOT NULL,       -- uint16 a sample
+  samples BLOB NOT NULL,      -- float32 a sample, in seconds
+  PRIMARY KEY (system, campaign, operation, pattern, procs, nodes, ppn, oversubscribed, sync,
+               size_bytes, bytes, method)
+) WITHOUT ROWID;

@@ -1,0 +1,160 @@
+"""Medians, intervals and paired ratios (docs/explanation/statistics.md). No input or output.
+
+"Segments" are the samples of many cases in one array, one after the other, with their lengths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+LEVEL = 0.95
+BOOTSTRAP_LAUNCHES = 10
+"""From this many launches on intervals are bootstrapped; below, Student's t."""
+
+_RESAMPLES = 1999
+_ROWS_AT_ONCE = 512  # bounds the memory of the bootstrap
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def sort_segments(values: NDArray[np.float32], lengths: Integers) -> NDArray[np.float32]:
+    """Sorts each segment of positive values.
+
+    One sort for all: the bits of positive floats are ordered as the floats are, so the segment's
+    number above them makes a 64-bit key.
+    """
+    segment = np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
+    keys = (segment << np.uint64(32)) | np.ascontiguousarray(values).view(np.uint32)
+    keys.sort()
+    return keys.astype(np.uint32).view(np.float32)
+
+
+def segment_quantiles(ordered: NDArray[np.float32], lengths: Integers, quantile: float) -> Floats:
+    """A quantile of every sorted segment, interpolated between neighbours. No segment is empty."""
+    begin = np.cumsum(lengths) - lengths
+    position = (lengths - 1) * quantile
+    lower = np.floor(position).astype(np.int64)
+    upper = np.ceil(position).astype(np.int64)
+    low, high = ordered[begin + lower].astype(float), ordered[begin + upper].astype(float)
+    between: Floats = low + (high - low) * (position - lower)
+    return between
+
+
+def median_interval_ranks(n: Integers, level: float = LEVEL) -> tuple[Integers, Integers]:
+    """The order statistics (from 0) that bound the median of n independent samples.
+
+    Exact for every continuous distribution. Too few samples for the level give the extremes.
+    """
+    values, inverse = np.unique(n, return_inverse=True)
+    ranks = np.array([_lower_rank(int(value), level) for value in values], dtype=np.int64)
+    lower = ranks[inverse]
+    return lower, n - 1 - lower
+
+
+@lru_cache(maxsize=4096)
+def _lower_rank(n: int, level: float) -> int:
+    # x[k] > median exactly when at most k samples lie below it
+    below = special.bdtr(np.arange(n // 2 + 1), n, 0.5)
+    return max(int(np.searchsorted(below, (1 - level) / 2, side="right")) - 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is known of many segments at a glance, one value a segment."""
+
+    median: Floats
+    low: Floats
+    high: Floats
+    p10: Floats
+    p90: Floats
+    above_2_medians: Floats  # share of the samples
+
+
+def summarise(values: NDArray[np.float32], lengths: Integers) -> Summary:
+    """Summarises segments; `low` and `high` are the order-statistic interval of the median."""
+    ordered = sort_segments(values, lengths)
+    begin = np.cumsum(lengths) - lengths
+    median = segment_quantiles(ordered, lengths, 0.5)
+    lower, upper = median_interval_ranks(lengths)
+    above = ordered > np.repeat(2 * median, lengths)
+    return Summary(
+        median=median,
+        low=ordered[begin + lower].astype(float),
+        high=ordered[begin + upper].astype(float),
+        p10=segment_quantiles(ordered, lengths, 0.1),
+        p90=segment_quantiles(ordered, lengths, 0.9),
+        above_2_medians=np.add.reduceat(above, begin, dtype=np.int64) / lengths,
+    )
+
+
+def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
+    """The interval of the mean of the last axis: launches, at least two.
+
+    Student's t up to nine launches, from ten the bootstrap of the same statistic, which does not
+    need them to be normal. It is deterministic.
+    """
+    launches = values.shape[-1]
+    mean = values.mean(axis=-1)
+    error = values.std(axis=-1, ddof=1) / np.sqrt(launches)
+    if launches < BOOTSTRAP_LAUNCHES:
+        reach = special.stdtrit(launches - 1, (1 + level) / 2) * error
+        return mean - reach, mean + reach
+    if values.ndim == 2 and len(values) > _ROWS_AT_ONCE:
+        parts = [mean_interval(part, level) for part in _split(values)]
+        return np.concatenate([low for low, _ in parts]), np.concatenate(
+            [high for _, high in parts]
+        )
+    weights = _resamples(launches)
+    centred = values - mean[..., None]
+    means = centred @ weights.T
+    variances = np.maximum((centred**2) @ weights.T - means**2, 0)
+    errors = np.sqrt(variances / (launches - 1))
+    scores = np.divide(means, errors, out=np.zeros_like(means), where=errors > 0)
+    low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2], axis=-1)
+    return mean - high * error, mean - low * error
+
+
+def _split(values: Floats) -> list[Floats]:
+    return [values[i : i + _ROWS_AT_ONCE] for i in range(0, len(values), _ROWS_AT_ONCE)]
+
+
+@lru_cache(maxsize=64)
+def _resamples(launches: int) -> Floats:
+    """Resampling as weights: each row says what share of a resample every launch has."""
+    random = np.random.default_rng(launches)
+    equal = np.full(launches, 1 / launches)
+    return random.multinomial(launches, equal, size=_RESAMPLES) / launches
+
+
+def upper_bound(values: Floats, level: float) -> float:
+    """The one-sided Student t bound below which the mean lies with probability `level`."""
+    n = len(values)
+    error = float(values.std(ddof=1)) / np.sqrt(n)
+    return float(values.mean() + special.stdtrit(n - 1, level) * error)
+
+
+def median_upper_bound(values: Floats, level: float = LEVEL) -> float:
+    """The upper end of the order-statistic interval of the median; infinite for too few values.
+
+    Fewer than six values cannot bound their median at 95 %.
+    """
+    n = len(values)
+    if 2 * 0.5**n > 1 - level:
+        return float("inf")
+    return float(np.sort(values)[n - 1 - _lower_rank(n, level)])
+
+
+def paired_log_ratios(
+    rounds: NDArray[Any], samples: NDArray[Any], other_rounds: NDArray[Any], others: NDArray[Any]
+) -> Floats:
+    """log(sample / other) for every round that both have: what drifts hits both alike."""
+    _, mine, theirs = np.intersect1d(rounds, other_rounds, return_indices=True)
+    ratios: Floats = np.log(samples[mine].astype(float) / others[theirs].astype(float))
+    return ratios

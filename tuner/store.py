@@ -1,0 +1,322 @@
+"""The store: one SQLite file. All SQL is here and in schema.sql.
+
+Writers work in transactions, so that a killed one leaves the store as it was. Readers open it
+read-only, with attaching disabled.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from importlib import resources
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.records import PART, Cell, CellKey, CellSummary, Features, Launch, System
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+APPLICATION_ID = 0x53575054  # "SWPT"
+VERSION = 1
+BUSY_TIMEOUT_S = 30
+
+_MIGRATIONS: dict[int, str] = {}
+"""What takes a store of the version before to this one."""
+
+_CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
+
+
+class StoreError(Exception):
+    """The store cannot be used; the text says why and what to do."""
+
+
+class MissingStoreError(StoreError):
+    """There is no store at the path."""
+
+
+class Store:
+    """An open store. Use as a context manager, or close it."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path, readonly: bool = False) -> Store:
+        """Opens a store; a writer makes it when it is missing, and brings an older one up to date.
+
+        Raises MissingStoreError or StoreError: no store, older (readers only), newer, or damaged.
+        """
+        if readonly:
+            return cls._open_reader(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"{path}: cannot be opened for writing: {error}") from error
+        store = cls(path, connection)
+        try:
+            with store.transaction():
+                store._bring_up_to_date()
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+    @classmethod
+    def _open_reader(cls, path: Path) -> Store:
+        if not path.is_file():
+            raise MissingStoreError(f"{path}: no store there; make it with `switchpoint ingest`")
+        connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode=ro",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        store = cls(path, connection)
+        try:
+            store._execute("PRAGMA trusted_schema = OFF")
+            version = store._version()
+            if version < VERSION:
+                raise StoreError(
+                    f"{path}: of the older version {version}; run `switchpoint ingest`, which "
+                    "brings it up to date"
+                )
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Closes the file; the store cannot be used any more."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ---- Versions ----
+
+    def _version(self) -> int:
+        """The version of the schema. Raises StoreError for what is not a store, or a newer one."""
+        ((application,),) = self._execute("PRAGMA application_id")
+        ((version,),) = self._execute("PRAGMA user_version")
+        if application != APPLICATION_ID:
+            raise StoreError(f"{self.path}: not a Switchpoint store; name another file")
+        if version > VERSION:
+            raise StoreError(
+                f"{self.path}: of version {version}, newer than {VERSION}, which this Switchpoint "
+                "knows; use the newer Switchpoint, or delete the file and run `switchpoint ingest`"
+            )
+        return int(version)
+
+    def _bring_up_to_date(self) -> None:
+        if self.path.stat().st_size == 0:
+            self._run(resources.files("tuner").joinpath("schema.sql").read_text())
+            self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        else:
+            for version in range(self._version() + 1, VERSION + 1):
+                self._run(_MIGRATIONS[version])
+        self._execute(f"PRAGMA user_version = {VERSION}")
+
+    def _run(self, script: str) -> None:
+        """Executes the statements of a script inside the current transaction."""
+        statement = ""
+        for line in script.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self._execute(statement)
+                statement = ""
+
+    # ---- Statements ----
+
+    def _execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql, values)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _insert(self, table: str, columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Inserts rows; a row of the same key is replaced."""
+        names = ", ".join(f'"{column}"' for column in columns)
+        marks = ", ".join("?" for _ in columns)
+        sql = f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})"  # noqa: S608
+        try:
+            self._connection.executemany(sql, rows)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _frame(self, sql: str, values: Sequence[Any] = ()) -> pd.DataFrame:
+        import pandas as pd  # here, because ingest is faster to start without it
+
+        rows = self._query(sql, values)
+        description = self._execute(f"SELECT * FROM ({sql}) LIMIT 0", values).description  # noqa: S608
+        return pd.DataFrame.from_records(rows, columns=[name for name, *_ in description])
+
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        reasons = {
+            sqlite3.SQLITE_NOTADB: "not a Switchpoint store; name another file",
+            sqlite3.SQLITE_CORRUPT: "damaged; delete it and run `switchpoint ingest`",
+            sqlite3.SQLITE_BUSY: f"locked by another process for {BUSY_TIMEOUT_S} s; try again",
+            sqlite3.SQLITE_READONLY: "cannot be written: check its permissions, and run "
+            "`switchpoint ingest` again when one was cut off",
+            sqlite3.SQLITE_FULL: "the disk is full",
+        }
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        return StoreError(f"{self.path}: {reasons.get(code, error)}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing of what is written inside."""
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    # ---- Writing ----
+
+    def put_launch(self, system: System, launch: Launch) -> None:
+        """Adds a launch and its system; replaces what is kept of the same launch."""
+        row = {"id": system.id, **asdict(system)}
+        self._insert("system", row, [list(row.values())])
+        row = asdict(launch)
+        self._insert("launch", row, [list(row.values())])
+
+    def put_cells(self, cells: Iterable[tuple[Cell, CellSummary]]) -> None:
+        """Adds cells; replaces those of the same key."""
+        rows = (
+            (
+                *cell.key,
+                *cell.features,
+                *summary,
+                cell.parts.tobytes(),
+                cell.rounds.tobytes(),
+                cell.samples_s.tobytes(),
+            )
+            for cell, summary in cells
+        )
+        self._insert("cell", _CELL, rows)
+
+    def delete_cell(self, key: CellKey) -> None:
+        """Forgets a cell, if there is one."""
+        self._execute(f"DELETE FROM cell WHERE {_where(CellKey._fields)}", key)  # noqa: S608
+
+    # ---- Reading ----
+
+    def launches(self) -> dict[int, Launch]:
+        """Every launch by its id."""
+        names = ", ".join(f'"{field.name}"' for field in fields(Launch))
+        rows = self._query(f"SELECT {names} FROM launch ORDER BY id")  # noqa: S608
+        return {row[0]: Launch(*row) for row in rows}
+
+    def systems(self) -> pd.DataFrame:
+        """One row a system: `system`, its description, and what is there of it."""
+        return self._frame(
+            """
+            SELECT system.id AS system, name, environment, mpi_library, mpi_standard, compiler,
+                   cpu_model, cores, count(DISTINCT campaign) AS campaigns,
+                   count(*) AS launches, sum(samples) AS samples,
+                   min(date) AS first_date, max(date) AS last_date
+            FROM system JOIN launch ON launch.system = system.id
+            GROUP BY system.id ORDER BY system.id
+            """
+        )
+
+    def campaigns(self, system: str | None = None) -> pd.DataFrame:
+        """One row a campaign of a system, or of all; `complete` counts launches."""
+        where, values = _filter(system=system)
+        return self._frame(
+            f"""
+            SELECT system, campaign, count(*) AS launches, sum(complete) AS complete,
+                   sum(samples) AS samples, min(date) AS first_date, max(date) AS last_date,
+                   max("commit") AS "commit"
+            FROM launch WHERE {where} GROUP BY system, campaign ORDER BY system, campaign
+            """,  # noqa: S608
+            values,
+        )
+
+    def cells(
+        self,
+        system: str | None = None,
+        campaign: str | None = None,
+        operation: str | None = None,
+        pattern: str | None = None,
+        procs: int | None = None,
+    ) -> pd.DataFrame:
+        """One row a cell, all of its columns but the blobs, in the order of the key."""
+        where, values = _filter(
+            system=system, campaign=campaign, operation=operation, pattern=pattern, procs=procs
+        )
+        columns = ", ".join(_CELL[:-3])
+        order = ", ".join(CellKey._fields)
+        frame = self._frame(
+            f"SELECT {columns} FROM cell WHERE {where} ORDER BY {order}",  # noqa: S608
+            values,
+        )
+        return frame.astype({"oversubscribed": bool})
+
+    def contents(self, prefix: Sequence[str | int]) -> list[Cell]:
+        """The cells whose key begins with the given values, with their samples."""
+        where = _where(CellKey._fields[: len(prefix)])
+        rows = self._query(
+            f"SELECT {', '.join(_CELL)} FROM cell WHERE {where} "  # noqa: S608
+            f"ORDER BY {', '.join(CellKey._fields)}",
+            prefix,
+        )
+        return [_cell(row) for row in rows]
+
+    def samples(self, key: CellKey) -> NDArray[np.float32]:
+        """The samples of a cell in seconds, launch after launch; none when there is no cell."""
+        rows = self._query(
+            f"SELECT samples FROM cell WHERE {_where(CellKey._fields)}",  # noqa: S608
+            key,
+        )
+        return np.frombuffer(rows[0][0] if rows else b"", np.float32)
+
+
+def _where(columns: Iterable[str]) -> str:
+    return " AND ".join(f"{column} = ?" for column in columns) or "TRUE"
+
+
+def _filter(**equal: str | int | None) -> tuple[str, list[str | int]]:
+    """A condition and its values; what is None is not asked for."""
+    given = {column: value for column, value in equal.items() if value is not None}
+    return _where(given), list(given.values())
+
+
+def _cell(row: Sequence[Any]) -> Cell:
+    keys, features = len(CellKey._fields), len(Features._fields)
+    parts, rounds, samples = row[-3:]
+    return Cell(
+        CellKey(*row[:keys]),
+        Features(*row[keys : keys + features]),
+        np.frombuffer(parts, PART),
+        np.frombuffer(rounds, np.uint16),
+        np.frombuffer(samples, np.float32),
+    )
