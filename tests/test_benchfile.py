@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import synthetic
 
+from tests import synthetic
 from tuner import benchfile
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import synthetic
 
+from tests import synthetic
 from tuner import ingest as ingest_module
 from tuner.ingest import Report, ingest
 from tuner.records import CellKey

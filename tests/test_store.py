@@ -4,8 +4,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-import synthetic
 
+from tests import synthetic
 from tuner.ingest import ingest
 from tuner.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
 
