@@ -1,0 +1,14 @@
+/* The text of a local failure, kept until all ranks have agreed on it (team_agree). */
+#ifndef BENCH_ERROR_H
+#define BENCH_ERROR_H
+
+/* Keeps the text, unless an earlier one is kept already, and returns -1. */
+int failure_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Puts words before the kept text: where it happened. */
+void failure_place(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The kept text, "" when nothing failed here. */
+const char *failure_text(void);
+
+#endif

@@ -1,0 +1,188 @@
+#include "matrix_market.h"
+
+#include "error.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char BLANKS[] = " \t";
+static const char *const FIELDS[] = {"real", "integer", "complex", "pattern", NULL};
+static const char *const SYMMETRIES[] = {"general", "symmetric", "skew-symmetric", "hermitian", NULL};
+static const int64_t LARGEST = INT64_MAX / 4;
+
+enum { TOKENS_MAX = 6 };
+
+static int refuse(const struct matrix_market *matrix, const char *what) {
+  return failure_set("%s:%lld: %s", matrix->path, (long long)matrix->line_number, what);
+}
+
+/* The next line without its end. 1, 0 at the end of the file, -1. */
+static int next_line(struct matrix_market *matrix) {
+  errno = 0;
+  ssize_t length = getline(&matrix->line, &matrix->room, matrix->file);
+  if (length < 0)
+    return ferror(matrix->file) || errno ? failure_set("cannot read %s: %s", matrix->path, strerror(errno))
+                                         : 0;
+  matrix->line_number++;
+  if (strlen(matrix->line) != (size_t)length)
+    return refuse(matrix, "a NUL byte: this is not a text file");
+  while (length > 0 && strchr("\r\n", matrix->line[length - 1]))
+    matrix->line[--length] = '\0';
+  return 1;
+}
+
+/* Cuts the line into tokens; their number, or TOKENS_MAX when there are as many or more. */
+static int split(char *line, char **tokens) {
+  int count = 0;
+  char *rest = line;
+  for (char *token; count < TOKENS_MAX && (token = strtok_r(rest, BLANKS, &rest));)
+    tokens[count++] = token;
+  return count;
+}
+
+/* The next line that is not blank, cut into tokens: their number, 0 at the end of the file, -1. */
+static int next_tokens(struct matrix_market *matrix, char **tokens) {
+  int status;
+  while ((status = next_line(matrix)) == 1) {
+    const int count = split(matrix->line, tokens);
+    if (count > 0)
+      return count;
+  }
+  return status;
+}
+
+static int keyword(const char *token, const char *const *words) {
+  for (int i = 0; words[i]; i++)
+    if (strcasecmp(token, words[i]) == 0)
+      return i;
+  return -1;
+}
+
+static int read_banner(struct matrix_market *matrix) {
+  char *tokens[TOKENS_MAX];
+  const int status = next_line(matrix);
+  if (status < 0)
+    return -1;
+  if (status == 0)
+    return failure_set("%s:1: the file is empty", matrix->path);
+  const int count = split(matrix->line, tokens);
+  if (count == 0 || strcasecmp(tokens[0], "%%MatrixMarket") != 0)
+    return refuse(matrix, "the first line does not begin with %%MatrixMarket");
+  if (count != 5)
+    return refuse(matrix, "the first line is not \"%%MatrixMarket matrix coordinate FIELD SYMMETRY\"");
+  if (strcasecmp(tokens[1], "matrix") != 0 || strcasecmp(tokens[2], "coordinate") != 0)
+    return refuse(matrix, "only \"matrix coordinate\" files can be read");
+  const int field = keyword(tokens[3], FIELDS);
+  const int symmetry = keyword(tokens[4], SYMMETRIES);
+  if (field < 0)
+    return refuse(matrix, "the field is none of real, integer, complex, pattern");
+  if (symmetry < 0)
+    return refuse(matrix, "the symmetry is none of general, symmetric, skew-symmetric, hermitian");
+  matrix->field = (enum matrix_field)field;
+  matrix->symmetry = (enum matrix_symmetry)symmetry;
+  if ((matrix->field == MATRIX_PATTERN && matrix->symmetry > MATRIX_SYMMETRIC) ||
+      (matrix->field != MATRIX_COMPLEX && matrix->symmetry == MATRIX_HERMITIAN))
+    return refuse(matrix, "this field cannot have this symmetry");
+  return 0;
+}
+
+/* A decimal integer from least to most that is the whole token. */
+static bool parse_integer(const char *token, int64_t least, int64_t most, int64_t *value) {
+  char *end;
+  errno = 0;
+  *value = strtoll(token, &end, 10);
+  return *end == '\0' && end != token && !errno && *value >= least && *value <= most;
+}
+
+static int read_size(struct matrix_market *matrix) {
+  char *tokens[TOKENS_MAX];
+  int count;
+  do
+    count = next_tokens(matrix, tokens);
+  while (count > 0 && tokens[0][0] == '%');
+  if (count < 0)
+    return -1;
+  if (count == 0)
+    return refuse(matrix, "the file ends before the line with the size");
+  if (count != 3 || !parse_integer(tokens[0], 1, LARGEST, &matrix->rows) ||
+      !parse_integer(tokens[1], 1, LARGEST, &matrix->columns) ||
+      !parse_integer(tokens[2], 0, LARGEST, &matrix->entries))
+    return refuse(matrix, "the size is not \"ROWS COLUMNS ENTRIES\", at least 1 1 0");
+  if (matrix->symmetry != MATRIX_GENERAL && matrix->rows != matrix->columns)
+    return refuse(matrix, "a symmetric matrix is square");
+  if (matrix->entries / matrix->rows > matrix->columns ||
+      (matrix->entries / matrix->rows == matrix->columns && matrix->entries % matrix->rows))
+    return refuse(matrix, "more entries than the matrix has places");
+  return 0;
+}
+
+int matrix_market_open(const char *path, struct matrix_market *matrix) {
+  *matrix = (struct matrix_market){.path = path, .file = fopen(path, "r")};
+  if (!matrix->file)
+    return failure_set("cannot open %s: %s", path, strerror(errno));
+  return read_banner(matrix) || read_size(matrix) ? -1 : 0;
+}
+
+static bool is_value(enum matrix_field field, const char *token) {
+  char *end;
+  int64_t integer;
+  if (field == MATRIX_INTEGER)
+    return parse_integer(token, INT64_MIN, INT64_MAX, &integer);
+  if (token[strspn(token, "+-.0123456789eE")] != '\0') /* strtod would take hexadecimal numbers and names */
+    return false;
+  return isfinite(strtod(token, &end)) && *end == '\0' && end != token;
+}
+
+static int parse_entry(struct matrix_market *matrix, int count, char **tokens, struct matrix_entry *entry) {
+  static const int VALUES[] = {
+      [MATRIX_REAL] = 1, [MATRIX_INTEGER] = 1, [MATRIX_COMPLEX] = 2, [MATRIX_PATTERN] = 0};
+  if (count != 2 + VALUES[matrix->field])
+    return refuse(matrix, "an entry of this field does not have this many numbers");
+  if (!parse_integer(tokens[0], 1, matrix->rows, &entry->row))
+    return refuse(matrix, "the row is not an integer from 1 to the number of rows");
+  if (!parse_integer(tokens[1], 1, matrix->columns, &entry->column))
+    return refuse(matrix, "the column is not an integer from 1 to the number of columns");
+  for (int i = 2; i < count; i++)
+    if (!is_value(matrix->field, tokens[i]))
+      return refuse(matrix, "a value is not a finite number of the file's field");
+  if (matrix->symmetry != MATRIX_GENERAL && entry->row < entry->column)
+    return refuse(matrix, "an entry above the diagonal of a symmetric matrix");
+  if (matrix->symmetry == MATRIX_SKEW_SYMMETRIC && entry->row == entry->column)
+    return refuse(matrix, "an entry on the diagonal of a skew-symmetric matrix");
+  entry->row--;
+  entry->column--;
+  return 0;
+}
+
+int matrix_market_read(struct matrix_market *matrix, struct matrix_entry *batch, int most) {
+  char *tokens[TOKENS_MAX];
+  int n = 0;
+  while (n < most && matrix->entries_read < matrix->entries) {
+    const int count = next_tokens(matrix, tokens);
+    if (count < 0)
+      return -1;
+    if (count == 0)
+      return failure_set("%s:%lld: the file ends after %lld of its %lld entries", matrix->path,
+                         (long long)matrix->line_number, (long long)matrix->entries_read,
+                         (long long)matrix->entries);
+    if (parse_entry(matrix, count, tokens, &batch[n]))
+      return -1;
+    n++;
+    matrix->entries_read++;
+  }
+  if (n == 0) {
+    const int count = next_tokens(matrix, tokens);
+    return count > 0 ? refuse(matrix, "more entries than the size line says") : count;
+  }
+  return n;
+}
+
+void matrix_market_close(struct matrix_market *matrix) {
+  if (matrix->file)
+    fclose(matrix->file);
+  free(matrix->line);
+  *matrix = (struct matrix_market){0};
+}

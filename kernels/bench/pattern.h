@@ -1,0 +1,85 @@
+/* Patterns: who sends which items to whom. Each rank makes its own part; none holds O(P^2) of anything. */
+#ifndef BENCH_PATTERN_H
+#define BENCH_PATTERN_H
+
+#include "team.h"
+
+#include <stdint.h>
+
+/* For each of n ranks a list of items: items[offsets[i]] .. items[offsets[i + 1] - 1] belong to ranks[i]. */
+struct lists {
+  int n;
+  int *ranks;       /* increasing */
+  int64_t *offsets; /* n + 1 */
+  int64_t *items;
+};
+
+/* What one rank owns, sends and receives. */
+struct pattern {
+  int64_t nitems;
+  bool opaque;        /* the messages are the items 0, 1, … one after the other */
+  struct lists sends; /* items: own ones, from 0 */
+  struct lists recvs; /* items: as the sender numbers them */
+};
+
+/* The size of the whole pattern, equal on every rank; a rank's messages to itself do not occur. */
+struct pattern_features {
+  int64_t messages, messages_max; /* total over ranks, most sent by one */
+  int64_t items, items_max;       /* items sent, likewise */
+};
+
+struct pattern_parameter {
+  const char *name;
+  int64_t standard, least, most;
+};
+
+enum { PATTERN_PARAMETERS = 4 };
+
+struct pattern_spec;
+
+/* A family of patterns: one file in patterns/, registered by one line in patterns/families.def. */
+struct pattern_family {
+  const char *name;
+  const char *summary;
+  bool from_file; /* the text after the colon is a file name, not parameters */
+  struct pattern_parameter parameters[PATTERN_PARAMETERS];
+  /* Refuses combinations of parameters by failure_set(); may be NULL. Local. */
+  int (*check)(const struct pattern_spec *spec);
+  /* Makes nitems, opaque and one of both lists, and the other by lists_transpose. Collective; failure agreed.
+   */
+  int (*generate)(const struct team *team, const struct pattern_spec *spec, struct pattern *pattern);
+};
+
+/* A parsed spec such as "random:degree=6,seed=1". */
+struct pattern_spec {
+  const struct pattern_family *family;
+  int64_t values[PATTERN_PARAMETERS]; /* in the order of the family's parameters */
+  const char *file;                   /* of the text that was parsed, not a copy */
+};
+
+/* The index-th family, NULL past the last. */
+const struct pattern_family *pattern_family(int index);
+
+/* 0, or -1 with failure_text() set. Local. */
+int pattern_parse(const char *text, struct pattern_spec *spec);
+
+/* The spec with all its parameters; of a file, the base name only. */
+void pattern_print(const struct pattern_spec *spec, char *text, size_t length);
+
+/* Collective; the failure is agreed. pattern_free is due in both cases. */
+int pattern_generate(const struct team *team, const struct pattern_spec *spec, struct pattern *pattern);
+void pattern_free(struct pattern *pattern);
+
+void pattern_measure(const struct team *team, const struct pattern *pattern,
+                     struct pattern_features *features);
+
+/* Room for n lists of nitems items in all. */
+void lists_allocate(struct lists *lists, int n, int64_t nitems);
+
+/*
+ * Tells every rank named in `mine` the items that are listed for it: `theirs` holds, by rank, what the
+ * others listed for this one. Collective, O(P) memory while it runs.
+ */
+void lists_transpose(const struct team *team, const struct lists *mine, struct lists *theirs);
+
+#endif

@@ -1,0 +1,90 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "team.h"
+
+#include "error.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The cores that the ranks of this node could use, whether each is bound to one or none to any. */
+static int node_cores(MPI_Comm node) {
+  cpu_set_t mine, all;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
+  return CPU_COUNT(&all);
+}
+
+void team_create(struct team *team) {
+  MPI_Comm_dup(MPI_COMM_WORLD, &team->comm);
+  MPI_Comm_rank(team->comm, &team->rank);
+  MPI_Comm_size(team->comm, &team->procs);
+  MPI_Comm_split_type(team->comm, MPI_COMM_TYPE_SHARED, team->rank, MPI_INFO_NULL, &team->node);
+  int ranks_here, rank_here;
+  MPI_Comm_size(team->node, &ranks_here);
+  MPI_Comm_rank(team->node, &rank_here);
+  team->cores = node_cores(team->node);
+
+  int most[2] = {ranks_here, ranks_here > team->cores};
+  MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, team->comm);
+  team->ppn = most[0];
+  team->oversubscribed = most[1];
+  team->nodes = rank_here == 0;
+  MPI_Allreduce(MPI_IN_PLACE, &team->nodes, 1, MPI_INT, MPI_SUM, team->comm);
+}
+
+void team_free(struct team *team) {
+  MPI_Comm_free(&team->node);
+  MPI_Comm_free(&team->comm);
+}
+
+void team_wait(const struct team *team, int count, MPI_Request *requests) {
+  int done = 0;
+  while (team->oversubscribed && !done) {
+    MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
+    if (!done)
+      sched_yield();
+  }
+  MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+}
+
+void team_bcast(const struct team *team, void *data, int count, MPI_Datatype type) {
+  MPI_Request request;
+  MPI_Ibcast(data, count, type, 0, team->comm, &request);
+  team_wait(team, 1, &request);
+}
+
+void team_allreduce(const struct team *team, void *data, int count, MPI_Datatype type, MPI_Op op) {
+  MPI_Request request;
+  MPI_Iallreduce(MPI_IN_PLACE, data, count, type, op, team->comm, &request);
+  team_wait(team, 1, &request);
+}
+
+int team_agree(const struct team *team, int status) {
+  int first = status ? team->rank : team->procs;
+  team_allreduce(team, &first, 1, MPI_INT, MPI_MIN);
+  if (first == team->rank)
+    fprintf(stderr, "swpbench: %s\n", failure_text());
+  return first == team->procs ? 0 : -1;
+}
+
+_Noreturn void team_abort(void) {
+  fprintf(stderr, "swpbench: %s\n", failure_text());
+  fflush(NULL);
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  abort();
+}
+
+void *reallocate(void *memory, size_t bytes) {
+  void *moved = realloc(memory, bytes ? bytes : 1);
+  if (!moved) {
+    failure_set("out of memory: cannot get %zu bytes", bytes);
+    team_abort();
+  }
+  return moved;
+}
+
+void *allocate(size_t bytes) {
+  return reallocate(NULL, bytes);
+}

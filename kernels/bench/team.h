@@ -1,0 +1,44 @@
+/* The ranks of a launch: who shares nodes and cores, waiting that yields, and failing together. */
+#ifndef BENCH_TEAM_H
+#define BENCH_TEAM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct team {
+  MPI_Comm comm; /* for the bench's own messages */
+  MPI_Comm node; /* the ranks that share memory with this one */
+  int rank, procs;
+  int nodes, ppn;      /* ppn: most ranks on one node */
+  int cores;           /* cores that the ranks of rank 0's node could use together */
+  bool oversubscribed; /* more ranks than cores on some node */
+};
+
+/* Collective on MPI_COMM_WORLD, as is team_free. */
+void team_create(struct team *team);
+void team_free(struct team *team);
+
+/* Waits for all requests; gives the core away meanwhile where ranks outnumber cores. */
+void team_wait(const struct team *team, int count, MPI_Request *requests);
+
+/* From rank 0 to all. Collective. */
+void team_bcast(const struct team *team, void *data, int count, MPI_Datatype type);
+
+/* The reduction in place, on all ranks. Collective. */
+void team_allreduce(const struct team *team, void *data, int count, MPI_Datatype type, MPI_Op op);
+
+/*
+ * Collective. 0 when status is 0 on every rank; else -1 on every rank, after the lowest failing rank has
+ * printed its failure_text() as the one line on stderr.
+ */
+int team_agree(const struct team *team, int status);
+
+/* Prints failure_text() and ends the job at once: for failures that the other ranks cannot be asked about. */
+_Noreturn void team_abort(void);
+
+/* malloc and realloc for the small things of set-up: running out of memory ends the job. */
+void *allocate(size_t bytes);
+void *reallocate(void *memory, size_t bytes);
+
+#endif
