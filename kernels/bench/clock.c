@@ -1,0 +1,23 @@
+#include "clock.h"
+
+#include <time.h>
+
+enum { TICK_READINGS = 10000 };
+
+int64_t clock_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t clock_tick_ns(void) {
+  int64_t least = INT64_MAX;
+  int64_t last = clock_ns();
+  for (int i = 0; i < TICK_READINGS; i++) {
+    const int64_t now = clock_ns();
+    if (now > last && now - last < least)
+      least = now - last;
+    last = now;
+  }
+  return least == INT64_MAX ? 1 : least;
+}
