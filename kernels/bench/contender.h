@@ -1,0 +1,41 @@
+/* The methods that compete in one block: planned, with what planning told. */
+#ifndef BENCH_CONTENDER_H
+#define BENCH_CONTENDER_H
+
+#include "methods.h"
+#include "operation.h"
+
+enum { PLANNINGS_MOST = 3 };
+
+/* One timed execution, over all ranks; kept on rank 0. */
+struct sample {
+  double seconds;
+  int argmax_rank, round, position, late;
+  double skew_s, canary_s;
+};
+
+struct contender {
+  const struct method *method;
+  char spec[METHOD_SPEC_MAX];     /* canonical; "auto" stays */
+  char selected[METHOD_SPEC_MAX]; /* what the plan uses */
+  swp_plan *plan;                 /* NULL: not applicable */
+  char reason[512];               /* then why */
+  double plan_s[PLANNINGS_MOST];  /* longest over ranks */
+  int plannings;
+  struct swp_statistics statistics; /* plan_bytes: largest over ranks */
+  int inner;                        /* executions per sample */
+  struct sample *samples;           /* on rank 0 */
+  int verified;
+};
+
+/*
+ * Plans every method, several times where that is quick. Methods that turn out to be the same are taken once,
+ * so *count may be below nmethods. Collective; the failure is agreed. contenders_free is due in both cases.
+ */
+int contenders_plan(const struct workload *workload, const struct method *methods, int nmethods,
+                    struct contender *contenders, int *count);
+
+/* Collective. */
+void contenders_free(struct contender *contenders, int count);
+
+#endif

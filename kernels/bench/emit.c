@@ -1,0 +1,170 @@
+#include "emit.h"
+
+#include "clock.h"
+#include "error.h"
+#include "json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int output_open(struct output *output, const char *path) {
+  *output = (struct output){.path = path};
+  const int descriptor = open(path, O_WRONLY | O_CREAT, 0666);
+  struct stat status;
+  if (descriptor < 0)
+    return failure_set("cannot write %s: %s", path, strerror(errno));
+  if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    close(descriptor);
+    return failure_set("cannot write %s: it is not empty; choose another name", path);
+  }
+  output->file = fdopen(descriptor, "w");
+  return output->file ? 0 : failure_set("cannot write %s: %s", path, strerror(errno));
+}
+
+int output_close(struct output *output) {
+  FILE *file = output->file;
+  output->file = NULL;
+  errno = 0;
+  return file && fclose(file) ? failure_set("cannot write %s: %s", output->path, strerror(errno)) : 0;
+}
+
+static void write_hostnames(struct json *json, const struct launch *launch) {
+  json_open(json, "hostnames", '[');
+  for (int i = 0; i < launch->team->nodes; i++) {
+    char name[HOSTNAME_ROOM];
+    if (launch->options->anonymous)
+      snprintf(name, sizeof name, "node%d", i);
+    else
+      memcpy(name, launch->facts->hostnames[i], sizeof name);
+    json_string(json, NULL, name);
+  }
+  json_close(json, ']');
+}
+
+static void write_system(struct json *json, const struct launch *launch) {
+  const struct options *options = launch->options;
+  const struct facts *facts = launch->facts;
+  json_string(json, "system", options->system);
+  json_string(json, "environment", options->environment);
+  json_string(json, "campaign", options->campaign ? options->campaign : facts->compact_date);
+  json_int(json, "launch", options->launch);
+  json_string(json, "date", facts->date);
+  write_hostnames(json, launch);
+  json_string(json, "cpu_model", facts->cpu_model);
+  json_int(json, "cores", launch->team->cores);
+  json_string(json, "mpi_library", facts->mpi_library);
+  json_string(json, "mpi_standard", facts->mpi_standard);
+  json_string(json, "compiler", build_compiler());
+  json_string(json, "flags", build_flags());
+  json_string(json, "commit", build_commit());
+}
+
+int emit_header(struct output *output, const struct launch *launch) {
+  const struct options *options = launch->options;
+  const struct team *team = launch->team;
+  char text[512];
+  struct json json;
+  json_begin(&json, "header");
+  json_int(&json, "schema", 1);
+  snprintf(text, sizeof text, "swpbench %s", swp_version());
+  json_string(&json, "program", text);
+  write_system(&json, launch);
+  json_string(&json, "operation", options->operation->name);
+  pattern_print(&options->pattern, text, sizeof text);
+  json_string(&json, "pattern", text);
+  json_int(&json, "procs", team->procs);
+  json_int(&json, "nodes", team->nodes);
+  json_int(&json, "ppn", team->ppn);
+  json_bool(&json, "oversubscribed", team->oversubscribed);
+  json_string(&json, "yield", options->yield);
+  json_string(&json, "binding", launch->facts->binding);
+  json_int(&json, "seed", options->seed);
+  json_string(&json, "sync", launch->sync->name);
+  json_open(&json, "clock", '{');
+  json_string(&json, "name", CLOCK_NAME);
+  json_double(&json, "tick_s", (double)launch->tick_ns * 1e-9);
+  json_close(&json, '}');
+  json_doubles(&json, "load", launch->facts->load, sizeof *launch->facts->load, 3);
+  json_string(&json, "buffers", "warm");
+  json_double(&json, "budget_s", options->budget_s);
+  return json_write(&json, output->file, output->path);
+}
+
+static void write_features(struct json *json, const struct pattern_features *features, int64_t item_bytes,
+                           int procs) {
+  json_open(json, "features", '{');
+  json_int(json, "mmax", features->messages_max);
+  json_double(json, "mavg", (double)features->messages / procs);
+  json_double(json, "vavg_bytes", (double)features->items * (double)item_bytes / procs);
+  json_int(json, "vmax_bytes", features->items_max * item_bytes);
+  json_close(json, '}');
+}
+
+static void write_statistics(struct json *json, enum swp_kind kind, const struct swp_statistics *statistics) {
+  json_open(json, "statistics", '{');
+  if (kind == SWP_EXCHANGE) {
+    json_int(json, "stages", statistics->stages);
+    json_int(json, "mmax", statistics->mmax);
+    json_double(json, "mavg", statistics->mavg);
+    json_double(json, "vavg_bytes", statistics->vavg_bytes);
+    json_int(json, "vmax_bytes", statistics->vmax_bytes);
+    json_int(json, "buffer_bytes", statistics->buffer_bytes);
+    json_int(json, "copied_bytes", statistics->copied_bytes);
+    json_int(json, "hop_bytes", statistics->hop_bytes);
+    json_int(json, "plan_bytes", statistics->plan_bytes);
+  }
+  json_close(json, '}');
+}
+
+static void write_samples(struct json *json, const struct sample *samples, int count) {
+  const size_t stride = sizeof *samples;
+  json_doubles(json, "samples_s", &samples->seconds, stride, count);
+  json_ints(json, "argmax_rank", &samples->argmax_rank, stride, count);
+  json_ints(json, "round", &samples->round, stride, count);
+  json_ints(json, "position", &samples->position, stride, count);
+  json_ints(json, "late", &samples->late, stride, count);
+  json_doubles(json, "skew_s", &samples->skew_s, stride, count);
+  json_doubles(json, "canary_s", &samples->canary_s, stride, count);
+}
+
+int emit_case(struct output *output, const struct workload *workload, const struct pattern_features *features,
+              const struct contender *contender, int samples) {
+  const int64_t item_bytes = workload->payload.item_bytes;
+  struct json json;
+  json_begin(&json, "case");
+  json_string(&json, "method", contender->spec);
+  if (strcmp(contender->spec, contender->selected) != 0)
+    json_string(&json, "selected", contender->selected);
+  json_int(&json, "size_bytes", item_bytes);
+  json_int(&json, "bytes", mean_message_bytes(features, item_bytes));
+  write_features(&json, features, item_bytes, workload->team->procs);
+  write_statistics(&json, workload->operation->kind, &contender->statistics);
+  json_int(&json, "inner", contender->inner);
+  write_samples(&json, contender->samples, samples);
+  json_doubles(&json, "plan_s", contender->plan_s, sizeof *contender->plan_s, contender->plannings);
+  json_int(&json, "verified", contender->verified);
+  output->cases++;
+  output->samples += samples;
+  return json_write(&json, output->file, output->path);
+}
+
+int emit_end(struct output *output, double seconds, const struct skipped *skipped, int nskipped) {
+  struct json json;
+  json_begin(&json, "end");
+  json_int(&json, "cases", output->cases);
+  json_int(&json, "samples", output->samples);
+  json_double(&json, "seconds", seconds);
+  json_open(&json, "skipped", '[');
+  for (int i = 0; i < nskipped; i++) {
+    json_open(&json, NULL, '{');
+    json_string(&json, "method", skipped[i].method);
+    json_int(&json, "size_bytes", skipped[i].size_bytes);
+    json_string(&json, "reason", skipped[i].reason);
+    json_close(&json, '}');
+  }
+  json_close(&json, ']');
+  return json_write(&json, output->file, output->path);
+}

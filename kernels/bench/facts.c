@@ -1,0 +1,102 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "facts.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Ends the text at its first line and turns runs of blanks and control characters into one space. */
+static void tidy(char *text) {
+  char *out = text;
+  text[strcspn(text, "\r\n")] = '\0';
+  for (const char *in = text; *in; in++) {
+    const bool blank = isspace((unsigned char)*in) || iscntrl((unsigned char)*in);
+    if (!blank)
+      *out++ = *in;
+    else if (out > text && out[-1] != ' ')
+      *out++ = ' ';
+  }
+  while (out > text && out[-1] == ' ')
+    out--;
+  *out = '\0';
+}
+
+static void read_cpu_model(char *model, size_t length) {
+  char line[512];
+  struct utsname machine;
+  *model = '\0';
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  while (file && *model == '\0' && fgets(line, sizeof line, file))
+    if (strncmp(line, "model name", 10) == 0 && strchr(line, ':'))
+      snprintf(model, length, "%s", strchr(line, ':') + 1);
+  if (file)
+    fclose(file);
+  if (*model == '\0' && uname(&machine) == 0) /* not every architecture names its model */
+    snprintf(model, length, "%s", machine.machine);
+  tidy(model);
+}
+
+static void read_binding(char *text, size_t length) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  size_t used = 0;
+  *text = '\0';
+  for (int first = 0, last; first < CPU_SETSIZE && used < length; first = last + 1) {
+    last = first;
+    if (!CPU_ISSET(first, &cores))
+      continue;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &cores))
+      last++;
+    const char *comma = used ? "," : "";
+    used += (size_t)(last > first ? snprintf(text + used, length - used, "%s%d-%d", comma, first, last)
+                                  : snprintf(text + used, length - used, "%s%d", comma, first));
+  }
+}
+
+static void read_mpi(struct facts *facts) {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length, version, subversion;
+  MPI_Get_library_version(library, &length);
+  tidy(library);
+  snprintf(facts->mpi_library, sizeof facts->mpi_library, "%.255s", library);
+  MPI_Get_version(&version, &subversion);
+  snprintf(facts->mpi_standard, sizeof facts->mpi_standard, "%d.%d", version, subversion);
+}
+
+/* One name per node, from the first rank of each. */
+static void gather_hostnames(const struct team *team, struct facts *facts) {
+  char name[HOSTNAME_ROOM] = "";
+  int rank_here;
+  MPI_Comm leaders;
+  gethostname(name, sizeof name - 1);
+  tidy(name);
+  MPI_Comm_rank(team->node, &rank_here);
+  MPI_Comm_split(team->comm, rank_here == 0 ? 0 : MPI_UNDEFINED, team->rank, &leaders);
+  if (leaders == MPI_COMM_NULL)
+    return;
+  if (team->rank == 0)
+    facts->hostnames = allocate((size_t)team->nodes * sizeof *facts->hostnames);
+  MPI_Gather(name, HOSTNAME_ROOM, MPI_CHAR, facts->hostnames, HOSTNAME_ROOM, MPI_CHAR, 0, leaders);
+  MPI_Comm_free(&leaders);
+}
+
+void facts_collect(const struct team *team, struct facts *facts) {
+  *facts = (struct facts){0};
+  const time_t now = time(NULL);
+  struct tm utc;
+  gmtime_r(&now, &utc);
+  strftime(facts->date, sizeof facts->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  strftime(facts->compact_date, sizeof facts->compact_date, "%Y%m%dT%H%M%SZ", &utc);
+  if (getloadavg(facts->load, 3) != 3)
+    memset(facts->load, 0, sizeof facts->load);
+  read_cpu_model(facts->cpu_model, sizeof facts->cpu_model);
+  read_binding(facts->binding, sizeof facts->binding);
+  read_mpi(facts);
+  gather_hostnames(team, facts);
+}

@@ -1,0 +1,28 @@
+/* Where and with what a launch runs: what its file says of the system. */
+#ifndef BENCH_FACTS_H
+#define BENCH_FACTS_H
+
+#include "team.h"
+
+enum { HOSTNAME_ROOM = 256 };
+
+struct facts {
+  char date[32];         /* 2026-11-21T03:45:00Z */
+  char compact_date[32]; /* 20261121T034500Z */
+  char cpu_model[128];
+  char mpi_library[256];
+  char mpi_standard[16];
+  char binding[256]; /* the cores of rank 0: "0-1,4" */
+  double load[3];
+  char (*hostnames)[HOSTNAME_ROOM]; /* on rank 0: one per node, to be freed */
+};
+
+/* Collective. Texts are those of rank 0. */
+void facts_collect(const struct team *team, struct facts *facts);
+
+/* How the kernels were built, static strings: compiler with version, flags, commit of the sources. */
+const char *build_compiler(void);
+const char *build_flags(void);
+const char *build_commit(void);
+
+#endif

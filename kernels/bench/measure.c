@@ -1,0 +1,194 @@
+#include "measure.h"
+
+#include "canary.h"
+#include "clock.h"
+#include "error.h"
+#include "precision.h"
+#include "rng.h"
+
+#include <stdlib.h>
+
+enum { WARM_UPS = 2, SHORT_TICKS = 20, VERIFY_EVERY = 10, INNER_MAX = 10000 };
+
+enum command { STOP, RUN, RUN_VERIFIED };
+
+/* What one rank saw of one execution. */
+struct observation {
+  int64_t duration_ns, begin_ns, late;
+};
+
+enum { OBSERVATION_WORDS = sizeof(struct observation) / sizeof(int64_t) };
+
+/* The room of a block for one round. */
+struct round {
+  int number;               /* negative in the warm-up */
+  int *order;               /* of the contenders */
+  struct observation *mine; /* by contender */
+  struct observation *all;  /* on rank 0: by rank, then contender */
+  int64_t *warm_ns;         /* on rank 0: shortest execution in the warm-up, by contender */
+  double canary_s;
+  int64_t duration_ns;
+};
+
+static struct observation execute(struct block *block, struct contender *contender) {
+  struct workload *workload = block->workload;
+  workload->payload.repetition++;
+  workload->operation->prepare(workload);
+  const struct sync_start start = block->sync->scheme->start(block->sync);
+  int error = 0;
+  for (int i = 0; i < contender->inner && !error; i++)
+    error = workload->operation->execute(workload, contender->plan);
+  const int64_t end = clock_ns();
+  if (error) {
+    failure_set("%s fails at %lld bytes: %s", contender->spec, (long long)workload->payload.item_bytes,
+                swp_error_message());
+    team_abort();
+  }
+  return (struct observation){end - start.origin_ns, start.begin_ns, start.late};
+}
+
+static int verify(const struct block *block, struct contender *contender) {
+  const int status = block->workload->operation->verify(block->workload);
+  if (status)
+    failure_place("%s at %lld bytes", contender->spec, (long long)block->workload->payload.item_bytes);
+  contender->verified++;
+  return status;
+}
+
+/* Reduces what the ranks saw of one contender to its sample, and keeps it unless the round is a warm-up. */
+static void reduce(const struct block *block, struct round *round, int contender, int position) {
+  const struct observation *first = &round->all[contender];
+  int64_t longest = first->duration_ns, begin_least = first->begin_ns, begin_most = first->begin_ns;
+  int argmax = 0, late = 0;
+  for (int rank = 0; rank < block->team->procs; rank++) {
+    const struct observation *seen = &round->all[(size_t)rank * (size_t)block->count + (size_t)contender];
+    late += (int)seen->late;
+    if (seen->duration_ns > longest) {
+      longest = seen->duration_ns;
+      argmax = rank;
+    }
+    begin_least = seen->begin_ns < begin_least ? seen->begin_ns : begin_least;
+    begin_most = seen->begin_ns > begin_most ? seen->begin_ns : begin_most;
+  }
+  if (round->number < 0) {
+    if (longest < round->warm_ns[contender])
+      round->warm_ns[contender] = longest;
+    return;
+  }
+  struct contender *of = &block->contenders[contender];
+  of->samples[round->number] = (struct sample){.seconds = (double)longest * 1e-9 / of->inner,
+                                               .argmax_rank = argmax,
+                                               .round = round->number,
+                                               .position = position,
+                                               .late = late,
+                                               .skew_s = (double)(begin_most - begin_least) * 1e-9,
+                                               .canary_s = round->canary_s};
+}
+
+/* One pass over all contenders in random order. */
+static int run_round(struct block *block, struct round *round, bool verified) {
+  const int64_t begin = clock_ns();
+  const uint64_t key = hash_pair(block->seed, (uint64_t)(round->number + WARM_UPS));
+  rng_permutation(&(struct rng){key}, block->count, round->order);
+  round->canary_s = canary_s(block->team);
+  int status = 0;
+  for (int position = 0; position < block->count; position++) {
+    struct contender *contender = &block->contenders[round->order[position]];
+    round->mine[round->order[position]] = execute(block, contender);
+    if (verified)
+      status |= verify(block, contender);
+  }
+  if (verified && team_agree(block->team, status))
+    return -1;
+  MPI_Request request;
+  MPI_Igather(round->mine, block->count * OBSERVATION_WORDS, MPI_INT64_T, round->all,
+              block->count * OBSERVATION_WORDS, MPI_INT64_T, 0, block->team->comm, &request);
+  team_wait(block->team, 1, &request);
+  for (int position = 0; block->team->rank == 0 && position < block->count; position++)
+    reduce(block, round, round->order[position], position);
+  round->duration_ns = clock_ns() - begin;
+  return 0;
+}
+
+/* Executions too short for the clock are repeated within a sample. */
+static void set_inner(struct block *block, const struct round *round) {
+  for (int i = 0; i < block->count; i++) {
+    int *inner = &block->contenders[i].inner;
+    if (block->team->rank == 0 && round->warm_ns[i] < SHORT_TICKS * block->tick_ns) {
+      const int64_t shortest = round->warm_ns[i] > 0 ? round->warm_ns[i] : 1;
+      const int64_t times = (SHORT_TICKS * block->tick_ns + shortest - 1) / shortest;
+      *inner = (int)(times < INNER_MAX ? times : INNER_MAX);
+    }
+    team_bcast(block->team, inner, 1, MPI_INT);
+  }
+}
+
+static bool all_precise(const struct block *block, int n, double *seconds) {
+  for (int i = 0; i < block->count; i++) {
+    for (int s = 0; s < n; s++)
+      seconds[s] = block->contenders[i].samples[s].seconds;
+    if (!precise(median_interval(seconds, n)))
+      return false;
+  }
+  return true;
+}
+
+/* Rank 0's decision when n rounds are measured; the last one, whenever it comes, is a verified one. */
+static enum command next_command(struct block *block, const struct round *round, bool last_verified,
+                                 double *seconds) {
+  const int n = block->samples;
+  block->stopped = "limit";
+  if (n == block->max_samples)
+    return STOP;
+  block->stopped = "precision";
+  if (precision_look(n) && all_precise(block, n, seconds))
+    return STOP;
+  block->stopped = "budget";
+  const bool over = clock_ns() > block->deadline_ns - round->duration_ns;
+  if (n > 0 && over && last_verified)
+    return STOP;
+  const bool due = n % VERIFY_EVERY == 0 || precision_look(n + 1) || n + 1 == block->max_samples;
+  return over || due ? RUN_VERIFIED : RUN;
+}
+
+static int run_rounds(struct block *block, struct round *round, double *seconds) {
+  for (round->number = -WARM_UPS; round->number < 0; round->number++)
+    if (run_round(block, round, false))
+      return -1;
+  set_inner(block, round);
+  for (int command = STOP;; block->samples++, round->number++) {
+    if (block->team->rank == 0)
+      command = next_command(block, round, command == RUN_VERIFIED, seconds);
+    team_bcast(block->team, &command, 1, MPI_INT);
+    if (command == STOP)
+      return 0;
+    if (run_round(block, round, command == RUN_VERIFIED))
+      return -1;
+  }
+}
+
+int block_measure(struct block *block) {
+  const size_t count = (size_t)block->count, most = (size_t)block->max_samples;
+  const bool root = block->team->rank == 0;
+  struct round round = {.order = allocate(count * sizeof(int)),
+                        .mine = allocate(count * sizeof(struct observation))};
+  double *seconds = allocate(root ? most * sizeof *seconds : 0);
+  if (root) {
+    round.all = allocate((size_t)block->team->procs * count * sizeof *round.all);
+    round.warm_ns = allocate(count * sizeof *round.warm_ns);
+    for (size_t i = 0; i < count; i++) {
+      round.warm_ns[i] = INT64_MAX;
+      block->contenders[i].samples = allocate(most * sizeof(struct sample));
+    }
+  }
+  block->samples = 0;
+  if (block->sync->scheme->prepare)
+    block->sync->scheme->prepare(block->sync);
+  const int status = run_rounds(block, &round, seconds);
+  free(round.order);
+  free(round.mine);
+  free(round.all);
+  free(round.warm_ns);
+  free(seconds);
+  return status;
+}

@@ -1,0 +1,82 @@
+#include "methods.h"
+
+#include "error.h"
+#include "team.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char SEPARATORS[] = " ;";
+
+enum { SPECS_MAX = 1 << 16 };
+
+struct expansion {
+  enum swp_kind kind;
+  int procs;
+  struct method *methods;
+  int count;
+};
+
+static int add(struct expansion *expansion, const char *spec, bool applicable) {
+  if (strlen(spec) >= METHOD_SPEC_MAX)
+    return failure_set("--methods: \"%.40s...\" is too long for a method", spec);
+  for (int i = 0; i < expansion->count; i++)
+    if (strcmp(expansion->methods[i].spec, spec) == 0)
+      return 0;
+  const size_t room = ((size_t)expansion->count + 1) * sizeof *expansion->methods;
+  expansion->methods = reallocate(expansion->methods, room);
+  struct method *method = &expansion->methods[expansion->count++];
+  snprintf(method->spec, sizeof method->spec, "%s", spec);
+  method->applicable = applicable;
+  return 0;
+}
+
+/* Adds all specs of a family; the family itself, marked, when there are none. */
+static int add_family(struct expansion *expansion, const char *name) {
+  char *specs = allocate(SPECS_MAX);
+  specs[0] = '\0';
+  int status = 0;
+  const int error = swp_method_specs(expansion->kind, name, expansion->procs, specs, SPECS_MAX);
+  if (error)
+    status = failure_set("--methods \"%s\": %s", name, swp_error_message());
+  else if (*specs == '\0')
+    status = add(expansion, name, false);
+  char *rest = specs;
+  for (char *spec; status == 0 && (spec = strtok_r(rest, SEPARATORS, &rest));)
+    status = add(expansion, spec, true);
+  free(specs);
+  return status;
+}
+
+static int add_all(struct expansion *expansion) {
+  struct swp_method_info info;
+  for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++)
+    if (info.kind == expansion->kind && add_family(expansion, info.name))
+      return -1;
+  return 0;
+}
+
+static int add_word(struct expansion *expansion, const char *word) {
+  if (strcmp(word, "all") == 0)
+    return add_all(expansion);
+  if (strcmp(word, "auto") == 0 || strchr(word, ':'))
+    return add(expansion, word, true);
+  return add_family(expansion, word);
+}
+
+int methods_expand(enum swp_kind kind, const char *text, int procs, struct method **methods, int *count) {
+  struct expansion expansion = {kind, procs, NULL, 0};
+  char *copy = allocate(strlen(text) + 1);
+  strcpy(copy, text);
+  int status = 0;
+  char *rest = copy;
+  for (char *word; status == 0 && (word = strtok_r(rest, SEPARATORS, &rest));)
+    status = add_word(&expansion, word);
+  free(copy);
+  if (status == 0 && expansion.count == 0)
+    status = failure_set("--methods \"%s\" names no method", text);
+  *methods = expansion.methods;
+  *count = expansion.count;
+  return status;
+}

@@ -1,0 +1,21 @@
+/* Which methods to measure: the expansion of --methods. */
+#ifndef BENCH_METHODS_H
+#define BENCH_METHODS_H
+
+#include <stdbool.h>
+#include <switchpoint.h>
+
+enum { METHOD_SPEC_MAX = 256 };
+
+struct method {
+  char spec[METHOD_SPEC_MAX];
+  bool applicable; /* false: a family of which nothing fits this number of processes */
+};
+
+/*
+ * Expands a list of specs, of family names, "all" and "auto", separated by spaces or semicolons. The result
+ * is to be freed. 0, or -1 with failure_text() set. Local.
+ */
+int methods_expand(enum swp_kind kind, const char *text, int procs, struct method **methods, int *count);
+
+#endif

@@ -1,0 +1,73 @@
+#include "operation.h"
+
+#include "error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OPERATION(name) extern const struct operation operation_##name;
+#include "operations/kinds.def"
+#undef OPERATION
+
+#define OPERATION(name) &operation_##name,
+static const struct operation *const kinds[] = {
+#include "operations/kinds.def"
+    NULL};
+#undef OPERATION
+
+enum { ALIGNMENT = 4096 };
+
+const struct operation *operation_kind(int index) {
+  return kinds[index];
+}
+
+const struct operation *operation_by_name(const char *name) {
+  for (int i = 0; kinds[i]; i++)
+    if (strcmp(kinds[i]->name, name) == 0)
+      return kinds[i];
+  return NULL;
+}
+
+static int allocate_buffer(int64_t bytes, char **buffer) {
+  const size_t room = (size_t)bytes + 1; /* one is never NULL, even for nothing */
+  if (posix_memalign((void **)buffer, ALIGNMENT, room)) {
+    *buffer = NULL;
+    return failure_set("out of memory: cannot get %lld bytes for a buffer", (long long)bytes);
+  }
+  memset(*buffer, 0, room); /* first touched by the rank that uses it */
+  return 0;
+}
+
+int workload_create(const struct team *team, const struct operation *operation, const struct pattern *pattern,
+                    const struct pattern_features *features, int64_t item_bytes, uint64_t seed,
+                    struct workload *workload) {
+  *workload = (struct workload){.operation = operation,
+                                .team = team,
+                                .pattern = pattern,
+                                .payload = {seed, 0, item_bytes},
+                                .hints = SWP_HINTS_DEFAULT};
+  if (operation->kind == SWP_DISCOVERY) {
+    workload->hints.degree = features->messages_max;
+    workload->hints.bytes = mean_message_bytes(features, item_bytes);
+  }
+  operation->size(workload);
+  int status = allocate_buffer(workload->send_bytes, &workload->send);
+  if (status == 0)
+    status = allocate_buffer(workload->recv_bytes, &workload->recv);
+  for (int i = 0; status == 0 && workload->messages && i < pattern->sends.n; i++)
+    workload->messages[i] = workload->send + pattern->sends.offsets[i] * item_bytes;
+  return team_agree(team, status);
+}
+
+void workload_free(struct workload *workload) {
+  swp_inbox_free(&workload->inbox);
+  free(workload->send);
+  free(workload->recv);
+  free(workload->messages);
+  free(workload->message_bytes);
+  *workload = (struct workload){0};
+}
+
+int64_t mean_message_bytes(const struct pattern_features *features, int64_t item_bytes) {
+  return features->messages ? features->items * item_bytes / features->messages : 0;
+}

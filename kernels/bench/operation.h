@@ -1,0 +1,57 @@
+/* One kind of operation on one pattern at one size: its buffers, planning, executing and verifying. */
+#ifndef BENCH_OPERATION_H
+#define BENCH_OPERATION_H
+
+#include "pattern.h"
+#include "verify.h"
+
+#include <switchpoint.h>
+
+struct operation;
+
+struct workload {
+  const struct operation *operation;
+  const struct team *team;
+  const struct pattern *pattern;
+  struct payload payload;
+  struct swp_hints hints; /* of a discovery: the pattern's degree and bytes per message */
+  char *send;             /* exchange: all own items; discovery: the messages, one after the other */
+  char *recv;             /* exchange only */
+  int64_t send_bytes, recv_bytes;
+  const void **messages;  /* discovery only: where each message is in send */
+  int64_t *message_bytes; /* discovery only */
+  swp_inbox *inbox;       /* discovery only; one for all methods */
+};
+
+/* A kind of operation: one file in operations/, registered by one line in operations/kinds.def. */
+struct operation {
+  const char *name;
+  enum swp_kind kind;
+  /* Sets send_bytes and recv_bytes, and what else can be made before the buffers are there. Local. */
+  void (*size)(struct workload *workload);
+  /* Collective. Returns a code of enum swp_error. */
+  int (*plan)(const struct workload *workload, const char *method, swp_plan **plan);
+  /* Writes the payload and wipes what the last execution delivered: also what makes the buffers warm. Local.
+   */
+  void (*prepare)(struct workload *workload);
+  /* The timed call. Collective. Returns a code of enum swp_error. */
+  int (*execute)(struct workload *workload, swp_plan *plan);
+  /* 0, or -1 with failure_text() set. Local. */
+  int (*verify)(const struct workload *workload);
+};
+
+/* The index-th operation, NULL past the last. */
+const struct operation *operation_kind(int index);
+
+const struct operation *operation_by_name(const char *name);
+
+/* Collective; the failure is agreed. workload_free is due in both cases. */
+int workload_create(const struct team *team, const struct operation *operation, const struct pattern *pattern,
+                    const struct pattern_features *features, int64_t item_bytes, uint64_t seed,
+                    struct workload *workload);
+void workload_free(struct workload *workload);
+
+/* Mean payload bytes per message over all ranks, rounded down; 0 without messages. */
+int64_t mean_message_bytes(const struct pattern_features *features, int64_t item_bytes);
+
+#endif

@@ -1,0 +1,205 @@
+#include "options.h"
+
+#include "error.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An option of `run`; those without an argument are flags. `set` gets the argument and returns 0 or -1. */
+struct option {
+  const char *name, *argument, *help;
+  bool required;
+  int (*set)(struct options *options, const char *value);
+};
+
+static int parse_number(const char *name, const char *text, int64_t least, int64_t most, int64_t *value) {
+  char *end;
+  errno = 0;
+  *value = strtoll(text, &end, 10);
+  if (*end || end == text || errno || *value < least || *value > most)
+    return failure_set("%s \"%s\": write an integer from %lld to %lld", name, text, (long long)least,
+                       (long long)most);
+  return 0;
+}
+
+static int set_operation(struct options *options, const char *value) {
+  options->operation = operation_by_name(value);
+  return options->operation ? 0 : failure_set("--op \"%s\": write exchange or discovery", value);
+}
+
+static int set_methods(struct options *options, const char *value) {
+  options->methods = value;
+  return 0;
+}
+
+static int set_pattern(struct options *options, const char *value) {
+  return pattern_parse(value, &options->pattern);
+}
+
+static int set_sizes(struct options *options, const char *value) {
+  return sizes_parse(value, &options->sizes_bytes, &options->nsizes);
+}
+
+static int set_out(struct options *options, const char *value) {
+  options->out = value;
+  return *value ? 0 : failure_set("--out needs the name of a file");
+}
+
+static int set_budget(struct options *options, const char *value) {
+  char *end;
+  options->budget_s = strtod(value, &end);
+  if (*end || end == value || !isfinite(options->budget_s) || options->budget_s < 0)
+    return failure_set("--budget \"%s\": write a number of seconds, 0 for no limit", value);
+  return 0;
+}
+
+static int set_launch(struct options *options, const char *value) {
+  return parse_number("--launch", value, 0, INT_MAX, &options->launch);
+}
+
+static int set_campaign(struct options *options, const char *value) {
+  options->campaign = value;
+  return *value ? 0 : failure_set("--campaign needs a name");
+}
+
+static int set_system(struct options *options, const char *value) {
+  options->system = value;
+  return *value ? 0 : failure_set("--system needs a name");
+}
+
+static int set_environment(struct options *options, const char *value) {
+  options->environment = value;
+  return *value ? 0 : failure_set("--environment needs a name");
+}
+
+static int set_seed(struct options *options, const char *value) {
+  return parse_number("--seed", value, 0, INT64_MAX, &options->seed);
+}
+
+static int set_sync(struct options *options, const char *value) {
+  options->sync = value;
+  for (int i = 0; sync_scheme(i); i++)
+    if (strcmp(sync_scheme(i)->name, value) == 0)
+      return 0;
+  return failure_set("--sync \"%s\": write window or barrier", value);
+}
+
+static int set_yield(struct options *options, const char *value) {
+  options->yield = value;
+  return 0;
+}
+
+static int set_max_samples(struct options *options, const char *value) {
+  int64_t number = 0;
+  const int status = parse_number("--max-samples", value, 1, 1000000, &number);
+  options->max_samples = (int)number;
+  return status;
+}
+
+static int set_anonymous(struct options *options, const char *value) {
+  (void)value;
+  options->anonymous = true;
+  return 0;
+}
+
+static int set_quiet(struct options *options, const char *value) {
+  (void)value;
+  options->quiet = true;
+  return 0;
+}
+
+static const struct option OPTIONS[] = {
+    {"--op", "exchange|discovery", "the operation", true, set_operation},
+    {"--pattern", "SPEC", "who sends to whom", true, set_pattern},
+    {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", true, set_sizes},
+    {"--out", "FILE", "the file to write, new or empty", true, set_out},
+    {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", false,
+     set_methods},
+    {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", false, set_budget},
+    {"--max-samples", "N", "most samples of a case (200)", false, set_max_samples},
+    {"--sync", "window|barrier", "how executions start together (window on one node)", false, set_sync},
+    {"--seed", "N", "of the order of methods and of payloads (1)", false, set_seed},
+    {"--launch", "N", "number of the launch within the campaign (0)", false, set_launch},
+    {"--campaign", "NAME", "groups launches (the date)", false, set_campaign},
+    {"--system", "NAME", "system and partition (local:cpu)", false, set_system},
+    {"--environment", "NAME", "programming environment (default)", false, set_environment},
+    {"--yield", "TEXT", "the MPI's yield setting in force, for the record", false, set_yield},
+    {"--anonymous", NULL, "write node0, node1, ... instead of host names", false, set_anonymous},
+    {"--quiet", NULL, "no line per size", false, set_quiet},
+};
+
+enum { NOPTIONS = sizeof OPTIONS / sizeof OPTIONS[0] };
+
+/* Finds the option that argv[*i] names, and its value, in the same argument or the next. */
+static int next_option(int argc, char **argv, int *i, int *which, const char **value) {
+  const char *argument = argv[(*i)++];
+  const size_t length = strcspn(argument, "=");
+  for (*which = 0; *which < NOPTIONS; ++*which)
+    if (strlen(OPTIONS[*which].name) == length && strncmp(OPTIONS[*which].name, argument, length) == 0)
+      break;
+  if (*which == NOPTIONS)
+    return failure_set("unknown option \"%s\"; see swpbench --help", argument);
+  const bool attached = argument[length] == '=';
+  *value = attached ? argument + length + 1 : NULL;
+  if (!OPTIONS[*which].argument)
+    return attached ? failure_set("%s takes no value", OPTIONS[*which].name) : 0;
+  if (!attached && *i < argc)
+    *value = argv[(*i)++];
+  return *value ? 0 : failure_set("%s needs %s", OPTIONS[*which].name, OPTIONS[*which].argument);
+}
+
+int options_parse(int argc, char **argv, struct options *options) {
+  *options = (struct options){.methods = "all",
+                              .system = "local:cpu",
+                              .environment = "default",
+                              .seed = 1,
+                              .sync = "",
+                              .yield = "",
+                              .max_samples = 200};
+  bool given[NOPTIONS] = {false};
+  for (int i = 0; i < argc;) {
+    int which;
+    const char *value = NULL;
+    if (next_option(argc, argv, &i, &which, &value))
+      return -1;
+    if (given[which])
+      return failure_set("%s is given twice", OPTIONS[which].name);
+    given[which] = true;
+    if (OPTIONS[which].set(options, value))
+      return -1;
+  }
+  for (int i = 0; i < NOPTIONS; i++)
+    if (!given[i] && OPTIONS[i].required)
+      return failure_set("%s %s is missing; see swpbench --help", OPTIONS[i].name, OPTIONS[i].argument);
+  return 0;
+}
+
+void options_free(struct options *options) {
+  free(options->sizes_bytes);
+  options->sizes_bytes = NULL;
+}
+
+void options_help(void) {
+  printf("swpbench %s: measures the methods of an MPI exchange\n\n"
+         "  swpbench list           the methods: kind, name, parameters, summary\n"
+         "  swpbench table FILE     reads a method table as an application would\n"
+         "  swpbench run OPTIONS    measures; start it with mpiexec\n"
+         "  swpbench --version | --help\n\noptions of run:\n",
+         swp_version());
+  for (int i = 0; i < NOPTIONS; i++)
+    printf("  %-14s %-19s %s%s\n", OPTIONS[i].name, OPTIONS[i].argument ? OPTIONS[i].argument : "",
+           OPTIONS[i].help, OPTIONS[i].required ? " (required)" : "");
+  printf("\npatterns:\n");
+  for (int i = 0; pattern_family(i); i++) {
+    char text[256];
+    struct pattern_spec spec = {.family = pattern_family(i), .file = "FILE"};
+    for (int p = 0; p < PATTERN_PARAMETERS; p++)
+      spec.values[p] = spec.family->parameters[p].standard;
+    pattern_print(&spec, text, sizeof text);
+    printf("  %-34s %s\n", text, spec.family->summary);
+  }
+}

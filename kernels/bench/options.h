@@ -1,0 +1,40 @@
+/* The command line of `swpbench run`. */
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+#include "operation.h"
+#include "pattern.h"
+#include "sync.h"
+
+struct options {
+  const struct operation *operation;
+  struct pattern_spec pattern;
+  const char *methods;
+  int64_t *sizes_bytes; /* increasing */
+  int nsizes;
+  const char *out;
+  double budget_s; /* 0: none */
+  int64_t launch;
+  const char *campaign; /* NULL: the date */
+  const char *system;
+  const char *environment;
+  int64_t seed;
+  const char *sync; /* "": by the layout */
+  const char *yield;
+  int max_samples;
+  bool anonymous;
+  bool quiet;
+};
+
+/* Reads the arguments after `run`. 0, or -1 with failure_text() set. Local; options_free is due in both
+ * cases. */
+int options_parse(int argc, char **argv, struct options *options);
+void options_free(struct options *options);
+
+/* The help of all of swpbench. */
+void options_help(void);
+
+/* Reads "8:1M:x2,3000" into increasing sizes without repeats, to be freed. 0 or -1. */
+int sizes_parse(const char *text, int64_t **sizes_bytes, int *count);
+
+#endif
