@@ -1,0 +1,169 @@
+"""What all checks of a campaign share: several launches of swpbench in one job.
+
+A check sets `operation` when its class is written and `pattern` and `scale` as parameters. The
+mixin sets everything that ReFrame needs: the tasks after set-up, the command before the run.
+"""
+
+import re
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import (
+    fixture,
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+
+from checks import scales
+from checks.kernels import build_kernels
+from tuner import rawfiles
+from tuner.inputs import write_matrix
+from tuner.mpi import identify, launch
+
+# All checks of one ReFrame session belong to one campaign.
+STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+class CampaignCheck(rfm.RunOnlyRegressionTest):
+    """Launches of one operation with one pattern at one scale; every launch leaves a raw file."""
+
+    valid_systems = ["+mpi"]
+    valid_prog_environs = ["+mpi"]
+    sourcesdir = None
+    kernels = fixture(build_kernels, scope="environment")
+    tags = {"tuning"}
+    maintainers = ["switchpoint"]
+
+    operation = variable(str)
+    scale = parameter(list(scales.SCALES), loggable=True)
+    campaign = variable(str, value=STARTED)
+    methods = variable(str, value="all")
+    sizes = variable(str, value="")
+    # Five launches choose a method, the last confirms it.
+    launches = variable(int, value=6)
+    budget_s = variable(float, value=3.0)
+    # For the report, which has no place of its own for the reason of a skip.
+    skipped_because = variable(str, value="")
+
+    @run_after("init")
+    def mark_smoke(self):
+        """One short check of each operation tells whether a system works at all."""
+        if self.pattern.startswith("random:") and self.scale == "1_node":
+            self.tags = self.tags | {"smoke"}
+
+    @run_after("setup")
+    def resolve_scale(self):
+        """Processes from the scale, on the processors that the system has."""
+        extras = self.current_partition.extras
+        processor = self.current_partition.processor
+        cores = processor.num_cpus // (processor.num_cpus_per_core or 1)
+        try:
+            layout = scales.resolve(self.scale, cores, int(extras.get("max_nodes", 1)))
+        except scales.ScaleError as reason:
+            self.skipped_because = str(reason)
+            self.skip(self.skipped_because)
+        self.num_tasks = layout.procs
+        self.num_tasks_per_node = layout.ppn
+        self.time_limit = self.launches * (self.budget_s + 30)
+
+    @run_before("run")
+    def set_command(self):
+        """The first launch is the test's executable, the others follow it in the same job."""
+        yield_setting = self.use_own_launcher()
+        raw_files = [f"{self.raw_name}-{number}.jsonl" for number in range(self.launches)]
+        self.keep_files = raw_files
+        self.executable = str(self.kernels.installation / "bin" / "swpbench")
+        options = [self.launch_options(n, yield_setting) for n in range(self.launches)]
+        self.executable_opts = options[0]
+        command = f"{self.job.launcher.run_command(self.job)} {shlex.quote(self.executable)}"
+        self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
+
+    @property
+    def raw_name(self) -> str:
+        """Tells the raw files of a campaign apart: exchange-hub-hubs-2-seed-1-1-node."""
+        words = f"{self.operation}-{self.pattern}-{self.scale}"
+        return re.sub(r"[^A-Za-z0-9]+", "-", words)
+
+    def launch_options(self, number: int, yield_setting: str) -> list[str]:
+        """The options of one launch, quoted for the job script."""
+        partition = self.current_partition
+        options = {
+            "--op": self.operation,
+            "--methods": self.methods,
+            "--pattern": self.pattern_option(),
+            "--sizes": self.sizes or default_sizes(self.pattern),
+            "--out": f"{self.raw_name}-{number}.jsonl",
+            "--budget": f"{self.budget_s:g}",
+            "--launch": str(number),
+            "--campaign": self.campaign,
+            "--system": partition.fullname,
+            "--environment": self.current_environ.name,
+            "--yield": yield_setting,
+        }
+        words = [word for option in options.items() for word in option]
+        return ["run", *(shlex.quote(word) for word in words)]
+
+    def use_own_launcher(self) -> str:
+        """Starts ranks by tuner.mpi where the environment names its mpiexec; its yield setting."""
+        mpiexec = self.current_environ.extras.get("mpiexec")
+        if mpiexec is None:
+            return ""
+        mpi = identify(self.current_environ.cc, mpiexec)
+        if mpi is None:
+            raise rfm.core.exceptions.ReframeError(
+                f"{mpiexec} and {self.current_environ.cc} are not of one MPI that is known"
+            )
+        start = launch(mpi, self.num_tasks, build=self.kernels.installation)
+        command = [shlex.quote(word) for word in start.argv_prefix]
+        self.job.launcher.command = lambda job: command
+        self.env_vars = self.env_vars | start.env
+        return start.yield_setting
+
+    def pattern_option(self) -> str:
+        """The pattern as swpbench takes it; a matrix is written into the stage directory first."""
+        if not self.pattern.startswith("matrix:"):
+            return self.pattern
+        return (
+            f"matrix:{write_matrix(self.pattern.removeprefix('matrix:'), Path(self.stagedir)).name}"
+        )
+
+    @sanity_function
+    def launches_are_right(self):
+        """Payload first, then the number of ranks, then that every file has its closing record."""
+        ranks = sn.extractall(r"^swpbench: ranks (\d+)$", self.stdout, 1, int)
+        return sn.all(
+            [
+                sn.assert_eq(
+                    sn.count(sn.findall(r"^swpbench: payload ok$", self.stdout)),
+                    self.launches,
+                    msg="payload verified in {0} of {1} launches",
+                ),
+                sn.assert_eq(
+                    ranks,
+                    [self.num_tasks] * self.launches,
+                    msg="launches had {0} ranks, expected {1}",
+                ),
+                sn.assert_eq(
+                    sn.count(sn.findall(r"^swpbench: complete ", self.stdout)),
+                    self.launches,
+                    msg="{0} of {1} launches closed their file",
+                ),
+            ]
+        )
+
+    @run_after("sanity")
+    def keep(self):
+        """Puts the raw files among the results, and into the store."""
+        if not self.is_dry_run():
+            rawfiles.keep([Path(self.stagedir) / name for name in self.keep_files])
+
+
+def default_sizes(pattern: str) -> str:
+    """A coarse grid: bytes per message, or for a matrix per item, of which a message has many."""
+    return "8:2K:x4" if pattern.startswith("matrix:") else "8:128K:x4"

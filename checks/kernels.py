@@ -1,0 +1,53 @@
+"""Builds and installs the kernels, once for each environment of a system."""
+
+import shlex
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import run_after, run_before, sanity_function
+
+from tuner.mpi import build_root
+
+SOURCES = Path(__file__).resolve().parent.parent / "kernels"
+
+
+class build_kernels(rfm.CompileOnlyRegressionTest):
+    """The kernels, built in the stage directory and installed where applications find them."""
+
+    descr = "Switchpoint's library and swpbench"
+    build_system = "CMake"
+    build_locally = True
+    sourcesdir = None
+
+    @run_after("setup")
+    def skip_without_sources(self):
+        """A wheel has no kernels."""
+        self.skip_if(not SOURCES.is_dir(), f"no kernel sources in {SOURCES}: use a checkout")
+
+    @run_before("compile")
+    def configure(self):
+        """Tells CMake where everything is, as the source tree is built without being copied."""
+        build = Path(self.stagedir) / "build"
+        self.build_system.configuredir = str(SOURCES)
+        self.build_system.builddir = str(build)
+        self.build_system.flags_from_environ = False
+        self.build_system.cc = ""
+        self.build_system.config_opts = [
+            f"-DMPI_C_COMPILER={shlex.quote(self.current_environ.cc)}",
+            f"-DCMAKE_INSTALL_PREFIX={shlex.quote(str(self.installation))}",
+        ]
+        self.postbuild_cmds = [f"cmake --install {shlex.quote(str(build))}"]
+
+    @property
+    def installation(self) -> Path:
+        """The installation: bin, include, lib of one system and environment."""
+        parts = (self.current_system, self.current_partition, self.current_environ)
+        name = "-".join(part.name for part in parts)
+        return build_root() / "install" / name
+
+    @sanity_function
+    def swpbench_is_installed(self):
+        """The program that every check runs is there."""
+        swpbench = self.installation / "bin" / "swpbench"
+        return sn.assert_true(swpbench.is_file(), msg=f"{swpbench} was not built")

@@ -1,0 +1,63 @@
+"""Named scales: how many processes, on how many nodes, resolved on a system's own processors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Ranks on some nodes; with more than one rank per core the cores are oversubscribed."""
+
+    nodes: int
+    ranks_per_core: float = 1.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many processes a scale is on a system."""
+
+    nodes: int
+    ppn: int
+
+    @property
+    def procs(self) -> int:
+        """Processes on all nodes."""
+        return self.nodes * self.ppn
+
+
+class ScaleError(ValueError):
+    """A scale makes no sense on a system; the message says why."""
+
+
+OVERSUBSCRIBED = "1_node_oversubscribed"
+SCALES = {
+    "half_node": Scale(1, 0.5),
+    "1_node": Scale(1),
+    OVERSUBSCRIBED: Scale(1, 4.0),
+    "2_nodes": Scale(2),
+    "4_nodes": Scale(4),
+    "8_nodes": Scale(8),
+}
+# Beyond this the time goes into switching between ranks, and says nothing about methods.
+MOST_OVERSUBSCRIBED_PROCS = 32
+
+
+def resolve(name: str, cores_per_node: int, max_nodes: int) -> Layout:
+    """The processes of scale `name` on nodes of `cores_per_node` cores, of which `max_nodes` serve.
+
+    Raises:
+        ScaleError: the scale needs more nodes than there are, or is too small or large to use.
+    """
+    scale = SCALES[name]
+    layout = Layout(scale.nodes, int(cores_per_node * scale.ranks_per_core))
+    if scale.nodes > max_nodes:
+        raise ScaleError(f"{scale.nodes} nodes needed, the partition has {max_nodes}")
+    if layout.procs < 2:
+        raise ScaleError(f"{layout.procs} process on {cores_per_node} cores: nothing to exchange")
+    if scale.ranks_per_core > 1 and layout.procs > MOST_OVERSUBSCRIBED_PROCS:
+        raise ScaleError(
+            f"{layout.procs} processes on {cores_per_node} cores, "
+            f"more than {MOST_OVERSUBSCRIBED_PROCS} oversubscribed ones"
+        )
+    return layout

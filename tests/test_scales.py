@@ -1,0 +1,33 @@
+"""Named scales become processes on the processors that a system has."""
+
+import pytest
+
+from checks.scales import OVERSUBSCRIBED, ScaleError, resolve
+
+
+@pytest.mark.parametrize(
+    ("scale", "cores", "max_nodes", "procs", "ppn"),
+    [
+        ("half_node", 48, 1, 24, 24),
+        ("1_node", 2, 1, 2, 2),
+        (OVERSUBSCRIBED, 2, 1, 8, 8),
+        ("4_nodes", 16, 4, 64, 16),
+    ],
+)
+def test_a_scale_follows_the_system(scale, cores, max_nodes, procs, ppn):
+    layout = resolve(scale, cores, max_nodes)
+    assert (layout.procs, layout.ppn) == (procs, ppn)
+
+
+@pytest.mark.parametrize(
+    ("scale", "cores", "max_nodes", "reason"),
+    [
+        ("2_nodes", 16, 1, "2 nodes needed, the partition has 1"),
+        ("half_node", 2, 1, "nothing to exchange"),
+        ("1_node", 1, 1, "nothing to exchange"),
+        (OVERSUBSCRIBED, 64, 1, "256 processes on 64 cores"),
+    ],
+)
+def test_a_scale_that_does_not_fit_says_why(scale, cores, max_nodes, reason):
+    with pytest.raises(ScaleError, match=reason):
+        resolve(scale, cores, max_nodes)

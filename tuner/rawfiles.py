@@ -1,0 +1,69 @@
+"""Takes the raw files that launches leave in a scratch place to the results, and into the store."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from tuner import benchfile
+from tuner.ingest import ingest
+from tuner.places import database_path, results_directory
+from tuner.records import Header, System
+
+
+def keep(paths: Iterable[Path]) -> list[Path]:
+    """Copies complete raw files to results/<system>/<campaign>/ and ingests them.
+
+    Raises:
+        ValueError: a file is not complete, or its place holds another file.
+        OSError: a file cannot be read or copied.
+    """
+    kept = [_copy(path) for path in paths]
+    ingest(database_path(), kept)
+    return kept
+
+
+def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
+    """The complete raw files of a campaign anywhere below a directory."""
+    return [
+        path
+        for path in sorted(directory.rglob("*.jsonl"))
+        if (file := benchfile.read(path)).complete
+        and file.header is not None
+        and file.header.campaign == campaign
+    ]
+
+
+def of_campaign(campaign: str) -> list[Path]:
+    """The raw files of a campaign among the results, of all its systems."""
+    return sorted(results_directory().glob(f"*/{campaign}/*.jsonl"))
+
+
+def header_line(path: Path) -> str:
+    """The first line of a raw file, "" when it is not there any more."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            return lines.readline()
+    except FileNotFoundError:
+        return ""
+
+
+def place_of(header: Header) -> Path:
+    """The directory of a campaign's raw files."""
+    return results_directory() / System.of(header).id / header.campaign
+
+
+def _copy(path: Path) -> Path:
+    file = benchfile.read(path)
+    if file.header is None or not file.complete:
+        raise ValueError(f"{path}: {file.problems[0].message}")
+    target = place_of(file.header) / path.name
+    if target.exists() and target.read_bytes() != path.read_bytes():
+        raise ValueError(f"{target} exists and is another file; {path} was not copied")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Written aside and renamed: who reads the results sees whole files only.
+    partial = target.with_suffix(".partial")
+    shutil.copyfile(path, partial)
+    partial.replace(target)
+    return target
