@@ -1,0 +1,96 @@
+"""The checks as ReFrame sees them, and one short campaign that is really run."""
+
+import shutil
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from checks.scales import SCALES
+from tuner import dispatch, rawfiles
+from tuner.dispatch import DispatchError, Request
+from tuner.mpi import available_cores, find_mpis
+from tuner.places import database_path
+from tuner.store import Store
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+CONFIG = CHECKOUT / "checks" / "config" / "local.py"
+PATTERNS = {
+    "exchange": ["random:degree=6,seed=1", "hub:hubs=2,seed=1", "matrix:bar"],
+    "discovery": ["random:degree=6,seed=1", "hub:hubs=2,seed=1"],
+}
+
+
+@pytest.fixture(autouse=True)
+def own_places(tmp_path, monkeypatch):
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+
+
+def reframe(*options: str) -> str:
+    command = [Path(sys.executable).with_name("reframe"), "-C", CONFIG, "-c", CHECKOUT / "checks"]
+    answer = subprocess.run(
+        [*command, "--nocolor", *options], capture_output=True, text=True, timeout=300
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+def request_for(*selection: str, **variables: str) -> Request:
+    return Request(CONFIG, selection, variables)
+
+
+def test_reframe_lists_exactly_the_checks_that_there_are():
+    listed = {
+        line[2:].rsplit(" /", 1)[0] for line in reframe("-l").splitlines() if line.startswith("- ")
+    }
+    assert listed == {
+        f"{operation} %scale={scale} %pattern={pattern}"
+        for operation, patterns in PATTERNS.items()
+        for pattern, scale in product(patterns, SCALES)
+    }
+
+
+def test_the_plan_has_every_environment_and_leaves_out_what_does_not_fit():
+    planned = dispatch.plan(request_for("--name=discovery"))
+    assert {job.environment for job in planned.wanted} == {mpi.name for mpi in find_mpis()}
+    assert {job.procs for job in planned.wanted} >= {available_cores()}
+    for job in planned.jobs:
+        assert (job.result == "skip") == bool(job.skipped_because)
+        assert job.scale not in ("2_nodes", "4_nodes") or "has 1" in job.skipped_because
+
+
+def test_a_check_file_that_cannot_be_imported_is_noticed(tmp_path, monkeypatch):
+    shutil.copytree(CHECKOUT / "checks", tmp_path / "checks")
+    broken = tmp_path / "checks" / "broken.py"
+    broken.write_text("import reframe\nimport no_such_module\n")
+    monkeypatch.setattr(dispatch, "CHECKS", tmp_path / "checks")
+    with pytest.raises(DispatchError, match=r"broken\.py.*no_such_module"):
+        dispatch.plan(request_for())
+
+
+def test_a_selection_without_a_check_is_an_error():
+    with pytest.raises(DispatchError, match="nothing to run"):
+        dispatch.plan(request_for("--name=no_such_check"))
+
+
+def test_a_variable_that_no_check_has_is_an_error():
+    with pytest.raises(DispatchError, match="has no variable lunches"):
+        dispatch.plan(request_for("--name=discovery", lunches="6"))
+
+
+def test_a_smoke_run_leaves_raw_files_and_a_store(tmp_path):
+    environment = find_mpis()[0].name
+    options = ["--tag=smoke", f"--prgenv={environment}", f"--prefix={tmp_path / 'reframe'}"]
+    smoke = request_for(*options, campaign="smoke", launches="2", budget_s="0.2", sizes="8,1K")
+    planned = dispatch.plan(smoke)
+    assert {job.operation for job in planned.wanted} == set(PATTERNS)
+
+    ran = dispatch.run(smoke, planned, tmp_path / "reframe.log", tick=lambda: None)
+
+    assert ran.failures == []
+    assert {job.result for job in ran.jobs} == {"pass"}
+    assert len(rawfiles.of_campaign("smoke")) == 2 * len(planned.wanted)
+    with Store.open(database_path(), readonly=True) as store:
+        assert set(store.cells().operation) == set(PATTERNS)

@@ -1,0 +1,183 @@
+"""Calls ReFrame: asks it what a campaign would run, and runs it.
+
+ReFrame ends with success when no test matched, drops a check file that it cannot import, and only
+warns of a variable that a test does not have. So the plan is taken first, by a dry run; what that
+leaves out is an error; and what ran is held against the plan.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+CHECKS = Path(__file__).resolve().parent.parent / "checks"
+WARNINGS = ("skipping test", "does not exist")
+POLL_S = 0.5
+
+
+class DispatchError(Exception):
+    """ReFrame cannot do what was asked; the text says why."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One check on one system and environment: several launches of one operation."""
+
+    name: str
+    system: str
+    environment: str
+    operation: str
+    pattern: str
+    scale: str
+    procs: int
+    launches: int
+    result: str  # ReFrame's word: "pass", "fail", "skip", "abort"
+    skipped_because: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What makes a job the same in plan and run."""
+        return self.name, self.system, self.environment
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one call of ReFrame reported."""
+
+    jobs: list[Job]
+    failures: list[str]  # of jobs and of the builds before them: what failed, and why
+    stage: Path  # where jobs run, one directory each
+
+    @property
+    def wanted(self) -> list[Job]:
+        """The jobs that are not skipped."""
+        return [job for job in self.jobs if job.result != "skip"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run: a site configuration, ReFrame's own selection options, and variables."""
+
+    config: Path
+    selection: Sequence[str]
+    variables: dict[str, str]
+
+    def command(self, action: Sequence[str], report: Path) -> list[str]:
+        """ReFrame's command line."""
+        variables = [f"--setvar={name}={value}" for name, value in self.variables.items()]
+        return [
+            str(Path(sys.executable).with_name("reframe")),
+            f"--config-file={self.config}",
+            f"--checkpath={CHECKS}",
+            f"--report-file={report}",
+            "--nocolor",
+            *variables,
+            *self.selection,
+            *action,
+        ]
+
+
+def plan(request: Request) -> Session:
+    """What ReFrame would run, found by its dry run.
+
+    Raises:
+        DispatchError: ReFrame failed or warned of something left out, or no check is left to run.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.json"
+        try:
+            answer = subprocess.run(
+                request.command(["--dry-run"], report), capture_output=True, text=True
+            )
+        except OSError as error:
+            raise DispatchError(f"ReFrame cannot be started: {error}") from error
+        output = answer.stdout + answer.stderr
+        for line in output.splitlines():
+            if "WARNING" in line and any(warning in line for warning in WARNINGS):
+                raise DispatchError(f"ReFrame leaves out a part of the campaign: {line}")
+        if answer.returncode != 0:
+            raise DispatchError(f"ReFrame's dry run failed:\n{output.strip()}")
+        if not report.is_file():
+            raise DispatchError(f"nothing to run: no check matches {' '.join(request.selection)}")
+        session = _read(report, request.variables)
+    if not session.wanted:
+        reasons = {job.skipped_because for job in session.jobs}
+        raise DispatchError(f"nothing to run: {'; '.join(sorted(reasons))}")
+    return session
+
+
+def run(request: Request, planned: Session, log: Path, tick: Callable[[], None]) -> Session:
+    """Runs a campaign, one job at a time; `tick` is called every half second.
+
+    On Ctrl-C ReFrame is interrupted and waited for, and KeyboardInterrupt passes on.
+
+    Raises:
+        DispatchError: ReFrame ended without a report, or did not run what was planned.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    report = log.with_suffix(".json")
+    command = request.command(["--run", "--exec-policy=serial"], report)
+    with log.open("wb") as output:
+        # In a session of its own, so that a Ctrl-C reaches ReFrame once, from here.
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            while process.poll() is None:
+                tick()
+                time.sleep(POLL_S)
+        except BaseException:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            raise
+    if not report.is_file():
+        raise DispatchError(f"ReFrame ended without a report; its output is in {log}")
+    session = _read(report, request.variables)
+    missing = {job.key for job in planned.wanted} - {job.key for job in session.wanted}
+    if missing:
+        names = "; ".join(" ".join(key) for key in sorted(missing))
+        raise DispatchError(f"planned and not run: {names}; ReFrame's output is in {log}")
+    return session
+
+
+def _read(report: Path, variables: dict[str, str]) -> Session:
+    """What a report says. Fixtures, which build the kernels, are no jobs, but can fail as well."""
+    content = json.loads(report.read_text())
+    cases = content["runs"][-1]["testcases"]
+    for case, (name, value) in product(cases, variables.items()):
+        if not case["fixture"] and str(case.get(name)) != value:
+            raise DispatchError(f"{case['filename']}: has no variable {name} to set to {value}")
+    return Session(
+        jobs=[_job(case) for case in cases if not case["fixture"]],
+        failures=[_failure(case) for case in cases if case["result"] == "fail"],
+        stage=Path(content["session_info"]["prefix_stage"]),
+    )
+
+
+def _job(case: dict[str, Any]) -> Job:
+    return Job(
+        name=case["display_name"],
+        system=f"{case['system']}:{case['partition']}",
+        environment=case["environ"],
+        operation=case["operation"],
+        pattern=case["pattern"],
+        scale=case["scale"],
+        procs=case["num_tasks"],
+        launches=case["launches"],
+        result=case["result"],
+        skipped_because=case["skipped_because"],
+    )
+
+
+def _failure(case: dict[str, Any]) -> str:
+    what = f"{case['display_name']} @{case['environ']}"
+    return f"{what}: {case['fail_phase']}: {case['fail_reason']}"

@@ -1,0 +1,164 @@
+"""The whole line of `switchpoint run`: measure a campaign, tune, export, and try the result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tuner import dispatch, rawfiles
+from tuner.dispatch import DispatchError, Request, Session
+from tuner.places import results_directory
+
+BUILD_S = 25.0  # of the kernels, for one environment on two cores
+JOB_S = 0.5  # ReFrame's own work for a job
+START_S = 0.5  # of a launch, beside its budget
+LEAST_BUDGET_S = 0.3
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign as planned: its jobs, and the time that each launch may take."""
+
+    name: str
+    request: Request
+    planned: Session
+    budget_s: float
+
+    @property
+    def launches(self) -> int:
+        """Launches of all jobs."""
+        return sum(job.launches for job in self.planned.wanted)
+
+    @property
+    def expected_s(self) -> float:
+        """How long the campaign takes when every launch needs its whole budget."""
+        jobs = self.planned.wanted
+        builds = len({(job.system, job.environment) for job in jobs})
+        return builds * BUILD_S + len(jobs) * JOB_S + self.launches * (self.budget_s + START_S)
+
+
+def plan(config: Path, selection: list[str], launches: int, minutes: float) -> Campaign:
+    """Asks ReFrame what it would run, and shares the time out among the launches.
+
+    Raises:
+        DispatchError: nothing would run, or not everything that was asked for.
+    """
+    name = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    variables = {"campaign": name, "launches": str(launches)}
+    request = Request(config, selection, variables)
+    unlimited = Campaign(name, request, dispatch.plan(request), 0.0)
+    spare_s = minutes * 60 - unlimited.expected_s
+    budget_s = round(max(spare_s / unlimited.launches, LEAST_BUDGET_S), 2)
+    request = replace(request, variables=variables | {"budget_s": str(budget_s)})
+    return replace(unlimited, request=request, budget_s=budget_s)
+
+
+def show_plan(campaign: Campaign, console: Console) -> None:
+    """Prints the jobs of a campaign, what is skipped and why, and the expected time."""
+    table = Table("operation", "pattern", "scale", "processes", "environment", "launches", box=None)
+    for job in campaign.planned.wanted:
+        table.add_row(
+            job.operation,
+            job.pattern,
+            job.scale,
+            str(job.procs),
+            f"{job.system} {job.environment}",
+            str(job.launches),
+        )
+    console.print(table)
+    skipped = Counter(
+        (job.scale, job.skipped_because) for job in campaign.planned.jobs if job.skipped_because
+    )
+    for (scale, reason), count in skipped.items():
+        console.print(f"skipped: {scale} ({count} jobs): {reason}")
+    console.print(
+        f"{len(campaign.planned.wanted)} jobs, {campaign.launches} launches of at most "
+        f"{campaign.budget_s:g} s; expected time: {campaign.expected_s / 60:.1f} min"
+    )
+
+
+def measure(campaign: Campaign, console: Console) -> list[Path]:
+    """Runs a campaign and returns its raw files, which are then in the store.
+
+    On Ctrl-C the finished launches are kept, and KeyboardInterrupt passes on.
+
+    Raises:
+        DispatchError: a job failed, or did not run; what succeeded is kept.
+    """
+    log = results_directory() / "logs" / f"{campaign.name}.log"
+    with _progress(campaign, console) as tick:
+        try:
+            session = dispatch.run(campaign.request, campaign.planned, log, tick)
+        except KeyboardInterrupt:
+            left = rawfiles.complete_of_campaign(campaign.planned.stage, campaign.name)
+            rawfiles.keep(left)
+            count = len(rawfiles.of_campaign(campaign.name))
+            console.print(f"interrupted: {count} of {campaign.launches} launches are kept")
+            raise
+    raw_files = rawfiles.of_campaign(campaign.name)
+    _show_left_out(raw_files, console)
+    if session.failures:
+        failures = "\n  ".join(session.failures)
+        raise DispatchError(f"failed:\n  {failures}\nReFrame's output is in {log}")
+    if len(raw_files) != campaign.launches:
+        raise DispatchError(
+            f"{len(raw_files)} raw files of {campaign.launches} launches; see {log}"
+        )
+    return raw_files
+
+
+@contextmanager
+def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], None]]:
+    """Shows launches done and time: a bar on a terminal, else a line per change."""
+    started_s = time.monotonic()
+
+    def launches() -> int:
+        """A file that is just being taken to the results is in both places: headers tell."""
+        files = [*rawfiles.of_campaign(campaign.name), *campaign.planned.stage.rglob("*.jsonl")]
+        headers = {rawfiles.header_line(path) for path in files}
+        return sum(f'"{campaign.name}"' in header for header in headers)
+
+    if not console.is_terminal:
+        shown = -1
+
+        def tick() -> None:
+            nonlocal shown
+            now = launches()
+            if now != shown:
+                shown = now
+                elapsed_s = time.monotonic() - started_s
+                of_all = f"{now} of {campaign.launches} launches"
+                console.print(f"{of_all}, {elapsed_s:.0f} s of about {campaign.expected_s:.0f} s")
+
+        yield tick
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("building the kernels", total=campaign.launches)
+
+        def tick() -> None:
+            if now := launches():
+                text = f"launch {now} of {campaign.launches}"
+                bar.update(task, completed=now, description=text)
+
+        yield tick
+
+
+def _show_left_out(raw_files: list[Path], console: Console) -> None:
+    """Prints what launches did not measure, and why, most frequent first."""
+    reasons: Counter[str] = Counter()
+    for path in raw_files:
+        *_, last = path.read_bytes().splitlines()
+        reasons.update(skipped["reason"] for skipped in json.loads(last)["skipped"])
+    for reason, count in reasons.most_common():
+        console.print(f"left out: {count} cases: {reason}")
