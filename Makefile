@@ -1,0 +1,24 @@
+# The front door. Everything happens in .venv, which bootstrap.sh makes ready at the first call.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+.PHONY: run test check bench nightly serve clean
+
+run: .venv/ready-run        # measure, ingest, tune, export, show
+	switchpoint run
+
+test: .venv/ready-test      # what a bare machine can test; the rest is skipped, with reasons
+	python -m pytest
+
+check: .venv/ready-check    # formatters, linters, types, warnings as errors, sanitizers
+	.ci/check
+
+nightly: .venv/ready-check  # the long runs
+	.ci/nightly
+
+serve: .venv/ready-run      # the dashboard
+	switchpoint serve
+
+clean:                      # what was built; results/ and .venv stay
+	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/ready-%: bootstrap.sh pyproject.toml
+	./bootstrap.sh $*

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Makes .venv ready for one of: run, test, check. Needs Python >= 3.11 with venv, a C compiler and make; an MPI on
+# the path is used, otherwise PyPI's mpich is installed, and PyPI's cmake where there is none.
+set -eu
+cd "$(dirname "$0")"
+goal=${1:-run}
+python=${PYTHON:-python3}
+fail() { echo "bootstrap: $*" >&2; exit 1; }
+
+case $goal in
+  run) extras='' ready='run' ;;
+  test) extras='[test]' ready='run test' ;;
+  check) extras='[test,check]' ready='run test check' ;;
+  *) fail "unknown goal '$goal': run, test or check" ;;
+esac
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  fail "$python is older than Python 3.11; name a newer one with PYTHON=..."
+command -v cc >/dev/null || fail "no C compiler: 'cc' is not on the path"
+
+if [ ! -x .venv/bin/pip ]; then
+  echo "bootstrap: making .venv"
+  "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)"
+fi
+export PATH="$PWD/.venv/bin:$PATH"
+echo "bootstrap: installing switchpoint$extras into .venv"
+pip install --disable-pip-version-check --editable ".$extras"
+
+find_mpis='from tuner.mpi import find_mpis; print(*find_mpis(), sep="\n")'
+if [ -z "$(.venv/bin/python -c "$find_mpis")" ]; then
+  echo "bootstrap: no mpicc with mpiexec on the path: installing PyPI's mpich"
+  pip install --disable-pip-version-check mpich
+fi
+if ! command -v cmake >/dev/null; then
+  echo "bootstrap: no cmake on the path: installing PyPI's"
+  pip install --disable-pip-version-check cmake
+fi
+.venv/bin/python -c "$find_mpis" | sed 's/^/bootstrap: MPI: /'
+for each in $ready; do touch ".venv/ready-$each"; done
