@@ -1,5 +1,6 @@
 """Opening the store: what it makes of missing, foreign, older, newer and damaged files."""
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import pytest
 
 from tests import synthetic
 from tuner.ingest import ingest
+from tuner.records import CellKey
 from tuner.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
+from tuner.tuning import TuningError, tune
 
 
 @pytest.fixture
@@ -118,3 +121,72 @@ def test_cells_can_be_asked_for_by_key(database: Path) -> None:
         assert cells["oversubscribed"].dtype == bool
         assert store.cells(operation="discovery").empty
         assert store.cells(pattern="none").empty
+
+
+def shape(path: Path) -> list[tuple[str, str]]:
+    connection = sqlite3.connect(path)
+    return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_an_old_store_is_brought_up_to_date(version: int, database: Path, tmp_path: Path) -> None:
+    old = Path(shutil.copy(Path(__file__).parent / "data" / f"store-v{version}.db", tmp_path))
+    connection = sqlite3.connect(old)
+    names = [name for _, name, *_ in connection.execute("PRAGMA table_info(cell)")]
+    before = connection.execute(f"SELECT {', '.join(names)} FROM cell").fetchall()
+    connection.close()
+    with Store.open(old) as store:
+        assert store._query(f"SELECT {', '.join(names)} FROM cell") == before
+        assert len(before) == len(store.cells()) == 4
+        assert store.cells()["n"].tolist() == [40] * 4
+        (system,) = store.systems()["system"]
+        assert tune(store, system).rules
+    assert shape(old) == shape(database)
+    Store.open(old, readonly=True).close()
+
+
+def test_an_interrupted_upgrade_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = Path(shutil.copy(Path(__file__).parent / "data" / "store-v1.db", tmp_path))
+    content = old.read_bytes()
+    run = Store._run
+
+    def fail(self: Store, script: str) -> None:
+        run(self, script)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "_run", fail)
+    with pytest.raises(KeyboardInterrupt):
+        Store.open(old)
+    assert old.read_bytes() == content
+
+
+def test_a_table_is_read_as_it_was_stored(database: Path) -> None:
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        assert store.table(system) is None
+        assert store.rules(system).empty
+        table = tune(store, system)
+        tune(store, system)
+        assert store.table(system) == table
+        rules = store.rules(system)
+        assert rules["method"].tolist() == [rule.method for rule in table.rules]
+        assert len(store.points(system)) == len(table.points) == 2
+
+
+def test_the_evidence_of_a_rule_leads_to_its_cell(database: Path) -> None:
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        tune(store, system)
+        for rule in store.rules(system).to_dict("records"):
+            assert len(store.samples(CellKey(**{name: rule[name] for name in CellKey._fields})))
+
+
+def test_tuning_what_is_not_there_is_an_error(database: Path) -> None:
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        with pytest.raises(TuningError, match="no system other"):
+            tune(store, "other")
+        with pytest.raises(TuningError, match="no campaign other"):
+            tune(store, system, ["other"])

@@ -216,3 +216,80 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.message}"
+
+
+class Point(NamedTuple):
+    """What was decided at one measured size of one degree class.
+
+    `ratio` is time(challenger) / time(default) with its interval; the challenger is the selected
+    method or, where the default stays, the best of the others. Together with the system, the
+    fields from campaign to bytes and a method are the key of a cell.
+    """
+
+    campaign: str
+    operation: str
+    pattern: str
+    procs: int
+    nodes: int
+    ppn: int
+    oversubscribed: bool
+    sync: str
+    size_bytes: int
+    bytes: int
+    mmax: int
+    mavg: float
+    method: str
+    status: str
+    challenger: str | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    launches: int
+
+
+class Rule(NamedTuple):
+    """A line of the method table, and as its evidence the weakest of its points.
+
+    Intervals include both ends; None is unbounded.
+    """
+
+    operation: str
+    nodes: int
+    ppn: int
+    mmax_low: int | None
+    mmax_high: int | None
+    mavg_low: float | None
+    mavg_high: float | None
+    bytes_low: int | None
+    bytes_high: int | None
+    method: str
+    evidence: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a table comes from. The date is that of the newest launch."""
+
+    system: str
+    name: str
+    environment: str
+    mpi_library: str
+    mpi_standard: str
+    compiler: str
+    cpu_model: str
+    cores: int
+    campaigns: list[str]
+    launches: int
+    samples: int
+    commit: str
+    date: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rules of one system, in order of priority, and the points behind them."""
+
+    provenance: Provenance
+    rules: list[Rule]
+    points: list[Point]

@@ -6,6 +6,7 @@ read-only, with attaching disabled.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,19 +19,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.records import PART, Cell, CellKey, CellSummary, Features, Launch, System
+from tuner.records import (
+    PART,
+    Cell,
+    CellKey,
+    CellSummary,
+    Features,
+    Launch,
+    Point,
+    Provenance,
+    Rule,
+    System,
+    Table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 1
+VERSION = 2
 BUSY_TIMEOUT_S = 30
 
-_MIGRATIONS: dict[int, str] = {}
-"""What takes a store of the version before to this one."""
-
 _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
+_RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
 
 class StoreError(Exception):
@@ -127,12 +138,12 @@ class Store:
         return int(version)
 
     def _bring_up_to_date(self) -> None:
-        if self.path.stat().st_size == 0:
-            self._run(resources.files("tuner").joinpath("schema.sql").read_text())
-            self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        else:
-            for version in range(self._version() + 1, VERSION + 1):
-                self._run(_MIGRATIONS[version])
+        schema = resources.files("tuner").joinpath("schema.sql").read_text()
+        versions = schema.split("\n-- version ")[1:]
+        before = self._version() if self.path.stat().st_size else 0
+        for version in versions[before:]:
+            self._run(version.partition("\n")[2])
+        self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self._execute(f"PRAGMA user_version = {VERSION}")
 
     def _run(self, script: str) -> None:
@@ -153,8 +164,13 @@ class Store:
             raise self._explained(error) from error
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._fetch(sql, values)[1]
+
+    def _fetch(self, sql: str, values: Sequence[Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Names of the columns, and the rows."""
+        cursor = self._execute(sql, values)
         try:
-            return self._connection.execute(sql, values).fetchall()
+            return [name for name, *_ in cursor.description], cursor.fetchall()
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
@@ -171,9 +187,9 @@ class Store:
     def _frame(self, sql: str, values: Sequence[Any] = ()) -> pd.DataFrame:
         import pandas as pd  # here, because ingest is faster to start without it
 
-        rows = self._query(sql, values)
-        description = self._execute(f"SELECT * FROM ({sql}) LIMIT 0", values).description  # noqa: S608
-        return pd.DataFrame.from_records(rows, columns=[name for name, *_ in description])
+        names, rows = self._fetch(sql, values)
+        frame = pd.DataFrame.from_records(rows, columns=names)
+        return frame.astype({"oversubscribed": bool} if "oversubscribed" in names else {})
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         reasons = {
@@ -227,6 +243,21 @@ class Store:
         """Forgets a cell, if there is one."""
         self._execute(f"DELETE FROM cell WHERE {_where(CellKey._fields)}", key)  # noqa: S608
 
+    def put_table(self, table: Table) -> None:
+        """Puts a system's table in the place of its earlier one."""
+        system = table.provenance.system
+        for name in ("rule", "point", "tuned"):
+            self._execute(f"DELETE FROM {name} WHERE system = ?", [system])  # noqa: S608
+        provenance = json.dumps(asdict(table.provenance))
+        self._insert("tuned", ("system", "provenance"), [(system, provenance)])
+        points = ((system, *point) for point in table.points)
+        self._insert("point", ("system", *Point._fields), points)
+        rules = []
+        for rank, rule in enumerate(table.rules):
+            fields = {**rule.evidence._asdict(), **rule._asdict()}
+            rules.append((system, rank, *(fields[name] for name in _RULE)))
+        self._insert("rule", ("system", "rank", *_RULE), rules)
+
     # ---- Reading ----
 
     def launches(self) -> dict[int, Launch]:
@@ -275,11 +306,10 @@ class Store:
         )
         columns = ", ".join(_CELL[:-3])
         order = ", ".join(CellKey._fields)
-        frame = self._frame(
+        return self._frame(
             f"SELECT {columns} FROM cell WHERE {where} ORDER BY {order}",  # noqa: S608
             values,
         )
-        return frame.astype({"oversubscribed": bool})
 
     def contents(self, prefix: Sequence[str | int]) -> list[Cell]:
         """The cells whose key begins with the given values, with their samples."""
@@ -299,6 +329,36 @@ class Store:
         )
         return np.frombuffer(rows[0][0] if rows else b"", np.float32)
 
+    def rules(self, system: str) -> pd.DataFrame:
+        """The rules of a system by rank, with the weakest point of each; empty before `tune`."""
+        return self._frame("SELECT * FROM rule WHERE system = ? ORDER BY rank", [system])
+
+    def points(self, system: str) -> pd.DataFrame:
+        """What was decided at each measured size of a system; empty before `tune`."""
+        return self._frame(f"SELECT * FROM point {_OF_SYSTEM}", [system])  # noqa: S608
+
+    def table(self, system: str) -> Table | None:
+        """The table of a system as `tune` stored it, None when it did not."""
+        provenance = self._query("SELECT provenance FROM tuned WHERE system = ?", [system])
+        if not provenance:
+            return None
+        points = self._query(
+            f"SELECT {', '.join(Point._fields)} FROM point {_OF_SYSTEM}",  # noqa: S608
+            [system],
+        )
+        rules = self._query(
+            f"SELECT {', '.join(_RULE)} FROM rule WHERE system = ? ORDER BY rank",  # noqa: S608
+            [system],
+        )
+        return Table(
+            Provenance(**json.loads(provenance[0][0])),
+            [_rule(row) for row in rules],
+            [_point(dict(zip(Point._fields, row, strict=True))) for row in points],
+        )
+
+
+_OF_SYSTEM = "WHERE system = ? ORDER BY operation, nodes, ppn, mmax, mavg, bytes"
+
 
 def _where(columns: Iterable[str]) -> str:
     return " AND ".join(f"{column} = ?" for column in columns) or "TRUE"
@@ -311,12 +371,22 @@ def _filter(**equal: str | int | None) -> tuple[str, list[str | int]]:
 
 
 def _cell(row: Sequence[Any]) -> Cell:
-    keys, features = len(CellKey._fields), len(Features._fields)
-    parts, rounds, samples = row[-3:]
+    key = CellKey(*row[: len(CellKey._fields)])
+    *features, parts, rounds, samples = row[len(CellKey._fields) :]
     return Cell(
-        CellKey(*row[:keys]),
-        Features(*row[keys : keys + features]),
+        key._replace(oversubscribed=bool(key.oversubscribed)),
+        Features(*features[: len(Features._fields)]),
         np.frombuffer(parts, PART),
         np.frombuffer(rounds, np.uint16),
         np.frombuffer(samples, np.float32),
     )
+
+
+def _point(fields: dict[str, Any]) -> Point:
+    return Point(**{**fields, "oversubscribed": bool(fields["oversubscribed"])})
+
+
+def _rule(row: Sequence[Any]) -> Rule:
+    fields = dict(zip(_RULE, row, strict=True))
+    evidence = _point({name: fields[name] for name in Point._fields})
+    return Rule(**{name: fields[name] for name in Rule._fields[:-1]}, evidence=evidence)

@@ -1,0 +1,209 @@
+"""Chooses methods: from the cells of one system to a decision at every measured size.
+
+A method takes the default's place only when it is shown to be faster, in launches that choose it
+and again in one that does not (docs/explanation/statistics.md). A tie keeps the default. No input
+or output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from tuner import stats
+from tuner.records import DEFAULT_METHODS, Cell, Part, Point, Rule
+from tuner.rules import MAVG_DIGITS, compile_rules, degree_class
+
+ERROR_LEVEL = 0.05
+"""Of leaving the default at a size though nothing is faster; the candidates share it."""
+
+MIN_LAUNCHES = 5
+"""To leave the default: all but the last to choose, the last to confirm."""
+
+NEARLY = math.log(1.02)
+"""How much slower a neighbour's method may be that ties, to spare a switch point."""
+
+Ratios = dict["_Launch", float]
+"""Logarithms of time / time, by launch, in the order of time."""
+
+
+class _Launch(NamedTuple):
+    campaign: str
+    number: int
+    id: int
+    case: tuple[str, int, int]  # pattern, processes, size: each has launches of its own
+
+
+@dataclass(slots=True)
+class _Trial:
+    """All that was measured at one size of one degree class: methods side by side in launches."""
+
+    default: str
+    medians: dict[str, dict[_Launch, float]] = field(default_factory=lambda: defaultdict(dict))
+    cells: dict[tuple[str, _Launch], Cell] = field(default_factory=dict)
+
+    def add(self, cell: Cell) -> None:
+        key = cell.key
+        case = (key.pattern, key.procs, key.size_bytes)
+        for row in cell.parts.tolist():
+            part = Part(*row)
+            launch = _Launch(key.campaign, part.number, part.launch, case)
+            self.medians[key.method][launch] = math.log(part.median_s)
+            self.cells[key.method, launch] = cell
+
+    def ratios(self, method: str, other: str) -> Ratios:
+        """Time of a method over that of another in every launch that has both."""
+        mine, others = self.medians[method], self.medians[other]
+        return {
+            launch: mine[launch] - others[launch] for launch in sorted(mine) if launch in others
+        }
+
+    def confirms(self, method: str, launch: _Launch) -> bool:
+        """Whether one launch shows by itself that a method is faster than the default."""
+        mine = self.cells[method, launch].of_launch(launch.id)
+        default = self.cells[self.default, launch].of_launch(launch.id)
+        return stats.median_upper_bound(stats.paired_log_ratios(*mine, *default)) < 0
+
+
+class _Verdict:
+    """What a trial says about the methods that were in enough launches."""
+
+    def __init__(self, trial: _Trial) -> None:
+        self.trial = trial
+        self._choosing: dict[str, stats.Floats] = {}
+        self._confirming: dict[str, list[_Launch]] = {}
+        for method in sorted(trial.medians):
+            ratios = trial.ratios(method, trial.default)
+            confirming = set({launch.case: launch for launch in ratios}.values())
+            choosing = [ratio for launch, ratio in ratios.items() if launch not in confirming]
+            if method != trial.default and len(choosing) >= MIN_LAUNCHES - 1:
+                self._choosing[method] = np.array(choosing)
+                self._confirming[method] = sorted(confirming)
+        self._level = 1 - ERROR_LEVEL / max(len(self._choosing), 1)
+        self.method, self.status = self._decide()
+
+    def _decide(self) -> tuple[str, str]:
+        if not self._choosing:
+            return self.trial.default, "undecided"
+        seeming = [method for method in self._choosing if self._seems_faster(method)]
+        if seeming:
+            winner = min(seeming, key=lambda method: float(self._choosing[method].mean()))
+            return (winner, "faster") if self.is_faster(winner) else (self.trial.default, "tie")
+        slower = all(
+            stats.upper_bound(-ratios, self._level) < 0 for ratios in self._choosing.values()
+        )
+        return self.trial.default, "default" if slower else "tie"
+
+    def _seems_faster(self, method: str) -> bool:
+        return stats.upper_bound(self._choosing[method], self._level) < 0
+
+    def is_faster(self, method: str) -> bool:
+        """Whether a method may take the default's place."""
+        return (
+            method in self._choosing
+            and self._seems_faster(method)
+            and all(self.trial.confirms(method, launch) for launch in self._confirming[method])
+        )
+
+    def prefer(self, method: str) -> None:
+        """Takes a neighbour's method where it is as good as the winner, to spare a switch point."""
+        if self.status != "faster" or method == self.method or not self.is_faster(method):
+            return
+        ratios = np.array(list(self.trial.ratios(method, self.method).values()))
+        if len(ratios) >= 2 and ratios.mean() < NEARLY and stats.mean_interval(ratios)[0] <= 0:
+            self.method = method
+
+
+def select(cells: Iterable[Cell]) -> tuple[list[Rule], list[Point]]:
+    """The rules of one system's cells, in order of priority, and the points behind them."""
+    points = decide(cells)
+    return compile_rules(points), points
+
+
+def decide(cells: Iterable[Cell]) -> list[Point]:
+    """Decides at every size of every degree class at which the default was measured."""
+    layouts: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
+    for cell in cells:
+        layouts[cell.key.operation, cell.key.nodes, cell.key.ppn].append(cell)
+    points = []
+    for (operation, _, _), of_layout in sorted(layouts.items(), key=lambda item: item[0]):
+        classes: dict[tuple[int, float], dict[int, _Trial]] = defaultdict(dict)
+        for cell in _one_scheme(of_layout):
+            degree = degree_class(operation, cell.features.mmax, cell.features.mavg)
+            trials = classes[degree]
+            trials.setdefault(cell.key.bytes, _Trial(DEFAULT_METHODS[operation])).add(cell)
+        for _, trials in sorted(classes.items()):
+            points += _decide_class(trials)
+    return points
+
+
+def _one_scheme(cells: list[Cell]) -> list[Cell]:
+    """Samples of different schemes are not comparable: enough cores first, then windows."""
+
+    def scheme(cell: Cell) -> tuple[bool, bool, str]:
+        return cell.key.oversubscribed, cell.key.sync != "window", cell.key.sync
+
+    best = min(map(scheme, cells))
+    return [cell for cell in cells if scheme(cell) == best]
+
+
+def _decide_class(trials: dict[int, _Trial]) -> list[Point]:
+    points = []
+    before: _Verdict | None = None
+    for size in sorted(trials):
+        if trials[size].default not in trials[size].medians:
+            continue
+        verdict = _Verdict(trials[size])
+        if before is not None:
+            verdict.prefer(before.method)
+        points.append(_point(verdict))
+        before = verdict
+    return points
+
+
+def _point(verdict: _Verdict) -> Point:
+    """The decision with its evidence: the selected method's ratio, or that of the best other."""
+    trial = verdict.trial
+    others = {
+        method: ratios
+        for method in sorted(trial.medians)
+        if method != trial.default and (ratios := trial.ratios(method, trial.default))
+    }
+    challenger: str | None = verdict.method
+    if verdict.status != "faster":
+        challenger = min(others, key=lambda name: _mean(others[name]), default=None)
+    ratios = others[challenger] if challenger else {}
+    logs = np.array(list(ratios.values()))
+    low, high = stats.mean_interval(logs) if len(logs) > 1 else (None, None)
+    cell = trial.cells[verdict.method, max(ratios or trial.medians[trial.default])]
+    key = cell.key
+    return Point(
+        campaign=key.campaign,
+        operation=key.operation,
+        pattern=key.pattern,
+        procs=key.procs,
+        nodes=key.nodes,
+        ppn=key.ppn,
+        oversubscribed=key.oversubscribed,
+        sync=key.sync,
+        size_bytes=key.size_bytes,
+        bytes=key.bytes,
+        mmax=cell.features.mmax,
+        mavg=round(cell.features.mavg, MAVG_DIGITS),
+        method=verdict.method,
+        status=verdict.status,
+        challenger=challenger,
+        ratio=math.exp(logs.mean()) if len(logs) else None,
+        ratio_low=None if low is None else math.exp(low),
+        ratio_high=None if high is None else math.exp(high),
+        launches=len(logs) or len(trial.medians[trial.default]),
+    )
+
+
+def _mean(ratios: Ratios) -> float:
+    return sum(ratios.values()) / len(ratios)
