@@ -90,6 +90,12 @@ def build_directory(mpi: Mpi) -> Path:
     return build_root() / mpi.name
 
 
+def search_path() -> str:
+    """PATH, with the running virtual environment first even when it is not activated."""
+    path = os.environ.get("PATH", "")
+    return f"{sys.prefix}/bin{os.pathsep}{path}" if sys.prefix != sys.base_prefix else path
+
+
 def available_cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0))
@@ -140,9 +146,7 @@ def _yield_library(mpi: Mpi, build: Path | None) -> Path | None:
 
 def _pairs() -> Iterator[tuple[str, str]]:
     """Compiler wrapper and launcher, of one directory: the virtual environment, then PATH."""
-    directories = [str(Path(sys.prefix) / "bin")] if sys.prefix != sys.base_prefix else []
-    directories += os.environ.get("PATH", "").split(os.pathsep)
-    for directory in dict.fromkeys(filter(None, directories)):
+    for directory in dict.fromkeys(filter(None, search_path().split(os.pathsep))):
         for suffix in SUFFIXES:
             mpicc = shutil.which(f"mpicc{suffix}", path=directory)
             mpiexec = shutil.which(f"mpiexec{suffix}", path=directory)

@@ -1,6 +1,6 @@
 """This machine, as ReFrame sees it: one node, and every MPI that tuner.mpi finds here."""
 
-from tuner.mpi import available_cores, build_root, find_mpis
+from tuner.mpi import available_cores, build_root, find_mpis, search_path
 
 mpis = find_mpis()
 if not mpis:
@@ -29,6 +29,8 @@ site_configuration = {
                     "max_jobs": 1,
                     "environs": [mpi.name for mpi in mpis],
                     "features": ["mpi"],
+                    # CMake may be the virtual environment's.
+                    "env_vars": [["PATH", search_path()]],
                     "processor": {"num_cpus": available_cores(), "num_cpus_per_core": 1},
                     "extras": {"max_nodes": 1},
                 }

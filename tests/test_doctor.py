@@ -1,0 +1,32 @@
+"""The doctor tells what a machine lacks, and how to get it."""
+
+import sys
+
+from tuner import doctor
+from tuner.mpi import find_mpis
+
+
+def found() -> dict[str, str]:
+    return {part.name: part.found for part in doctor.examine()}
+
+
+def test_what_is_here_is_named_with_its_version():
+    parts = found()
+    for mpi in find_mpis():
+        assert mpi.version in parts[mpi.name]
+        assert mpi.mpicc in parts[mpi.name]
+    assert doctor.missing(doctor.examine()) == []
+
+
+def test_a_bare_machine_is_told_what_to_get(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    missing = doctor.missing(doctor.examine())
+    assert {"mpich", "openmpi", "cmake", "C compiler"} <= {part.name for part in missing}
+    assert all(part.advice for part in missing)
+
+
+def test_one_mpi_is_enough(monkeypatch):
+    mpi = find_mpis()[0]
+    monkeypatch.setattr(doctor, "find_mpis", lambda: [mpi])
+    assert not {"mpich", "openmpi"} & {part.name for part in doctor.missing(doctor.examine())}
