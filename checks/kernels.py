@@ -7,7 +7,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import run_after, run_before, sanity_function
 
-from tuner.mpi import build_root
+from tuner.mpi import installation_directory
 
 SOURCES = Path(__file__).resolve().parent.parent / "kernels"
 
@@ -41,10 +41,8 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
 
     @property
     def installation(self) -> Path:
-        """The installation: bin, include, lib of one system and environment."""
-        parts = (self.current_system, self.current_partition, self.current_environ)
-        name = "-".join(part.name for part in parts)
-        return build_root() / "install" / name
+        """bin, include and lib of one system and environment."""
+        return installation_directory(self.current_partition.fullname, self.current_environ.name)
 
     @sanity_function
     def swpbench_is_installed(self):

@@ -94,3 +94,23 @@ def test_a_smoke_run_leaves_raw_files_and_a_store(tmp_path):
     assert len(rawfiles.of_campaign("smoke")) == 2 * len(planned.wanted)
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == set(PATTERNS)
+
+
+def test_an_interrupted_campaign_keeps_its_finished_launches(tmp_path):
+    environment = find_mpis()[0].name
+    options = ["--tag=smoke", "--name=exchange", f"--prgenv={environment}"]
+    stage = tmp_path / "reframe"
+    request = request_for(
+        *options, f"--prefix={stage}", campaign="interrupted", launches="50", sizes="8"
+    )
+    planned = dispatch.plan(request)
+
+    def interrupt() -> None:
+        if len(rawfiles.complete_of_campaign(stage, "interrupted")) >= 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dispatch.run(request, planned, tmp_path / "reframe.log", interrupt)
+    finished = rawfiles.complete_of_campaign(stage, "interrupted")
+    assert len(finished) >= 2
+    assert len(rawfiles.keep(finished)) == len(rawfiles.of_campaign("interrupted"))

@@ -90,6 +90,11 @@ def build_directory(mpi: Mpi) -> Path:
     return build_root() / mpi.name
 
 
+def installation_directory(system: str, environment: str) -> Path:
+    """Where a campaign installs the kernels; `system` is ReFrame's, as "local:cpu"."""
+    return build_root() / "install" / f"{system.replace(':', '-')}-{environment}"
+
+
 def search_path() -> str:
     """PATH, with the running virtual environment first even when it is not activated."""
     path = os.environ.get("PATH", "")
