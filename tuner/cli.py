@@ -1,11 +1,255 @@
-"""The command `switchpoint`."""
+"""The command `switchpoint`: each subcommand reads its options and calls one part of the tuner.
+
+What a subcommand needs is imported when it runs, so that every one starts fast.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuner import __version__
+from tuner.errors import SwitchpointError
+from tuner.export import FORMS
+from tuner.places import database_path, results_directory
+
+if TYPE_CHECKING:
+    from tuner.records import Table
+    from tuner.store import Store
 
 
-@click.group()
+class _Commands(click.Group):
+    """Shows an expected error as one line and exits with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (SwitchpointError, OSError) as error:
+            raise click.ClickException(str(error)) from error
+
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+database_option = click.option(
+    "--database",
+    type=_FILE,
+    default=database_path,
+    show_default="switchpoint.db in the results",
+    help="The store.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def system_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--system`, which takes any part of an id that only one system has."""
+    return click.option("--system", metavar="ID", help=text)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="switchpoint")
 def main() -> None:
-    """Measure MPI exchange methods, choose the fastest, and export the choice."""
+    """Measure MPI exchange methods, choose the fastest, and hand the choice to applications."""
+
+
+@main.command()
+@click.argument("sources", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@database_option
+@json_option
+def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
+    """Bring raw files into the store.
+
+    SOURCES are raw files, or directories with such below; without any, all of the results. What is
+    there already stays as it is. Lines that cannot be used are told with file and line, and the
+    rest is ingested.
+    """
+    from tuner.ingest import ingest as bring_in
+
+    report = bring_in(database, list(sources) or [results_directory()])
+    if as_json:
+        click.echo(json.dumps({**asdict(report), "database": str(database)}, indent=1))
+        return
+    for problem in report.problems:
+        click.echo(f"warning: {problem}", err=True)
+    click.echo(
+        f"{database}: {report.launches} launches with {report.samples} samples from "
+        f"{report.files} files, {report.unchanged} of them there already, "
+        f"{len(report.problems)} problems"
+    )
+
+
+@main.command()
+@system_option("Tune only this system; any unambiguous part of its id.")
+@click.option(
+    "--campaign",
+    "campaigns",
+    multiple=True,
+    metavar="NAME",
+    help="Use only this campaign; may be repeated.",
+)
+@database_option
+@json_option
+def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json: bool) -> None:
+    """Choose the methods of every system and store its table."""
+    from tuner import show
+    from tuner.export import table_document
+    from tuner.store import Store
+    from tuner.tuning import tune as make_table
+
+    _require_store(database)
+    with Store.open(database) as store:
+        names = [_one_system(store, system)] if system else _systems(store)
+        tables = [make_table(store, name, list(campaigns) or None) for name in names]
+    if as_json:
+        click.echo(json.dumps([table_document(table) for table in tables], indent=1))
+        return
+    out = show.console()
+    for table in tables:
+        show.show_table(table, 0, out)
+
+
+@main.command()
+@system_option("The system; needed when there are several. Any unambiguous part of its id.")
+@click.option("--format", "form", type=click.Choice(list(FORMS)), default="table", help="The form.")
+@click.option("--output", type=_FILE, help="Write this file; otherwise standard output.")
+@database_option
+def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
+    """Write a system's table: for the library, as a C header, or as JSON."""
+    from tuner import export as exporting
+
+    with _tuned(database) as store:
+        table = _table(store, _one_system(store, system))
+    if output is None:
+        click.echo(exporting.export(table, form), nl=False)
+        return
+    exporting.write(table, form, output)
+    click.echo(f"{output}: {len(table.rules)} rules of {table.provenance.system}")
+
+
+@main.command()
+@system_option("Show only this system; any unambiguous part of its id.")
+@database_option
+@json_option
+def show(system: str | None, database: Path, as_json: bool) -> None:
+    """Show systems, campaigns, and tables with their switch points."""
+    from tuner import show as showing
+
+    with _tuned(database) as store:
+        names = [_one_system(store, system)] if system else _systems(store)
+        systems = store.systems()
+        systems = systems[systems["system"].isin(names)]
+        campaigns = store.campaigns()
+        campaigns = campaigns[campaigns["system"].isin(names)]
+        tables = [_table(store, name) for name in names]
+    if as_json:
+        click.echo(showing.as_json(systems, campaigns, tables))
+        return
+    out = showing.console()
+    showing.show_systems(systems, campaigns, out)
+    launches = dict(zip(systems["system"], systems["launches"], strict=True))
+    for table in tables:
+        out.print()
+        newer = int(launches[table.provenance.system]) - table.provenance.launches
+        showing.show_table(table, newer, out)
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8050, show_default=True, help="The port; 0 takes a free one.")
+@database_option
+def serve(host: str, port: int, database: Path) -> None:
+    """Start the dashboard, for this machine only unless --host says otherwise."""
+    _tuned(database).close()
+
+    from dashboard.app import serve as serve_dashboard
+
+    serve_dashboard(database, host=host, port=port)
+
+
+@main.command()
+@json_option
+def doctor(as_json: bool) -> None:
+    """Tell what this machine has, what it lacks, and how to get it."""
+    from tuner import doctor as examination
+    from tuner.show import console
+
+    parts = examination.examine()
+    if as_json:
+        click.echo(json.dumps([asdict(part) for part in parts], indent=1))
+    else:
+        examination.show(parts, console())
+    if missing := examination.missing(parts):
+        raise SwitchpointError(f"missing: {', '.join(part.name for part in missing)}")
+
+
+@main.command("verify-table")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@json_option
+def verify_table(file: Path, as_json: bool) -> None:
+    """Read the table FILE with the library itself, and tell its rules or its first error."""
+    from tuner.verify import VerifyError
+    from tuner.verify import verify_table as verify
+
+    try:
+        said = verify(file)
+    except VerifyError as error:
+        if not as_json:
+            raise
+        click.echo(json.dumps({"valid": False, "error": str(error)}))
+        raise SystemExit(1) from error
+    click.echo(json.dumps({"valid": True, "text": said}) if as_json else said)
+
+
+def _require_store(database: Path) -> None:
+    """Fails as readers do when there is no store: only ingest makes one."""
+    from tuner.store import Store
+
+    Store.open(database, readonly=True).close()
+
+
+def _tuned(database: Path) -> Store:
+    """The store for reading; tables that a rebuilt one lacks are made first."""
+    from tuner.store import Store
+    from tuner.tuning import tune_missing
+
+    with Store.open(database, readonly=True) as store:
+        complete = all(store.table(name) is not None for name in _systems(store))
+    if not complete:
+        with Store.open(database) as store:
+            tune_missing(store)
+    return Store.open(database, readonly=True)
+
+
+def _systems(store: Store) -> list[str]:
+    return [str(name) for name in store.systems()["system"]]
+
+
+def _one_system(store: Store, part: str | None) -> str:
+    """The system that is meant; without a name, the only one."""
+    systems = _systems(store)
+    matches = [name for name in systems if part is None or part in name]
+    if part in systems:
+        return str(part)
+    if len(matches) == 1:
+        return matches[0]
+    if not systems:
+        raise SwitchpointError(f"{store.path} holds no measurements; `switchpoint run` makes some")
+    wanted = f"{len(matches) or 'no'} systems match {part}" if part else "there are several systems"
+    raise SwitchpointError(f"{wanted}; name one by --system: {', '.join(matches or systems)}")
+
+
+def _table(store: Store, system: str) -> Table:
+    table = store.table(system)
+    if table is None:
+        raise SwitchpointError(f"{system} has no table; run `switchpoint tune`")
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -19,12 +19,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from tuner.errors import SwitchpointError
+
 CHECKS = Path(__file__).resolve().parent.parent / "checks"
 WARNINGS = ("skipping test", "does not exist")
 POLL_S = 0.5
 
 
-class DispatchError(Exception):
+class DispatchError(SwitchpointError):
     """ReFrame cannot do what was asked; the text says why."""
 
 

@@ -18,7 +18,6 @@ BOOTSTRAP_LAUNCHES = 10
 """From this many launches on intervals are bootstrapped; below, Student's t."""
 
 _RESAMPLES = 1999
-_ROWS_AT_ONCE = 512  # bounds the memory of the bootstrap
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -101,28 +100,26 @@ def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]
     need them to be normal. It is deterministic.
     """
     launches = values.shape[-1]
-    mean = values.mean(axis=-1)
-    error = values.std(axis=-1, ddof=1) / np.sqrt(launches)
     if launches < BOOTSTRAP_LAUNCHES:
+        mean = values.mean(axis=-1)
+        error = values.std(axis=-1, ddof=1) / np.sqrt(launches)
         reach = special.stdtrit(launches - 1, (1 + level) / 2) * error
         return mean - reach, mean + reach
-    if values.ndim == 2 and len(values) > _ROWS_AT_ONCE:
-        parts = [mean_interval(part, level) for part in _split(values)]
-        return np.concatenate([low for low, _ in parts]), np.concatenate(
-            [high for _, high in parts]
-        )
-    weights = _resamples(launches)
-    centred = values - mean[..., None]
-    means = centred @ weights.T
-    variances = np.maximum((centred**2) @ weights.T - means**2, 0)
-    errors = np.sqrt(variances / (launches - 1))
+    rows = values.reshape(-1, launches)
+    ends = np.array([_bootstrap(row, level) for row in rows]).reshape(*values.shape[:-1], 2)
+    return ends[..., 0], ends[..., 1]
+
+
+def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
+    """The interval of a mean by the distribution of Student's t among resamples."""
+    centred = values - values.mean()
+    weights = _resamples(len(values))
+    means = weights @ centred
+    errors = np.sqrt(np.maximum(weights @ centred**2 - means**2, 0))
     scores = np.divide(means, errors, out=np.zeros_like(means), where=errors > 0)
-    low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2], axis=-1)
-    return mean - high * error, mean - low * error
-
-
-def _split(values: Floats) -> list[Floats]:
-    return [values[i : i + _ROWS_AT_ONCE] for i in range(0, len(values), _ROWS_AT_ONCE)]
+    low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2])
+    deviation = values.std()
+    return float(values.mean() - high * deviation), float(values.mean() - low * deviation)
 
 
 @lru_cache(maxsize=64)

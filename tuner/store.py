@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuner.errors import SwitchpointError
 from tuner.records import (
     PART,
     Cell,
@@ -44,7 +45,7 @@ _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "ro
 _RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
 
-class StoreError(Exception):
+class StoreError(SwitchpointError):
     """The store cannot be used; the text says why and what to do."""
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from pathlib import Path
 
 from tuner import __version__
+from tuner.errors import SwitchpointError
 from tuner.records import Cell, Provenance, System, Table
 from tuner.selection import select
 from tuner.store import Store
 
 
-class TuningError(Exception):
+class TuningError(SwitchpointError):
     """No table can be made; the text says why and what to do."""
 
 
@@ -54,9 +54,8 @@ def tune(store: Store, system: str, campaigns: list[str] | None = None) -> Table
     return table
 
 
-def tune_where_missing(database: Path) -> None:
+def tune_missing(store: Store) -> None:
     """Makes the tables that a rebuilt store lacks. Raises StoreError."""
-    with Store.open(database) as store:
-        for system in store.systems()["system"]:
-            if store.table(system) is None:
-                tune(store, system)
+    for system in store.systems()["system"]:
+        if store.table(system) is None:
+            tune(store, system)

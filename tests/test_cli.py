@@ -1,0 +1,217 @@
+"""The command `switchpoint`, as users call it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from tests import synthetic
+from tests.conftest import Require
+from tuner import __version__
+from tuner.cli import main
+from tuner.verify import VerifyError, find_swpbench
+
+REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two systems, measured but not ingested."""
+    directory = tmp_path / "results"
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(directory))
+    synthetic.write(directory, synthetic.Campaign(samples=20))
+    synthetic.write(
+        directory,
+        synthetic.Campaign(
+            environment="openmpi",
+            operation="discovery",
+            methods=tuple(synthetic.DISCOVERY_LATENCY_S),
+            times=synthetic.discovery_times,
+            samples=20,
+        ),
+    )
+    return directory
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def succeed(*arguments: str | Path) -> str:
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def fail(*arguments: str | Path) -> str:
+    """The one line of an error."""
+    result = call(*arguments)
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    return line
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_the_reference_tells_of_every_command_and_option(name: str) -> None:
+    assert f"\n## `switchpoint {name}" in REFERENCE
+    section = REFERENCE.split(f"\n## `switchpoint {name}")[1].split("\n## ")[0]
+    for parameter in main.commands[name].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.opts[0] in section, f"{name} {parameter.opts[0]}"
+            assert parameter.help
+
+
+def test_the_reference_tells_of_no_other_command() -> None:
+    told = [line.split()[2].strip("`") for line in REFERENCE.splitlines() if line[:4] == "## `"]
+    assert sorted(told) == sorted(main.commands)
+
+
+def test_version() -> None:
+    assert succeed("--version") == f"switchpoint, version {__version__}\n"
+
+
+def test_ingest_tells_what_it_did(results: Path) -> None:
+    assert "12 launches" in succeed("ingest")
+    report: dict[str, Any] = json.loads(succeed("ingest", "--json"))
+    assert (report["files"], report["unchanged"], report["launches"]) == (12, 12, 0)
+    assert report["database"] == str(results / "switchpoint.db")
+
+
+def test_ingest_tells_what_it_cannot_use(results: Path) -> None:
+    broken = results / "broken.jsonl"
+    broken.write_text("{\n")
+    result = call("ingest")
+    assert result.exit_code == 0
+    assert f"warning: {broken}:1: " in result.stderr
+    assert "1 problems" in result.stdout
+
+
+def test_tune_then_show(results: Path) -> None:
+    succeed("ingest")
+    tuned = succeed("tune", "--system", "openmpi")
+    assert "nbx" in tuned
+    assert "stfw" not in tuned
+    shown = succeed("show")
+    for text in (
+        "local-cpu-mpich-",
+        "local-cpu-openmpi-",
+        "20261121T034500Z",
+        "nbx",
+        "stfw:dims=2",
+    ):
+        assert text in shown
+    assert "mpich" not in succeed("show", "--system", "openmpi").split("campaign ")[1]
+
+
+def test_show_tells_of_switch_points(results: Path) -> None:
+    succeed("ingest")
+    lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
+    (before,) = (line for line in lines if "up to 1.41 KiB" in line)
+    (after,) = (line for line in lines if "from 1.42 KiB" in line)
+    assert "stfw:dims=2" in before
+    assert "faster" in before
+    assert "direct" in after
+
+
+def test_json_holds_what_is_shown(results: Path) -> None:
+    succeed("ingest")
+    document = json.loads(succeed("show", "--json"))
+    assert [len(document[name]) for name in ("systems", "campaigns", "tables")] == [2, 2, 2]
+    assert document["tables"] == json.loads(succeed("tune", "--json"))
+
+
+def test_a_table_can_be_restricted_to_campaigns(results: Path) -> None:
+    synthetic.write(results, synthetic.Campaign(name="20261122T000000Z", samples=20, seed=2))
+    succeed("ingest")
+    arguments = ("--system", "local-cpu-mpich", "--json")
+    (both,) = json.loads(succeed("tune", *arguments))
+    (one,) = json.loads(succeed("tune", *arguments, "--campaign", "20261122T000000Z"))
+    assert both["provenance"]["launches"] == 2 * one["provenance"]["launches"]
+    assert "6 launches are newer than this table" in succeed("show")
+    assert "no campaign other" in fail("tune", *arguments, "--campaign", "other")
+
+
+@pytest.mark.parametrize("form", ["table", "header", "json"])
+def test_a_rebuilt_store_exports_the_same(results: Path, tmp_path: Path, form: str) -> None:
+    succeed("ingest")
+    succeed("tune")
+    arguments = ("export", "--system", "local-cpu-mpich", "--format", form)
+    before = succeed(*arguments)
+    (results / "switchpoint.db").unlink()
+    succeed("ingest")
+    assert succeed(*arguments) == before
+    succeed(*arguments, "--output", tmp_path / "written")
+    assert (tmp_path / "written").read_text() == before
+
+
+def test_export_asks_which_system(results: Path) -> None:
+    succeed("ingest")
+    assert "there are several systems; name one by --system: local-cpu-mpich-" in fail("export")
+    assert "2 systems match local" in fail("export", "--system", "local")
+    assert "no systems match other" in fail("export", "--system", "other")
+
+
+@pytest.mark.parametrize("command", ["show", "export", "tune", "serve"])
+def test_without_a_store_the_way_to_one_is_told(command: str, results: Path) -> None:
+    assert "no store there; make it with `switchpoint ingest`" in fail(command)
+    assert not (results / "switchpoint.db").exists()
+
+
+@pytest.mark.parametrize("command", ["ingest", "show", "export", "tune", "serve"])
+def test_a_foreign_file_is_no_store(command: str, results: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.db").write_text("text " * 100)
+    assert "not a Switchpoint store" in fail(command, "--database", tmp_path / "other.db")
+
+
+def test_piped_output_is_not_wrapped(results: Path) -> None:
+    succeed("ingest")
+    command = [sys.executable, "-m", "tuner.cli", "show"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "\x1b" not in shown
+    rows = [line for line in shown.splitlines() if line.startswith("exchange")]
+    assert all("stfw:dims=2" in row or "direct" in row for row in rows)
+
+
+def test_doctor_tells_what_is_there() -> None:
+    result = call("doctor", "--json")
+    parts = {part["name"]: part for part in json.loads(result.stdout)}
+    assert parts["python"]["found"]
+    absent = [name for name, part in parts.items() if part["required"] and not part["found"]]
+    assert result.exit_code == (1 if absent else 0)
+
+
+def test_without_kernels_the_way_to_them_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
+    (tmp_path / "x.table").write_text("switchpoint-table 1\n")
+    assert "no built swpbench below" in fail("verify-table", tmp_path / "x.table")
+
+
+def test_the_library_reads_what_is_exported(
+    results: Path, tmp_path: Path, require: Require
+) -> None:
+    require("kernels", *_kernels())
+    succeed("ingest")
+    table = tmp_path / "exported.table"
+    succeed("export", "--system", "local-cpu-mpich", "--output", table)
+    assert succeed("verify-table", table) == f"{table}: 2 rules\n"
+    table.write_text(table.read_text() + "rule op=exchange methods=direct\n")
+    assert f"{table}:" in fail("verify-table", table)
+    result = call("verify-table", "--json", table)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["valid"] is False
+
+
+def _kernels() -> tuple[bool, str]:
+    try:
+        find_swpbench()
+    except VerifyError as error:
+        return False, str(error)
+    return True, ""

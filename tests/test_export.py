@@ -1,0 +1,140 @@
+"""Exported tables, read by what reads them."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Require
+from tests.test_rules import point
+from tuner.export import FORMS, ExportError, export, write
+from tuner.records import Point, Provenance, Table
+from tuner.rules import compile_rules
+
+PROVENANCE = Provenance(
+    system="local-cpu-mpich-1f00ba",
+    name="local:cpu",
+    environment="mpich",
+    mpi_library='MPICH "Version": 5.0.2\n */ int broken;',
+    mpi_standard="4.1",
+    compiler="gcc 12.2.0",
+    cpu_model="Synthetic CPU",
+    cores=2,
+    campaigns=["20261121T034500Z"],
+    launches=5,
+    samples=1000,
+    commit="0123abc",
+    date="2026-11-21T03:45:00Z",
+    version="0.1.0",
+)
+
+POINTS: list[Point] = [
+    point("stfw:dims=2", 8, (4, 3.5)),
+    point("direct", 1024, (4, 3.5)),
+    point("neighbor", 8, (4, 3.9)),
+    point("direct", 8, (16, 9.25)),
+    point("pex", 8, (4, 3.5), operation="discovery", status="tie"),
+    point("nbx", 1024, (4, 3.5), operation="discovery"),
+]
+
+TABLE = Table(PROVENANCE, compile_rules(POINTS), POINTS)
+
+
+def test_the_table_is_as_its_grammar_says() -> None:
+    rules = [line for line in export(TABLE, "table").splitlines() if line.startswith("rule")]
+    assert [re.sub(r" evidence=.*", "", rule) for rule in rules] == [
+        "rule op=discovery nodes=1 ppn=8 bytes=0:90 method=pex",
+        "rule op=discovery nodes=1 ppn=8 bytes=91:* method=nbx",
+        "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=0:3.694591 bytes=0:90 method=stfw:dims=2",
+        "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=0:3.694591 bytes=91:* method=direct",
+        "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=3.694591:* method=neighbor",
+        "rule op=exchange nodes=1 ppn=8 mmax=9:* method=direct",
+    ]
+
+
+def test_a_rule_tells_its_evidence() -> None:
+    assert (
+        'evidence="faster: stfw:dims=2 has 2.00 x (1.82 to 2.22) the speed of direct at 8 B, '
+        '5 launches of random:degree=6,seed=1"'
+    ) in export(TABLE, "table")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_carries_its_provenance(form: str) -> None:
+    text = export(TABLE, form)
+    for value in (
+        "local-cpu-mpich-1f00ba",
+        "5.0.2",
+        "20261121T034500Z",
+        "0123abc",
+        "2026-11-21T03:45",
+    ):
+        assert value in text
+
+
+def test_the_text_stays_one_line_a_record() -> None:
+    lines = export(TABLE, "table").splitlines()
+    assert lines[0] == "switchpoint-table 1"
+    assert all(line.startswith(("#", "provenance ", "rule ")) for line in lines[1:])
+    assert all(len(line) <= 4096 for line in lines)
+
+
+def test_json_holds_rules_and_points() -> None:
+    document = json.loads(export(TABLE, "json"))
+    assert (document["format"], document["version"]) == ("switchpoint-table", 1)
+    assert [rule["method"] for rule in document["rules"]] == [rule.method for rule in TABLE.rules]
+    assert len(document["points"]) == len(POINTS)
+
+
+def test_a_table_without_rules_is_an_error() -> None:
+    with pytest.raises(ExportError, match="has no rules"):
+        export(Table(PROVENANCE, [], []), "table")
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ExportError, match="cannot be written"):
+        write(TABLE, "table", tmp_path / "file" / "x.table")
+
+
+LOOKUPS = [
+    (("exchange", 1, 8, 4, 3.5, 8), "stfw:dims=2"),
+    (("exchange", 1, 8, 4, 3.5, 90), "stfw:dims=2"),
+    (("exchange", 1, 8, 4, 3.5, 91), "direct"),
+    (("exchange", 1, 8, 4, 3.9, 1 << 40), "neighbor"),
+    (("exchange", 1, 8, 9, 0.0, 8), "direct"),
+    (("exchange", 1, 4, 4, 3.5, 8), None),
+    (("discovery", 1, 8, -1, -1.0, 8), "pex"),
+    (("discovery", 1, 8, 3, 3.0, 4096), "nbx"),
+    (("discovery", 1, 8, -1, -1.0, -1), None),
+    (("collective", 1, 8, 4, 3.5, 8), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("compiler", "name", "standard"),
+    [("cc", "lookup.c", "c11"), ("cc", "lookup.c", "c99"), ("c++", "lookup.cc", "c++11")],
+)
+def test_the_header_is_a_program_of_its_own(
+    tmp_path: Path, require: Require, compiler: str, name: str, standard: str
+) -> None:
+    path = shutil.which(compiler)
+    require("compiler", path is not None, f"no {compiler} on the path")
+    write(TABLE, "header", tmp_path / "rules.h")
+    calls = [
+        f'show(switchpoint_method("{operation}", {nodes}, {ppn}, {mmax}, {mavg}, INT64_C({size})));'
+        for (operation, nodes, ppn, mmax, mavg, size), _ in LOOKUPS
+    ]
+    source = tmp_path / name
+    source.write_text(
+        '#include "rules.h"\n#include <stdio.h>\n'
+        'static void show(const char *method) { puts(method ? method : "none"); }\n'
+        f"int main(void) {{ {' '.join(calls)} return 0; }}\n"
+    )
+    flags = [f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    subprocess.run([path, *flags, source, "-o", tmp_path / "lookup"], check=True)
+    said = subprocess.run([tmp_path / "lookup"], check=True, capture_output=True, text=True)
+    assert said.stdout.split() == [method or "none" for _, method in LOOKUPS]

@@ -1,0 +1,204 @@
+"""What is chosen, on cells whose truth is known."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from tuner.records import PART, Cell, CellKey, Features, Point
+from tuner.selection import decide, select
+
+Truth = dict[str, Callable[[int], float]]
+
+CONSTANT: Truth = {"direct": lambda size: 1e-5}
+
+
+def make_cells(
+    truth: Truth,
+    sizes: Sequence[int] = (8, 64, 512, 4096),
+    *,
+    launches: int = 5,
+    samples: int = 40,
+    launch_noise: float = 0.01,
+    sample_noise: float = 0.05,
+    drift: float = 0.0,
+    operation: str = "exchange",
+    pattern: str = "random:degree=6,seed=1",
+    degree: tuple[int, float] = (6, 5.5),
+    layout: tuple[int, int] = (1, 2),
+    sync: str = "window",
+    oversubscribed: bool = False,
+    campaign: str = "A",
+    seed: int = 1,
+) -> list[Cell]:
+    """Cells as rounds in random order give them, under a drift that goes on through each launch."""
+    random = np.random.default_rng(seed)
+    cells = []
+    for size in sizes:
+        place = random.random((launches, samples, len(truth))).argsort(axis=2)
+        for index, (method, time) in enumerate(truth.items()):
+            position = np.arange(samples) + place[:, :, index] / len(truth)
+            level = time(size) * random.lognormal(0, launch_noise, (launches, 1))
+            noise = random.lognormal(0, sample_noise, (launches, samples))
+            values = (level * noise * (1 + drift * position / samples)).astype(np.float32)
+            medians = np.median(values, axis=1)
+            parts = [(i, 1000 + i, samples, 0, m, 1e-5, 1e-6) for i, m in enumerate(medians)]
+            key = CellKey(
+                "local-cpu-mpich-000000",
+                campaign,
+                operation,
+                pattern,
+                layout[0] * layout[1],
+                *layout,
+                oversubscribed,
+                sync,
+                size,
+                size,
+                method,
+            )
+            features = Features(*degree, degree[1] * size, degree[0] * size, "{}")
+            rounds = np.tile(np.arange(samples, dtype=np.uint16), launches)
+            cells.append(Cell(key, features, np.array(parts, PART), rounds, values.ravel()))
+    return cells
+
+
+def scaled(factor: float) -> Callable[[int], float]:
+    return lambda size: 1e-5 * factor
+
+
+def chosen(points: list[Point]) -> set[tuple[str, str]]:
+    return {(point.method, point.status) for point in points}
+
+
+def test_a_faster_method_takes_the_place_of_the_default() -> None:
+    points = decide(make_cells(CONSTANT | {"neighbor": scaled(0.7), "alltoallv": scaled(2)}))
+    assert chosen(points) == {("neighbor", "faster")}
+    for point in points:
+        assert point.ratio == pytest.approx(0.7, rel=0.03)
+        assert point.ratio_low < point.ratio < point.ratio_high < 1
+        assert point.launches == 5
+
+
+def test_a_tie_keeps_the_default() -> None:
+    truth = CONSTANT | {"neighbor": scaled(1), "alltoallv": scaled(2)}
+    points = decide(make_cells(truth, range(100)))
+    assert sum(point.method == "direct" for point in points) >= 98
+    assert {point.challenger for point in points} == {"neighbor"}
+    assert sum(point.status == "tie" for point in points) >= 90
+    assert sum(point.ratio_low < 1 < point.ratio_high for point in points) >= 90
+
+
+def test_a_default_that_is_shown_to_be_best_is_told_from_a_tie() -> None:
+    points = decide(make_cells(CONSTANT | {"neighbor": scaled(1.5), "alltoallv": scaled(2)}))
+    assert chosen(points) == {("direct", "default")}
+
+
+@pytest.mark.parametrize(
+    ("launches", "status"), [(1, "undecided"), (4, "undecided"), (5, "faster")]
+)
+def test_the_default_is_left_from_five_launches_on(launches: int, status: str) -> None:
+    points = decide(make_cells(CONSTANT | {"neighbor": scaled(0.3)}, launches=launches))
+    assert {point.status for point in points} == {status}
+    assert {point.method for point in points} == {"neighbor" if status == "faster" else "direct"}
+
+
+def test_campaigns_add_up() -> None:
+    truth = CONSTANT | {"neighbor": scaled(0.5)}
+    cells = make_cells(truth, launches=3, campaign="A", seed=1)
+    cells += make_cells(truth, launches=3, campaign="B", seed=2)
+    assert {(point.status, point.launches) for point in decide(cells)} == {("faster", 6)}
+
+
+def test_the_last_launch_has_to_confirm() -> None:
+    truth = CONSTANT | {"neighbor": scaled(0.5)}
+    cells = make_cells(truth)
+    for cell in cells:
+        if cell.key.method == "neighbor":
+            cell.samples_s[-40:] = 1e-5
+    assert {point.status for point in decide(cells)} == {"tie"}
+
+
+def test_the_order_of_cells_does_not_matter() -> None:
+    cells = make_cells(CONSTANT | {"neighbor": lambda size: 0.5e-5 + size * 1e-8})
+    assert select(cells) == select(cells[::-1])
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.1])
+@pytest.mark.parametrize("candidates", [1, 8])
+def test_equal_methods_seldom_win(candidates: int, drift: float) -> None:
+    """At 400 sizes; the stated level is 5 %, and the confirming launch makes it rarer."""
+    truth = {name: scaled(1) for name in ("direct", *(f"m{i}" for i in range(candidates)))}
+    cells = make_cells(truth, range(400), samples=20, drift=drift, seed=candidates)
+    winners = sum(point.status == "faster" for point in decide(cells))
+    assert winners <= 400 * 0.02
+
+
+def test_a_small_gain_is_found_when_launches_agree() -> None:
+    cells = make_cells(CONSTANT | {"neighbor": scaled(0.93)}, range(100), launch_noise=0.005)
+    found = sum(point.status == "faster" for point in decide(cells))
+    assert found > 80
+
+
+def test_a_neighbours_method_is_kept_where_the_best_is_hardly_better() -> None:
+    truth = CONSTANT | {
+        "neighbor": lambda size: 0.5e-5,
+        "alltoallv": lambda size: 0.495e-5 if size == 64 else 0.8e-5,
+    }
+    points = decide(make_cells(truth, launch_noise=0.005))
+    assert {point.method for point in points} == {"neighbor"}
+
+
+def test_layouts_are_decided_by_themselves() -> None:
+    cells = make_cells(CONSTANT | {"neighbor": scaled(0.5)}, layout=(1, 2))
+    cells += make_cells(CONSTANT | {"neighbor": scaled(2)}, layout=(2, 1))
+    rules, _ = select(cells)
+    assert [(rule.nodes, rule.ppn, rule.method) for rule in rules] == [
+        (1, 2, "neighbor"),
+        (2, 1, "direct"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("worse", "better"),
+    [
+        ({"oversubscribed": True}, {"oversubscribed": False}),
+        ({"sync": "barrier"}, {"sync": "window"}),
+    ],
+)
+def test_schemes_are_never_mixed(worse: dict[str, bool], better: dict[str, bool]) -> None:
+    cells = make_cells(CONSTANT | {"neighbor": scaled(0.5)}, **worse)
+    cells += make_cells(CONSTANT | {"neighbor": scaled(2)}, **better)
+    assert {point.method for point in decide(cells)} == {"direct"}
+    assert {point.launches for point in decide(cells)} == {5}
+
+
+def test_patterns_of_one_degree_class_are_decided_together() -> None:
+    both = CONSTANT | {"neighbor": scaled(0.5)}
+    cells = make_cells(both, pattern="random:degree=1,seed=1", degree=(1, 1))
+    cells += make_cells(both, pattern="hub:hubs=1,seed=1", degree=(1, 1))
+    assert {(point.method, point.launches) for point in decide(cells)} == {("neighbor", 10)}
+
+
+def test_a_discovery_is_decided_by_the_largest_degree_alone() -> None:
+    truth = {"pex": scaled(1), "nbx": scaled(0.5)}
+    cells = make_cells(truth, operation="discovery", degree=(7, 5.5))
+    cells += make_cells(truth, operation="discovery", degree=(7, 1.5), pattern="hub:hubs=1,seed=1")
+    rules, points = select(cells)
+    assert {point.method for point in points} == {"nbx"}
+    (rule,) = rules
+    assert rule[3:] == (None, None, None, None, None, None, "nbx", rule.evidence)
+
+
+def test_sizes_without_the_default_decide_nothing() -> None:
+    cells = make_cells({"neighbor": scaled(1)})
+    assert select(cells) == ([], [])
+
+
+def test_a_default_alone_has_nothing_to_be_compared_with() -> None:
+    (point,) = decide(make_cells(CONSTANT, (8,)))
+    assert (point.method, point.status, point.challenger, point.ratio) == (
+        "direct",
+        "undecided",
+        None,
+        None,
+    )

@@ -1,0 +1,109 @@
+"""Statistics against known truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner import stats
+
+segments = st.lists(
+    st.lists(st.floats(2.0**-60, 2.0**60, width=32), min_size=1, max_size=30),
+    min_size=1,
+    max_size=10,
+)
+
+
+def flat(lists: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
+    values = np.array([value for values in lists for value in values], dtype=np.float32)
+    return values, np.array([len(values) for values in lists])
+
+
+@given(segments)
+def test_segments_are_sorted_each_by_itself(lists: list[list[float]]) -> None:
+    ordered = stats.sort_segments(*flat(lists))
+    assert ordered.tolist() == [value for values in lists for value in sorted(values)]
+
+
+@given(segments)
+def test_a_summary_says_what_numpy_says(lists: list[list[float]]) -> None:
+    summary = stats.summarise(*flat(lists))
+    for i, values in enumerate(lists):
+        assert summary.median[i] == pytest.approx(np.median(values), rel=1e-12)
+        assert summary.p10[i] == pytest.approx(np.quantile(values, 0.1), rel=1e-9)
+        assert summary.p90[i] == pytest.approx(np.quantile(values, 0.9), rel=1e-9)
+        assert summary.low[i] <= summary.median[i] <= summary.high[i]
+        above = np.mean(np.array(values) > 2 * summary.median[i])
+        assert summary.above_2_medians[i] == pytest.approx(above)
+
+
+@pytest.mark.parametrize(("n", "lower"), [(5, 0), (6, 0), (10, 1), (20, 5), (40, 13), (100, 39)])
+def test_ranks_are_those_of_the_tables_for_the_sign_test(n: int, lower: int) -> None:
+    low, high = stats.median_interval_ranks(np.array([n]))
+    assert (low[0], high[0]) == (lower, n - 1 - lower)
+
+
+@pytest.mark.parametrize("n", [6, 20, 50, 200])
+def test_the_order_statistic_interval_covers_the_median(n: int) -> None:
+    samples = np.random.default_rng(n).lognormal(0, 1, (4000, n)).astype(np.float32)
+    summary = stats.summarise(samples.ravel(), np.full(4000, n))
+    covered = np.mean((summary.low <= 1) & (summary.high >= 1))
+    assert 0.94 < covered < 0.985  # at least 95 % but for the error of 4000 trials; discrete
+
+
+@pytest.mark.parametrize("launches", [2, 5, 9, 10, 20])
+@pytest.mark.parametrize("noise", ["normal", "skewed"])
+def test_the_interval_over_launches_covers_the_mean(launches: int, noise: str) -> None:
+    random = np.random.default_rng(launches)
+    if noise == "normal":
+        values = random.normal(3, 0.1, (2000, launches))
+    else:
+        values = 3 + 0.1 * (random.gamma(4, 0.5, (2000, launches)) - 2)
+    low, high = stats.mean_interval(values)
+    covered = np.mean((low <= 3) & (high >= 3))
+    assert 0.92 < covered < 0.975
+
+
+def test_correlated_samples_need_the_interval_over_launches() -> None:
+    """With one bias a launch, an interval over pooled samples claims far too much."""
+    random = np.random.default_rng(1)
+    covered = {"pooled": 0, "launches": 0}
+    for _ in range(300):
+        biases = random.normal(0, 0.02, (5, 1))
+        samples = np.exp(biases + random.normal(0, 0.02, (5, 40))).astype(np.float32)
+        pooled = stats.summarise(samples.ravel(), np.array([200]))
+        covered["pooled"] += bool(pooled.low[0] <= 1 <= pooled.high[0])
+        low, high = stats.mean_interval(np.log(np.median(samples, axis=1)))
+        covered["launches"] += bool(low <= 0 <= high)
+    assert covered["pooled"] < 200
+    assert covered["launches"] > 275
+
+
+def test_intervals_do_not_depend_on_how_many_are_asked_for_at_once() -> None:
+    """To the last digit: however files come in batches, the store has to be the same."""
+    for launches in (5, 12):
+        values = np.random.default_rng(3).normal(0, 1, (200, launches))
+        low, high = stats.mean_interval(values)
+        assert low[150] == stats.mean_interval(values[150])[0]
+        assert high[199] == stats.mean_interval(values[199:])[1][0]
+
+
+@pytest.mark.parametrize("launches", [5, 12])
+def test_equal_launches_give_an_interval_of_one_point(launches: int) -> None:
+    low, high = stats.mean_interval(np.full(launches, 0.25))
+    assert low == high == 0.25
+
+
+def test_ratios_are_paired_by_round() -> None:
+    ratios = stats.paired_log_ratios(
+        np.array([0, 1, 3]),
+        np.array([2.0, 4.0, 8.0]),
+        np.array([3, 0, 2]),
+        np.array([4.0, 1.0, 9.0]),
+    )
+    assert np.exp(ratios).tolist() == pytest.approx([2.0, 2.0])
+
+
+def test_too_few_values_bound_no_median() -> None:
+    assert stats.median_upper_bound(np.full(5, -1.0)) == float("inf")
+    assert stats.median_upper_bound(np.full(6, -1.0)) == -1.0

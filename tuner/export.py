@@ -1,0 +1,181 @@
+"""Writes a table in the forms that others read: the Switchpoint table, a C header, JSON.
+
+Each form carries its provenance; the texts come from templates/, except JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from tuner.errors import SwitchpointError
+from tuner.records import DEFAULT_METHODS, Point, Provenance, Table
+
+
+class ExportError(SwitchpointError):
+    """A table cannot be written; the text says why and what to do."""
+
+
+def export(table: Table, form: str) -> str:
+    """A table as text in one of FORMS. Raises ExportError when it has no rules."""
+    if not table.rules:
+        raise ExportError(
+            f"the table of {table.provenance.system} has no rules: the default was measured "
+            "nowhere; measure it with `switchpoint run`"
+        )
+    return FORMS[form](table)
+
+
+def write(table: Table, form: str, path: Path) -> None:
+    """Writes a table to a file, aside first: readers see the old one or the new one, whole.
+
+    Raises ExportError.
+    """
+    text = export(table, form)
+    aside = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise ExportError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def evidence(point: Point) -> str:
+    """What a point rests on, in words, with speeds as multiples of the default's."""
+    default = DEFAULT_METHODS[point.operation]
+    where = f"at {point.bytes} B, {point.launches} launches of {point.pattern}"
+    if point.oversubscribed:
+        where += ", oversubscribed"
+    if point.challenger is None or point.ratio is None:
+        return f"{point.status}: nothing to compare {where}"
+    return f"{point.status}: {point.challenger} has {speed(point)} the speed of {default} {where}"
+
+
+def speed(point: Point) -> str:
+    """The challenger's speed as a multiple of the default's, with its interval; "" if unknown."""
+    if point.ratio is None:
+        return ""
+    if point.ratio_low is None or point.ratio_high is None:
+        return f"{_multiple(1 / point.ratio)} x"
+    low, high = _multiple(1 / point.ratio_high), _multiple(1 / point.ratio_low)
+    return f"{_multiple(1 / point.ratio)} x ({low} to {high})"
+
+
+def _multiple(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def table_document(table: Table) -> dict[str, Any]:
+    """A table as JSON has it."""
+    return {
+        "provenance": asdict(table.provenance),
+        "rules": [rule._asdict() | {"evidence": rule.evidence._asdict()} for rule in table.rules],
+        "points": [point._asdict() for point in table.points],
+    }
+
+
+def _table_text(table: Table) -> str:
+    return _render("table.j2", table)
+
+
+def _header_text(table: Table) -> str:
+    return _render("header.h.j2", table)
+
+
+def _json_text(table: Table) -> str:
+    document = {"format": "switchpoint-table", "version": 1, **table_document(table)}
+    return json.dumps(document, indent=1) + "\n"
+
+
+FORMS: dict[str, Callable[[Table], str]] = {
+    "table": _table_text,
+    "header": _header_text,
+    "json": _json_text,
+}
+
+
+def _render(template: str, table: Table) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("templates", ""),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701  neither form is HTML; the filters below escape
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "c_string": _c_string,
+        "c_real": _c_real,
+        "c_whole": _c_whole,
+        "comment": _comment,
+        "evidence": evidence,
+        "line": _line,
+        "range": _range,
+    }
+    return environment.get_template(template).render(
+        provenance=_provenance(table.provenance), rules=table.rules
+    )
+
+
+def _provenance(provenance: Provenance) -> dict[str, Any]:
+    """What the text forms say of the origin, in this order."""
+    campaigns = provenance.campaigns
+    named = " ".join(campaigns)
+    if len(campaigns) > _NAMED_CAMPAIGNS:
+        named = f"{campaigns[0]} to {campaigns[-1]} ({len(campaigns)})"
+    return {
+        "system": f"{provenance.name} {provenance.environment} ({provenance.system})",
+        "mpi": provenance.mpi_library,
+        "compiler": provenance.compiler,
+        "cpu": f"{provenance.cpu_model}, {provenance.cores} cores",
+        "campaign": named,
+        "launches": provenance.launches,
+        "commit": provenance.commit,
+        "date": provenance.date,
+        "switchpoint": provenance.version,
+    }
+
+
+_NAMED_CAMPAIGNS = 8
+
+
+def _line(value: Any) -> str:
+    """One printable line without quotes, of a length that readers take."""
+    text = " ".join(str(value).replace('"', "'").split())
+    return "".join(c for c in text if c.isprintable())[:1000]
+
+
+def _comment(value: Any) -> str:
+    return _line(value).replace("*/", "* /").replace("/*", "/ *")
+
+
+def _c_string(value: str) -> str:
+    return json.dumps(value)
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def _range(low: float | None, high: float | None) -> str:
+    """As in the table's grammar: both ends included."""
+    if low is not None and low == high:
+        return _number(low)
+    return f"{_number(low or 0)}:{'*' if high is None else _number(high)}"
+
+
+def _c_whole(low: int | None, high: int | None) -> str:
+    """Both ends in C. What is unknown is negative, and lies in the unbounded interval only."""
+    first = "INT64_MIN" if low is None and high is None else f"INT64_C({low or 0})"
+    return f"{first}, {'INT64_MAX' if high is None else f'INT64_C({high})'}"
+
+
+def _c_real(low: float | None, high: float | None) -> str:
+    first = "-DBL_MAX" if low is None and high is None else _number(low or 0)
+    return f"{first}, {'DBL_MAX' if high is None else _number(high)}"

@@ -1,0 +1,144 @@
+"""Presents systems, campaigns and tables: rich on a terminal, plain lines elsewhere, or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+
+from tuner.export import speed, table_document
+from tuner.records import Rule, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_KIB = 1024
+
+
+def console() -> Console:
+    """The console of standard output; when piped, without colour and never wrapped."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=10_000, no_color=True)
+
+
+def size_text(size: float) -> str:
+    """A number of bytes with a binary unit: `1.41 KiB`."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < _KIB:
+            return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+        size /= _KIB
+    return f"{size:.3g} GiB"
+
+
+def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
+    """What was measured: a line a system, and a line a campaign."""
+    grid = _grid("system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last")
+    for row in systems.to_dict("records"):
+        grid.add_row(
+            row["system"],
+            row["mpi_library"],
+            row["cpu_model"],
+            str(row["cores"]),
+            str(row["campaigns"]),
+            str(row["launches"]),
+            f"{row['samples']}",
+            row["last_date"],
+        )
+    out.print(grid)
+    out.print()
+    grid = _grid("campaign", "of system", "launches", "incomplete", "samples", "commit")
+    for row in campaigns.to_dict("records"):
+        grid.add_row(
+            row["campaign"],
+            row["system"],
+            str(row["launches"]),
+            str(row["launches"] - row["complete"]),
+            str(row["samples"]),
+            row["commit"],
+        )
+    out.print(grid)
+
+
+def show_table(table: Table, newer_launches: int, out: Console) -> None:
+    """A system's table: its switch points, and for each rule the speed over the default."""
+    provenance = table.provenance
+    out.print(
+        f"{provenance.system}: {provenance.mpi_library}, {provenance.cpu_model}, "
+        f"{len(provenance.campaigns)} campaigns, {provenance.launches} launches, "
+        f"last {provenance.date}",
+        highlight=False,
+    )
+    grid = _grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
+    before: tuple[str, ...] = ()
+    for rule in table.rules:
+        case = (rule.operation, f"{rule.nodes} x {rule.ppn}{_mark(rule)}", degree_text(rule))
+        shown = ("", "", "") if case == before and out.is_terminal else case
+        grid.add_row(*shown, bytes_text(rule), rule.method, rule.evidence.status, _speed_text(rule))
+        before = case
+    out.print(grid)
+    if any(rule.evidence.oversubscribed for rule in table.rules):
+        out.print("(o) more ranks than cores", highlight=False)
+    if newer_launches > 0:
+        out.print(
+            f"{newer_launches} launches are newer than this table; `switchpoint tune` uses them",
+            highlight=False,
+        )
+
+
+def bytes_text(rule: Rule) -> str:
+    """The sizes of a rule: `up to 1.41 KiB`."""
+    low, high = rule.bytes_low, rule.bytes_high
+    if low is None:
+        return "all" if high is None else f"up to {size_text(high)}"
+    return f"from {size_text(low)}" + ("" if high is None else f" to {size_text(high)}")
+
+
+def degree_text(rule: Rule) -> str:
+    """The degrees of a rule: `most 3 to 8, mean up to 4.5`."""
+    parts = [
+        f"{word} {text}"
+        for word, low, high in (
+            ("most", rule.mmax_low, rule.mmax_high),
+            ("mean", rule.mavg_low, rule.mavg_high),
+        )
+        if (text := _interval_text(low, high))
+    ]
+    return ", ".join(parts) or "all"
+
+
+def _interval_text(low: float | None, high: float | None) -> str:
+    if low is None:
+        return "" if high is None else f"up to {high:.4g}"
+    return f"from {low:.4g}" if high is None else f"{low:.4g} to {high:.4g}"
+
+
+def _mark(rule: Rule) -> str:
+    return " (o)" if rule.evidence.oversubscribed else ""
+
+
+def _speed_text(rule: Rule) -> str:
+    point = rule.evidence
+    if point.challenger is None or point.challenger == rule.method:
+        return speed(point)
+    return f"{point.challenger}: {speed(point)}"
+
+
+def _grid(*columns: str) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    return grid
+
+
+def as_json(systems: pd.DataFrame, campaigns: pd.DataFrame, tables: Iterable[Table]) -> str:
+    """Systems, campaigns and tables as one JSON document."""
+    document: dict[str, Any] = {
+        "systems": systems.to_dict("records"),
+        "campaigns": campaigns.to_dict("records"),
+        "tables": [table_document(table) for table in tables],
+    }
+    return json.dumps(document, indent=1)

@@ -1,0 +1,54 @@
+"""Asks the library itself whether it can read a method table, by `swpbench table`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tuner.errors import SwitchpointError
+from tuner.mpi import build_root
+
+_TIMEOUT_S = 60
+
+
+class VerifyError(SwitchpointError):
+    """The table is wrong, or there is no library to ask."""
+
+
+def find_swpbench() -> Path:
+    """The benchmark program: below SWITCHPOINT_KERNELS when that is set, else the newest build.
+
+    Raises VerifyError when there is none.
+    """
+    named = os.environ.get("SWITCHPOINT_KERNELS")
+    root = Path(named) if named else build_root()
+    programs = [path for path in _below(root) if path.is_file() and os.access(path, os.X_OK)]
+    if not programs:
+        raise VerifyError(
+            f"no built swpbench below {root}; `switchpoint run` builds the kernels, or name a "
+            "build or installation by SWITCHPOINT_KERNELS"
+        )
+    return max(programs, key=lambda path: path.stat().st_mtime)
+
+
+def _below(root: Path) -> list[Path]:
+    """Its places in an installation, in a build, and in the directory of all builds."""
+    patterns = ("bin/swpbench", "bench/swpbench", "*/bench/swpbench", "*/*/bin/swpbench")
+    return [path for pattern in patterns for path in root.glob(pattern)]
+
+
+def verify_table(path: Path) -> str:
+    """What the library says of a good table: `FILE: N rules`. Raises VerifyError for any other."""
+    program = find_swpbench()
+    try:
+        answer = subprocess.run(
+            [program, "table", path], capture_output=True, text=True, timeout=_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VerifyError(f"{program} does not run: {error}") from error
+    if answer.returncode != 0:
+        said = (answer.stderr or answer.stdout).strip().splitlines()
+        reason = next((line for line in said if line.startswith("swpbench:")), "\n".join(said[:1]))
+        raise VerifyError(reason.removeprefix("swpbench: ") or f"{program} failed without a word")
+    return answer.stdout.strip()
