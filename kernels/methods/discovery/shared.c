@@ -14,7 +14,7 @@ enum {
   NOTICE_BY_MPI = -1,  /* offset of a notice: not on the board */
   SMALL_BYTES = 8192,  /* a message up to this size is cheaper copied twice than sent */
   BOARD_BYTES = 65536, /* for the small messages of one call */
-  DATA_ALIGNMENT = 64,
+  DATA_ALIGNMENT = 16, /* small messages of a small job share a cache line with their notices */
   PAGE_BYTES = 4096,
   POLLS_PER_PROGRESS = 64
 };
