@@ -30,7 +30,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
       "hints.executions",  "hints.degree", "hints.bytes", "table in the hints"};
   const struct swp_hints *hints = &plan->hints;
   int64_t mine[2 * VALUES] = {plan->kind,
-                              text_hash(method),
+                              method != NULL ? text_hash(method) : -1, /* NULL differs from "" */
                               plan->problem.item_bytes,
                               hints->flags,
                               hints->executions,
