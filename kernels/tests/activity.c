@@ -1,0 +1,130 @@
+/* Counts what the library really does. Link with --wrap for each of the wrapped functions below. */
+#include "activity.h"
+
+#include <mpi.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { MOST_PERSISTENT = 4096 };
+
+static bool counting;
+static struct activity activity;
+
+/* Persistent sends that exist: what each start of them sends. */
+static struct {
+  MPI_Request request;
+  int64_t messages, bytes;
+} persistent[MOST_PERSISTENT];
+static int persistent_count;
+
+void activity_start(void) {
+  memset(&activity, 0, sizeof activity);
+  counting = true;
+}
+
+struct activity activity_stop(void) {
+  counting = false;
+  return activity;
+}
+
+static int64_t messages_to(int destination, MPI_Comm comm) {
+  int rank;
+  PMPI_Comm_rank(comm, &rank);
+  return destination != rank && destination != MPI_PROC_NULL;
+}
+
+static int64_t bytes_of(int count, MPI_Datatype type) {
+  int size;
+  PMPI_Type_size(type, &size);
+  return (int64_t)count * size;
+}
+
+static void count_send(int count, MPI_Datatype type, int destination, MPI_Comm comm) {
+  if (!counting || messages_to(destination, comm) == 0)
+    return;
+  activity.messages++;
+  activity.bytes += bytes_of(count, type);
+}
+
+#define SEND(name)                                                                                           \
+  int MPI_##name(const void *buffer, int count, MPI_Datatype type, int destination, int tag,                 \
+                 MPI_Comm comm) {                                                                            \
+    count_send(count, type, destination, comm);                                                              \
+    return PMPI_##name(buffer, count, type, destination, tag, comm);                                         \
+  }
+
+#define ISEND(name)                                                                                          \
+  int MPI_##name(const void *buffer, int count, MPI_Datatype type, int destination, int tag, MPI_Comm comm,  \
+                 MPI_Request *request) {                                                                     \
+    count_send(count, type, destination, comm);                                                              \
+    return PMPI_##name(buffer, count, type, destination, tag, comm, request);                                \
+  }
+
+#define SEND_INIT(name)                                                                                      \
+  int MPI_##name(const void *buffer, int count, MPI_Datatype type, int destination, int tag, MPI_Comm comm,  \
+                 MPI_Request *request) {                                                                     \
+    int error = PMPI_##name(buffer, count, type, destination, tag, comm, request);                           \
+    if (error == MPI_SUCCESS && persistent_count < MOST_PERSISTENT) {                                        \
+      persistent[persistent_count].request = *request;                                                       \
+      persistent[persistent_count].messages = messages_to(destination, comm);                                \
+      persistent[persistent_count++].bytes = messages_to(destination, comm) * bytes_of(count, type);         \
+    }                                                                                                        \
+    return error;                                                                                            \
+  }
+
+SEND(Send)
+SEND(Ssend)
+SEND(Bsend)
+SEND(Rsend)
+ISEND(Isend)
+ISEND(Issend)
+ISEND(Ibsend)
+ISEND(Irsend)
+SEND_INIT(Send_init)
+SEND_INIT(Ssend_init)
+
+static void count_start(MPI_Request request) {
+  for (int i = 0; counting && i < persistent_count; i++)
+    if (persistent[i].request == request) {
+      activity.messages += persistent[i].messages;
+      activity.bytes += persistent[i].bytes;
+    }
+}
+
+int MPI_Start(MPI_Request *request) {
+  count_start(*request);
+  return PMPI_Start(request);
+}
+
+int MPI_Startall(int count, MPI_Request requests[]) {
+  for (int i = 0; i < count; i++)
+    count_start(requests[i]);
+  return PMPI_Startall(count, requests);
+}
+
+int MPI_Request_free(MPI_Request *request) {
+  for (int i = 0; i < persistent_count; i++)
+    if (persistent[i].request == *request)
+      persistent[i--] = persistent[--persistent_count];
+  return PMPI_Request_free(request);
+}
+
+/* ---- The library's own allocations and copies: its calls to X come to __wrap_X ---- */
+
+#define WRAP(result, name, parameters, arguments, counter, amount)                                           \
+  result __real_##name parameters;                                                                           \
+  result __wrap_##name parameters;                                                                           \
+  result __wrap_##name parameters {                                                                          \
+    activity.counter += counting ? (int64_t)(amount) : 0;                                                    \
+    return __real_##name arguments;                                                                          \
+  }
+
+WRAP(void *, malloc, (size_t bytes), (bytes), allocations, 1)
+WRAP(void *, calloc, (size_t count, size_t bytes), (count, bytes), allocations, 1)
+WRAP(void *, realloc, (void *memory, size_t bytes), (memory, bytes), allocations, 1)
+WRAP(void *, aligned_alloc, (size_t alignment, size_t bytes), (alignment, bytes), allocations, 1)
+WRAP(int, posix_memalign, (void **memory, size_t alignment, size_t bytes), (memory, alignment, bytes),
+     allocations, 1)
+WRAP(void *, memcpy, (void *restrict to, const void *restrict from, size_t bytes), (to, from, bytes),
+     copied_bytes, bytes)
+WRAP(void *, memmove, (void *to, const void *from, size_t bytes), (to, from, bytes), copied_bytes, bytes)

@@ -1,0 +1,20 @@
+/* Counts, by MPI's profiling interface and the linker's --wrap, what the library really does. */
+#ifndef ACTIVITY_H
+#define ACTIVITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct activity {
+  int64_t messages, bytes; /* started by point-to-point calls, to other ranks */
+  int64_t allocations;     /* by the library's own code */
+  int64_t copied_bytes;    /* by memcpy and memmove in the library's own code */
+};
+
+/* Counted from now on. */
+void activity_start(void);
+
+/* What was counted since. */
+struct activity activity_stop(void);
+
+#endif

@@ -1,0 +1,45 @@
+/* Checks of one method against what the traffic says every rank must get. All are collective on comm. */
+#ifndef ORACLE_H
+#define ORACLE_H
+
+#include "traffic.h"
+
+/* An exchange of the oracle: a plan, its buffers with guards around them, and what must arrive. */
+struct exchange_run {
+  swp_plan *plan;
+  struct traffic *traffic;
+  MPI_Comm comm;
+  int rank;
+  int64_t item_bytes, gap, recv_items;
+  unsigned char *send, *recv; /* each between guard bytes */
+};
+
+/* Plans the method; false, with nothing to close, if that failed (which is reported). */
+bool run_open(struct exchange_run *run, MPI_Comm comm, const char *method, const struct family *family,
+              uint64_t seed, int64_t item_bytes, int64_t gap);
+/* Fills the send buffer with the data of call `call`, and the receive buffer with none. */
+void run_fill(struct exchange_run *run, uint64_t call);
+/* Expects the data of that call in the receive buffer, and nothing else changed. */
+void run_check(const struct exchange_run *run, uint64_t call);
+void run_close(struct exchange_run *run);
+
+/* Payload, guards and reuse, for one family. */
+void check_exchange(MPI_Comm comm, const char *method, const struct family *family, int64_t item_bytes);
+
+/* Many executions of one plan, each with its own data, ranks drifting apart. */
+void check_exchange_repeated(MPI_Comm comm, const char *method, double seconds);
+
+/* Three started plans at the same time on one communicator, completed in another order. */
+void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]);
+
+/* Inbox against the oracle: sources, sizes, payload, order, reuse, lifetime. */
+void check_discovery(MPI_Comm comm, const char *method, const struct family *family, int64_t unit_bytes);
+
+/* Many executions of one plan, each with its own pattern, ranks drifting apart. */
+void check_discovery_repeated(MPI_Comm comm, const char *method, double seconds);
+
+/* How many repetitions fit into about so many seconds, the same on every rank, given that `done` took
+   `elapsed_s` on this one. */
+int repetitions(MPI_Comm comm, int done, double elapsed_s, double seconds);
+
+#endif

@@ -1,0 +1,154 @@
+/* Discoveries against the oracle. */
+#include "oracle.h"
+
+#include "testing.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LATE_US = 3000 };
+
+/* What one rank sends in one call. */
+struct outgoing {
+  int count;
+  int *ranks;
+  int64_t *bytes;
+  void **data;
+};
+
+static void fill_message(unsigned char *data, int64_t bytes, int source, int destination, uint64_t call) {
+  uint64_t x = mix((uint64_t)source, (uint64_t)destination, call, 78);
+  for (int64_t byte = 0; byte < bytes; byte++) {
+    if (byte % 8 == 0)
+      x = x * 6364136223846793005u + 1442695040888963407u;
+    data[byte] = (unsigned char)(x >> (56 - byte % 8 * 8));
+  }
+}
+
+static struct outgoing outgoing_new(const struct traffic *traffic, int rank, int64_t unit_bytes,
+                                    uint64_t call) {
+  const struct row *row = &traffic->rows[rank];
+  size_t count = (size_t)row->nsends;
+  struct outgoing out = {row->nsends, row->ranks, test_allocate(count * sizeof *out.bytes),
+                         test_allocate(count * sizeof *out.data)};
+  for (int i = 0; i < out.count; i++) {
+    out.bytes[i] = row_items(row, i) * unit_bytes;
+    out.data[i] = out.bytes[i] > 0 ? test_allocate((size_t)out.bytes[i]) : NULL;
+    fill_message(out.data[i], out.bytes[i], rank, out.ranks[i], call);
+  }
+  return out;
+}
+
+/* Frees what was sent, overwritten before: it belongs to the caller again. */
+static void outgoing_free(struct outgoing *out, int rank, uint64_t call) {
+  for (int i = 0; i < out->count; i++) {
+    unsigned char *expected = test_allocate((size_t)out->bytes[i]);
+    fill_message(expected, out->bytes[i], rank, out->ranks[i], call);
+    EXPECT(out->bytes[i] == 0 || memcmp(expected, out->data[i], (size_t)out->bytes[i]) == 0,
+           "call %d: the message to rank %d was changed", (int)call, out->ranks[i]);
+    free(expected);
+    if (out->bytes[i] > 0)
+      memset(out->data[i], 0x5a, (size_t)out->bytes[i]);
+    free(out->data[i]);
+  }
+  free(out->bytes);
+  free(out->data);
+}
+
+static void check_inbox(const swp_inbox *inbox, const struct traffic *traffic, int rank, int64_t unit_bytes,
+                        uint64_t call) {
+  int at = 0;
+  for (int source = 0; source < traffic->procs; source++) {
+    int message = traffic_find(traffic, source, rank);
+    if (message < 0)
+      continue;
+    int64_t bytes = row_items(&traffic->rows[source], message) * unit_bytes;
+    if (at >= inbox->nsources || inbox->sources[at] != source || inbox->bytes[at] != bytes) {
+      EXPECT(at < inbox->nsources, "call %d: nothing from rank %d", (int)call, source);
+      EXPECT(at >= inbox->nsources, "call %d: %d bytes from rank %d where %d from rank %d should be",
+             (int)call, (int)inbox->bytes[at], inbox->sources[at], (int)bytes, source);
+      return;
+    }
+    unsigned char *expected = test_allocate((size_t)bytes);
+    fill_message(expected, bytes, source, rank, call);
+    EXPECT(memcmp(expected, inbox->data[at], (size_t)bytes) == 0, "call %d: payload from rank %d is wrong",
+           (int)call, source);
+    EXPECT((uintptr_t)inbox->data[at] % 16 == 0, "call %d: data from rank %d are not aligned", (int)call,
+           source);
+    free(expected);
+    at++;
+  }
+  EXPECT(inbox->nsources == at, "call %d: %d messages, expected %d", (int)call, inbox->nsources, at);
+}
+
+/* One execution into *inbox, checked. */
+static void discover(MPI_Comm comm, swp_plan *plan, const struct traffic *traffic, int64_t unit_bytes,
+                     uint64_t call, swp_inbox **inbox) {
+  int rank;
+  MPI_Comm_rank(comm, &rank);
+  struct outgoing out = outgoing_new(traffic, rank, unit_bytes, call);
+  int error =
+      swp_discovery_execute(plan, out.count, out.ranks, out.bytes, (const void *const *)out.data, inbox);
+  EXPECT_ERROR(error, SWP_SUCCESS);
+  outgoing_free(&out, rank, call);
+  if (error == SWP_SUCCESS)
+    check_inbox(*inbox, traffic, rank, unit_bytes, call);
+}
+
+static swp_plan *open_plan(MPI_Comm comm, const char *method) {
+  swp_plan *plan = NULL;
+  EXPECT_ERROR(test_agreed(comm, swp_discovery_plan(comm, method, NULL, &plan)), SWP_SUCCESS);
+  return plan;
+}
+
+void check_discovery(MPI_Comm comm, const char *method, const struct family *family, int64_t unit_bytes) {
+  int rank, procs;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &procs);
+  test_case("discovery %s, %s, units of %d bytes", method, family->name, (int)unit_bytes);
+  swp_plan *plan = open_plan(comm, method);
+  if (plan == NULL)
+    return;
+  struct traffic *traffic = traffic_new(family, procs, 5);
+  swp_inbox *kept = NULL, *reused = NULL;
+  discover(comm, plan, traffic, unit_bytes, 0, &kept);
+  if (rank == procs / 2)
+    usleep(LATE_US);
+  discover(comm, plan, traffic, unit_bytes, 1, &reused);
+  discover(comm, plan, traffic, unit_bytes, 2, &reused);
+  check_inbox(kept, traffic, rank, unit_bytes, 0); /* later calls leave it alone */
+  swp_inbox_free(&reused);
+  EXPECT(reused == NULL, "swp_inbox_free left the pointer");
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  check_inbox(kept, traffic, rank, unit_bytes, 0); /* it outlives its plan */
+  swp_inbox_free(&kept);
+  traffic_free(traffic);
+}
+
+void check_discovery_repeated(MPI_Comm comm, const char *method, double seconds) {
+  enum { AT_LEAST = 50 };
+  int rank, procs;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &procs);
+  test_case("discovery %s, back to back", method);
+  swp_plan *plan = open_plan(comm, method);
+  if (plan == NULL)
+    return;
+  swp_inbox *inbox = NULL;
+  int calls = AT_LEAST;
+  double start = MPI_Wtime();
+  for (int call = 0; call < calls; call++) {
+    /* Mostly random traffic; every eighth call of another family, the empty one among them. */
+    const struct family *family = &families[call % 8 == 7 ? call / 8 % nfamilies : 0];
+    struct traffic *traffic = traffic_new(family, procs, (uint64_t)call);
+    if (mix((uint64_t)rank, (uint64_t)call, 8, 0) % 64 == 0)
+      usleep(200);
+    discover(comm, plan, traffic, 1 + call % 13, (uint64_t)call, &inbox);
+    traffic_free(traffic);
+    if (call == AT_LEAST - 1)
+      calls = repetitions(comm, AT_LEAST, MPI_Wtime() - start, seconds);
+  }
+  swp_inbox_free(&inbox);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}

@@ -1,0 +1,251 @@
+/* Exchanges against the oracle. */
+#include "oracle.h"
+
+#include "testing.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GUARD_BYTES = 64, GUARD = 0xa7, UNTOUCHED = 0x3c, LATE_US = 3000, MOST_REPETITIONS = 3000 };
+
+/* Byte `byte` of item `item` of rank `source` in call `call`. */
+static void fill_item(unsigned char *item_data, int64_t item_bytes, int source, int64_t item, uint64_t call) {
+  uint64_t x = mix((uint64_t)source, (uint64_t)item, call, 77);
+  for (int64_t byte = 0; byte < item_bytes; byte++) {
+    if (byte % 8 == 0)
+      x = x * 6364136223846793005u + 1442695040888963407u;
+    item_data[byte] = (unsigned char)(x >> (56 - byte % 8 * 8));
+  }
+}
+
+static size_t send_bytes(const struct exchange_run *run) {
+  return (size_t)(run->traffic->rows[run->rank].nitems * run->item_bytes);
+}
+
+static size_t recv_bytes(const struct exchange_run *run) {
+  return (size_t)(run->recv_items * run->item_bytes);
+}
+
+static unsigned char *guarded(size_t bytes) {
+  unsigned char *memory = test_allocate(bytes + 2 * GUARD_BYTES);
+  memset(memory, GUARD, bytes + 2 * GUARD_BYTES);
+  return memory + GUARD_BYTES;
+}
+
+static bool guards_hold(const unsigned char *buffer, size_t bytes) {
+  for (int i = 0; i < GUARD_BYTES; i++)
+    if (buffer[-1 - i] != GUARD || buffer[bytes + (size_t)i] != GUARD)
+      return false;
+  return true;
+}
+
+bool run_open(struct exchange_run *run, MPI_Comm comm, const char *method, const struct family *family,
+              uint64_t seed, int64_t item_bytes, int64_t gap) {
+  int procs;
+  MPI_Comm_rank(comm, &run->rank);
+  MPI_Comm_size(comm, &procs);
+  run->comm = comm;
+  run->traffic = traffic_new(family, procs, seed);
+  run->item_bytes = item_bytes;
+  run->gap = gap;
+  struct swp_exchange problem = exchange_of(run->traffic, run->rank, item_bytes, gap);
+  run->recv_items = problem.nrecvs > 0 ? problem.recv_offsets[problem.nrecvs] : 0;
+  int error = test_agreed(comm, swp_exchange_plan(comm, &problem, method, NULL, &run->plan));
+  exchange_free(&problem);
+  EXPECT_ERROR(error, SWP_SUCCESS);
+  if (error != SWP_SUCCESS) {
+    traffic_free(run->traffic);
+    return false;
+  }
+  run->send = guarded(send_bytes(run));
+  run->recv = guarded(recv_bytes(run));
+  return true;
+}
+
+void run_fill(struct exchange_run *run, uint64_t call) {
+  for (int64_t item = 0; item < run->traffic->rows[run->rank].nitems; item++)
+    fill_item(run->send + item * run->item_bytes, run->item_bytes, run->rank, item, call);
+  memset(run->recv, UNTOUCHED, recv_bytes(run));
+}
+
+static bool filled_with(const unsigned char *buffer, int64_t bytes, unsigned char value) {
+  for (int64_t i = 0; i < bytes; i++)
+    if (buffer[i] != value)
+      return false;
+  return true;
+}
+
+/* Compares what came from one source, in the receive buffer at item `first`; gives how many items it is. */
+static int64_t check_message(const struct exchange_run *run, int source, int64_t first, uint64_t call) {
+  int message = traffic_find(run->traffic, source, run->rank);
+  if (message < 0)
+    return 0;
+  const struct row *row = &run->traffic->rows[source];
+  int64_t count = row_items(row, message);
+  unsigned char *expected = test_allocate((size_t)run->item_bytes);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t item = row->items[row->offsets[message] + i];
+    fill_item(expected, run->item_bytes, source, item, call);
+    bool same = memcmp(run->recv + (first + i) * run->item_bytes, expected, (size_t)run->item_bytes) == 0;
+    EXPECT(same, "call %d: item %d of %d from rank %d is wrong", (int)call, (int)i, (int)count, source);
+    if (!same)
+      break;
+  }
+  free(expected);
+  return count;
+}
+
+void run_check(const struct exchange_run *run, uint64_t call) {
+  int procs = run->traffic->procs;
+  int64_t first = run->gap;
+  for (int i = 0; i < procs; i++) /* the order in which exchange_of lists the receives */
+    first += check_message(run, (run->rank + procs - i) % procs, first, call);
+  if (run->recv_items > 0)
+    EXPECT(filled_with(run->recv, run->gap * run->item_bytes, UNTOUCHED),
+           "call %d: wrote before the first receive", (int)call);
+  EXPECT(guards_hold(run->recv, recv_bytes(run)), "call %d: wrote outside the receive buffer", (int)call);
+
+  unsigned char *expected = test_allocate((size_t)run->item_bytes);
+  bool unchanged = guards_hold(run->send, send_bytes(run));
+  for (int64_t item = 0; item < run->traffic->rows[run->rank].nitems; item++) {
+    fill_item(expected, run->item_bytes, run->rank, item, call);
+    unchanged =
+        unchanged && memcmp(run->send + item * run->item_bytes, expected, (size_t)run->item_bytes) == 0;
+  }
+  EXPECT(unchanged, "call %d: the send buffer was changed", (int)call);
+  free(expected);
+}
+
+static void free_buffer(unsigned char *buffer) {
+  free(buffer - GUARD_BYTES);
+}
+
+/* Other buffers, so that a plan which remembers the first ones is found out. */
+static void run_move_buffers(struct exchange_run *run) {
+  unsigned char *send = run->send, *recv = run->recv;
+  run->send = guarded(send_bytes(run));
+  run->recv = guarded(recv_bytes(run));
+  free_buffer(send);
+  free_buffer(recv);
+}
+
+void run_close(struct exchange_run *run) {
+  EXPECT_ERROR(swp_plan_free(&run->plan), SWP_SUCCESS);
+  EXPECT(run->plan == NULL, "swp_plan_free left the pointer");
+  free_buffer(run->send);
+  free_buffer(run->recv);
+  traffic_free(run->traffic);
+}
+
+/* The features of the problem, from the traffic alone. */
+static void check_features(const struct exchange_run *run) {
+  struct swp_statistics problem;
+  EXPECT_ERROR(swp_plan_statistics(run->plan, &problem, NULL), SWP_SUCCESS);
+  int64_t messages = 0, bytes = 0, mmax = 0, vmax = 0;
+  for (int source = 0; source < run->traffic->procs; source++) {
+    const struct row *row = &run->traffic->rows[source];
+    int64_t m = 0, v = 0;
+    for (int i = 0; i < row->nsends; i++)
+      if (row->ranks[i] != source && row_items(row, i) > 0) {
+        m++;
+        v += row_items(row, i) * run->item_bytes;
+      }
+    messages += m;
+    bytes += v;
+    mmax = m > mmax ? m : mmax;
+    vmax = v > vmax ? v : vmax;
+  }
+  double procs = run->traffic->procs;
+  EXPECT_EQUAL(problem.procs, run->traffic->procs);
+  EXPECT_EQUAL(problem.mmax, mmax);
+  EXPECT_EQUAL(problem.vmax_bytes, vmax);
+  EXPECT(problem.mavg == (double)messages / procs, "mavg is %g of %d messages", problem.mavg, (int)messages);
+  EXPECT(problem.vavg_bytes == (double)bytes / procs, "vavg is %g of %d bytes", problem.vavg_bytes,
+         (int)bytes);
+}
+
+/* Starts, polls and waits; half of the ranks see it done in swp_test, the others in swp_wait. */
+static void start_test_wait(struct exchange_run *run) {
+  int done = 0;
+  EXPECT_ERROR(swp_exchange_start(run->plan, run->send, run->recv), SWP_SUCCESS);
+  for (int i = 0; !done && (run->rank % 2 == 0 || i < 3); i++)
+    EXPECT_ERROR(swp_test(run->plan, &done), SWP_SUCCESS);
+  if (!done)
+    EXPECT_ERROR(swp_wait(run->plan), SWP_SUCCESS);
+}
+
+void check_exchange(MPI_Comm comm, const char *method, const struct family *family, int64_t item_bytes) {
+  enum { GAP = 3 };
+  struct exchange_run run;
+  test_case("exchange %s, %s, items of %d bytes", method, family->name, (int)item_bytes);
+  if (!run_open(&run, comm, method, family, 5, item_bytes, GAP))
+    return;
+  check_features(&run);
+  for (uint64_t call = 0; call < 3; call++) {
+    run_fill(&run, call);
+    if (call == 1 && run.rank == run.traffic->procs / 2)
+      usleep(LATE_US);
+    EXPECT_ERROR(swp_exchange_execute(run.plan, run.send, run.recv), SWP_SUCCESS);
+    run_check(&run, call);
+    if (call == 1)
+      run_move_buffers(&run);
+  }
+  run_fill(&run, 3);
+  start_test_wait(&run);
+  run_check(&run, 3);
+  run_close(&run);
+}
+
+int repetitions(MPI_Comm comm, int done, double elapsed_s, double seconds) {
+  double count = seconds / (elapsed_s / done + 1e-9);
+  int fit = count < MOST_REPETITIONS ? (int)count : MOST_REPETITIONS;
+  MPI_Bcast(&fit, 1, MPI_INT, 0, comm);
+  return fit > done ? fit : done;
+}
+
+void check_exchange_repeated(MPI_Comm comm, const char *method, double seconds) {
+  enum { AT_LEAST = 50 };
+  struct exchange_run run;
+  test_case("exchange %s, back to back", method);
+  if (!run_open(&run, comm, method, &families[0], 6, 24, 0))
+    return;
+  int calls = AT_LEAST;
+  double start = MPI_Wtime();
+  for (int call = 0; call < calls; call++) {
+    run_fill(&run, (uint64_t)call);
+    if (mix((uint64_t)run.rank, (uint64_t)call, 8, 0) % 64 == 0)
+      usleep(200);
+    EXPECT_ERROR(swp_exchange_execute(run.plan, run.send, run.recv), SWP_SUCCESS);
+    run_check(&run, (uint64_t)call);
+    if (call == AT_LEAST - 1)
+      calls = repetitions(comm, AT_LEAST, MPI_Wtime() - start, seconds);
+  }
+  run_close(&run);
+}
+
+void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]) {
+  struct exchange_run runs[3];
+  bool open = true;
+  test_case("exchanges %s, %s and %s at the same time", methods[0], methods[1], methods[2]);
+  for (int i = 0; i < 3; i++)
+    open = run_open(&runs[i], comm, methods[i], &families[i * 4 % nfamilies], (uint64_t)i, 8, 0) && open;
+  for (uint64_t call = 0; open && call < 4; call++) {
+    for (int i = 0; i < 3; i++) {
+      run_fill(&runs[i], call + 10 * (uint64_t)i);
+      EXPECT_ERROR(swp_exchange_start(runs[i].plan, runs[i].send, runs[i].recv), SWP_SUCCESS);
+    }
+    /* First poll all, in an order that differs between ranks; or wait in the reverse order. */
+    int done[3] = {0, 0, 0};
+    for (int k = runs[0].rank; call % 2 == 0 && done[0] + done[1] + done[2] < 3; k++)
+      if (!done[k % 3])
+        EXPECT_ERROR(swp_test(runs[k % 3].plan, &done[k % 3]), SWP_SUCCESS);
+    for (int i = 2; i >= 0; i--)
+      if (!done[i])
+        EXPECT_ERROR(swp_wait(runs[i].plan), SWP_SUCCESS);
+    for (int i = 0; i < 3; i++)
+      run_check(&runs[i], call + 10 * (uint64_t)i);
+  }
+  for (int i = 0; open && i < 3; i++)
+    run_close(&runs[i]);
+}

@@ -1,0 +1,359 @@
+/*
+ * Failures of one rank end in the same error on every rank, with a message, and leave the communicator
+ * usable. Run it under valgrind to see that they leak nothing.
+ */
+#include "allocate.h"
+#include "oracle.h"
+#include "testing.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, procs;
+
+/* What one rank may do wrong. */
+struct attempt {
+  struct swp_exchange problem;
+  const char *method;
+  struct swp_hints hints;
+};
+
+/* A good problem that every wrong one begins with: items 0, 1, 2 to the next rank and 0 to oneself. */
+static int send_ranks[2], recv_ranks[2];
+static int64_t send_offsets[3], send_items[4], recv_offsets[3];
+
+static struct attempt good_attempt(void) {
+  static const int64_t items[4] = {2, 0, 1, 0};
+  int alone = procs == 1;
+  send_ranks[0] = (rank + 1) % procs;
+  recv_ranks[0] = (rank + procs - 1) % procs;
+  send_ranks[1] = recv_ranks[1] = rank;
+  memcpy(send_items, items, sizeof items);
+  send_offsets[0] = recv_offsets[0] = 0;
+  send_offsets[1] = recv_offsets[1] = 3;
+  send_offsets[2] = recv_offsets[2] = 4;
+  return (struct attempt){
+      .problem = {.item_bytes = 8,
+                  .nitems = 3,
+                  .nsends = alone ? 1 : 2,
+                  .send_ranks = send_ranks,
+                  .send_offsets = send_offsets,
+                  .send_items = send_items,
+                  .nrecvs = alone ? 1 : 2,
+                  .recv_ranks = recv_ranks,
+                  .recv_offsets = recv_offsets},
+      .method = "direct",
+      .hints = SWP_HINTS_DEFAULT,
+  };
+}
+
+/* ---- What can be wrong: X(name, what one rank does, the error of all ranks, ranks that it takes) ---- */
+
+#define MISTAKES(X)                                                                                          \
+  X(send_rank_too_high, (send_ranks[0] = procs), SWP_ERR_ARGUMENT, 1)                                        \
+  X(send_rank_negative, (send_ranks[0] = -1), SWP_ERR_ARGUMENT, 1)                                           \
+  X(recv_rank_too_high, (recv_ranks[0] = procs), SWP_ERR_ARGUMENT, 1)                                        \
+  X(recv_rank_negative, (recv_ranks[0] = MPI_PROC_NULL), SWP_ERR_ARGUMENT, 1)                                \
+  X(send_rank_twice, (a->problem.nsends = 2, send_ranks[1] = send_ranks[0]), SWP_ERR_ARGUMENT, 1)            \
+  X(recv_rank_twice, (a->problem.nrecvs = 2, recv_ranks[1] = recv_ranks[0]), SWP_ERR_ARGUMENT, 1)            \
+  X(send_offsets_decrease, (send_offsets[0] = 4), SWP_ERR_ARGUMENT, 1)                                       \
+  X(recv_offsets_decrease, (recv_offsets[0] = 4), SWP_ERR_ARGUMENT, 1)                                       \
+  X(send_offset_negative, (send_offsets[0] = -1), SWP_ERR_ARGUMENT, 1)                                       \
+  X(recv_offset_negative, (recv_offsets[0] = -1), SWP_ERR_ARGUMENT, 1)                                       \
+  X(item_too_high, (send_items[1] = 3), SWP_ERR_ARGUMENT, 1)                                                 \
+  X(item_negative, (send_items[1] = -1), SWP_ERR_ARGUMENT, 1)                                                \
+  X(opaque_past_the_end, (a->problem.send_items = NULL, a->problem.nitems = 2), SWP_ERR_ARGUMENT, 1)         \
+  X(no_send_ranks, (a->problem.send_ranks = NULL), SWP_ERR_ARGUMENT, 1)                                      \
+  X(no_send_offsets, (a->problem.send_offsets = NULL), SWP_ERR_ARGUMENT, 1)                                  \
+  X(no_recv_ranks, (a->problem.recv_ranks = NULL), SWP_ERR_ARGUMENT, 1)                                      \
+  X(no_recv_offsets, (a->problem.recv_offsets = NULL), SWP_ERR_ARGUMENT, 1)                                  \
+  X(nsends_negative, (a->problem.nsends = -1), SWP_ERR_ARGUMENT, 1)                                          \
+  X(nrecvs_negative, (a->problem.nrecvs = -1), SWP_ERR_ARGUMENT, 1)                                          \
+  X(nitems_negative, (a->problem.nitems = -1), SWP_ERR_ARGUMENT, 1)                                          \
+  X(item_bytes_zero, (a->problem.item_bytes = 0), SWP_ERR_ARGUMENT, 1)                                       \
+  X(item_bytes_negative, (a->problem.item_bytes = -8), SWP_ERR_ARGUMENT, 1)                                  \
+  X(buffer_over_64_bits, (a->problem.nitems = INT64_MAX / 4), SWP_ERR_ARGUMENT, 1)                           \
+  X(item_bytes_differ, (a->problem.item_bytes = 16), SWP_ERR_ARGUMENT, 2)                                    \
+  X(method_differs, (a->method = "alltoallv"), SWP_ERR_ARGUMENT, 2)                                          \
+  X(method_missing, (a->method = NULL), SWP_ERR_ARGUMENT, 2)                                                 \
+  X(method_empty, (a->method = ""), SWP_ERR_ARGUMENT, 2)                                                     \
+  X(executions_differ, (a->hints.executions = 7), SWP_ERR_ARGUMENT, 2)                                       \
+  X(degree_differs, (a->hints.degree = 7), SWP_ERR_ARGUMENT, 2)                                              \
+  X(bytes_differ, (a->hints.bytes = 7), SWP_ERR_ARGUMENT, 2)                                                 \
+  X(flags_unknown, (a->hints.flags = 64), SWP_ERR_ARGUMENT, 1)                                               \
+  X(send_too_few, (send_offsets[0] = 1), SWP_ERR_MISMATCH, 1)                                                \
+  X(receive_too_few, (recv_offsets[0] = 1), SWP_ERR_MISMATCH, 1)                                             \
+  X(send_not, (a->problem.nsends = 0), SWP_ERR_MISMATCH, 1)                                                  \
+  X(receive_not, (a->problem.nrecvs = 0), SWP_ERR_MISMATCH, 1)
+
+#define SPOIL(name, change, error, ranks)                                                                    \
+  static void name(struct attempt *a) {                                                                      \
+    (void)a;                                                                                                 \
+    change;                                                                                                  \
+  }
+MISTAKES(SPOIL)
+
+static const struct {
+  const char *name;
+  void (*spoil)(struct attempt *attempt);
+  int error, ranks;
+} mistakes[] = {
+#define ROW(name, change, error, ranks) {#name, name, error, ranks},
+    MISTAKES(ROW)
+#undef ROW
+};
+
+static int plan_attempt(const struct attempt *attempt, swp_plan **plan) {
+  return test_agreed(MPI_COMM_WORLD, swp_exchange_plan(MPI_COMM_WORLD, &attempt->problem, attempt->method,
+                                                       &attempt->hints, plan));
+}
+
+static void expect_usable(void) {
+  swp_plan *plan = NULL;
+  double send[3] = {1 + rank, 2 + rank, 3 + rank}, recv[4] = {0};
+  struct attempt attempt = good_attempt();
+  if (procs == 1)
+    send_offsets[1] = recv_offsets[1] = 3;
+  EXPECT_ERROR(plan_attempt(&attempt, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_exchange_execute(plan, send, recv), SWP_SUCCESS);
+  EXPECT(recv[0] == 3 + (rank + procs - 1) % procs, "the next exchange is wrong");
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+static void mistakes_of_one_rank_reach_all(int culprit) {
+  for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+    if (mistakes[i].ranks > procs)
+      continue;
+    test_case("%s on rank %d", mistakes[i].name, culprit);
+    struct attempt attempt = good_attempt();
+    if (rank == culprit)
+      mistakes[i].spoil(&attempt);
+    swp_plan *plan = (swp_plan *)&attempt;
+    EXPECT_ERROR(plan_attempt(&attempt, &plan), mistakes[i].error);
+    EXPECT(plan == NULL, "the plan is not NULL");
+  }
+  test_case("a good plan after mistakes of rank %d", culprit);
+  expect_usable();
+}
+
+static void one_rank_without_problem_or_place(int culprit) {
+  struct attempt attempt = good_attempt();
+  swp_plan *plan = NULL;
+  test_case("no place for the plan on rank %d", culprit);
+  int error =
+      swp_exchange_plan(MPI_COMM_WORLD, &attempt.problem, "direct", NULL, rank == culprit ? NULL : &plan);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_ARGUMENT);
+  EXPECT(plan == NULL, "the plan is not NULL");
+  test_case("problem NULL on rank %d", culprit);
+  error = swp_exchange_plan(MPI_COMM_WORLD, rank == culprit ? NULL : &attempt.problem, "direct", NULL, &plan);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_ARGUMENT);
+  if (procs > 1) {
+    test_case("rank %d plans a discovery, the others an exchange", culprit);
+    error = rank == culprit ? swp_discovery_plan(MPI_COMM_WORLD, "auto", NULL, &plan)
+                            : swp_exchange_plan(MPI_COMM_WORLD, &attempt.problem, "auto", NULL, &plan);
+    EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_ARGUMENT);
+    test_case("method NULL, but empty on rank %d", culprit);
+    error = swp_exchange_plan(MPI_COMM_WORLD, &attempt.problem, rank == culprit ? "" : NULL, NULL, &plan);
+    EXPECT(test_agreed(MPI_COMM_WORLD, error) != SWP_SUCCESS, "no error");
+  }
+  EXPECT(plan == NULL, "the plan is not NULL");
+}
+
+/* ---- Specs ---- */
+
+static void expect_spec_error(enum swp_kind kind, const char *method, int expected) {
+  struct attempt attempt = good_attempt();
+  swp_plan *plan = NULL;
+  test_case("%s '%s'", kind == SWP_EXCHANGE ? "exchange" : "discovery", method);
+  int error = kind == SWP_EXCHANGE ? swp_exchange_plan(MPI_COMM_WORLD, &attempt.problem, method, NULL, &plan)
+                                   : swp_discovery_plan(MPI_COMM_WORLD, method, NULL, &plan);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), expected);
+  EXPECT(plan == NULL, "the plan is not NULL");
+}
+
+static void malformed_specs_are_refused(void) {
+  static const char *const specs[] = {"",
+                                      "unknown",
+                                      "Direct",
+                                      "direct:",
+                                      "direct:x=1",
+                                      "direct ",
+                                      " direct",
+                                      "stfw:",
+                                      "stfw:dims",
+                                      "stfw:dims=",
+                                      "stfw:dims=two",
+                                      "stfw:dims=2,",
+                                      "stfw:dims=2,dims=2",
+                                      "stfw:dims=-2",
+                                      "stfw:dims=2x2",
+                                      "stfw:grid=",
+                                      "stfw:grid=2x",
+                                      "stfw:grid=x2",
+                                      "stfw:grid=2xx2",
+                                      "stfw:grid=2X2",
+                                      "stfw:dims=99999999999999999999",
+                                      "stfw:depth=2",
+                                      "stfw,dims=2",
+                                      "direct,stfw",
+                                      "nbx",
+                                      "auto:table=x",
+                                      "stfw:dims=2;grid=2"};
+  for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
+    expect_spec_error(SWP_EXCHANGE, specs[i], SWP_ERR_METHOD);
+  expect_spec_error(SWP_DISCOVERY, "direct", SWP_ERR_METHOD);
+  expect_spec_error(SWP_DISCOVERY, "nbx:barrier=none", SWP_ERR_METHOD);
+  char longest[2000];
+  memset(longest, 'a', sizeof longest);
+  longest[sizeof longest - 1] = '\0';
+  expect_spec_error(SWP_EXCHANGE, longest, SWP_ERR_METHOD);
+}
+
+static void impossible_methods_are_not_applicable(void) {
+  expect_spec_error(SWP_EXCHANGE, "stfw:dims=30", SWP_ERR_NOT_APPLICABLE);
+  expect_spec_error(SWP_EXCHANGE, "stfw:grid=100x100", SWP_ERR_NOT_APPLICABLE);
+  if (procs < 4)
+    expect_spec_error(SWP_EXCHANGE, "stfw:dims=2", SWP_ERR_NOT_APPLICABLE);
+}
+
+/* ---- Memory that runs out on one rank at the k-th allocation ---- */
+
+static int plan_kind(enum swp_kind kind, const char *method, const struct swp_exchange *problem,
+                     swp_plan **plan) {
+  return kind == SWP_EXCHANGE ? swp_exchange_plan(MPI_COMM_WORLD, problem, method, NULL, plan)
+                              : swp_discovery_plan(MPI_COMM_WORLD, method, NULL, plan);
+}
+
+/* Every allocation of the planning fails once; then it succeeds. */
+static void planning_survives_no_memory(enum swp_kind kind, const char *method, int culprit) {
+  enum { MOST = 1000 };
+  struct traffic *traffic = traffic_new(&families[4], procs, 3);
+  struct swp_exchange problem = exchange_of(traffic, rank, 8, 0);
+  int k, error = SWP_ERR_MEMORY;
+  for (k = 1; error != SWP_SUCCESS && k < MOST; k++) {
+    swp_plan *plan = NULL;
+    test_case("%s, allocation %d fails on rank %d", method, k, culprit);
+    if (rank == culprit)
+      swp_allocate_fail_after(k);
+    error = plan_kind(kind, method, &problem, &plan);
+    swp_allocate_fail_after(0);
+    test_agreed(MPI_COMM_WORLD, error);
+    EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MEMORY, "error %d: %s", error, swp_error_message());
+    EXPECT((error == SWP_SUCCESS) == (plan != NULL), "error %d, and the plan is %p", error, (void *)plan);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
+  EXPECT(k > 2 && k < MOST, "%d allocations", k);
+  exchange_free(&problem);
+  traffic_free(traffic);
+}
+
+static void every_method_survives_no_memory(int culprit) {
+  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++) {
+    char *specs = all_specs(kind, procs);
+    for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " "))
+      planning_survives_no_memory(kind, spec, culprit);
+    free(specs);
+  }
+}
+
+/* ---- Wrong use of a good plan ---- */
+
+static void exchange_states(void) {
+  struct attempt attempt = good_attempt();
+  swp_plan *plan = NULL;
+  double send[3] = {1, 2, 3}, recv[4];
+  int done = 5;
+  test_case("states of an exchange");
+  plan_attempt(&attempt, &plan);
+  EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_test(plan, &done), SWP_ERR_STATE);
+  EXPECT_EQUAL(done, 0);
+  swp_inbox *inbox = NULL;
+  EXPECT_ERROR(swp_discovery_execute(plan, 0, NULL, NULL, NULL, &inbox), SWP_ERR_STATE);
+  EXPECT(inbox == NULL, "an inbox was made");
+  EXPECT_ERROR(swp_exchange_start(plan, send, recv), SWP_SUCCESS);
+  EXPECT_ERROR(swp_exchange_start(plan, send, recv), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_exchange_execute(plan, send, recv), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_test(plan, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_wait(plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_exchange_execute(plan, send, recv), SWP_SUCCESS); /* such errors leave the plan good */
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+/* The same mistake on every rank, because an execution's errors are not agreed. */
+static void discovery_states(void) {
+  static const struct {
+    const char *name;
+    int nsends;
+    int64_t bytes;
+    int rank_offset; /* of the number of ranks */
+    int error;
+  } rows[] = {{"rank too high", 1, 8, 0, SWP_ERR_ARGUMENT},
+              {"negative bytes", 1, -1, -1, SWP_ERR_ARGUMENT},
+              {"negative nsends", -1, 8, -1, SWP_ERR_ARGUMENT},
+              {"rank twice", 2, 8, -1, SWP_ERR_ARGUMENT},
+              {"2 GiB", 1, (int64_t)INT_MAX + 1, -1, SWP_ERR_TOO_LARGE}};
+  double data[1] = {1};
+  const void *pointers[2] = {data, data};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    swp_plan *plan = NULL;
+    swp_inbox *inbox = NULL;
+    test_case("discovery with %s", rows[i].name);
+    test_agreed(MPI_COMM_WORLD, swp_discovery_plan(MPI_COMM_WORLD, "pex", NULL, &plan));
+    EXPECT_ERROR(swp_exchange_execute(plan, data, data), SWP_ERR_STATE);
+    EXPECT_ERROR(swp_exchange_start(plan, data, data), SWP_ERR_STATE);
+    EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
+    int ranks[2] = {procs + rows[i].rank_offset, procs + rows[i].rank_offset};
+    int64_t bytes[2] = {rows[i].bytes, rows[i].bytes};
+    int error = swp_discovery_execute(plan, rows[i].nsends, ranks, bytes, pointers, &inbox);
+    EXPECT_ERROR(error, rows[i].error);
+    EXPECT_ERROR(swp_discovery_execute(plan, 0, NULL, NULL, NULL, &inbox), SWP_ERR_POISONED);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    swp_inbox_free(&inbox);
+  }
+}
+
+static void null_arguments(void) {
+  test_case("NULL arguments");
+  swp_plan *plan = NULL;
+  int done;
+  char text[8];
+  struct swp_statistics statistics;
+  EXPECT_ERROR(swp_exchange_plan(MPI_COMM_NULL, NULL, NULL, NULL, &plan), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, NULL, NULL, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_exchange_execute(NULL, NULL, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_wait(NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_test(NULL, &done), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_plan_describe(NULL, text, sizeof text), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_plan_statistics(NULL, &statistics, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_plan_stage(NULL, 0, NULL, NULL, NULL, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_plan_free(NULL), SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  swp_inbox_free(NULL);
+  swp_table_free(NULL);
+  EXPECT_ERROR(swp_method_list(-1, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_method_specs(SWP_EXCHANGE, "unknown", 4, text, sizeof text), SWP_ERR_METHOD);
+  EXPECT_ERROR(swp_method_specs(SWP_EXCHANGE, "direct", 4, text, 6), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_method_specs(SWP_EXCHANGE, "direct", 4, text, 7), SWP_SUCCESS);
+  EXPECT(strcmp(text, "direct") == 0, "specs of direct are '%s'", text);
+}
+
+int main(int argc, char **argv) {
+  test_begin(&argc, &argv, "swp_failures");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  null_arguments();
+  malformed_specs_are_refused();
+  impossible_methods_are_not_applicable();
+  mistakes_of_one_rank_reach_all(0);
+  mistakes_of_one_rank_reach_all(procs - 1);
+  one_rank_without_problem_or_place(procs - 1);
+  every_method_survives_no_memory(procs / 2);
+  exchange_states();
+  discovery_states();
+  test_case("a good plan after everything");
+  expect_usable();
+  return test_end();
+}

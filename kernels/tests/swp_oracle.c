@@ -1,0 +1,127 @@
+/*
+ * Every registered method, and the specs named on the command line, against an oracle.
+ * Usage: swp_oracle [--brief] [--only] [exchange:SPEC | discovery:SPEC]...
+ *   --brief   fewer item sizes and back-to-back calls, for runs under slow tools
+ *   --only    the specs named here, not those that the library proposes
+ */
+#include "oracle.h"
+#include "testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t item_sizes[] = {8, 1, 3, 24, 4096};
+enum { SIZES = sizeof item_sizes / sizeof item_sizes[0], ALL_SIZES_TO = 4, MOST_SPECS = 128 };
+
+static bool brief;
+
+struct specs {
+  int count;
+  const char *list[MOST_SPECS];
+  char *words; /* storage of those that the library proposes */
+};
+
+static void add_words(struct specs *specs, char *words) {
+  for (char *word = strtok(words, " "); word != NULL && specs->count < MOST_SPECS; word = strtok(NULL, " "))
+    specs->list[specs->count++] = word;
+}
+
+/* The checks that need no more than a method and a communicator. Up to four ranks every family meets every
+   item size; above, where ranks share cores, one each. */
+static void check_families(MPI_Comm comm, enum swp_kind kind, const char *method) {
+  int procs;
+  MPI_Comm_size(comm, &procs);
+  for (int family = 0; family < nfamilies; family++)
+    for (int size = 0; size < (procs <= ALL_SIZES_TO && !brief ? SIZES : 1); size++) {
+      int64_t bytes = item_sizes[(family + size) % SIZES];
+      if (kind == SWP_EXCHANGE)
+        check_exchange(comm, method, &families[family], bytes);
+      else
+        check_discovery(comm, method, &families[family], bytes);
+    }
+}
+
+static void check_method(enum swp_kind kind, const char *method) {
+  double seconds = brief ? 0 : 0.3; /* about so long do the back-to-back calls go on */
+  check_families(MPI_COMM_WORLD, kind, method);
+  if (kind == SWP_EXCHANGE) {
+    check_exchange(MPI_COMM_WORLD, method, &large_family, 4096);
+    check_exchange_repeated(MPI_COMM_WORLD, method, seconds);
+  } else {
+    check_discovery(MPI_COMM_WORLD, method, &large_family, 4096);
+    check_discovery_repeated(MPI_COMM_WORLD, method, seconds);
+  }
+}
+
+/* All methods again where ranks are not those of MPI_COMM_WORLD: two halves at once, in reverse order. */
+static void check_halves(void) {
+  int rank;
+  MPI_Comm half;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  int procs;
+  MPI_Comm_size(half, &procs);
+  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++) {
+    char *words = all_specs(kind, procs);
+    struct specs specs = {0};
+    add_words(&specs, words);
+    for (int i = 0; i < specs.count; i++) {
+      const struct family *family = &families[i % 5];
+      if (kind == SWP_EXCHANGE)
+        check_exchange(half, specs.list[i], family, 24);
+      else
+        check_discovery(half, specs.list[i], family, 24);
+    }
+    free(words);
+  }
+  MPI_Comm_free(&half);
+}
+
+static void check_outstanding(const struct specs *specs) {
+  for (int i = 0; i < specs->count; i++) {
+    const char *three[3];
+    for (int k = 0; k < 3; k++)
+      three[k] = specs->list[(i + k) % specs->count];
+    check_exchange_outstanding(MPI_COMM_WORLD, three);
+  }
+}
+
+/* The specs that the library proposes, unless told not to, and those of the command line. */
+static void gather_specs(int argc, char **argv, struct specs specs[2]) {
+  static const char *const prefixes[] = {"exchange:", "discovery:"};
+  bool only = false;
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "--brief") == 0) {
+      brief = true;
+    } else if (strcmp(argv[i], "--only") == 0) {
+      only = true;
+    } else {
+      int kind = strncmp(argv[i], prefixes[SWP_DISCOVERY], strlen(prefixes[SWP_DISCOVERY])) == 0;
+      size_t length = strlen(prefixes[kind]);
+      EXPECT(strncmp(argv[i], prefixes[kind], length) == 0, "unknown argument '%s'", argv[i]);
+      specs[kind].list[specs[kind].count++] = argv[i] + length;
+    }
+  }
+  int procs;
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY && !only; kind++) {
+    specs[kind].words = all_specs(kind, procs);
+    add_words(&specs[kind], specs[kind].words);
+    specs[kind].list[specs[kind].count++] = "auto";
+  }
+}
+
+int main(int argc, char **argv) {
+  struct specs specs[2] = {{0}, {0}};
+  test_begin(&argc, &argv, "swp_oracle");
+  gather_specs(argc, argv, specs);
+  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++)
+    for (int i = 0; i < specs[kind].count; i++)
+      check_method(kind, specs[kind].list[i]);
+  check_outstanding(&specs[SWP_EXCHANGE]);
+  check_halves();
+  free(specs[SWP_EXCHANGE].words);
+  free(specs[SWP_DISCOVERY].words);
+  return test_end();
+}

@@ -1,0 +1,334 @@
+/*
+ * Method tables: which method they choose, and that a broken one is refused with its file and line.
+ * Usage: swp_tables DIRECTORY, of broken tables; the first line of each is "# line N: words of the message".
+ */
+#include "oracle.h"
+#include "testing.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 512 };
+
+static int rank, procs;
+static char path[PATH_BYTES]; /* of the table at hand, known on every rank */
+
+/* Writes a table to the file `path`, on rank 0. */
+static void write_table(const char *text) {
+  FILE *file = rank == 0 ? fopen(path, "wb") : NULL;
+  if (rank == 0)
+    EXPECT(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, "%s cannot be written", path);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static int read_table(swp_table **table) {
+  *table = NULL;
+  return test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, path, table));
+}
+
+/* ---- Which method ---- */
+
+static int plan_exchange(const char *method, const struct swp_hints *hints, swp_plan **plan) {
+  struct traffic *traffic = traffic_new(&families[1], procs, 0);
+  struct swp_exchange problem = exchange_of(traffic, rank, 8, 0);
+  int error = test_agreed(MPI_COMM_WORLD, swp_exchange_plan(MPI_COMM_WORLD, &problem, method, hints, plan));
+  exchange_free(&problem);
+  traffic_free(traffic);
+  return error;
+}
+
+/* Frees a plan that must use `method`, and say so with the words. */
+static void expect_choice(swp_plan *plan, const char *method, const char *words) {
+  char text[512] = "";
+  EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
+  EXPECT(strcmp(swp_plan_method(plan), method) == 0, "%s is chosen, expected %s (%s)", swp_plan_method(plan),
+         method, text);
+  EXPECT(strstr(text, words) != NULL, "'%s' does not say '%s'", text, words);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+/* The rules choose this method for the exchange, and the plan names their line (0: the default). */
+static void expect_exchange(const char *rules, const char *method, int line) {
+  char table_text[2048], words[PATH_BYTES + 16] = "default";
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  snprintf(table_text, sizeof table_text, "switchpoint-table 1\n%s", rules);
+  write_table(table_text);
+  EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
+  hints.table = table;
+  EXPECT_ERROR(plan_exchange("auto", &hints, &plan), SWP_SUCCESS);
+  swp_table_free(&table); /* the plan must not need it any more */
+  if (line > 0)
+    snprintf(words, sizeof words, "%s:%d", path, line);
+  expect_choice(plan, method, words);
+}
+
+static void the_first_match_wins(void) {
+  test_case("first match");
+  expect_exchange("rule op=exchange method=neighbor\nrule op=exchange method=alltoallv\n", "neighbor", 2);
+  expect_exchange("rule op=exchange method=alltoallv\nrule op=exchange method=neighbor\n", "alltoallv", 2);
+  expect_exchange("# words\n\nprovenance by hand and eye\nrule op=exchange method=neighbor\n", "neighbor", 5);
+}
+
+static void rules_that_do_not_fit_are_skipped(void) {
+  test_case("skipped rules");
+  expect_exchange("rule op=exchange method=stfw:dims=30\nrule op=exchange method=alltoallv\n", "alltoallv",
+                  3);
+  expect_exchange("rule op=discovery method=nbx\nrule op=exchange method=alltoallv\n", "alltoallv", 3);
+  expect_exchange("rule op=discovery method=nbx\n", "direct", 0);
+  expect_exchange("", "direct", 0);
+}
+
+/* A rule with this condition on a value is taken, or not. */
+static void expect_condition(bool taken, const char *name, const char *format, double low, double high) {
+  char rule[256], condition[128];
+  snprintf(condition, sizeof condition, format, low, high);
+  snprintf(rule, sizeof rule, "rule op=exchange method=alltoallv %s=%s\n", name, condition);
+  test_case("%s=%s", name, condition);
+  expect_exchange(rule, taken ? "alltoallv" : "direct", taken ? 2 : 0);
+}
+
+static void both_ends_of_a_range_are_included(void) {
+  swp_plan *plan = NULL;
+  struct swp_statistics s;
+  plan_exchange("direct", NULL, &plan);
+  swp_plan_statistics(plan, &s, NULL);
+  swp_plan_free(&plan);
+  double bytes = s.mavg > 0 ? (double)(int64_t)(s.vavg_bytes / s.mavg) : 0;
+  const struct {
+    const char *name;
+    double value;
+  } features[] = {{"nodes", s.nodes}, {"ppn", s.ppn}, {"mmax", (double)s.mmax}, {"bytes", bytes}};
+  for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+    const char *name = features[i].name;
+    double value = features[i].value;
+    expect_condition(true, name, "%.0f", value, 0);
+    expect_condition(true, name, "%.0f:%.0f", value, value);
+    expect_condition(true, name, "0:%.0f", value, 0);
+    expect_condition(true, name, "%.0f:*", value, 0);
+    expect_condition(true, name, "*", 0, 0);
+    expect_condition(false, name, "%.0f:*", value + 1, 0);
+    expect_condition(false, name, "%.0f", value + 1, 0);
+    if (value > 0)
+      expect_condition(false, name, "0:%.0f", value - 1, 0);
+  }
+  expect_condition(true, "mavg", "%.3f:%.3f", s.mavg > 0 ? s.mavg - 0.01 : 0, s.mavg + 0.01);
+  expect_condition(false, "mavg", "%.3f:%.3f", s.mavg + 0.01, s.mavg + 0.02);
+  expect_condition(false, "mavg", "%.2f:*", s.mavg + 0.02, 0);
+}
+
+static void all_conditions_must_hold(void) {
+  test_case("several conditions");
+  expect_exchange("rule op=exchange method=alltoallv nodes=0:* bytes=1000000:*\n", "direct", 0);
+  expect_exchange("rule bytes=0:*\tmethod=alltoallv  nodes=0:* op=exchange evidence=\"any = text # here\"\n",
+                  "alltoallv", 2);
+}
+
+static void expect_discovery(int64_t degree, int64_t bytes, const char *rules, const char *method) {
+  char table_text[1024];
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  snprintf(table_text, sizeof table_text, "switchpoint-table 1\n%s", rules);
+  write_table(table_text);
+  EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
+  hints.degree = degree;
+  hints.bytes = bytes;
+  hints.table = table;
+  test_case("discovery, degree %d, %d bytes: %s", (int)degree, (int)bytes, rules);
+  int error = swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_SUCCESS);
+  expect_choice(plan, method, strcmp(method, "pex") == 0 ? "default" : path);
+  swp_table_free(&table);
+}
+
+static void discovery_is_chosen_by_hints(void) {
+  expect_discovery(-1, -1, "rule op=discovery method=pcx\n", "pcx");
+  expect_discovery(-1, -1, "rule op=discovery method=pcx bytes=0:* mmax=* mavg=0:*\n", "pcx");
+  expect_discovery(-1, -1, "rule op=discovery method=pcx bytes=0:64\n", "pex");
+  expect_discovery(-1, 64, "rule op=discovery method=pcx bytes=0:64\n", "pcx");
+  expect_discovery(-1, 65, "rule op=discovery method=pcx bytes=0:64\n", "pex");
+  expect_discovery(-1, 64, "rule op=discovery method=pcx mmax=3\n", "pex");
+  expect_discovery(3, -1, "rule op=discovery method=pcx mmax=3 mavg=3\n", "pcx");
+  expect_discovery(4, -1, "rule op=discovery method=pcx mmax=3\n", "pex");
+  expect_discovery(4, -1, "rule op=discovery method=pcx mavg=3\n", "pex");
+  expect_discovery(-1, -1, "rule op=exchange method=alltoallv\n", "pex");
+}
+
+/* Only the environment of rank 0 counts. */
+static void set_environment(const char *value) {
+  unsetenv("SWITCHPOINT_TABLE");
+  if (value != NULL)
+    setenv("SWITCHPOINT_TABLE", rank == 0 ? value : "/only/rank/0/counts", 1);
+}
+
+static void expect_auto(const char *method, const struct swp_hints *hints, const char *expected,
+                        const char *words) {
+  swp_plan *plan = NULL;
+  EXPECT_ERROR(plan_exchange(method, hints, &plan), SWP_SUCCESS);
+  expect_choice(plan, expected, words);
+}
+
+static void the_callers_word_goes_before_tables_and_hints_before_the_environment(void) {
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  swp_table *table;
+  test_case("precedence");
+  write_table("switchpoint-table 1\nrule op=exchange method=neighbor\n");
+  EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
+  EXPECT_EQUAL(swp_table_rules(table), 1);
+  hints.table = table;
+  write_table("switchpoint-table 1\nrule op=exchange method=alltoallv\nrule op=exchange method=direct\n");
+  set_environment(path);
+  expect_auto(NULL, NULL, "alltoallv", ":2");
+  expect_auto("auto", NULL, "alltoallv", path);
+  expect_auto("auto", &hints, "neighbor", ":2");
+  expect_auto("direct", &hints, "direct", "caller");
+  write_table("switchpoint-table 1\n");
+  expect_auto(NULL, NULL, "direct", "default");
+  set_environment("");
+  expect_auto(NULL, NULL, "direct", "default");
+  set_environment(NULL);
+  expect_auto(NULL, NULL, "direct", "default");
+  swp_table_free(&table);
+  EXPECT(table == NULL, "swp_table_free left the pointer");
+}
+
+static void a_table_in_the_hints_of_one_rank_is_an_error(void) {
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  write_table("switchpoint-table 1\nrule op=exchange method=neighbor\n");
+  read_table(&table);
+  if (procs > 1 && rank == procs - 1)
+    hints.table = table;
+  test_case("a table in the hints of one rank only");
+  EXPECT_ERROR(plan_exchange("auto", &hints, &plan), procs > 1 ? SWP_ERR_ARGUMENT : SWP_SUCCESS);
+  swp_plan_free(&plan);
+  swp_table_free(&table);
+}
+
+static void a_path_missing_on_one_rank_is_an_error(void) {
+  swp_table *table = (swp_table *)&rank;
+  test_case("a path that is NULL on one rank");
+  write_table("switchpoint-table 1\n");
+  int error = swp_table_read(MPI_COMM_WORLD, rank == procs - 1 ? NULL : path, &table);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_ARGUMENT);
+  EXPECT(table == NULL, "a table was made");
+}
+
+static void the_chosen_method_exchanges(void) {
+  write_table(
+      "switchpoint-table 1\r\nrule op=exchange method=stfw:dims=2\r\nrule op=exchange method=alltoallv");
+  set_environment(path);
+  check_exchange(MPI_COMM_WORLD, "auto", &families[4], 24);
+  expect_auto("auto", NULL, procs >= 4 ? "stfw:dims=2" : "alltoallv", procs >= 4 ? ":2" : ":3");
+  set_environment(NULL);
+}
+
+static void descriptions_fit_their_buffer(void) {
+  swp_plan *plan = NULL;
+  char text[8];
+  test_case("short description");
+  plan_exchange("alltoallv", NULL, &plan);
+  memset(text, 'x', sizeof text);
+  EXPECT_ERROR(swp_plan_describe(plan, text, 5), SWP_SUCCESS);
+  EXPECT(strlen(text) == 4 && text[5] == 'x', "wrote '%.8s'", text);
+  swp_plan_free(&plan);
+}
+
+/* ---- Broken tables ---- */
+
+/* The first line, "# line N: words". */
+static int read_expectation(char *words, size_t length) {
+  int line = -1;
+  char format[32];
+  FILE *file = fopen(path, "rb");
+  snprintf(format, sizeof format, "# line %%d: %%%zu[^\n]", length - 1);
+  words[0] = '\0';
+  if (file != NULL) {
+    EXPECT(fscanf(file, format, &line, words) == 2, "no expectation in the first line of %s", path);
+    fclose(file);
+  }
+  return line;
+}
+
+static void expect_broken(int line, const char *words) {
+  char place[PATH_BYTES + 16];
+  swp_table *table;
+  swp_plan *plan = NULL;
+  snprintf(place, sizeof place, "%s:%d: ", path, line);
+  EXPECT_ERROR(read_table(&table), SWP_ERR_TABLE);
+  EXPECT(table == NULL, "a table was made");
+  EXPECT(strstr(swp_error_message(), place) != NULL, "'%s' does not name %s", swp_error_message(), place);
+  EXPECT(strstr(swp_error_message(), words) != NULL, "'%s' does not say '%s'", swp_error_message(), words);
+  swp_table_free(&table);
+
+  set_environment(path); /* the same where the table is found by the environment */
+  EXPECT_ERROR(plan_exchange(NULL, NULL, &plan), SWP_ERR_TABLE);
+  EXPECT(strstr(swp_error_message(), place) != NULL, "'%s' does not name %s", swp_error_message(), place);
+  set_environment(NULL);
+}
+
+static void every_broken_table_is_refused(const char *directory) {
+  DIR *entries = opendir(directory);
+  int count = 0;
+  EXPECT(entries != NULL, "cannot read the directory %s", directory);
+  for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
+    char words[256];
+    if (strstr(entry->d_name, ".table") == NULL)
+      continue;
+    snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+    test_case("%s", entry->d_name);
+    MPI_Bcast(path, PATH_BYTES, MPI_CHAR, 0, MPI_COMM_WORLD);
+    int line = read_expectation(words, sizeof words);
+    expect_broken(line, words);
+    count++;
+  }
+  if (entries != NULL)
+    closedir(entries);
+  EXPECT(count >= 20, "only %d broken tables in %s", count, directory);
+}
+
+static void files_that_cannot_be_read_are_refused(void) {
+  static const char *const names[] = {"/no/such/file.table", "."};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    swp_table *table;
+    snprintf(path, sizeof path, "%s", names[i]);
+    test_case("reading %s", path);
+    EXPECT_ERROR(read_table(&table), SWP_ERR_TABLE);
+    EXPECT(strstr(swp_error_message(), path) != NULL, "'%s' does not name the file", swp_error_message());
+  }
+}
+
+int main(int argc, char **argv) {
+  test_begin(&argc, &argv, "swp_tables");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  const char *directory = argc == 2 ? argv[1] : ".";
+  char own_path[] = "/tmp/switchpoint-XXXXXX";
+  int file = rank == 0 ? mkstemp(own_path) : -1;
+  if (file >= 0)
+    close(file);
+  MPI_Bcast(own_path, sizeof own_path, MPI_CHAR, 0, MPI_COMM_WORLD);
+  strcpy(path, own_path);
+  set_environment(NULL);
+  the_first_match_wins();
+  rules_that_do_not_fit_are_skipped();
+  both_ends_of_a_range_are_included();
+  all_conditions_must_hold();
+  discovery_is_chosen_by_hints();
+  the_callers_word_goes_before_tables_and_hints_before_the_environment();
+  a_table_in_the_hints_of_one_rank_is_an_error();
+  a_path_missing_on_one_rank_is_an_error();
+  the_chosen_method_exchanges();
+  descriptions_fit_their_buffer();
+  every_broken_table_is_refused(directory);
+  files_that_cannot_be_read_are_refused();
+  if (rank == 0)
+    remove(own_path);
+  return test_end();
+}

@@ -1,0 +1,125 @@
+/* What the kernel tests share. */
+#include "testing.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REPORTED_FAILURES = 5, SPECS_BYTES = 65536 };
+
+static const char *program;
+static char current[256], last_words[320];
+static size_t last_words_length;
+static int rank, procs;
+static unsigned timeout_s;
+static long cases, failures; /* of this rank */
+
+/* Only async-signal-safe calls, and one write, so that the ranks' words do not mix. */
+static void overrun(int number) {
+  (void)number;
+  _exit(write(STDERR_FILENO, last_words, last_words_length) < 0 ? 3 : 2);
+}
+
+void test_begin(int *argc, char ***argv, const char *name) {
+  program = name;
+  MPI_Init(argc, argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  const char *timeout = getenv("SWP_TEST_TIMEOUT");
+  timeout_s = timeout != NULL ? (unsigned)atoi(timeout) : 60;
+  signal(SIGALRM, overrun);
+  test_case("the start");
+}
+
+void test_case(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(current, sizeof current, format, arguments);
+  va_end(arguments);
+  snprintf(last_words, sizeof last_words, "%s: rank %d of %d makes no progress in: %s\n", program, rank,
+           procs, current);
+  last_words_length = strlen(last_words);
+  cases++;
+  alarm(timeout_s);
+}
+
+void test_failed(const char *file, int line, const char *format, ...) {
+  if (++failures > REPORTED_FAILURES)
+    return;
+  const char *slash = strrchr(file, '/');
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "%s: rank %d of %d, %s: %s (%s:%d)\n", program, rank, procs, current, text,
+          slash != NULL ? slash + 1 : file, line);
+}
+
+int test_end(void) {
+  test_case("the end");
+  cases -= 2; /* start and end are none */
+  long all_failures;
+  MPI_Allreduce(&failures, &all_failures, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0 && all_failures == 0)
+    printf("%s: %ld cases passed on %d ranks\n", program, cases, procs);
+  if (rank == 0 && all_failures > 0)
+    fprintf(stderr, "%s: %ld failures in %ld cases on %d ranks\n", program, all_failures, cases, procs);
+  MPI_Finalize();
+  return all_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int test_agreed(MPI_Comm comm, int error) {
+  int mine[2] = {error, -error}, most[2];
+  MPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, comm);
+  if (most[0] != -most[1]) {
+    fprintf(stderr, "%s: rank %d, %s: errors differ between ranks: %d here, %d to %d everywhere\n", program,
+            rank, current, error, -most[1], most[0]);
+    sleep(1); /* so that every rank gets to say it */
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  }
+  EXPECT(error == SWP_SUCCESS || swp_error_message()[0] != '\0', "error %d without a message", error);
+  return error;
+}
+
+void *test_allocate(size_t bytes) {
+  void *memory = malloc(bytes > 0 ? bytes : 1);
+  if (memory == NULL) {
+    fprintf(stderr, "%s: no memory for %zu bytes\n", program, bytes);
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  }
+  return memory;
+}
+
+/* The finaliser of splitmix64, once per word. */
+uint64_t mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+  uint64_t words[4] = {a, b, c, d}, x = 0;
+  for (int i = 0; i < 4; i++) {
+    x = (x ^ words[i]) + 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+  }
+  return x;
+}
+
+char *all_specs(enum swp_kind kind, int count) {
+  char *specs = test_allocate(SPECS_BYTES);
+  size_t length = 0;
+  specs[0] = '\0';
+  struct swp_method_info info;
+  for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++) {
+    if (info.kind != kind)
+      continue;
+    EXPECT_ERROR(swp_method_specs(kind, info.name, count, specs + length, SPECS_BYTES - 1 - length),
+                 SWP_SUCCESS);
+    length += strlen(specs + length);
+    if (length > 0 && specs[length - 1] != ' ')
+      specs[length++] = ' ';
+    specs[length] = '\0';
+  }
+  return specs;
+}
