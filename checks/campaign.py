@@ -45,8 +45,6 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     campaign = variable(str, value=STARTED)
     methods = variable(str, value="all")
     sizes = variable(str, value="")
-    # Another program than the one that the fixture installs.
-    swpbench = variable(str, value="")
     # Five launches choose a method, the last confirms it.
     launches = variable(int, value=6)
     budget_s = variable(float, value=3.0)
@@ -62,13 +60,11 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def resolve_scale(self):
         """Processes from the scale, on the processors that the system has."""
+        extras = self.current_partition.extras
         processor = self.current_partition.processor
-        cores = (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
-        max_nodes = int(self.current_partition.extras.get("max_nodes", 1))
+        cores = processor.num_cpus // (processor.num_cpus_per_core or 1)
         try:
-            layout = scales.resolve(self.scale, cores, max_nodes)
-            if layout.ppn > cores and "mpiexec" not in self.current_environ.extras:
-                raise scales.ScaleError("oversubscribed, and how ranks yield is not known")
+            layout = scales.resolve(self.scale, cores, int(extras.get("max_nodes", 1)))
         except scales.ScaleError as reason:
             self.skipped_because = str(reason)
             self.skip(self.skipped_because)
@@ -82,9 +78,8 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         yield_setting = self.use_own_launcher()
         raw_files = [f"{self.raw_name}-{number}.jsonl" for number in range(self.launches)]
         self.keep_files = raw_files
-        self.executable = self.swpbench or str(self.kernels.installation / "bin" / "swpbench")
-        pattern = self.write_pattern()
-        options = [self.launch_options(n, pattern, yield_setting) for n in range(self.launches)]
+        self.executable = str(self.kernels.installation / "bin" / "swpbench")
+        options = [self.launch_options(n, yield_setting) for n in range(self.launches)]
         self.executable_opts = options[0]
         command = f"{self.job.launcher.run_command(self.job)} {shlex.quote(self.executable)}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
@@ -95,19 +90,17 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         words = f"{self.operation}-{self.pattern}-{self.scale}"
         return re.sub(r"[^A-Za-z0-9]+", "-", words)
 
-    def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
+    def launch_options(self, number: int, yield_setting: str) -> list[str]:
         """The options of one launch, quoted for the job script."""
         partition = self.current_partition
         options = {
             "--op": self.operation,
             "--methods": self.methods,
-            "--pattern": pattern,
+            "--pattern": self.pattern_option(),
             "--sizes": self.sizes or default_sizes(self.pattern),
             "--out": f"{self.raw_name}-{number}.jsonl",
             "--budget": f"{self.budget_s:g}",
             "--launch": str(number),
-            # Each launch has an order of methods of its own.
-            "--seed": str(number + 1),
             "--campaign": self.campaign,
             "--system": partition.fullname,
             "--environment": self.current_environ.name,
@@ -132,12 +125,13 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         self.env_vars = self.env_vars | start.env
         return start.yield_setting
 
-    def write_pattern(self) -> str:
-        """The pattern as swpbench takes it; a matrix is written into the stage directory."""
-        kind, _, name = self.pattern.partition(":")
-        if kind != "matrix":
+    def pattern_option(self) -> str:
+        """The pattern as swpbench takes it; a matrix is written into the stage directory first."""
+        if not self.pattern.startswith("matrix:"):
             return self.pattern
-        return f"matrix:{write_matrix(name, Path(self.stagedir)).name}"
+        return (
+            f"matrix:{write_matrix(self.pattern.removeprefix('matrix:'), Path(self.stagedir)).name}"
+        )
 
     @sanity_function
     def launches_are_right(self):

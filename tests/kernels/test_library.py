@@ -1,0 +1,103 @@
+"""The library against oracles, formulas and misuse: the programs of kernels/tests."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from .conftest import CHECKOUT, Kernels
+
+TESTS = CHECKOUT / "kernels" / "tests"
+
+# Grids that no `dims=` chooses, beside the specs that the library itself proposes.
+GRIDS = {
+    1: ["1", "1x1"],
+    5: ["2x3", "3x2", "5"],
+    7: ["4x2", "2x4", "3x3"],
+    8: ["2x4", "8x1"],
+    12: ["2x6", "3x2x2", "5x3"],
+    16: ["2x8", "3x3x2"],
+}
+
+
+def passed(output: str) -> int:
+    """The number of cases that a test program says it passed."""
+    match = re.search(r": (\d+) cases passed on \d+ ranks", output)
+    assert match, output
+    return int(match.group(1))
+
+
+@pytest.mark.parametrize("procs", [1, 2, 3, 4, 5, 7, 8, 12, 16])
+def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int) -> None:
+    grids = [f"exchange:stfw:grid={sizes}" for sizes in GRIDS.get(procs, [])]
+    assert passed(kernels.run("swp_oracle", procs, *grids)) > 100
+
+
+@pytest.mark.parametrize("procs", [1, 2, 4, 6, 8, 12, 16])
+def test_executions_send_copy_and_allocate_what_the_plan_says(kernels: Kernels, procs: int) -> None:
+    assert passed(kernels.run("swp_counts", procs)) > 10
+
+
+def test_figure_4_of_the_stfw_paper_on_its_64_ranks(kernels: Kernels) -> None:
+    assert passed(kernels.run("swp_counts", 64)) > 1
+
+
+@pytest.mark.parametrize("procs", [1, 2, 3, 4])
+def test_a_failure_of_one_rank_is_an_error_of_all(kernels: Kernels, procs: int) -> None:
+    assert passed(kernels.run("swp_failures", procs)) > 100
+
+
+@pytest.mark.parametrize("procs", [1, 2, 4])
+def test_tables_choose_the_method_and_broken_ones_are_refused(kernels: Kernels, procs: int) -> None:
+    assert passed(kernels.run("swp_tables", procs, TESTS / "tables" / "broken")) > 60
+
+
+def test_process_grids_follow_the_papers_formulas(kernels: Kernels) -> None:
+    assert passed(kernels.run("swp_grid", 1)) > 10
+
+
+def test_public_header_and_error_reference_agree(kernels: Kernels) -> None:
+    page = CHECKOUT / "docs" / "reference" / "errors.md"
+    assert passed(kernels.run("swp_header", 1, page)) > 8
+
+
+def test_public_header_compiles_as_cxx(kernels: Kernels, require) -> None:
+    program = kernels.build / "tests" / "header_cxx"
+    require("c++", shutil.which("c++") is not None, "no C++ compiler on the path")
+    subprocess.run([program], check=True)
+
+
+def test_public_header_compiles_alone_and_pedantic(kernels: Kernels, tmp_path) -> None:
+    source = tmp_path / "alone.c"
+    source.write_text('#include "switchpoint.h"\nint main(void) { return swp_version() == 0; }\n')
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    include = f"-I{CHECKOUT / 'kernels' / 'include'}"
+    subprocess.run(
+        [kernels.mpi.mpicc, *flags, include, "-c", source, "-o", "/dev/null"], check=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "procs", "arguments"),
+    [
+        ("swp_oracle", 2, ["--brief"]),
+        ("swp_oracle", 4, ["--brief"]),
+        ("swp_failures", 2, []),
+        ("swp_tables", 2, [str(TESTS / "tables" / "broken")]),
+    ],
+)
+def test_valgrind_finds_nothing(kernels, require, program, procs, arguments) -> None:
+    require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
+    before = (
+        "valgrind",
+        "--quiet",
+        "--error-exitcode=9",
+        "--num-callers=60",
+        "--keep-debuginfo=yes",
+        "--leak-check=full",
+        "--show-leak-kinds=definite,indirect",
+        "--errors-for-leak-kinds=definite,indirect",
+        f"--suppressions={TESTS / 'valgrind.supp'}",
+    )
+    kernels.run(program, procs, *arguments, before=before, env={"SWP_TEST_TIMEOUT": "240"})
