@@ -45,6 +45,8 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     campaign = variable(str, value=STARTED)
     methods = variable(str, value="all")
     sizes = variable(str, value="")
+    # Another program than the one that the fixture installs.
+    swpbench = variable(str, value="")
     # Five launches choose a method, the last confirms it.
     launches = variable(int, value=6)
     budget_s = variable(float, value=3.0)
@@ -60,11 +62,13 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def resolve_scale(self):
         """Processes from the scale, on the processors that the system has."""
-        extras = self.current_partition.extras
         processor = self.current_partition.processor
-        cores = processor.num_cpus // (processor.num_cpus_per_core or 1)
+        cores = (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
+        max_nodes = int(self.current_partition.extras.get("max_nodes", 1))
         try:
-            layout = scales.resolve(self.scale, cores, int(extras.get("max_nodes", 1)))
+            layout = scales.resolve(self.scale, cores, max_nodes)
+            if layout.ppn > cores and "mpiexec" not in self.current_environ.extras:
+                raise scales.ScaleError("oversubscribed, and how ranks yield is not known")
         except scales.ScaleError as reason:
             self.skipped_because = str(reason)
             self.skip(self.skipped_because)
@@ -78,8 +82,9 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         yield_setting = self.use_own_launcher()
         raw_files = [f"{self.raw_name}-{number}.jsonl" for number in range(self.launches)]
         self.keep_files = raw_files
-        self.executable = str(self.kernels.installation / "bin" / "swpbench")
-        options = [self.launch_options(n, yield_setting) for n in range(self.launches)]
+        self.executable = self.swpbench or str(self.kernels.installation / "bin" / "swpbench")
+        pattern = self.write_pattern()
+        options = [self.launch_options(n, pattern, yield_setting) for n in range(self.launches)]
         self.executable_opts = options[0]
         command = f"{self.job.launcher.run_command(self.job)} {shlex.quote(self.executable)}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
@@ -90,17 +95,19 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         words = f"{self.operation}-{self.pattern}-{self.scale}"
         return re.sub(r"[^A-Za-z0-9]+", "-", words)
 
-    def launch_options(self, number: int, yield_setting: str) -> list[str]:
+    def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
         """The options of one launch, quoted for the job script."""
         partition = self.current_partition
         options = {
             "--op": self.operation,
             "--methods": self.methods,
-            "--pattern": self.pattern_option(),
+            "--pattern": pattern,
             "--sizes": self.sizes or default_sizes(self.pattern),
             "--out": f"{self.raw_name}-{number}.jsonl",
             "--budget": f"{self.budget_s:g}",
             "--launch": str(number),
+            # Each launch has an order of methods of its own.
+            "--seed": str(number + 1),
             "--campaign": self.campaign,
             "--system": partition.fullname,
             "--environment": self.current_environ.name,
@@ -125,13 +132,12 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         self.env_vars = self.env_vars | start.env
         return start.yield_setting
 
-    def pattern_option(self) -> str:
-        """The pattern as swpbench takes it; a matrix is written into the stage directory first."""
-        if not self.pattern.startswith("matrix:"):
+    def write_pattern(self) -> str:
+        """The pattern as swpbench takes it; a matrix is written into the stage directory."""
+        kind, _, name = self.pattern.partition(":")
+        if kind != "matrix":
             return self.pattern
-        return (
-            f"matrix:{write_matrix(self.pattern.removeprefix('matrix:'), Path(self.stagedir)).name}"
-        )
+        return f"matrix:{write_matrix(name, Path(self.stagedir)).name}"
 
     @sanity_function
     def launches_are_right(self):

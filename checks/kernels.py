@@ -35,6 +35,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         self.build_system.cc = ""
         self.build_system.config_opts = [
             f"-DMPI_C_COMPILER={shlex.quote(self.current_environ.cc)}",
+            "-DSWITCHPOINT_TESTS=OFF",
             f"-DCMAKE_INSTALL_PREFIX={shlex.quote(str(self.installation))}",
         ]
         self.postbuild_cmds = [f"cmake --install {shlex.quote(str(build))}"]

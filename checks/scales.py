@@ -49,6 +49,8 @@ def resolve(name: str, cores_per_node: int, max_nodes: int) -> Layout:
     Raises:
         ScaleError: the scale needs more nodes than there are, or is too small or large to use.
     """
+    if cores_per_node < 1:
+        raise ScaleError("the partition's configuration tells no processors")
     scale = SCALES[name]
     layout = Layout(scale.nodes, int(cores_per_node * scale.ranks_per_core))
     if scale.nodes > max_nodes:

@@ -16,6 +16,11 @@ LAYOUT = r"[0-9]{1,7}@[0-9]{1,6}x[0-9]{1,5}-[a-z]{1,10}(-over)?"
 INTEGER = r"[0-9]{1,15}"
 
 
+def one_of(*words: str) -> str:
+    """The pattern of a value that is one of a few words."""
+    return "|".join(map(re.escape, words))
+
+
 class MalformedError(ValueError):
     """A query that is not of the form this page understands: the answer is 400."""
 

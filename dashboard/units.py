@@ -22,8 +22,9 @@ def size_text(size_bytes: float) -> str:
     while value >= 1024 and unit < len(_BYTE_UNITS) - 1:
         value /= 1024
         unit += 1
-    number = f"{value:.0f}" if value == round(value) else _significant(value)
-    return f"{number} {_BYTE_UNITS[unit]}"
+    return (
+        f"{value:.0f} {_BYTE_UNITS[unit]}" if value >= 100 else f"{value:.3g} {_BYTE_UNITS[unit]}"
+    )
 
 
 def time_text(seconds: float) -> str:
@@ -57,13 +58,10 @@ def interval_text(low: float, high: float, text: Callable[[float], str]) -> str:
 
 
 def bytes_range_text(low: float, high: float) -> str:
-    """An interval of message sizes, with both ends included; missing ends are open."""
-    has_low = math.isfinite(low) and low > 0
-    has_high = math.isfinite(high)
-    if has_low and has_high:
-        return f"{size_text(low)} – {size_text(high)}"
-    if has_low:
-        return f"from {size_text(low)}"
-    if has_high:
-        return f"to {size_text(high)}"
-    return "any"
+    """An interval of message sizes whose ends are included; infinite ends are open.
+
+    Intervals of a table begin one byte after the one before, which reads best as `over`.
+    """
+    over = f"over {size_text(low - 1)}" if math.isfinite(low) and low > 0 else ""
+    to = f"to {size_text(high)}" if math.isfinite(high) else ""
+    return f"{over} {to}".strip() or "any"

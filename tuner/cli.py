@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
 
 from tuner import __version__
+from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
 from tuner.export import FORMS
 from tuner.places import database_path, results_directory
@@ -56,6 +58,66 @@ def system_option(text: str) -> Callable[[Callable[..., None]], Callable[..., No
 @click.version_option(__version__, prog_name="switchpoint")
 def main() -> None:
     """Measure MPI exchange methods, choose the fastest, and hand the choice to applications."""
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=CHECKS / "config" / "local.py",
+    show_default="this machine",
+    help="The system's ReFrame configuration.",
+)
+@click.option(
+    "--launches",
+    type=click.IntRange(min=1),
+    default=6,
+    show_default=True,
+    help="Launches of each case: five choose a method, one confirms it.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0.1),
+    default=4.0,
+    show_default=True,
+    help="Time for the campaign, which the launches share.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would run, and the expected time.")
+@json_option
+@click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    context: click.Context,
+    config: Path,
+    launches: int,
+    minutes: float,
+    dry_run: bool,
+    as_json: bool,
+    reframe_options: tuple[str, ...],
+) -> None:
+    """Measure a campaign, choose the methods, export the tables, and try them in a program.
+
+    REFRAME_OPTIONS go to ReFrame, to select checks for example: `switchpoint run -- -n exchange`.
+    On a terminal the dashboard starts at the end.
+    """
+    from tuner import workflow
+    from tuner.show import console
+
+    # JSON has standard output for itself.
+    out = Console(stderr=True) if as_json else console()
+    campaign = workflow.plan(config, list(reframe_options), launches, minutes)
+    if dry_run:
+        if as_json:
+            click.echo(json.dumps(workflow.plan_document(campaign), indent=1))
+        else:
+            workflow.show_plan(campaign, out)
+        return
+    workflow.show_plan(campaign, out)
+    results = workflow.run(campaign, out)
+    if as_json:
+        click.echo(json.dumps(results, indent=1))
+    elif out.is_terminal:
+        context.invoke(serve)
 
 
 @main.command()

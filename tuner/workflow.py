@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tuner import dispatch, rawfiles
-from tuner.dispatch import DispatchError, Request, Session
-from tuner.places import results_directory
+from tuner import dispatch, export, rawfiles, records, tuning
+from tuner.dispatch import DispatchError, Job, Request, Session
+from tuner.mpi import find_mpis, installation_directory, launch
+from tuner.places import database_path, results_directory
+from tuner.show import show_table
+from tuner.store import Store
 
 BUILD_S = 25.0  # of the kernels, for one environment on two cores
 JOB_S = 0.5  # ReFrame's own work for a job
 START_S = 0.5  # of a launch, beside its budget
 LEAST_BUDGET_S = 0.3
+LINE_S = 10.0  # between lines of progress
+
+EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
+EXAMPLE_SIZES = ["8", "1024", "65536"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,44 @@ class Campaign:
         return builds * BUILD_S + len(jobs) * JOB_S + self.launches * (self.budget_s + START_S)
 
 
+class Tuned(NamedTuple):
+    """A system's new table, and the file that applications read."""
+
+    table: records.Table
+    path: Path
+
+    def is_of(self, job: Job) -> bool:
+        """Whether a job ran on this system."""
+        provenance = self.table.provenance
+        return (job.system, job.environment) == (provenance.name, provenance.environment)
+
+
+def run(campaign: Campaign, console: Console) -> dict[str, Any]:
+    """Measures a planned campaign, tunes and exports, and tries the tables in a program.
+
+    Tells where everything lies, on the console and as a document.
+
+    Raises:
+        DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
+        KeyboardInterrupt: after a Ctrl-C, with the finished launches kept.
+    """
+    raw_files = measure(campaign, console)
+    for tuned in tune(raw_files, console):
+        jobs = [job for job in campaign.planned.wanted if tuned.is_of(job)]
+        try_example(tuned.path, max(jobs, key=lambda job: job.procs), console)
+    raw_directories = sorted({path.parent for path in raw_files})
+    tables = [place.parent / name for place in raw_directories for name in EXPORTS.values()]
+    places = {"raw files": raw_directories, "tables": tables, "database": [database_path()]}
+    for what, paths in places.items():
+        for path in paths:
+            console.print(f"{what:10} {path}", highlight=False)
+    return {
+        "campaign": campaign.name,
+        "launches": len(raw_files),
+        **{what.replace(" ", "_"): [str(path) for path in paths] for what, paths in places.items()},
+    }
+
+
 def plan(config: Path, selection: list[str], launches: int, minutes: float) -> Campaign:
     """Asks ReFrame what it would run, and shares the time out among the launches.
 
@@ -63,9 +112,21 @@ def plan(config: Path, selection: list[str], launches: int, minutes: float) -> C
     return replace(unlimited, request=request, budget_s=budget_s)
 
 
+def plan_document(campaign: Campaign) -> dict[str, Any]:
+    """What a campaign would run, for programs."""
+    return {
+        "launches": campaign.launches,
+        "budget_s": campaign.budget_s,
+        "expected_s": campaign.expected_s,
+        "jobs": [asdict(job) for job in campaign.planned.jobs],
+    }
+
+
 def show_plan(campaign: Campaign, console: Console) -> None:
     """Prints the jobs of a campaign, what is skipped and why, and the expected time."""
     table = Table("operation", "pattern", "scale", "processes", "environment", "launches", box=None)
+    for column in table.columns:
+        column.overflow = "fold"
     for job in campaign.planned.wanted:
         table.add_row(
             job.operation,
@@ -119,7 +180,7 @@ def measure(campaign: Campaign, console: Console) -> list[Path]:
 
 @contextmanager
 def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], None]]:
-    """Shows launches done and time: a bar on a terminal, else a line per change."""
+    """Shows launches done and time: a bar on a terminal, else lines."""
     started_s = time.monotonic()
 
     def launches() -> int:
@@ -129,14 +190,14 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
         return sum(f'"{campaign.name}"' in header for header in headers)
 
     if not console.is_terminal:
-        shown = -1
+        next_s = 0.0
 
         def tick() -> None:
-            nonlocal shown
-            now = launches()
-            if now != shown:
-                shown = now
-                elapsed_s = time.monotonic() - started_s
+            nonlocal next_s
+            elapsed_s = time.monotonic() - started_s
+            if elapsed_s >= next_s:
+                next_s = elapsed_s + LINE_S
+                now = launches()
                 of_all = f"{now} of {campaign.launches} launches"
                 console.print(f"{of_all}, {elapsed_s:.0f} s of about {campaign.expected_s:.0f} s")
 
@@ -152,6 +213,50 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
                 bar.update(task, completed=now, description=text)
 
         yield tick
+
+
+def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
+    """Tunes and exports every system that raw files are of, by all its campaigns.
+
+    Raises:
+        TuningError, ExportError, StoreError: a table cannot be made or written.
+    """
+    tuned = []
+    for system in sorted({path.parent.parent.name for path in raw_files}):
+        with Store.open(database_path()) as store:
+            table = tuning.tune(store, system)
+        directory = results_directory() / system
+        exported = {form: directory / name for form, name in EXPORTS.items()}
+        for form, path in exported.items():
+            export.write(table, form, path)
+        show_table(table, 0, console)
+        tuned.append(Tuned(table, exported["table"]))
+    return tuned
+
+
+def try_example(table: Path, job: Job, console: Console) -> None:
+    """Runs the example program with an exported table, as the job's ranks were run.
+
+    Raises:
+        DispatchError: the program fails.
+    """
+    mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
+    installed = installation_directory(job.system, job.environment)
+    example = installed / "bin" / "swp_example_halo"
+    if mpi is None or not example.is_file():
+        return  # another machine's environment: its launcher is ReFrame's affair
+    start = launch(mpi, job.procs, build=installed)
+    command = [*start.argv_prefix, str(example), *EXAMPLE_SIZES]
+    console.print(f"SWITCHPOINT_TABLE={table} {shlex.join(command)}")
+    answer = subprocess.run(
+        command,
+        env=os.environ | start.env | {"SWITCHPOINT_TABLE": str(table)},
+        capture_output=True,
+        text=True,
+    )
+    console.print(answer.stdout, end="", highlight=False)
+    if answer.returncode != 0:
+        raise DispatchError(f"the example failed with the new table: {answer.stderr.strip()}")
 
 
 def _show_left_out(raw_files: list[Path], console: Console) -> None:

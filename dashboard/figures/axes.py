@@ -65,15 +65,22 @@ def byte_ticks(low: float, high: float, most: int = 9) -> list[float]:
 
 def time_ticks(low: float, high: float, most: int = 9) -> list[float]:
     """Marks at 1, 2 and 5 times powers of ten; fewer over wide ranges, more over narrow ones."""
+    digits: Iterable[float]
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ticks = _marks(low, high, digits)
         if len(ticks) <= most:
             break
-    for steps in (9, 18, 45, 90):
+    narrow = ((1, 1.5, 2, 3, 5, 7), range(1, 10), *(_tenths(step) for step in (5, 2, 1)))
+    for digits in narrow:
         if len(ticks) >= 3:
             break
-        ticks = _marks(low, high, [1 + 9 * step / steps for step in range(steps)])
+        ticks = _marks(low, high, digits)
     return ticks
+
+
+def _tenths(step: int) -> list[float]:
+    """The digits 1 to 10, in steps of so many tenths."""
+    return [tenth / 10 for tenth in range(10, 100, step)]
 
 
 def _marks(low: float, high: float, digits: Iterable[float]) -> list[float]:
@@ -106,13 +113,17 @@ def byte_axis(low: float, high: float, title: str = "bytes per message") -> Figu
     """A logarithmic axis of message sizes that leaves room for the outermost markers."""
     low, high = max(low, 1.0), max(high, 1.0)
     ticks = byte_ticks(low, high)
-    return _axis(title, ticks, [size_text(tick) for tick in ticks], low / 1.25, high * 1.25)
+    # Every other mark has a text, 1 KiB one of them: on a telephone all would run together.
+    step = math.log2(ticks[1] / ticks[0]) if len(ticks) > 5 else 0.5
+    named = [(math.log2(tick) - 10) % (2 * step) == 0 for tick in ticks]
+    texts = [size_text(tick) if name else "" for tick, name in zip(ticks, named, strict=True)]
+    return _axis(title, ticks, texts, low / 1.25, high * 1.25)
 
 
-def time_axis(low: float, high: float, title: str = "time") -> Figure:
-    """A logarithmic axis of seconds."""
+def time_axis(low: float, high: float, title: str, most: int = 9) -> Figure:
+    """A logarithmic axis of seconds, with at most so many marks where its range is wide."""
     low, high = low / 1.15, high * 1.15
-    ticks = time_ticks(low, high)
+    ticks = time_ticks(low, high, most)
     return _axis(title, ticks, [_tick_text(tick) for tick in ticks], low, high)
 
 

@@ -22,11 +22,12 @@ from dashboard.figures.ribbons import UNIFORM_TEXT, ribbon
 from dashboard.units import ratio_text, size_text, time_text
 
 HEIGHT = 660
-_MARGIN = {"l": 72, "r": 118, "t": 50, "b": 48}
+_MARGIN = {"l": 72, "r": 118, "t": 38, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
 _SPEEDUP_DOMAIN = (0.5, 0.915)
 _TIME_DOMAIN = (0.0, 0.45)
 _LABEL_GAP_PX = 16
+_CLOSE_FACTOR = 12.0
 _EVEN = {
     "type": "line",
     "xref": "x domain",
@@ -206,7 +207,7 @@ def _strip(selected: pd.DataFrame, x_range: list[float], figure: Figure) -> None
         "domain": list(_STRIP_DOMAIN),
         "visible": False,
         "fixedrange": True,
-        "range": [-0.5, 0.5],
+        "range": [-0.25, 0.25],
     }
     if selected.empty:
         return
@@ -220,7 +221,10 @@ def _strip(selected: pd.DataFrame, x_range: list[float], figure: Figure) -> None
         )
         if before != after and low < below < high
     ]
-    for switch in switches:
+    lifted = False
+    for before, switch in zip([0.0, *switches], switches, strict=False):
+        # Close to the mark before it, a mark is lifted above it.
+        lifted = not lifted and before * _CLOSE_FACTOR > switch
         place = {"xref": "x", "yref": "paper"}
         figure["layout"]["shapes"].append(
             place
@@ -230,5 +234,5 @@ def _strip(selected: pd.DataFrame, x_range: list[float], figure: Figure) -> None
         figure["layout"]["annotations"].append(
             place
             | {"x": math.log10(switch), "y": 1, "yanchor": "bottom", "showarrow": False}
-            | {"text": f"▾ {size_text(switch)}", "font": {"size": 12}}
+            | {"text": f"▾ {size_text(switch - 1)}", "font": {"size": 12}, "yshift": 14 * lifted}
         )

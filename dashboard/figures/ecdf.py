@@ -9,7 +9,7 @@ import numpy.typing as npt
 from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message, time_axis
 from dashboard.figures.methods import method_style
 
-HEIGHT = 360
+HEIGHT = 500
 _MOST_POINTS = 400
 
 
@@ -53,10 +53,10 @@ def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
             HEIGHT,
             margin={"l": 56, "r": 12, "t": 8, "b": 44},
             showlegend=True,
-            legend={"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0, "font": {"size": 12}},
-            xaxis=time_axis(low, shown, "time of one execution"),
+            legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0, "font": {"size": 12}},
+            xaxis=time_axis(low, shown, "time of one execution", most=6),
             yaxis={
-                "title": {"text": "share of samples"},
+                "title": {"text": "share of samples", "font": {"size": 13}},
                 "range": [0, 1.02],
                 "tickformat": ".0%",
                 "gridcolor": GRID,

@@ -29,6 +29,8 @@ _FAMILY_COLORS = {
     "pcx": _GREEN,
     "rsx": _PURPLE,
     "nbx": _ORANGE,
+    "dense": _TEAL,
+    "shared": _OCHRE,
     # collectives
     "orthogonal": _ORANGE,
     "binomial": _GREEN,
@@ -48,6 +50,8 @@ _FAMILY_SYMBOLS = {
     "rsx": "cross",
     "nap": "diamond",
     "nbx": "diamond",
+    "dense": "pentagon",
+    "shared": "star",
 }
 _SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon", "star")
 

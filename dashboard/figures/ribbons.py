@@ -5,14 +5,15 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.figures.axes import GRID, Figure, base_layout, byte_axis, message
+from dashboard.figures.axes import Figure, base_layout, byte_axis, message
 from dashboard.figures.methods import method_style, transparent
 from dashboard.units import bytes_range_text, ratio_text
 
 # Statuses of rules that rest on a difference that was shown; the others are drawn hollow.
 DECIDED = ("faster", "default")
 
-_ROW_PX = 34
+_ROW_PX = 52
+_BAR = 0.5  # of a row
 # Bars shrink their text to fit; below this size it is left out.
 UNIFORM_TEXT = {"mode": "hide", "minsize": 10}
 
@@ -20,12 +21,12 @@ UNIFORM_TEXT = {"mode": "hide", "minsize": 10}
 def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) -> Figure:
     """One bar trace of segments, cut at `x_range` (bytes).
 
-    selected: row (place on the y axis), bytes_low, bytes_high (both included, infinite or
-    missing: open), method, status, speedup.
+    selected: row (place on the y axis), bytes_low, bytes_high (both included, infinite:
+    open), method, status, speedup.
     """
-    low = selected["bytes_low"].fillna(0).clip(lower=x_range[0], upper=x_range[1])
+    low = selected["bytes_low"].clip(lower=x_range[0], upper=x_range[1])
     # The segment ends where the next size would begin, so that neighbours touch.
-    high = (selected["bytes_high"].fillna(math.inf) + 1).clip(lower=x_range[0], upper=x_range[1])
+    high = (selected["bytes_high"] + 1).clip(lower=x_range[0], upper=x_range[1])
     decided = selected["status"].isin(DECIDED)
     styles = [method_style(method) for method in selected["method"]]
     return {
@@ -34,7 +35,7 @@ def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) ->
         "base": low.tolist(),
         "x": (high - low).tolist(),
         "y": selected["row"].tolist(),
-        "width": 0.72,
+        "width": _BAR,
         "text": selected["method"].tolist(),
         "textposition": "inside",
         "insidetextanchor": "middle",
@@ -68,23 +69,29 @@ def ribbons(rules: pd.DataFrame, x_range: tuple[float, float]) -> Figure:
     """
     if rules.empty:
         return message("This system has no table yet: run `switchpoint tune`.")
-    rows = list(dict.fromkeys(rules["row"]))
-    height = 56 + _ROW_PX * len(rows)
+    cases = list(dict.fromkeys(rules["row"]))
+    places = {case: len(cases) - 1 - index for index, case in enumerate(cases)}
+    names = [
+        {
+            "text": case,
+            "x": 0,
+            "xref": "paper",
+            "xanchor": "left",
+            "y": place + _BAR / 2,
+            "yanchor": "bottom",
+            "showarrow": False,
+        }
+        for case, place in places.items()
+    ]
     return {
-        "data": [ribbon(rules, x_range)],
+        "data": [ribbon(rules.assign(row=rules["row"].map(places)), x_range)],
         "layout": base_layout(
-            height,
-            margin={"l": 16, "r": 12, "t": 4, "b": 44},
+            60 + _ROW_PX * len(cases),
+            margin={"l": 12, "r": 12, "t": 12, "b": 44},
             barmode="overlay",
             uniformtext=UNIFORM_TEXT,
-            xaxis=byte_axis(*x_range),
-            yaxis={
-                "type": "category",
-                "categoryorder": "array",
-                "categoryarray": rows[::-1],
-                "automargin": True,
-                "gridcolor": GRID,
-                "fixedrange": True,
-            },
+            xaxis=byte_axis(*x_range) | {"range": [math.log10(end) for end in x_range]},
+            yaxis={"visible": False, "range": [-0.5, len(cases) - 0.3], "fixedrange": True},
+            annotations=names,
         ),
     }

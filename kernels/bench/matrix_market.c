@@ -139,6 +139,8 @@ static bool is_value(enum matrix_field field, const char *token) {
 static int parse_entry(struct matrix_market *matrix, int count, char **tokens, struct matrix_entry *entry) {
   static const int VALUES[] = {
       [MATRIX_REAL] = 1, [MATRIX_INTEGER] = 1, [MATRIX_COMPLEX] = 2, [MATRIX_PATTERN] = 0};
+  if (tokens[0][0] == '%')
+    return refuse(matrix, "a comment among the entries");
   if (count != 2 + VALUES[matrix->field])
     return refuse(matrix, "an entry of this field does not have this many numbers");
   if (!parse_integer(tokens[0], 1, matrix->rows, &entry->row))

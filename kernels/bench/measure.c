@@ -95,8 +95,8 @@ static int run_round(struct block *block, struct round *round, bool verified) {
   for (int position = 0; position < block->count; position++) {
     struct contender *contender = &block->contenders[round->order[position]];
     round->mine[round->order[position]] = execute(block, contender);
-    if (verified)
-      status |= verify(block, contender);
+    if (verified && status == 0)
+      status = verify(block, contender);
   }
   if (verified && team_agree(block->team, status))
     return -1;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SAMPLES_MOST = 65535 };
+
 /* An option of `run`; those without an argument are flags. `set` gets the argument and returns 0 or -1. */
 struct option {
   const char *name, *argument, *help;
@@ -37,7 +39,10 @@ static int set_methods(struct options *options, const char *value) {
 }
 
 static int set_pattern(struct options *options, const char *value) {
-  return pattern_parse(value, &options->pattern);
+  const int status = pattern_parse(value, &options->pattern);
+  if (status)
+    failure_place("--pattern \"%s\"", value);
+  return status;
 }
 
 static int set_sizes(struct options *options, const char *value) {
@@ -95,7 +100,7 @@ static int set_yield(struct options *options, const char *value) {
 
 static int set_max_samples(struct options *options, const char *value) {
   int64_t number = 0;
-  const int status = parse_number("--max-samples", value, 1, 1000000, &number);
+  const int status = parse_number("--max-samples", value, 1, SAMPLES_MOST, &number);
   options->max_samples = (int)number;
   return status;
 }

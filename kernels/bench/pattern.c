@@ -38,15 +38,14 @@ static int parse_parameter(const struct pattern_family *family, const char *text
     values[i] = strtoll(equals + 1, &end, 10);
     if (end != text + length || end == equals + 1 || errno || values[i] < parameter->least ||
         values[i] > parameter->most)
-      return failure_set("pattern %s: \"%.*s\": %s is an integer from %lld to %lld", family->name, length,
-                         text, parameter->name, (long long)parameter->least, (long long)parameter->most);
+      return failure_set("%s is an integer from %lld to %lld", parameter->name, (long long)parameter->least,
+                         (long long)parameter->most);
     if (given[i])
-      return failure_set("pattern %s: %s is given twice", family->name, parameter->name);
+      return failure_set("%s is given twice", parameter->name);
     given[i] = true;
     return 0;
   }
-  return failure_set("pattern %s: \"%.*s\" is not one of its parameters; see swpbench --help", family->name,
-                     length, text);
+  return failure_set("\"%.*s\" is no parameter of this pattern; see swpbench --help", length, text);
 }
 
 static int parse_parameters(const char *text, struct pattern_spec *spec) {
@@ -70,12 +69,10 @@ int pattern_parse(const char *text, struct pattern_spec *spec) {
     if (strlen(families[i]->name) == length && strncmp(families[i]->name, text, length) == 0)
       spec->family = families[i];
   if (!spec->family)
-    return failure_set("unknown pattern \"%s\"; see swpbench --help", text);
+    return failure_set("unknown pattern; see swpbench --help");
   if (spec->family->from_file) {
     spec->file = rest;
-    return rest && *rest
-               ? 0
-               : failure_set("pattern %s needs a file: %s:FILE", spec->family->name, spec->family->name);
+    return rest && *rest ? 0 : failure_set("this pattern needs a file: %s:FILE", spec->family->name);
   }
   if (parse_parameters(rest, spec))
     return -1;

@@ -17,7 +17,7 @@ from tests.dashboard import frames
 METHODS = [
     *("direct", "neighbor", "alltoallv", "nap"),
     *(f"stfw:dims={dims}" for dims in range(2, 11)),
-    *("pex", "pcx", "rsx", "nbx", "nbx:barrier=dissemination"),
+    *("pex", "pcx", "rsx", "nbx", "nbx:barrier=dissemination", "dense", "shared"),
 ]
 
 
@@ -79,7 +79,7 @@ def test_a_default_that_was_not_measured_gives_no_speedup() -> None:
 
 def test_switch_points_are_marked_where_the_method_changes() -> None:
     texts = [note["text"] for note in drawn()["layout"]["annotations"]]
-    assert [text for text in texts if text.startswith("▾")] == ["▾ 724 B", "▾ 11.3 KiB"]
+    assert [text for text in texts if text.startswith("▾")] == ["▾ 723 B", "▾ 11.3 KiB"]
 
 
 def test_every_method_is_labelled_beside_its_lines() -> None:

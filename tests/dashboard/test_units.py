@@ -9,7 +9,14 @@ from dashboard import units
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (512, "512 B"), (1024, "1 KiB"), (1536, "1.50 KiB"), (3 * 2**20, "3 MiB")],
+    [
+        (0, "0 B"),
+        (512, "512 B"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (1025, "1 KiB"),
+        (3 * 2**20, "3 MiB"),
+    ],
 )
 def test_sizes_have_binary_units(size: int, text: str) -> None:
     assert units.size_text(size) == text
@@ -32,10 +39,10 @@ def test_times_have_three_digits_and_a_unit(seconds: float, text: str) -> None:
 
 
 def test_open_intervals_are_said_in_words() -> None:
-    assert units.bytes_range_text(math.nan, 724) == "to 724 B"
-    assert units.bytes_range_text(1024, math.inf) == "from 1 KiB"
-    assert units.bytes_range_text(math.nan, math.nan) == "any"
-    assert units.bytes_range_text(8, 1024) == "8 B – 1 KiB"
+    assert units.bytes_range_text(-math.inf, 724) == "to 724 B"
+    assert units.bytes_range_text(1025, math.inf) == "over 1 KiB"
+    assert units.bytes_range_text(-math.inf, math.inf) == "any"
+    assert units.bytes_range_text(725, 1024) == "over 724 B to 1 KiB"
 
 
 def test_a_missing_interval_is_empty() -> None:

@@ -1,22 +1,23 @@
-"""The kernels, built for each MPI of this machine, and how a test runs their programs."""
+"""The kernels, built once per MPI and session with their tests, and started on ranks."""
 
+import fcntl
 import os
-import signal
+import shutil
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tuner.mpi import Mpi, build_directory, find_mpis, launch
+from tuner.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-MPIS = ["mpich", "openmpi"]
+TIMEOUT_S = 120  # far beyond what any run here takes: a run that reaches it hangs
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """A build of the kernels."""
+    """A build of the kernels for one MPI."""
 
     mpi: Mpi
     build: Path
@@ -24,56 +25,67 @@ class Kernels:
     def run(
         self,
         program: str,
+        arguments: Sequence[str],
         procs: int,
-        *arguments: str | Path,
-        before: tuple[str, ...] = (),
-        env: dict[str, str] | None = None,
-        timeout_s: int = 300,
-    ) -> str:
-        """What a test program prints; a failure or hang fails the test with the program's words.
-
-        `before` goes between launcher and program. A program names the case in which it hangs
-        after SWP_TEST_TIMEOUT seconds itself; `timeout_s` is for one that cannot even do that.
-        """
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a program of the build on `procs` ranks; `program` is its path in the build."""
         start = launch(self.mpi, procs, build=self.build)
-        command = [*start.argv_prefix, *before, self.build / "tests" / program, *arguments]
-        process = subprocess.Popen(
-            [str(part) for part in command],
+        return subprocess.run(
+            [*start.argv_prefix, str(self.build / program), *arguments],
             env=os.environ | start.env | (env or {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
             text=True,
-            errors="replace",
-            start_new_session=True,
+            timeout=TIMEOUT_S,
         )
-        try:
-            output, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-            output += f"killed after {timeout_s} s"
-        if process.returncode != 0:
-            words = "\n".join(output.splitlines()[:40])
-            pytest.fail(f"{program}, {procs} ranks, {self.mpi}:\n{words}", pytrace=False)
-        return output
 
 
-def build_kernels(mpi: Mpi) -> Kernels:
-    """Configures and builds in the checkout's build directory of this MPI."""
-    build = build_directory(mpi)
-    options = [f"-DMPI_C_COMPILER={mpi.mpicc}", f"-DMPIEXEC_EXECUTABLE={mpi.mpiexec}"]
-    for command in (
-        ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), *options],
-        ["cmake", "--build", str(build), "--parallel", "2"],
-    ):
+def build_kernels(mpi: Mpi) -> Path:
+    """Configures and builds; returns the build directory."""
+    build = build_root() / f"tests-{mpi.name}"
+    configure = ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build)]
+    configure += [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}"]
+    build.mkdir(parents=True, exist_ok=True)
+    with (build / "lock").open("w") as lock:  # against test processes beside this one
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _run_all(configure, ["cmake", "--build", str(build), "--parallel", "2"])
+    return build
+
+
+def _run_all(*commands: list[str]) -> None:
+    for command in commands:
         done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.fail(f"{' '.join(command)}:\n{done.stdout}{done.stderr}", pytrace=False)
-    return Kernels(mpi, build)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
-@pytest.fixture(scope="session", params=MPIS)
-def kernels(request, require) -> Kernels:
-    found = {mpi.name: mpi for mpi in find_mpis()}
-    require(request.param, request.param in found, "no mpicc and mpiexec of this family found")
-    return build_kernels(found[request.param])
+@pytest.fixture(scope="session")
+def kernels_of(require: Callable[[str, bool, str], None]) -> Callable[[str], Kernels]:
+    """Builds for the MPI of a name, or skips when this machine has none of that name."""
+    mpis = {mpi.name: mpi for mpi in find_mpis()}
+    built: dict[str, Kernels] = {}
+
+    def get(name: str) -> Kernels:
+        require(name, name in mpis, "this MPI is not installed")
+        require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
+        if name not in built:
+            built[name] = Kernels(mpis[name], build_kernels(mpis[name]))
+        return built[name]
+
+    return get
+
+
+@pytest.fixture(scope="session", params=["mpich", "openmpi"])
+def kernels(request: pytest.FixtureRequest, kernels_of: Callable[[str], Kernels]) -> Kernels:
+    """The kernels under every MPI in turn."""
+    return kernels_of(request.param)
+
+
+@pytest.fixture(scope="session")
+def any_kernels(
+    kernels_of: Callable[[str], Kernels], require: Callable[[str, bool, str], None]
+) -> Kernels:
+    """The kernels under one MPI, for what does not depend on which."""
+    mpis = find_mpis()
+    require("mpi", bool(mpis), "no MPI is installed")
+    return kernels_of(mpis[0].name)

@@ -20,7 +20,7 @@ static int check(const struct pattern_spec *spec) {
   const int star = 2 * dim + 1;
   if (spec->values[POINTS] == star || spec->values[POINTS] == cube(dim))
     return 0;
-  return failure_set("pattern stencil: a stencil in %d dimension%s has %d or %d points, not %lld", dim,
+  return failure_set("a stencil in %d dimension%s has %d or %d points, not %lld", dim,
                      dim > 1 ? "s" : "", star, cube(dim), (long long)spec->values[POINTS]);
 }
 

@@ -1,0 +1,145 @@
+"""The server: Dash's pages behind our own rules for paths, queries, headers and errors."""
+
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import dash_bootstrap_components as dbc
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, set_props
+from dash.development.base_component import Component
+from dash.exceptions import PreventUpdate
+from flask import Flask
+from waitress.server import create_server
+
+from dashboard import ids, web
+from dashboard.pages import PAGES
+from dashboard.query import UnknownError
+from dashboard.web import OpenStore
+from dashboard.widgets import notice
+from tuner.errors import SwitchpointError
+from tuner.store import Store, StoreError
+
+_THREADS = 8
+_MOST_REQUEST_BYTES = 64 * 1024
+_INDEX = """<!DOCTYPE html>
+<html lang="en">
+<head>
+{%metas%}
+<title>{%title%}</title>
+<link rel="icon" href="/assets/favicon.svg">
+<script src="/assets/theme.js"></script>
+{%css%}
+</head>
+<body>
+{%app_entry%}
+<footer>{%config%}{%scripts%}{%renderer%}</footer>
+</body>
+</html>
+"""
+
+
+def create_app(database: Path) -> Dash:
+    """The application over the store at `database`, which need not exist yet."""
+    open_store = partial(Store.open, database, readonly=True)
+    server = Flask(__name__, static_folder=None)
+    server.config["MAX_CONTENT_LENGTH"] = _MOST_REQUEST_BYTES
+    web.guard_pages(server, {page.path: page.check for page in PAGES}, open_store)
+    app = Dash(
+        __name__,
+        server=server,
+        title="Switchpoint",
+        update_title="",
+        index_string=_INDEX,
+        assets_ignore=r"theme\.js",  # runs in the head, before the first paint
+        meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
+        compress=True,
+        enable_mcp=False,
+        on_error=_report,
+        suppress_callback_exceptions=True,  # only the page that is shown is in the layout
+    )
+    app.layout = _shell()
+    _add_routing(app, open_store)
+    for page in PAGES:
+        page.register(app, open_store)
+    web.guard_callbacks(server, app)
+    web.answer_errors(server)
+    web.add_health(server, open_store)
+    web.add_headers(server, app.csp_hashes())
+    return app
+
+
+def _report(error: Exception) -> None:
+    """Say above the page why a callback had no answer; all else is a bug or a forged request."""
+    if not isinstance(error, StoreError | UnknownError):
+        raise error
+    set_props(ids.ALERT, {"children": notice("This view is not there any more", str(error))})
+
+
+def _shell() -> Component:
+    links = [dbc.NavLink(page.title, id=ids.nav(page.path), href=page.path) for page in PAGES]
+    return html.Div(
+        [
+            dcc.Location(id=ids.URL, refresh=False),
+            dcc.Store(id=ids.PAGES, data=[[page.path, page.title] for page in PAGES]),
+            html.A("Skip to the content", href=f"#{ids.CONTENT}", className="skip"),
+            html.Header(
+                [
+                    html.A("Switchpoint", href="/", className="brand"),
+                    html.Nav(links, className="nav", **{"aria-label": "Pages"}),
+                ]
+            ),
+            html.Div(id=ids.TITLE, className="visually-hidden", **{"aria-live": "polite"}),
+            html.Div(id=ids.ALERT, role="status"),
+            html.Main(html.P("Loading …"), id=ids.CONTENT, tabIndex="-1"),
+        ]
+    )
+
+
+def _add_routing(app: Dash, open_store: OpenStore) -> None:
+    """Show the page of the path; the query within a page is the page's own affair."""
+    pages = {page.path: page for page in PAGES}
+
+    @app.callback(
+        Output(ids.CONTENT, "children"), Input(ids.URL, "pathname"), State(ids.URL, "search")
+    )
+    def show(path: str | None, search: str | None) -> Component:
+        page = pages.get(path or "")
+        if page is None:
+            raise PreventUpdate
+        with open_store() as store:
+            return page.layout(store, search or "")
+
+    app.clientside_callback(
+        ClientsideFunction("switchpoint", "arrived"),
+        Output(ids.TITLE, "children"),
+        Output(ids.ALERT, "children"),
+        *(Output(ids.nav(page.path), "active") for page in PAGES),
+        Input(ids.URL, "pathname"),
+        State(ids.PAGES, "data"),
+    )
+
+
+def serve(database: Path, host: str = "127.0.0.1", port: int = 8050) -> None:
+    """Serve until interrupted or terminated; both end it cleanly.
+
+    Raises SwitchpointError when the address can not be listened on.
+    """
+    try:
+        server = create_server(create_app(database).server, host=host, port=port, threads=_THREADS)
+    except OSError as error:
+        raise SwitchpointError(
+            f"{host}:{port}: cannot be listened on: {error.strerror}; name another --port or --host"
+        ) from error
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        sys.exit(0)  # waitress finishes the requests in hand
+
+    signal.signal(signal.SIGTERM, stop)
+    reach = "this machine only" if host in ("127.0.0.1", "::1", "localhost") else "every network"
+    print(f"Switchpoint dashboard: http://{host}:{server.effective_port}/ ({reach})", flush=True)
+    try:
+        server.run()
+    finally:
+        server.close()

@@ -1,0 +1,120 @@
+"""From a link or the filters to the cells of one case, and to what each filter offers."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from dashboard.query import LAYOUT, NAME, SPEC, WORD, Query, choose, parameter
+from dashboard.widgets import Option
+from tuner.store import Store
+
+_LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
+
+
+@dataclass(frozen=True)
+class CaseQuery(Query):
+    """Which operation and pattern, measured where: the parameters of every page about one case."""
+
+    system: str = parameter("s", NAME)
+    campaign: str = parameter("c", NAME)
+    operation: str = parameter("o", WORD)
+    pattern: str = parameter("p", SPEC)
+    layout: str = parameter("r", LAYOUT)
+
+
+@dataclass(frozen=True)
+class CaseChoice:
+    """One case: its complete query, what each filter offers, its system and its cells."""
+
+    query: CaseQuery
+    options: dict[str, list[Option]]
+    system: dict[str, Any]
+    cells: pd.DataFrame
+
+
+def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
+    """Complete a query with what the store holds; `strict` as for `query.choose`.
+
+    The defaults are the newest campaign and, of its cases, one that is not oversubscribed.
+    """
+    systems = newest_first(store.systems())
+    system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
+    campaigns = sorted(store.campaigns(system)["campaign"], reverse=True)
+    campaign = choose(campaigns, query.campaign, "campaign", strict=strict)
+    cells = store.cells(system=system, campaign=campaign)
+    operations = sorted(cells["operation"].unique(), key=lambda name: (name != "exchange", name))
+    operation = choose(operations, query.operation, "operation", strict=strict)
+    cells = cells[cells["operation"] == operation]
+    patterns = _patterns(cells)
+    pattern = choose(patterns, query.pattern, "pattern", strict=strict)
+    cells = cells[cells["pattern"] == pattern]
+    layouts = layout_options(cells)
+    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
+    return CaseChoice(
+        query=replace(
+            query,
+            system=system,
+            campaign=campaign,
+            operation=operation,
+            pattern=pattern,
+            layout=layout,
+        ),
+        options={
+            "system": system_options(systems),
+            "campaign": [(name, name) for name in campaigns],
+            "operation": [(name, name) for name in operations],
+            "pattern": [(name, name) for name in patterns],
+            "layout": layouts,
+        },
+        system=systems.set_index("system").loc[system].to_dict(),
+        cells=cells[layout_keys(cells) == layout],
+    )
+
+
+def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
+    """The systems by their last launch: the first is the default of every page."""
+    return systems.sort_values(["last_date", "system"], ascending=[False, True])
+
+
+def system_options(systems: pd.DataFrame) -> list[Option]:
+    """The systems by name and environment, and by id where that is not enough."""
+    names = systems["name"] + ", " + systems["environment"]
+    labels = names.mask(names.duplicated(keep=False), names + " (" + systems["system"] + ")")
+    return list(zip(systems["system"], labels, strict=True))
+
+
+def _patterns(cells: pd.DataFrame) -> list[str]:
+    """The patterns, those measured without oversubscription first."""
+    alone = set(cells.loc[~cells["oversubscribed"], "pattern"])
+    return sorted(cells["pattern"].unique(), key=lambda pattern: (pattern not in alone, pattern))
+
+
+def layout_key(procs: int, nodes: int, ppn: int, sync: str, oversubscribed: bool) -> str:
+    """A layout as a link writes it: `8@2x4-window`, marked when oversubscribed."""
+    return f"{procs}@{nodes}x{ppn}-{sync}{'-over' if oversubscribed else ''}"
+
+
+def layout_keys(cells: pd.DataFrame) -> pd.Series:
+    """The layout of each cell."""
+    columns = zip(*(cells[name] for name in _LAYOUT), strict=True)
+    return pd.Series([layout_key(*row) for row in columns], index=cells.index, dtype=object)
+
+
+def layout_text(nodes: int, ppn: int, *, oversubscribed: bool) -> str:
+    """Nodes × processes on each."""
+    text = f"{nodes} node{'s' if nodes != 1 else ''} × {ppn}"
+    return f"{text}, oversubscribed" if oversubscribed else text
+
+
+def layout_options(cells: pd.DataFrame) -> list[Option]:
+    """The layouts that were measured: most processes first, the oversubscribed ones last."""
+    rows = cells[_LAYOUT].assign(key=layout_keys(cells)).drop_duplicates("key")
+    rows = rows.sort_values(["oversubscribed", "procs", "nodes"], ascending=[True, False, True])
+    several_schemes = rows["sync"].nunique() > 1
+    pairs: list[Option] = []
+    for row in rows.itertuples():
+        text = layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed)
+        scheme = f", {row.sync} sync" if several_schemes else ""
+        pairs.append((row.key, f"{row.procs}: {text}{scheme}"))
+    return pairs

@@ -1,0 +1,198 @@
+"""Explore: one case in depth, from the curves of all methods to the raw samples of a cell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+from dash import ClientsideFunction, Dash, Input, Output, html
+from dash.development.base_component import Component
+
+from dashboard import ids, rules
+from dashboard.choice import CaseChoice, CaseQuery, choose_case, layout_text
+from dashboard.figures.curves import curves, with_speedup
+from dashboard.figures.ecdf import ecdf
+from dashboard.pages.page import FilteredPage
+from dashboard.query import INTEGER, choose, parameter
+from dashboard.units import interval_text, ratio_text, share_text, size_text, time_text
+from dashboard.web import OpenStore
+from dashboard.widgets import badge, card, data_table, graph, method_name
+from tuner.records import DEFAULT_METHODS, CellKey
+from tuner.store import Store
+
+PATH = "/explore"
+DECIDING_LAUNCHES = 5
+_COLUMNS = (
+    "Method",
+    "Median",
+    "95 %",
+    "Speed-up",
+    "95 %",
+    "Samples in launches",
+    "Over 2 × median",
+    "Planning",
+)
+
+
+@dataclass(frozen=True)
+class ExploreQuery(CaseQuery):
+    """One case, and the size whose samples are shown (the value of `--sizes`)."""
+
+    size: str = parameter("b", INTEGER)
+
+
+def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> CaseChoice:
+    """The case; its cells come with their speed-up. The default size is the most telling one."""
+    choice = choose_case(store, query, strict=strict)
+    cells = choice.cells.sort_values("size_bytes", ignore_index=True)
+    cells = with_speedup(cells, DEFAULT_METHODS[choice.query.operation])
+    sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
+    telling = str(cells.loc[cells["speedup"].fillna(0).idxmax(), "size_bytes"])
+    size = choose([telling, *(value for value, _ in sizes)], query.size, "size", strict=strict)
+    return CaseChoice(
+        query=replace(choice.query, size=size),
+        options=choice.options | {"size": sizes},
+        system=choice.system,
+        cells=cells,
+    )
+
+
+def _size_label(rows: pd.DataFrame) -> str:
+    """The mean message; where `--sizes` means something else (bytes of an item) that as well."""
+    size, mean = int(rows["size_bytes"].iloc[0]), int(rows["bytes"].iloc[0])
+    return size_text(mean) if size == mean else f"{size_text(mean)} ({size_text(size)} an item)"
+
+
+def _draw(store: Store, choice: CaseChoice) -> dict[str, Any]:
+    cells, default = choice.cells, DEFAULT_METHODS[choice.query.operation]
+    cell = cells[cells["size_bytes"] == int(choice.query.size)].sort_values("median_s")
+    case = cells.iloc[0]
+    table = rules.with_speedup(store.rules(choice.query.system))
+    selected = rules.selected_intervals(table, case)
+    samples = {
+        row["method"]: store.samples(CellKey(*(row[name] for name in CellKey._fields)))
+        for row in cell.to_dict("records")
+    }
+    return {
+        "curves": curves(cells, default, selected, int(cell["bytes"].iloc[0])),
+        "ecdf": ecdf(samples),
+        "cell": _cell_table(cell, default),
+        "notes": _notes(choice, case, selected),
+    }
+
+
+def _cell_table(cell: pd.DataFrame, default: str) -> Component:
+    rows = []
+    for row in cell.to_dict("records"):
+        is_default = row["method"] == default
+        even = not is_default and row["speedup_low"] <= 1 <= row["speedup_high"]
+        speedups = (
+            ("default", "")
+            if is_default
+            else (
+                ratio_text(row["speedup"]),
+                interval_text(row["speedup_low"], row["speedup_high"], ratio_text),
+            )
+        )
+        texts = (
+            time_text(row["median_s"]),
+            interval_text(row["low_s"], row["high_s"], time_text),
+            *speedups,
+            f"{row['n']} in {row['launches']}",
+            share_text(row["above_2_medians"]),
+            time_text(row["plan_median_s"]),
+        )
+        name = html.Th(method_name(row["method"]), scope="row")
+        rows.append(
+            html.Tr([name, *(html.Td(text) for text in texts)], className="even" if even else None)
+        )
+    return data_table("Methods at this size, the fastest first", _COLUMNS, rows)
+
+
+def _notes(choice: CaseChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:
+    """What limits the worth of the case, and its facts."""
+    marks: list[Component] = []
+    if case["oversubscribed"]:
+        cores = choice.system["cores"]
+        marks.append(badge(f"oversubscribed: {case['ppn']} ranks on {cores} cores"))
+    if choice.cells["launches"].max() < DECIDING_LAUNCHES:
+        marks.append(badge(f"fewer than {DECIDING_LAUNCHES} launches", "secondary"))
+    if selected.empty:
+        marks.append(badge("no rule of the table is about this case", "secondary"))
+    facts = (
+        choice.system["mpi_library"],
+        choice.system["cpu_model"],
+        layout_text(case["nodes"], case["ppn"], oversubscribed=False),
+        f"a rank sends {case['mavg']:.3g} messages on average, {case['mmax']} at most",
+    )
+    return [*marks, html.Span([html.Span(fact) for fact in facts], className="facts")]
+
+
+def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+    filters = [element for name, element in selects.items() if name != "size"]
+    return [
+        html.H1("Explore"),
+        html.Div(filters, className="filters"),
+        html.Div(parts["notes"], id=ids.of(PATH, "notes"), className="notes"),
+        html.Div(
+            [
+                card(
+                    "Speed-up and time",
+                    graph(
+                        ids.of(PATH, "curves"),
+                        parts["curves"],
+                        "Speed-up over the default and time of each method against message size, "
+                        "with the method that the table selects above.",
+                    ),
+                ),
+                card(
+                    "Samples of one size",
+                    selects["size"],
+                    html.P("A click on a point of the curves takes its size.", className="hint"),
+                    graph(
+                        ids.of(PATH, "ecdf"),
+                        parts["ecdf"],
+                        "Distribution of the samples of each method at the chosen size.",
+                    ),
+                ),
+            ],
+            className="explore-panels",
+        ),
+        card(
+            "Methods at this size",
+            html.P("Grey: not told apart from the default.", className="hint"),
+            html.Div(parts["cell"], id=ids.of(PATH, "cell")),
+        ),
+    ]
+
+
+class _ExplorePage(FilteredPage[CaseChoice]):
+    """Adds the click on a point."""
+
+    def register(self, app: Dash, open_store: OpenStore) -> None:
+        super().register(app, open_store)
+        app.clientside_callback(
+            ClientsideFunction("switchpoint", "sizeOfPoint"),
+            Output(ids.of(PATH, "size"), "value", allow_duplicate=True),
+            Input(ids.of(PATH, "curves"), "clickData"),
+            prevent_initial_call=True,
+        )
+
+
+PAGE = _ExplorePage(
+    path=PATH,
+    title="Explore",
+    query=ExploreQuery,
+    filters={
+        "system": "System",
+        "campaign": "Campaign",
+        "operation": "Operation",
+        "pattern": "Pattern",
+        "layout": "Processes",
+        "size": "Message size",
+    },
+    parts={"curves": "figure", "ecdf": "figure", "cell": "children", "notes": "children"},
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+)

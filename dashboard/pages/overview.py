@@ -1,0 +1,129 @@
+"""Overview: which systems are measured, when, with which MPI, and what was chosen on them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+from dash import Dash, html
+from dash.development.base_component import Component
+
+from dashboard import rules
+from dashboard.choice import newest_first, system_options
+from dashboard.figures.ribbons import ribbons
+from dashboard.pages import explore, table
+from dashboard.query import Query
+from dashboard.web import OpenStore
+from dashboard.widgets import badge, card, data_table, graph
+from tuner.store import Store
+
+PATH = "/"
+
+
+def age_text(date: str, now: datetime) -> str:
+    """How long ago an ISO 8601 date was, in the largest unit that fits."""
+    seconds = (now - datetime.fromisoformat(date)).total_seconds()
+    for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        count = int(seconds // length_s)
+        if count >= 1:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+class _OverviewPage:
+    """The page of all systems; it has no filters."""
+
+    path = PATH
+    title = "Overview"
+
+    def check(self, store: Store, search: str) -> None:
+        """See `Page`."""
+        Query.parse(search)
+
+    def layout(self, store: Store, search: str) -> Component:
+        """See `Page`."""
+        systems = newest_first(store.systems())
+        labels = dict(system_options(systems))
+        cards = [_system(store, row, labels[row["system"]]) for row in systems.to_dict("records")]
+        return html.Div([html.H1("Measured systems"), *cards])
+
+    def register(self, app: Dash, open_store: OpenStore) -> None:
+        """See `Page`."""
+
+
+PAGE = _OverviewPage()
+
+
+def _system(store: Store, system: dict[str, Any], label: str) -> Component:
+    name = system["system"]
+    campaigns = store.campaigns(name)
+    facts = (
+        system["mpi_library"],
+        system["cpu_model"],
+        f"{system['cores']} cores",
+        system["compiler"],
+    )
+    links = (
+        html.A("Rules and export", href=table.PATH + table.TableQuery(name).search()),
+        html.A("Explore the times", href=explore.PATH + explore.ExploreQuery(name).search()),
+    )
+    return card(
+        label,
+        html.Div(
+            [
+                *_marks(store.cells(name, campaigns["campaign"].max())),
+                html.Span([html.Span(fact) for fact in facts], className="facts"),
+            ],
+            className="notes",
+        ),
+        _choice(store, name, label),
+        html.P(links, className="links"),
+        _campaigns(campaigns, label),
+    )
+
+
+def _choice(store: Store, system: str, label: str) -> Component:
+    """The system's table at a glance."""
+    chosen = rules.with_speedup(store.rules(system))
+    if chosen.empty:
+        return html.P(["No table yet: run ", html.Code("switchpoint tune"), "."])
+    rows = chosen.assign(row=[rules.case_text(rule) for rule in chosen.itertuples()])
+    return graph(
+        f"overview-{system}",
+        ribbons(rows, rules.size_range(chosen)),
+        f"The method that the table of {label} selects at each message size.",
+    )
+
+
+def _marks(cells: pd.DataFrame) -> list[Component]:
+    """What a reader must know before trusting the newest campaign."""
+    marks = []
+    over = cells.loc[cells["oversubscribed"], "procs"]
+    if not over.empty:
+        ranks = " and ".join(str(procs) for procs in sorted(over.unique()))
+        marks.append(badge(f"oversubscribed at {ranks} ranks"))
+    if cells["launches"].max() < explore.DECIDING_LAUNCHES:
+        marks.append(badge("too few launches to decide", "secondary"))
+    return marks
+
+
+def _campaigns(campaigns: pd.DataFrame, label: str) -> Component:
+    """The campaigns of a system, the newest first."""
+    header = ("Campaign", "Started", "Launches", "Samples", "Kernels' commit")
+    now = datetime.now(UTC)
+    rows = []
+    for row in campaigns.sort_values("campaign", ascending=False).to_dict("records"):
+        cut_off = row["launches"] - row["complete"]
+        link = explore.PATH + explore.ExploreQuery(row["system"], row["campaign"]).search()
+        launches = f"{row['launches']}, {cut_off} cut off" if cut_off else str(row["launches"])
+        rows.append(
+            html.Tr(
+                [
+                    html.Th(html.A(row["campaign"], href=link), scope="row"),
+                    html.Td(age_text(row["first_date"], now), title=row["first_date"]),
+                    html.Td(launches),
+                    html.Td(f"{row['samples']:,}"),
+                    html.Td(html.Code(row["commit"][:12])),
+                ]
+            )
+        )
+    return data_table(f"Campaigns of {label}, the newest first", header, rows)

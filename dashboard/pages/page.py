@@ -1,0 +1,148 @@
+"""What every page provides, and the kind whose filters and URL hold its whole state."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.development.base_component import Component
+from dash.exceptions import PreventUpdate
+
+from dashboard import ids
+from dashboard.query import Query
+from dashboard.web import OpenStore
+from dashboard.widgets import Option, options, select
+from tuner.store import Store
+
+
+class Page(Protocol):
+    """A page of the dashboard."""
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    @property
+    def title(self) -> str:
+        """Its name in the header."""
+
+    def check(self, store: Store, search: str) -> None:
+        """Raise `MalformedError` or `UnknownError` for a link that has no view."""
+
+    def layout(self, store: Store, search: str) -> Component:
+        """The whole page for a link."""
+
+    def register(self, app: Dash, open_store: OpenStore) -> None:
+        """Add the callbacks."""
+
+
+class Choice(Protocol):
+    """A complete query, and what each filter offers: field of the query → (value, label)."""
+
+    @property
+    def query(self) -> Query:
+        """The query, with a value for every field."""
+
+    @property
+    def options(self) -> Mapping[str, Sequence[Option]]:
+        """The options."""
+
+
+ChoiceT = TypeVar("ChoiceT", bound=Choice)
+
+
+@dataclass(frozen=True)
+class FilteredPage(Generic[ChoiceT]):
+    """A page with a select for every field of its query.
+
+    filters: field of the query → label of its select.
+    parts: name of a component (`ids.of`) → the property of it that `draw` computes.
+    choose: completes a query from the store; strict as for `query.choose`.
+    draw: the parts' properties for a choice.
+    body: the page from its selects and its drawn parts; each part's component is in it.
+    """
+
+    path: str
+    title: str
+    query: type[Query]
+    filters: Mapping[str, str]
+    parts: Mapping[str, str]
+    choose: Callable[..., ChoiceT]
+    draw: Callable[[Store, ChoiceT], dict[str, Any]]
+    body: Callable[[dict[str, Component], dict[str, Any]], Sequence[Component]]
+
+    def check(self, store: Store, search: str) -> None:
+        """See `Page`."""
+        self.choose(store, self.query.parse(search), strict=True)
+
+    def layout(self, store: Store, search: str) -> Component:
+        """See `Page`."""
+        choice = self.choose(store, self.query.parse(search), strict=True)
+        selects = {
+            name: select(
+                ids.of(self.path, name), label, choice.options[name], getattr(choice.query, name)
+            )
+            for name, label in self.filters.items()
+        }
+        return html.Div(
+            [
+                dcc.Location(id=ids.of(self.path, "url"), refresh=False),
+                dcc.Store(id=ids.of(self.path, "shown"), data=search),
+                *self.body(selects, self.draw(store, choice)),
+            ]
+        )
+
+    def register(self, app: Dash, open_store: OpenStore) -> None:
+        """One callback answers every filter and the browser's Back; links keep the system."""
+        self._answer(app, open_store)
+        app.clientside_callback(
+            ClientsideFunction("switchpoint", "keepSystem"),
+            Output({"nav": ALL}, "href", allow_duplicate=True),
+            Input(ids.of(self.path, "url"), "search"),
+            State(ids.PAGES, "data"),
+            prevent_initial_call="initial_duplicate",
+        )
+
+    def _answer(self, app: Dash, open_store: OpenStore) -> None:
+        url, shown = ids.of(self.path, "url"), ids.of(self.path, "shown")
+        elements = {name: ids.of(self.path, name) for name in self.filters}
+
+        @app.callback(
+            output={
+                "search": Output(url, "search"),
+                "shown": Output(shown, "data"),
+                "values": {name: Output(element, "value") for name, element in elements.items()},
+                "options": {name: Output(element, "options") for name, element in elements.items()},
+                "parts": {
+                    name: Output(ids.of(self.path, name), value)
+                    for name, value in self.parts.items()
+                },
+            },
+            inputs={
+                "search": Input(url, "search"),
+                "values": {name: Input(element, "value") for name, element in elements.items()},
+                "path": State(url, "pathname"),
+                "shown": State(shown, "data"),
+            },
+            prevent_initial_call=True,
+        )
+        def update(
+            search: str | None, values: dict[str, str], path: str, shown: str
+        ) -> dict[str, Any]:
+            search = search or ""
+            from_link = ctx.triggered_id == url
+            # The location also reports what is shown already, and the path of the next page.
+            if from_link and (search == shown or path != self.path):
+                raise PreventUpdate
+            query = self.query.parse(search) if from_link else self.query(**values)
+            with open_store() as store:
+                choice = self.choose(store, query, strict=from_link)
+                parts = self.draw(store, choice)
+            link = search if from_link else choice.query.search()
+            return {
+                "search": no_update if from_link else link,
+                "shown": link,
+                "values": {name: getattr(choice.query, name) for name in self.filters},
+                "options": {name: options(choice.options[name]) for name in self.filters},
+                "parts": parts,
+            }

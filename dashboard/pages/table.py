@@ -1,0 +1,215 @@
+"""Table: the rules of a system with their evidence, and the table as applications load it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import dash_ag_grid as dag
+import pandas as pd
+from dash import Dash, html
+from dash.development.base_component import Component
+from flask import Response, request
+
+from dashboard import ids, rules
+from dashboard.choice import layout_key, newest_first, system_options
+from dashboard.figures.methods import method_style
+from dashboard.figures.ribbons import DECIDED, ribbons
+from dashboard.pages import explore
+from dashboard.pages.page import FilteredPage
+from dashboard.query import NAME, Query, UnknownError, choose, one_of, parameter
+from dashboard.units import bytes_range_text, interval_text, ratio_text
+from dashboard.web import OpenStore
+from dashboard.widgets import Option, card, graph
+from tuner import export
+from tuner.store import Store
+
+PATH = "/table"
+DOWNLOAD_PATH = f"{PATH}/download"
+
+
+class Form(NamedTuple):
+    """A form of exported tables."""
+
+    title: str
+    file: str
+    mimetype: str
+
+
+FORMS = {
+    "table": Form("Switchpoint table", "switchpoint.table", "text/plain"),
+    "header": Form("C header", "switchpoint_table.h", "text/plain"),
+    "json": Form("JSON", "switchpoint.json", "application/json"),
+}
+_COLUMNS: tuple[dict[str, Any], ...] = (
+    {"field": "case", "headerName": "Case", "flex": 3, "minWidth": 230},
+    {"field": "bytes", "headerName": "Bytes per message", "flex": 2, "minWidth": 160},
+    {
+        "field": "method",
+        "headerName": "Method",
+        "flex": 2,
+        "minWidth": 140,
+        "cellRenderer": "MethodName",
+    },
+    {"field": "status", "headerName": "Status", "flex": 1, "minWidth": 105},
+    {"field": "compared", "headerName": "Against the default", "flex": 2, "minWidth": 160},
+    {"field": "speedup", "headerName": "Speed-up", "flex": 1, "minWidth": 100},
+    {"field": "interval", "headerName": "95 %", "flex": 2, "minWidth": 130},
+    {"field": "launches", "headerName": "Launches", "flex": 1, "minWidth": 95},
+    {
+        "field": "evidence",
+        "headerName": "Evidence",
+        "flex": 1,
+        "minWidth": 95,
+        "cellRenderer": "EvidenceLink",
+    },
+)
+
+
+@dataclass(frozen=True)
+class TableQuery(Query):
+    """The system, and the form in which its table is exported."""
+
+    system: str = parameter("s", NAME)
+    form: str = parameter("f", one_of(*FORMS))
+
+
+@dataclass(frozen=True)
+class TableChoice:
+    """A complete query, and what its selects offer."""
+
+    query: TableQuery
+    options: dict[str, list[Option]]
+
+
+def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
+    systems = system_options(newest_first(store.systems()))
+    system = choose([name for name, _ in systems], query.system, "system", strict=strict)
+    form = choose(list(FORMS), query.form, "form", strict=strict)
+    forms = [(name, form.title) for name, form in FORMS.items()]
+    return TableChoice(TableQuery(system, form), {"system": systems, "form": forms})
+
+
+def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
+    table = rules.with_speedup(store.rules(choice.query.system))
+    rows = table.assign(row=[rules.case_text(rule) for rule in table.itertuples()])
+    figure = graph(
+        ids.of(PATH, "ribbons-figure"),
+        ribbons(rows, rules.size_range(table)),
+        "The method that the table selects at each message size, a ribbon for each case.",
+    )
+    return {"ribbons": figure, "rules": _grid(table), "export": _export(store, choice.query)}
+
+
+def _grid(table: pd.DataFrame) -> Component:
+    unsure = {"condition": "!params.data.sure", "style": {"color": "var(--bs-secondary-color)"}}
+    return dag.AgGrid(
+        rowData=[_row(rule) for rule in table.itertuples()],
+        columnDefs=list(_COLUMNS),
+        # The order of the rules is their priority.
+        defaultColDef={"sortable": False, "resizable": True},
+        getRowStyle={"styleConditions": [unsure]},
+        dashGridOptions={"domLayout": "autoHeight"},
+        style={"height": None},
+    )
+
+
+def _row(rule: Any) -> dict[str, Any]:
+    return {
+        "case": rules.case_text(rule),
+        "bytes": bytes_range_text(rule.bytes_low, rule.bytes_high),
+        "method": rule.method,
+        "color": method_style(rule.method).color,
+        "status": rule.status,
+        "compared": rule.challenger or "",
+        "speedup": ratio_text(rule.speedup) if math.isfinite(rule.speedup) else "",
+        "interval": interval_text(rule.speedup_low, rule.speedup_high, ratio_text),
+        "launches": rule.launches,
+        "evidence": _evidence(rule),
+        "sure": rule.status in DECIDED,
+    }
+
+
+def _evidence(rule: Any) -> str:
+    """The link to the cell that the rule rests on."""
+    query = explore.ExploreQuery(
+        system=rule.system,
+        campaign=rule.campaign,
+        operation=rule.operation,
+        pattern=rule.pattern,
+        layout=layout_key(rule.procs, rule.nodes, rule.ppn, rule.sync, rule.oversubscribed),
+        size=str(rule.size_bytes),
+    )
+    return explore.PATH + query.search()
+
+
+def _export(store: Store, query: TableQuery) -> list[Component]:
+    """The link to the file, and the file itself to look at."""
+    try:
+        text = _exported(store, query)
+    except UnknownError as reason:
+        return [html.P(str(reason.args[0]))]
+    name = FORMS[query.form].file
+    return [
+        html.P(html.A(f"Download {name}", href=DOWNLOAD_PATH + query.search())),
+        html.Pre(html.Code(text), className="preview", tabIndex=0, **{"aria-label": name}),
+    ]
+
+
+def _exported(store: Store, query: TableQuery) -> str:
+    """The text that `switchpoint export` writes; `UnknownError` when there is no table."""
+    table = store.table(query.system)
+    if table is None:
+        raise UnknownError("This system has no table yet: run `switchpoint tune`.")
+    try:
+        return export.export(table, query.form)
+    except export.ExportError as error:
+        raise UnknownError(str(error)) from error
+
+
+def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+    return [
+        html.H1("Table"),
+        html.Div(selects["system"], className="filters"),
+        card("Method by message size", html.Div(parts["ribbons"], id=ids.of(PATH, "ribbons"))),
+        card(
+            "Rules",
+            html.P(
+                "The first rule that holds, and whose method can be used, is taken. Speed-up is "
+                "that of the selected method or, where the default stays, of the best of the "
+                "others. Grey: nothing was shown to be faster than the default.",
+                className="hint",
+            ),
+            html.Div(parts["rules"], id=ids.of(PATH, "rules")),
+        ),
+        card("Export", selects["form"], html.Div(parts["export"], id=ids.of(PATH, "export"))),
+    ]
+
+
+class _TablePage(FilteredPage[TableChoice]):
+    """Adds the file to download."""
+
+    def register(self, app: Dash, open_store: OpenStore) -> None:
+        super().register(app, open_store)
+
+        @app.server.get(DOWNLOAD_PATH)
+        def download() -> Response:
+            query = TableQuery.parse(request.query_string.decode("ascii", "replace"))
+            with open_store() as store:
+                query = _choose(store, query, strict=True).query
+                text = _exported(store, query)
+            form = FORMS[query.form]
+            headers = {"Content-Disposition": f'attachment; filename="{form.file}"'}
+            return Response(text.encode(), mimetype=form.mimetype, headers=headers)
+
+
+PAGE = _TablePage(
+    path=PATH,
+    title="Table",
+    query=TableQuery,
+    filters={"system": "System", "form": "Form"},
+    parts={"ribbons": "children", "rules": "children", "export": "children"},
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+)

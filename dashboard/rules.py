@@ -1,0 +1,73 @@
+"""A stored table as a page needs it: what applies to a case, and each rule in words."""
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from dashboard.choice import layout_text
+
+_INTERVALS = ("mmax", "mavg", "bytes")
+
+
+def with_speedup(rules: pd.DataFrame) -> pd.DataFrame:
+    """The rules with `speedup`, `speedup_low`, `speedup_high`: 1 / (time / time of the default).
+
+    Open ends of intervals become infinite.
+    """
+    ends = {f"{name}_low": -math.inf for name in _INTERVALS}
+    ends |= {f"{name}_high": math.inf for name in _INTERVALS}
+    ratios = rules[["ratio", "ratio_low", "ratio_high"]].astype(float)
+    return rules.assign(
+        **{name: rules[name].astype(float).fillna(end) for name, end in ends.items()},
+        speedup=1 / ratios["ratio"],
+        speedup_low=1 / ratios["ratio_high"],
+        speedup_high=1 / ratios["ratio_low"],
+    )
+
+
+def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
+    """What a table selects for a case at each size: the first rule that holds, by size.
+
+    rules: by `with_speedup`, in order of priority. case: operation, nodes, ppn, mmax, mavg.
+    """
+    holds = (rules["operation"] == case["operation"]) & (rules["nodes"] == case["nodes"])
+    holds &= rules["ppn"] == case["ppn"]
+    for name in ("mmax", "mavg"):
+        holds &= (rules[f"{name}_low"] <= case[name]) & (case[name] <= rules[f"{name}_high"])
+    rules = rules[holds]
+    cuts = sorted({*rules["bytes_low"], *(rules["bytes_high"] + 1)} - {math.inf})
+    pieces: list[dict[str, Any]] = []
+    for low, following in pairwise([*cuts, math.inf]):
+        high = following - 1
+        covering = rules[(rules["bytes_low"] <= low) & (high <= rules["bytes_high"])]
+        if not covering.empty:
+            pieces.append(covering.iloc[0].to_dict() | {"bytes_low": low, "bytes_high": high})
+    return pd.DataFrame(pieces, columns=rules.columns)
+
+
+def size_range(rules: pd.DataFrame) -> tuple[float, float]:
+    """The sizes at which a table changes its choice, with room around them, in bytes."""
+    ends = [*rules["bytes_low"], *rules["bytes_high"]]
+    finite = [end for end in ends if math.isfinite(end) and end > 0]
+    return (min([64.0, *finite]) / 4, max([2.0**18, *finite]) * 4)
+
+
+def case_text(rule: Any) -> str:
+    """What a rule is about but for sizes: operation, layout, degree."""
+    layout = layout_text(rule.nodes, rule.ppn, oversubscribed=rule.oversubscribed)
+    parts = [rule.operation, layout]
+    for name, word in (("mmax", "degree"), ("mavg", "mean degree")):
+        low, high = getattr(rule, f"{name}_low"), getattr(rule, f"{name}_high")
+        if math.isfinite(low) or math.isfinite(high):
+            parts.append(f"{word} {_interval_text(low, high)}")
+    return ", ".join(parts)
+
+
+def _interval_text(low: float, high: float) -> str:
+    if low == high:
+        return f"{low:g}"
+    if math.isinf(low):
+        return f"≤ {high:g}"
+    return f"≥ {low:g}" if math.isinf(high) else f"{low:g} – {high:g}"

@@ -1,0 +1,185 @@
+"""What the server answers beside Dash's own: real 404s and 400s, headers, health, plain pages."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from http import HTTPStatus
+from typing import Any
+
+from dash import Dash
+from dash.exceptions import DependencyException
+from flask import Flask, Response, abort, request
+from markupsafe import escape
+from werkzeug.exceptions import HTTPException, NotFound
+
+from dashboard.query import MalformedError, UnknownError
+from tuner.store import Store, StoreError
+
+# Opens the store for one request, so that a replaced file is seen at the next one.
+OpenStore = Callable[[], AbstractContextManager[Store]]
+# Checks the query of a page's URL; raises MalformedError or UnknownError.
+Check = Callable[[Store, str], object]
+
+PLAIN_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title} · Switchpoint</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="/assets/favicon.svg">
+<link rel="stylesheet" href="/assets/bootstrap.min.css">
+<link rel="stylesheet" href="/assets/switchpoint.css">
+<script src="/assets/theme.js"></script></head>
+<body><main class="container py-5"><h1>{title}</h1><p>{text}</p>{more}
+<p><a href="/">Overview</a></p></main></body></html>
+"""
+TO_MEASURE = """<p>To measure this machine, tune and come back here:</p>
+<pre class="commands" tabindex="0"><code>switchpoint run
+switchpoint serve</code></pre>
+<p>Raw files that exist already become a store by <code>switchpoint ingest</code>.</p>"""
+
+
+def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Response:
+    """A page that needs neither Dash nor a store."""
+    body = PLAIN_PAGE.format(title=escape(title), text=escape(text), more=more)
+    return Response(body, status=status, mimetype="text/html")
+
+
+def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStore) -> None:
+    """Let only known pages with a query that the store can answer through to Dash.
+
+    Dash answers every path with its page and status 200; here the catch-all route serves the
+    paths of `checks` only.
+    """
+
+    @server.before_request
+    def check_page() -> Response | None:
+        if request.url_rule is None or request.url_rule.rule not in ("/", "/<path:path>"):
+            return None
+        check = checks.get(request.path)
+        if check is None:
+            abort(HTTPStatus.NOT_FOUND)
+        with open_store() as store:
+            if store.systems().empty:
+                return plain_page(
+                    HTTPStatus.OK, "No measurements yet", "The store is empty.", TO_MEASURE
+                )
+            check(store, request.query_string.decode("ascii", "replace"))
+        return None
+
+
+def guard_callbacks(server: Flask, app: Dash) -> None:
+    """Refuse calls that no page of ours sends: Dash would fail on them with a 500.
+
+    All inputs and states of our callbacks are texts, or null before they are known.
+    """
+
+    @server.before_request
+    def check_call() -> None:
+        if request.endpoint != "/_dash-update-component":
+            return
+        body = request.get_json(silent=True)
+        output = body.get("output") if isinstance(body, dict) else None
+        declared = app.callback_map.get(output) if isinstance(output, str) else None
+        if declared is None or not _is_call(body, output, declared):
+            raise MalformedError("No page of this dashboard sends such a request.")
+
+
+def _is_call(body: dict[str, Any], output: str, declared: dict[str, Any]) -> bool:
+    inputs = [f"{item['id']}.{item['property']}" for item in declared["inputs"]]
+    changed = body.get("changedPropIds")
+    return (
+        isinstance(changed, list)
+        and all(isinstance(name, str) and name in inputs for name in changed)
+        and body.get("outputs") == _outputs(output)
+        and _are_texts(body.get("inputs"), declared["inputs"])
+        and _are_texts(body.get("state", []), declared["state"])
+    )
+
+
+def _outputs(output: str) -> Any:
+    """The outputs that a callback's name stands for: `..a.b...c.d..`, or `a.b` alone."""
+    names = output.removeprefix("..").removesuffix("..").split("...")
+    parts = [name.rpartition(".") for name in names]
+    outputs = [{"id": element, "property": value} for element, _, value in parts]
+    return outputs if output.startswith("..") else outputs[0]
+
+
+def _are_texts(given: Any, declared: list[dict[str, str]]) -> bool:
+    """Whether these are the declared properties, in their order, each with a text or null."""
+    return (
+        isinstance(given, list)
+        and all(isinstance(item, dict) for item in given)
+        and [{"id": i.get("id"), "property": i.get("property")} for i in given] == declared
+        and all(isinstance(item.get("value"), str | None) for item in given)
+    )
+
+
+def answer_errors(server: Flask) -> None:
+    """Every error is a short page; none shows a traceback."""
+
+    @server.errorhandler(MalformedError)
+    def malformed(error: MalformedError) -> Response:
+        return plain_page(HTTPStatus.BAD_REQUEST, "400: this link is malformed", str(error))
+
+    @server.errorhandler(UnknownError)
+    def unknown(error: UnknownError) -> Response:
+        return plain_page(HTTPStatus.NOT_FOUND, "404: not in this store", str(error.args[0]))
+
+    @server.errorhandler(StoreError)
+    def unreadable(error: StoreError) -> Response:
+        return plain_page(
+            HTTPStatus.SERVICE_UNAVAILABLE, "No measurements to show", str(error), TO_MEASURE
+        )
+
+    @server.errorhandler(DependencyException)
+    def no_such_script(error: DependencyException) -> Response:
+        return http_error(NotFound())
+
+    @server.errorhandler(HTTPException)
+    def http_error(error: HTTPException) -> Response:
+        status = HTTPStatus(error.code or HTTPStatus.INTERNAL_SERVER_ERROR)
+        return plain_page(status, f"{status.value}: {status.phrase}", status.description)
+
+
+def add_health(server: Flask, open_store: OpenStore) -> None:
+    """`/healthz`: 200 `ok`, or 503 and the reason why the store can not be read."""
+
+    @server.get("/healthz")
+    def healthz() -> Response:
+        status, text = HTTPStatus.OK, "ok"
+        try:
+            with open_store() as store:
+                store.systems()
+        except StoreError as error:
+            status, text = HTTPStatus.SERVICE_UNAVAILABLE, str(error)
+        headers = {"Cache-Control": "no-store"}
+        return Response(f"{text}\n", status, mimetype="text/plain", headers=headers)
+
+
+def add_headers(server: Flask, script_hashes: Sequence[str]) -> None:
+    """The security headers of every answer.
+
+    script-src holds the hash of the one inline script that Dash writes (it starts the renderer);
+    no `unsafe-eval`: plotly.js and ag-grid call `Function` only in features that are not used
+    here (WebGL traces, string expressions as column functions). style-src needs `unsafe-inline`:
+    plotly.js and ag-grid set style attributes and add style elements. data: images are the
+    arrows of Bootstrap's selects, data: fonts the icons of ag-grid, blob: images the SVG that
+    plotly.js draws to save a PNG.
+    """
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'self' {' '.join(script_hashes)}",
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    )
+
+    @server.after_request
+    def add(response: Response) -> Response:
+        response.headers["Content-Security-Policy"] = policy
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response

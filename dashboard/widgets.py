@@ -1,0 +1,91 @@
+"""Pieces that several pages are made of."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dash_bootstrap_components as dbc
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from dashboard.figures.axes import CONFIG, Figure
+from dashboard.figures.methods import method_style
+
+Option = tuple[str, str]  # value, label
+
+
+def options(pairs: Sequence[Option]) -> list[dict[str, str]]:
+    """Options as a select takes them."""
+    return [{"value": value, "label": label} for value, label in pairs]
+
+
+def select(element_id: str, label: str, pairs: Sequence[Option], value: str) -> Component:
+    """A labelled native select: `dcc.Dropdown` is not usable by keyboard and screen reader."""
+    return html.Div(
+        [
+            html.Label(label, htmlFor=element_id, className="form-label"),
+            dbc.Select(id=element_id, options=options(pairs), value=value, size="sm"),
+        ],
+        className="filter",
+    )
+
+
+def graph(element_id: str, figure: Figure, description: str) -> Component:
+    """A figure with the sentence that a screen reader says in its place."""
+    return html.Figure(
+        dcc.Graph(
+            id=element_id,
+            figure=figure,
+            config=CONFIG,
+            responsive=True,
+            style={"height": figure["layout"]["height"]},
+        ),
+        role="group",
+        **{"aria-label": description},
+    )
+
+
+def method_name(spec: str) -> Component:
+    """A method with the square of its colour, as in the figures."""
+    square = html.Span("■", style={"color": method_style(spec).color}, **{"aria-hidden": "true"})
+    return html.Span([square, f" {spec}"], className="text-nowrap")
+
+
+def badge(text: str, color: str = "warning") -> Component:
+    """A mark for what a reader must not overlook."""
+    return html.Span(text, className=f"badge text-bg-{color}")
+
+
+def card(title: str, *children: Any, level: int = 2) -> Component:
+    """A titled panel."""
+    heading = html.H2 if level == 2 else html.H3
+    return html.Section(
+        [heading(title, className="card-title"), *children], className="card card-body"
+    )
+
+
+def notice(title: str, *children: Any, color: str = "info") -> Component:
+    """A message in the place of content."""
+    return dbc.Alert([html.H2(title, className="alert-heading h5"), *children], color=color)
+
+
+def commands(*lines: str) -> Component:
+    """Commands to type."""
+    return html.Pre(html.Code("\n".join(lines)), className="commands", tabIndex=0)
+
+
+def data_table(caption: str, header: Sequence[str], rows: Sequence[Component]) -> Component:
+    """A table that scrolls by itself where the page is too narrow for it."""
+    return html.Div(
+        html.Table(
+            [
+                html.Caption(caption, className="visually-hidden"),
+                html.Thead(html.Tr([html.Th(text, scope="col") for text in header])),
+                html.Tbody(list(rows)),
+            ],
+            className="table table-sm",
+        ),
+        className="table-responsive",
+        tabIndex=0,
+        role="region",
+        **{"aria-label": caption},
+    )

@@ -1,0 +1,61 @@
+/*
+ * swpbench with an exchange and a discovery that go wrong, linked in front of the library's own by --wrap.
+ * SWP_CORRUPT says how; from the call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK.
+ */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <switchpoint.h>
+
+int __real_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
+int __real_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
+                                 const void *const *data, swp_inbox **inbox);
+int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
+int __wrap_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
+                                 const void *const *data, swp_inbox **inbox);
+
+static int number(const char *name) {
+  const char *text = getenv(name);
+  return text ? atoi(text) : 0;
+}
+
+/* Whether this call is to go wrong in the given way. */
+static int is_due(const char *way, int call) {
+  const char *wanted = getenv("SWP_CORRUPT");
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return wanted && strcmp(wanted, way) == 0 && rank == number("SWP_CORRUPT_RANK") &&
+         call >= number("SWP_CORRUPT_CALL");
+}
+
+int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
+  static int calls;
+  static unsigned char before;
+  const int call = calls++;
+  const int error = __real_swp_exchange_execute(plan, send, recv);
+  unsigned char *first = recv;
+  if (is_due("byte", call))
+    *first ^= 0x10;
+  if (is_due("stale", call))
+    *first = before;
+  before = *first;
+  return is_due("error", call) ? SWP_ERR_MPI : error;
+}
+
+int __wrap_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
+                                 const void *const *data, swp_inbox **inbox) {
+  static int calls;
+  const int call = calls++;
+  const int error = __real_swp_discovery_execute(plan, nsends, ranks, bytes, data, inbox);
+  if (error)
+    return error;
+  if (is_due("byte", call))
+    ((unsigned char *)(*inbox)->data[0])[0] ^= 0x10;
+  if (is_due("size", call))
+    ((int64_t *)(*inbox)->bytes)[0]--;
+  if (is_due("source", call))
+    ((int *)(*inbox)->sources)[0]++;
+  if (is_due("lost", call))
+    (*inbox)->nsources--;
+  return is_due("error", call) ? SWP_ERR_MPI : error;
+}

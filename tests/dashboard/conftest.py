@@ -1,0 +1,45 @@
+"""A store with synthetic campaigns, tuned, and the application over it."""
+
+from pathlib import Path
+
+import pytest
+from dash import Dash
+
+from dashboard.app import create_app
+from tests.synthetic import DISCOVERY_LATENCY_S, Campaign, discovery_times, write
+from tuner.ingest import ingest
+from tuner.store import Store
+from tuner.tuning import tune
+
+PATTERNS = (("hub:hubs=4,seed=1", 15, 4.25), ("random:degree=6,seed=1", 6, 5.5))
+SIZES = tuple(2**exponent for exponent in range(3, 19, 2))
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems: one with two tuned campaigns, one with too few launches to decide."""
+    results = tmp_path_factory.mktemp("results")
+    for name in ("20261019T120000Z", "20261121T034500Z"):
+        exchange = Campaign(name=name, patterns=PATTERNS, procs=(2, 8), sizes=SIZES)
+        discovery = Campaign(
+            name=name,
+            operation="discovery",
+            procs=(2, 8),
+            sizes=SIZES,
+            methods=tuple(DISCOVERY_LATENCY_S),
+            times=discovery_times,
+        )
+        write(results, exchange)
+        write(results, discovery)
+    write(results, Campaign(name="20250101T000000Z", environment="openmpi", launches=3))
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
+        for system in store.systems()["system"]:
+            tune(store, system)
+    return path
+
+
+@pytest.fixture(scope="session")
+def app(database: Path) -> Dash:
+    return create_app(database)

@@ -1,0 +1,219 @@
+"""The pages in headless Chromium."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from dash import Dash
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from waitress.server import create_server
+
+from tests.conftest import Require
+from tuner import export
+from tuner.store import Store
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+expect.set_options(timeout=30_000)  # other tests may keep the machine busy
+PAGES = ("/", "/explore", "/table")
+
+
+@pytest.fixture(scope="module")
+def browser(require: Require) -> Iterator[Browser]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    require("chromium", path is not None, f"none of {', '.join(names)} on the path")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(app: Dash) -> Iterator[str]:
+    server = create_server(app.server, host="127.0.0.1", port=0, threads=8)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.effective_port}"
+    server.close()
+
+
+class Visit:
+    """A tab that remembers what went wrong in it."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address = page, address
+        self.troubles: list[str] = []
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        page.on("request", self._request)
+        page.on("response", self._response)
+
+    def _console(self, message: object) -> None:
+        if message.type in ("error", "warning"):
+            self.troubles.append(f"console: {message.text}")
+
+    def _request(self, request: object) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.troubles.append(f"foreign: {request.url}")
+
+    def _response(self, response: object) -> None:
+        if response.status >= 400:
+            self.troubles.append(f"{response.status}: {response.url}")
+
+    def open(self, path: str) -> Page:
+        """Go to a page and wait until it is drawn."""
+        self.page.goto(self.address + path)
+        expect(self.page.locator("h1")).to_be_visible()
+        expect(self.page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+        self.page.wait_for_load_state("networkidle")
+        return self.page
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    options = getattr(request, "param", {})
+    context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}} | options)
+    visit = Visit(context.new_page(), address)
+    yield visit
+    context.close()
+    assert visit.troubles == []
+
+
+def sized(width: int, scheme: str = "light") -> dict[str, object]:
+    return {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    "visit",
+    [sized(1440), sized(1024, "dark"), sized(420)],
+    indirect=True,
+    ids=["wide", "dark", "phone"],
+)
+def test_pages_fit_their_window_and_are_accessible(visit: Visit, path: str) -> None:
+    page = visit.open(path)
+    expect(page).to_have_title(f"{(path[1:] or 'overview').capitalize()} · Switchpoint")
+    expect(page.locator("header .active")).to_have_attribute("href", path)
+    root = "document.documentElement"
+    assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") <= 0
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+
+
+@pytest.mark.parametrize("visit", [sized(1024, "dark")], indirect=True)
+def test_dark_is_dark(visit: Visit) -> None:
+    page = visit.open("/explore")
+    color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ink = page.evaluate("getComputedStyle(document.querySelector('.xtick text')).fill")
+    red = [int(text.split("(")[1].split(",")[0]) for text in (color, ink)]
+    assert red[0] < 60 and red[1] > 180
+
+
+def names_of_curves(page: Page) -> list[str]:
+    return page.evaluate(
+        "document.querySelector('#explore-curves .js-plotly-plot').data"
+        ".filter(trace => trace.name).map(trace => trace.name)"
+    )
+
+
+def test_a_filter_changes_plot_and_link_and_back_undoes_it(visit: Visit) -> None:
+    page = visit.open("/explore")
+    assert "direct" in names_of_curves(page)
+    page.get_by_label("Operation").select_option("discovery")
+    expect(page).to_have_url(re.compile("o=discovery"))
+    page.wait_for_load_state("networkidle")
+    assert set(names_of_curves(page)) == {"pex", "pcx", "rsx", "nbx"}
+    page.go_back()
+    expect(page.get_by_label("Operation")).to_have_value("exchange")
+    page.wait_for_load_state("networkidle")
+    assert "direct" in names_of_curves(page)
+
+
+def test_a_deep_link_shows_its_view(visit: Visit) -> None:
+    link = "/explore?o=exchange&p=random:degree=6,seed=1&r=8@1x8-window-over&b=512"
+    page = visit.open(link)
+    expect(page.get_by_label("Pattern")).to_have_value("random:degree=6,seed=1")
+    expect(page.get_by_label("Processes")).to_have_value("8@1x8-window-over")
+    expect(page.get_by_label("Message size", exact=True)).to_have_value("512")
+    expect(page.get_by_text("oversubscribed: 8 ranks on 2 cores")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Message size", exact=True)).to_have_value("512")
+
+
+def test_oversubscribed_layouts_are_not_shown_by_themselves(visit: Visit) -> None:
+    page = visit.open("/explore")
+    assert "over" not in page.get_by_label("Processes").input_value()
+    expect(page.locator(".badge")).to_have_count(0)
+
+
+def test_a_click_on_a_point_takes_its_size(visit: Visit) -> None:
+    page = visit.open("/explore")
+    # The points of the first line are its sizes in order.
+    box = page.locator("#explore-curves .scatterlayer .trace .points path").nth(3).bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.get_by_label("Message size", exact=True)).to_have_value("512")
+    expect(page).to_have_url(re.compile("b=512"))
+
+
+def test_every_rule_links_to_the_samples_of_its_cell(visit: Visit) -> None:
+    page = visit.open("/table")
+    expect(page.get_by_role("link", name="samples").first).to_be_visible()
+    links = page.get_by_role("link", name="samples")
+    assert links.count() > 3
+    for index in range(links.count()):
+        link = visit.address + str(links.nth(index).get_attribute("href"))
+        assert page.request.get(link).status == 200
+    links.first.click()
+    expect(page.locator("h1")).to_have_text("Explore")
+    expect(page.locator("#explore-ecdf .scatterlayer .trace").first).to_be_visible()
+
+
+def test_the_downloaded_table_is_the_exported_one(visit: Visit, database: Path) -> None:
+    page = visit.open("/table")
+    page.get_by_label("Form").select_option("json")
+    link = page.get_by_role("link", name="Download switchpoint.json")
+    expect(link).to_be_visible()
+    with page.expect_download() as download:
+        link.click()
+    system = page.get_by_label("System").input_value()
+    with Store.open(database, readonly=True) as store:
+        expected = export.export(store.table(system), "json")
+    assert Path(download.value.path()).read_text() == expected
+    assert page.locator(".preview").inner_text().strip() == expected.strip()
+
+
+def test_pages_link_to_each_other_and_keep_the_system(visit: Visit) -> None:
+    page = visit.open("/table")
+    page.get_by_label("System").select_option(label="local:cpu, openmpi")
+    expect(page).to_have_url(re.compile("s=local-cpu-openmpi"))
+    page.get_by_role("link", name="Explore").click()
+    expect(page.locator("h1")).to_have_text("Explore")
+    expect(page.get_by_label("System")).to_have_value(re.compile("openmpi"))
+
+
+def test_the_server_stops_cleanly_on_a_signal(database: Path) -> None:
+    command = [sys.executable, "-m", "tuner.cli", "serve", "--port=0", f"--database={database}"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline()
+    url = line.split()[2]
+    assert url.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(f"{url}healthz") as answer:
+        assert answer.status == 200
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 0

@@ -1,0 +1,67 @@
+"""What a stored table says about a case."""
+
+import numpy as np
+import pandas as pd
+
+from dashboard import rules
+
+
+def table(*rows: dict[str, object]) -> pd.DataFrame:
+    """Rules with open intervals but for what is given."""
+    ends = [f"{name}_{end}" for name in ("mmax", "mavg", "bytes") for end in ("low", "high")]
+    base = dict.fromkeys(ends) | {"operation": "exchange", "nodes": 1, "ppn": 8}
+    base |= {"method": "direct", "status": "default", "oversubscribed": 0}
+    base |= {"ratio": None, "ratio_low": None, "ratio_high": None}
+    return rules.with_speedup(pd.DataFrame([base | row for row in rows]))
+
+
+CASE = pd.Series({"operation": "exchange", "nodes": 1, "ppn": 8, "mmax": 6, "mavg": 5.5})
+
+
+def test_speedup_is_the_inverse_of_the_ratio_and_its_interval_turns_round() -> None:
+    row = table({"ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.8}).iloc[0]
+    assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == (2.0, 1.25, 2.5)
+    assert (row["bytes_low"], row["bytes_high"]) == (-np.inf, np.inf)
+
+
+def test_the_first_rule_that_holds_wins() -> None:
+    chosen = rules.selected_intervals(
+        table(
+            {"method": "stfw:dims=2", "bytes_high": 1024},
+            {"method": "neighbor", "bytes_low": 512, "bytes_high": 4096},
+            {},
+        ),
+        CASE,
+    )
+    assert chosen[["bytes_low", "bytes_high", "method"]].to_numpy().tolist() == [
+        [-np.inf, 511, "stfw:dims=2"],
+        [512, 1024, "stfw:dims=2"],
+        [1025, 4096, "neighbor"],
+        [4097, np.inf, "direct"],
+    ]
+
+
+def test_rules_of_other_cases_do_not_count() -> None:
+    others = table(
+        {"operation": "discovery"},
+        {"nodes": 2},
+        {"ppn": 4},
+        {"mmax_low": 7},
+        {"mavg_high": 5.4},
+    )
+    assert rules.selected_intervals(others, CASE).empty
+
+
+def test_sizes_that_no_rule_covers_stay_open() -> None:
+    chosen = rules.selected_intervals(table({"bytes_low": 9, "bytes_high": 64}), CASE)
+    assert chosen[["bytes_low", "bytes_high"]].to_numpy().tolist() == [[9, 64]]
+
+
+def test_a_case_is_said_in_words() -> None:
+    rows = table(
+        {"mmax_low": 4, "mmax_high": 9}, {"mavg_high": 5.5, "oversubscribed": 1, "nodes": 2}
+    )
+    assert [rules.case_text(row) for row in rows.itertuples()] == [
+        "exchange, 1 node × 8, degree 4 – 9",
+        "exchange, 2 nodes × 8, oversubscribed, mean degree ≤ 5.5",
+    ]

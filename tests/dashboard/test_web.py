@@ -1,0 +1,260 @@
+"""The server's answers, without a browser."""
+
+import copy
+import json
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dash import Dash
+from flask.testing import FlaskClient
+
+from dashboard.app import create_app
+from tuner import export
+from tuner.store import Store
+
+PAGES = ("/", "/explore", "/table")
+
+
+@pytest.fixture
+def client(app: Dash) -> FlaskClient:
+    return app.server.test_client()
+
+
+def client_of(path: Path) -> FlaskClient:
+    return create_app(path).server.test_client()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_answer(client: FlaskClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    assert "Switchpoint" in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nope",
+        "/explore/",
+        "/explore/x",
+        "/assets/nope.css",
+        "/assets/../app.py",
+        "/_dash-component-suites/dash/nope.js",
+        "/_dash-component-suites/os/path.py",
+        "/explore?s=no-such-system",
+        "/explore?p=random:degree=7,seed=1",
+        "/explore?b=9",
+        "/table?s=no-such-system",
+    ],
+)
+def test_what_does_not_exist_is_404(client: FlaskClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/explore?b=x",
+        "/explore?x=1",
+        "/explore?s=a&s=b",
+        "/explore?s=%3Cscript%3E",
+        "/explore?s=%00",
+        "/explore?r=8@1x8",
+        "/table?f=pickle",
+        "/?s=a",
+    ],
+)
+def test_malformed_queries_are_400_and_not_echoed(client: FlaskClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 400
+    assert "<script>" not in answer.text.replace('<script src="/assets/theme.js"></script>', "")
+
+
+def test_errors_are_escaped(client: FlaskClient) -> None:
+    answer = client.get("/explore?s=%22%27%26")
+    assert answer.status_code == 404
+    assert "&amp;" in answer.text
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/nope", "/healthz", "/assets/switchpoint.css"])
+def test_every_answer_has_the_security_headers(client: FlaskClient, path: str) -> None:
+    headers = client.get(path).headers
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe-eval" not in policy
+    assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_pages_name_no_foreign_address(client: FlaskClient) -> None:
+    for path in PAGES:
+        assert not re.search(r"(src|href)=\"(https?:)?//", client.get(path).text)
+
+
+def test_answers_are_compressed(client: FlaskClient) -> None:
+    accepted = {"Accept-Encoding": "gzip, deflate"}
+    script = re.findall(r'src="([^"]+)"', client.get("/").text)[-1]
+    for path in ("/", script, "/_dash-dependencies", "/assets/bootstrap.min.css"):
+        assert "Content-Encoding" in client.get(path, headers=accepted).headers
+
+
+def test_health_is_ok_over_a_store(client: FlaskClient) -> None:
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"not a database " * 100)
+
+
+def other_application(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE cell (x)")
+
+
+def older(path: Path) -> None:
+    Store.open(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 0")
+
+
+def newer(path: Path) -> None:
+    Store.open(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 999")
+
+
+def truncated(path: Path) -> None:
+    Store.open(path).close()
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def missing(path: Path) -> None:
+    pass
+
+
+def a_directory(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "breakage", [missing, a_directory, garbage, other_application, older, newer, truncated]
+)
+def test_a_store_that_can_not_be_read_is_503_with_its_reason(tmp_path: Path, breakage: Any) -> None:
+    path = tmp_path / "switchpoint.db"
+    breakage(path)
+    client = client_of(path)
+    health = client.get("/healthz")
+    assert health.status_code == 503
+    assert str(path) in health.text
+    for page in PAGES:
+        answer = client.get(page)
+        assert answer.status_code == 503
+        assert health.text.strip() in answer.text.replace("&#39;", "'")
+        assert "switchpoint run" in answer.text
+        assert "Traceback" not in answer.text
+
+
+def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
+    path = tmp_path / "switchpoint.db"
+    Store.open(path).close()
+    answer = client_of(path).get("/explore")
+    assert answer.status_code == 200
+    assert "switchpoint run" in answer.text
+
+
+def test_a_store_that_appears_later_is_served(tmp_path: Path, database: Path) -> None:
+    path = tmp_path / "switchpoint.db"
+    client = client_of(path)
+    assert client.get("/").status_code == 503
+    path.write_bytes(database.read_bytes())
+    assert client.get("/").status_code == 200
+
+
+def call(client: FlaskClient, page: str) -> dict[str, Any]:
+    """The request that a page's filters send, with the defaults of its selects left open."""
+    dependencies = client.get("/_dash-dependencies").json
+    declared = next(one for one in dependencies if one["output"].startswith(f"..{page}-url"))
+    names = [name.rpartition(".") for name in declared["output"][2:-2].split("...")]
+    inputs = [item | {"value": ""} for item in declared["inputs"]]
+    return {
+        "output": declared["output"],
+        "outputs": [{"id": element, "property": value} for element, _, value in names],
+        "inputs": inputs,
+        "state": [item | {"value": f"/{page}"} for item in declared["state"]],
+        "changedPropIds": [f"{page}-system.value"],
+    }
+
+
+@pytest.mark.parametrize("page", ["explore", "table"])
+def test_a_change_of_filters_answers_with_its_link(client: FlaskClient, page: str) -> None:
+    answer = client.post("/_dash-update-component", json=call(client, page))
+    assert answer.status_code == 200
+    link = answer.json["response"][f"{page}-url"]["search"]
+    assert client.get(f"/{page}{link}").status_code == 200
+
+
+def test_a_filter_that_no_longer_applies_gives_way(client: FlaskClient) -> None:
+    request = call(client, "explore")
+    for item in request["inputs"]:
+        if item["id"] == "explore-pattern":
+            item["value"] = "random:degree=7,seed=1"
+    response = client.post("/_dash-update-component", json=request).json["response"]
+    assert response["explore-pattern"]["value"] == "hub:hubs=4,seed=1"
+
+
+HOSTILE = (None, 3, True, [], {}, [{}], "x", "\x00", "<script>", "a" * 10000, {"$ne": 1}, -1.5)
+
+
+@pytest.mark.parametrize("page", ["explore", "table"])
+def test_forged_calls_never_break_the_server(client: FlaskClient, page: str) -> None:
+    good = call(client, page)
+    for key in good:
+        for value in HOSTILE:
+            answer = client.post("/_dash-update-component", json=good | {key: value})
+            assert answer.status_code in (200, 204, 400, 404), (key, value)
+    for group in ("inputs", "state"):
+        for index in range(len(good[group])):
+            for name in ("id", "property", "value"):
+                for value in HOSTILE:
+                    forged = copy.deepcopy(good)
+                    forged[group][index][name] = value
+                    answer = client.post("/_dash-update-component", json=forged)
+                    assert answer.status_code in (200, 204, 400, 404), (group, index, name, value)
+    for body in ("", "null", "[]", "{", json.dumps({"output": "x"})):
+        answer = client.post("/_dash-update-component", data=body, content_type="application/json")
+        assert answer.status_code == 400
+
+
+def test_a_store_that_vanishes_is_told_in_the_page(tmp_path: Path, database: Path) -> None:
+    path = tmp_path / "switchpoint.db"
+    path.write_bytes(database.read_bytes())
+    client = client_of(path)
+    request = call(client, "explore")
+    path.unlink()
+    answer = client.post("/_dash-update-component", json=request)
+    assert answer.status_code == 200
+    assert "no store there" in answer.text
+
+
+@pytest.mark.parametrize("form", ["table", "header", "json"])
+def test_a_download_has_the_bytes_of_the_export(
+    client: FlaskClient, database: Path, form: str
+) -> None:
+    with Store.open(database, readonly=True) as store:
+        system = store.systems()["system"].iloc[0]
+        expected = export.export(store.table(system), form)
+    answer = client.get(f"/table/download?s={system}&f={form}")
+    assert answer.status_code == 200
+    assert answer.data == expected.encode()
+    assert "attachment" in answer.headers["Content-Disposition"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [("?s=nope", 404), ("?f=nope", 400), ("?f=table&f=json", 400), ("", 200)]
+)
+def test_unknown_downloads_are_refused(client: FlaskClient, query: str, status: int) -> None:
+    assert client.get(f"/table/download{query}").status_code == status

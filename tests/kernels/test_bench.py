@@ -1,0 +1,310 @@
+"""swpbench measures by its protocol and writes what docs/reference/benchfile.md says."""
+
+import math
+import os
+import signal
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.benchrun import SWPBENCH, Record, Result, bench, documented_keys, has_type
+from tests.kernels.conftest import Kernels
+from tuner.mpi import launch
+
+LISTS = ("samples_s", "argmax_rank", "round", "position", "late", "skew_s", "canary_s")
+LOOKS = (20, 40, 80, 160)
+
+
+@pytest.fixture(scope="module")
+def run(kernels: Kernels, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """One launch on two ranks with several methods and sizes."""
+    out = tmp_path_factory.mktemp("bench") / "run.jsonl"
+    result = bench(
+        kernels, out, sizes="8:64:x8", max_samples=50, op="discovery", methods="pex;nbx dense"
+    )
+    assert result.status == 0, result.stderr
+    return result
+
+
+def is_precise(samples: list[float]) -> bool:
+    """Whether the order-statistic interval of the median lies within 2.5 % of it."""
+    ordered, n = sorted(samples), len(samples)
+    below, rank = 0.0, 0
+    while below + math.comb(n, rank) / 2**n <= 0.025:
+        below += math.comb(n, rank) / 2**n
+        rank += 1
+    median = statistics.median(ordered)
+    return ordered[rank - 1] >= 0.975 * median and ordered[n - rank] <= 1.025 * median
+
+
+def by_size(cases: list[Record]) -> list[list[Record]]:
+    """Cases grouped by size."""
+    sizes = sorted({case["size_bytes"] for case in cases})
+    return [[case for case in cases if case["size_bytes"] == size] for size in sizes]
+
+
+@pytest.mark.parametrize("record", ["header", "case", "end"])
+def test_every_documented_key_is_there_with_its_type(run: Result, record: str) -> None:
+    found = [entry for entry in run.records if entry["record"] == record]
+    assert found
+    for entry in found:
+        for key, kind in documented_keys(record).items():
+            if kind.endswith(" (optional)") and key not in entry:
+                continue
+            assert key in entry, key
+            assert has_type(entry[key], kind), (key, kind, entry[key])
+
+
+def test_no_undocumented_key(run: Result) -> None:
+    for entry in run.records:
+        assert set(entry) <= set(documented_keys(entry["record"])) | {"record"}
+
+
+def test_header_first_and_end_last(run: Result) -> None:
+    kinds = [entry["record"] for entry in run.records]
+    assert kinds == ["header"] + ["case"] * (len(kinds) - 2) + ["end"]
+    assert run.records[-1]["cases"] == len(run.cases)
+    assert run.records[-1]["samples"] == sum(len(case["samples_s"]) for case in run.cases)
+
+
+def test_stdout_ends_with_the_four_lines_that_checks_look_for(run: Result) -> None:
+    lines = run.stdout.splitlines()[-4:]
+    assert lines[:2] == ["swpbench: payload ok", "swpbench: ranks 2"]
+    assert lines[2] == f"swpbench: samples {run.records[-1]['samples']}"
+    assert lines[3].startswith("swpbench: complete ")
+    assert run.stderr == ""
+
+
+def test_lists_of_a_case_have_one_length(run: Result) -> None:
+    for case in run.cases:
+        assert {len(case[key]) for key in LISTS} == {len(case["samples_s"])}
+        assert all(sample > 0 for sample in case["samples_s"])
+        assert all(0 <= rank < 2 for rank in case["argmax_rank"])
+        assert case["verified"] >= 2
+        assert case["round"] == list(range(len(case["round"])))
+
+
+def test_rounds_are_permutations_in_changing_order(run: Result) -> None:
+    for cases in by_size(run.cases):
+        orders = list(zip(*(case["position"] for case in cases), strict=True))
+        assert all(sorted(order) == list(range(len(cases))) for order in orders)
+        assert len(set(orders)) > 1
+        places = [statistics.mean(case["position"]) for case in cases]
+        assert all(0.5 < place < 2.5 for place in places)  # four methods: 1.5 on average
+
+
+def test_stops_when_every_median_is_precise_or_at_the_limit(run: Result) -> None:
+    for cases in by_size(run.cases):
+        (n,) = {len(case["samples_s"]) for case in cases}
+        assert n in (*LOOKS, 50)
+        for look in (look for look in LOOKS if look <= n):
+            precise = all(is_precise(case["samples_s"][:look]) for case in cases)
+            assert precise == (look == n)
+
+
+def test_progress_line_tells_the_fastest(run: Result) -> None:
+    lines = [line for line in run.stdout.splitlines() if " fastest " in line]
+    for cases, line in zip(by_size(run.cases), lines, strict=True):
+        medians = {statistics.median(case["samples_s"]): case["method"] for case in cases}
+        assert f"fastest {medians[min(medians)]}, " in line
+
+
+@pytest.mark.parametrize(
+    ("sync", "procs"),
+    [("window", 1), ("window", 2), ("window", 4), ("window", 8), ("barrier", 1), ("barrier", 4)],
+)
+@pytest.mark.parametrize("operation", ["exchange", "discovery"])
+def test_all_methods_on_any_number_of_ranks(
+    kernels: Kernels, tmp_path: Path, procs: int, operation: str, sync: str
+) -> None:
+    result = bench(
+        kernels, tmp_path / "o.jsonl", procs, op=operation, sync=sync, sizes="1,1K", max_samples=2
+    )
+    assert result.status == 0, result.stderr
+    assert result.header["procs"] == procs
+    assert result.header["sync"] == sync
+    assert result.header["oversubscribed"] == (procs > len(os.sched_getaffinity(0)))
+    methods = {case["method"] for case in result.cases}
+    assert {"exchange": "direct", "discovery": "pex"}[operation] in methods
+    for case in result.cases:
+        assert case["bytes"] == (case["size_bytes"] if procs > 1 else 0)
+        assert case["features"]["mmax"] == min(3, procs - 1)
+        if sync == "barrier":
+            assert not any(case["late"])
+        if procs == 1:
+            assert not any(case["canary_s"])
+    measured = {(case["method"], case["size_bytes"]) for case in result.cases}
+    skipped = {(entry["method"], entry["size_bytes"]) for entry in result.records[-1]["skipped"]}
+    assert not measured & skipped
+    if operation == "exchange":
+        assert ("stfw", 1) in skipped or procs >= 4
+
+
+def test_statistics_of_an_exchange(any_kernels: Kernels, tmp_path: Path) -> None:
+    result = bench(any_kernels, tmp_path / "o.jsonl", 4, methods="direct;stfw:dims=2", sizes="64")
+    direct, stfw = result.cases
+    for key in ("mmax", "mavg", "vavg_bytes", "vmax_bytes"):
+        assert direct["statistics"][key] == direct["features"][key]
+    assert (direct["statistics"]["stages"], stfw["statistics"]["stages"]) == (1, 2)
+    assert stfw["statistics"]["mmax"] <= 2
+    assert stfw["statistics"]["hop_bytes"] > direct["statistics"]["hop_bytes"] == 4 * 3 * 64
+
+
+def test_order_of_methods_is_that_of_the_seed_and_the_launch(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    def positions(name: str, **options: int) -> list[list[int]]:
+        result = bench(
+            any_kernels,
+            tmp_path / name,
+            methods="pex pcx nbx",
+            op="discovery",
+            **options,
+            max_samples=12,
+        )
+        return [case["position"] for case in result.cases]
+
+    first = positions("a", seed=5)
+    assert positions("b", seed=5) == first
+    assert positions("c", seed=6) != first
+    assert positions("d", seed=5, launch=1) != first
+
+
+def test_names_and_notes_of_the_caller_are_kept(any_kernels: Kernels, tmp_path: Path) -> None:
+    result = bench(
+        any_kernels,
+        tmp_path / "o.jsonl",
+        system="site:part",
+        environment="env",
+        campaign="c1",
+        launch=3,
+        seed=9,
+        budget=30,
+        anonymous=True,
+        quiet=True,
+        **{"yield": 'a "quoted"\tname\\'},
+    )
+    header = result.header
+    assert header["system"] == "site:part"
+    assert header["environment"] == "env"
+    assert (header["campaign"], header["launch"], header["seed"]) == ("c1", 3, 9)
+    assert header["yield"] == 'a "quoted"\tname\\'
+    assert header["hostnames"] == ["node0"]
+    assert header["budget_s"] == 30
+    assert f"'{os.uname().nodename}'" not in str(result.records)
+    assert len(result.stdout.splitlines()) == 4
+
+
+def test_sizes_are_sorted_and_unique(any_kernels: Kernels, tmp_path: Path) -> None:
+    result = bench(
+        any_kernels, tmp_path / "o.jsonl", sizes="1K,8:100:x3,24,8", methods="direct", max_samples=1
+    )
+    assert [case["size_bytes"] for case in result.cases] == [8, 24, 72, 1024]
+
+
+def test_same_method_written_twice_is_measured_once(any_kernels: Kernels, tmp_path: Path) -> None:
+    result = bench(any_kernels, tmp_path / "o.jsonl", op="discovery", methods="pex;pex dense pex")
+    assert [case["method"] for case in result.cases] == ["pex", "dense"]
+
+
+def test_auto_tells_what_it_selected(any_kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv bytes=8:*\n")
+    result = bench(
+        any_kernels,
+        tmp_path / "o.jsonl",
+        methods="auto direct",
+        sizes="4,8",
+        env={"SWITCHPOINT_TABLE": str(table)},
+    )
+    chosen = [(case["method"], case.get("selected")) for case in result.cases]
+    assert chosen == [("auto", "direct"), ("direct", None), ("auto", "alltoallv"), ("direct", None)]
+
+
+def test_budget_leaves_out_the_larger_sizes_and_says_so(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    result = bench(
+        any_kernels, tmp_path / "o.jsonl", sizes="8,256K,512K", budget=1e-6, methods="direct"
+    )
+    assert result.status == 0, result.stderr
+    assert [len(case["samples_s"]) for case in result.cases] == [1]
+    assert result.cases[0]["verified"] == 1
+    left_out = [(entry["size_bytes"], entry["reason"]) for entry in result.records[-1]["skipped"]]
+    assert left_out == [(262144, "time budget"), (524288, "time budget")]
+    assert "524288 B left out: time budget" in result.stdout
+
+
+def test_inapplicable_methods_are_skipped_with_a_reason(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    result = bench(any_kernels, tmp_path / "o.jsonl", 2, methods="direct stfw stfw:dims=9")
+    assert [case["method"] for case in result.cases] == ["direct"]
+    assert [entry["method"] for entry in result.records[-1]["skipped"]] == ["stfw", "stfw:dims=9"]
+    assert all(entry["reason"] for entry in result.records[-1]["skipped"])
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_killed_run_leaves_an_honest_file(
+    kernels: Kernels, tmp_path: Path, signum: signal.Signals
+) -> None:
+    out = tmp_path / "o.jsonl"
+    start = launch(kernels.mpi, 2, build=kernels.build)
+    arguments = ["run", "--op", "exchange", "--pattern", "random", "--sizes", "8:1M:x2"]
+    process = subprocess.Popen(
+        [*start.argv_prefix, str(kernels.build / SWPBENCH), *arguments, "--out", str(out)],
+        env=os.environ | start.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up and not (out.is_file() and '"case"' in out.read_text()):
+        time.sleep(0.02)
+    if signum == signal.SIGKILL:
+        os.killpg(process.pid, signum)
+    else:
+        process.send_signal(signum)
+    process.wait(60)  # its status proves nothing: MPICH's mpiexec ends with 0 when it is signalled
+    time.sleep(0.2)  # the ranks of a killed launcher end on their own
+    text = out.read_text()
+    assert '"record": "header"' in text
+    assert '"record": "end"' not in text
+    assert text.endswith("\n")
+
+
+def test_listing_is_one_aligned_line_a_method(any_kernels: Kernels) -> None:
+    done = any_kernels.run(SWPBENCH, ["list"], 1)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert {len(row) for row in rows} == {4}
+    assert len({tuple(map(len, row[:3])) for row in rows}) == 1
+    names = {(row[0].strip(), row[1].strip()) for row in rows}
+    assert {("exchange", "direct"), ("exchange", "stfw"), ("discovery", "nbx")} <= names
+
+
+def test_reading_a_table(any_kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_text("switchpoint-table 1\nrule op=exchange method=direct\n")
+    done = any_kernels.run(SWPBENCH, ["table", str(table)], 2)
+    assert (done.returncode, done.stdout) == (0, f"{table}: 1 rules\n")
+    table.write_text("switchpoint-table 1\nrule op=exchange\n")
+    done = any_kernels.run(SWPBENCH, ["table", str(table)], 2)
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("swpbench: ")]
+    assert f"{table}:2" in line
+
+
+def test_every_option_is_in_the_reference(any_kernels: Kernels) -> None:
+    help_text = any_kernels.run(SWPBENCH, ["--help"], 1).stdout
+    reference = (Path(__file__).parents[2] / "docs/reference/swpbench.md").read_text()
+    options = [word for word in help_text.split() if word.startswith("--") and len(word) > 2]
+    assert len(options) > 15
+    for option in options:
+        assert option in reference, option
+
+
+def test_version(any_kernels: Kernels) -> None:
+    assert any_kernels.run(SWPBENCH, ["--version"], 1).stdout == "swpbench 0.1.0\n"

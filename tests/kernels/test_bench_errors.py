@@ -1,0 +1,224 @@
+"""Whatever is wrong, swpbench says it in one line and ends with an error on all ranks."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.benchrun import Result, bench
+from tests.kernels.conftest import Kernels
+
+MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "broken"
+CORRUPT = "bench/swpbench_corrupt"
+
+# File: line of the error, and words of the message.
+BROKEN = {
+    "array": (1, "coordinate"),
+    "column-beyond": (4, "column"),
+    "column-not-integer": (3, "column"),
+    "comment-among-entries": (4, "comment"),
+    "complex-without-imaginary": (3, "this many numbers"),
+    "empty-file": (1, "empty"),
+    "huge-size": (2, "size"),
+    "integer-with-fraction": (3, "value"),
+    "negative-size": (2, "size"),
+    "no-banner": (1, "%%MatrixMarket"),
+    "no-size": (2, "ends before"),
+    "nul-byte": (3, "NUL"),
+    "row-beyond": (3, "row"),
+    "row-zero": (4, "row"),
+    "short-banner": (1, "FIELD SYMMETRY"),
+    "size-of-two": (2, "size"),
+    "skew-diagonal": (3, "diagonal"),
+    "skew-pattern": (1, "symmetry"),
+    "surplus-entry": (4, "more entries"),
+    "symmetric-rectangular": (2, "square"),
+    "too-many-for-places": (2, "places"),
+    "truncated": (4, "2 of its 3"),
+    "unknown-field": (1, "field"),
+    "unknown-symmetry": (1, "symmetry"),
+    "upper-triangle": (4, "above the diagonal"),
+    "value-missing": (3, "this many numbers"),
+    "value-not-finite": (3, "finite"),
+    "value-surplus": (3, "this many numbers"),
+    "value-word": (4, "value"),
+}
+
+
+def complaint(result: Result) -> str:
+    """The one line of a run that failed, whose file does not claim to be complete."""
+    assert result.status != 0
+    (line,) = result.complaints
+    assert "complete" not in result.stdout
+    assert not any(record["record"] == "end" for record in result.records)
+    return line
+
+
+def test_every_broken_matrix_is_named_here() -> None:
+    assert set(BROKEN) == {path.stem for path in MATRICES.glob("*.mtx")}
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+def test_broken_matrix(any_kernels: Kernels, tmp_path: Path, name: str) -> None:
+    line, words = BROKEN[name]
+    path = MATRICES / f"{name}.mtx"
+    text = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{path}"))
+    assert text.startswith(f"swpbench: {path}:{line}: ")
+    assert words in text
+
+
+@pytest.mark.parametrize("path", ["/nonexistent/file.mtx", "/"])
+def test_unreadable_matrix(any_kernels: Kernels, tmp_path: Path, path: str) -> None:
+    assert path in complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{path}"))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("op", "broadcast"),
+        ("op", ""),
+        ("pattern", "ring"),
+        ("pattern", "random:degree"),
+        ("pattern", "random:degree=-1"),
+        ("pattern", "random:degree=2,degree=3"),
+        ("pattern", "random:hubs=2"),
+        ("pattern", "random:degree=2x"),
+        ("pattern", "random:"),
+        ("pattern", "hub:hubs=0"),
+        ("pattern", "stencil:dim=4"),
+        ("pattern", "stencil:dim=3,points=9"),
+        ("pattern", "matrix:"),
+        ("pattern", "matrix"),
+        ("sizes", ""),
+        ("sizes", "0"),
+        ("sizes", "-8"),
+        ("sizes", "8,"),
+        ("sizes", "8:64"),
+        ("sizes", "8:64:2"),
+        ("sizes", "8:64:x1"),
+        ("sizes", "64:8:x2"),
+        ("sizes", "8k"),
+        ("sizes", "99999999999999999999"),
+        ("methods", ""),
+        ("methods", "teleport"),
+        ("methods", "teleport:dims=2"),
+        ("methods", "stfw:dims=two"),
+        ("methods", "nbx"),
+        ("budget", "soon"),
+        ("budget", "-1"),
+        ("budget", "inf"),
+        ("launch", "-1"),
+        ("launch", "first"),
+        ("max-samples", "0"),
+        ("seed", "1.5"),
+        ("sync", "clock"),
+        ("campaign", ""),
+        ("out", ""),
+        ("out", "/nonexistent/o.jsonl"),
+        ("out", "/dev/full"),
+        ("frequency", "7"),
+    ],
+)
+def test_bad_option(any_kernels: Kernels, tmp_path: Path, option: str, value: str) -> None:
+    text = complaint(bench(any_kernels, tmp_path / "o", **{option: value}))
+    assert value in text or f"--{option}" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "command"),
+        (["measure"], "measure"),
+        (["run"], "--op"),
+        (["run", "--op", "exchange", "--op", "exchange"], "twice"),
+        (["run", "--op"], "needs"),
+        (["run", "--quiet=yes"], "no value"),
+        (["run", "file"], "file"),
+        (["table"], "FILE"),
+        (["list", "all"], "list"),
+        (["table", "/nonexistent/table"], "/nonexistent/table"),
+    ],
+)
+def test_bad_command_line(any_kernels: Kernels, arguments: list[str], words: str) -> None:
+    done = any_kernels.run("bench/swpbench", arguments, 1)
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("swpbench: ")]
+    assert words in line
+
+
+def test_measured_data_are_not_overwritten(any_kernels: Kernels, tmp_path: Path) -> None:
+    out = tmp_path / "o.jsonl"
+    out.write_text('{"record": "header"}\n')
+    assert "not empty" in complaint(bench(any_kernels, out))
+    assert out.read_text() == '{"record": "header"}\n'
+
+
+def test_buffers_that_do_not_fit(any_kernels: Kernels, tmp_path: Path) -> None:
+    result = bench(any_kernels, tmp_path / "o", sizes="1048576M")
+    assert "out of memory" in complaint(result)
+
+
+def test_broken_table(any_kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_text("switchpoint-table 2\n")
+    env = {"SWITCHPOINT_TABLE": str(table)}
+    text = complaint(bench(any_kernels, tmp_path / "o", methods="auto", env=env))
+    assert f"{table}:1" in text
+
+
+@pytest.mark.parametrize("procs", [2, 4])
+@pytest.mark.parametrize(
+    ("operation", "way", "words"),
+    [
+        ("exchange", "byte", "wrong payload"),
+        ("exchange", "stale", "wrong payload"),
+        ("discovery", "byte", "wrong payload"),
+        ("discovery", "size", "bytes, expected"),
+        ("discovery", "source", "wrong delivery"),
+        ("discovery", "lost", "wrong delivery"),
+    ],
+)
+def test_wrong_data_are_noticed(
+    kernels: Kernels, tmp_path: Path, procs: int, operation: str, way: str, words: str
+) -> None:
+    """What goes wrong is in the second size, after 16 calls: that of the first is kept."""
+    methods = {"exchange": "direct alltoallv", "discovery": "pex dense"}[operation]
+    result = bench(
+        kernels,
+        tmp_path / "o.jsonl",
+        procs,
+        CORRUPT,
+        op=operation,
+        methods=methods,
+        sizes="16K,32K",
+        max_samples=6,
+        pattern="random:degree=9",
+        env={"SWP_CORRUPT": way, "SWP_CORRUPT_RANK": "1", "SWP_CORRUPT_CALL": "22"},
+    )
+    text = complaint(result)
+    assert words in text
+    assert "at 32768 bytes" in text
+    assert "rank 0" in text or way == "lost"
+    assert {case["size_bytes"] for case in result.cases} == {16384}
+
+
+def test_the_wrong_byte_is_named(any_kernels: Kernels, tmp_path: Path) -> None:
+    env = {"SWP_CORRUPT": "byte", "SWP_CORRUPT_RANK": "1"}
+    result = bench(any_kernels, tmp_path / "o", 2, CORRUPT, methods="direct", env=env)
+    assert "direct at 8 bytes: wrong payload from rank 0, item 0 (8 bytes): byte 0" in complaint(
+        result
+    )
+
+
+@pytest.mark.parametrize("operation", ["exchange", "discovery"])
+def test_an_execution_that_fails_ends_the_job(
+    kernels: Kernels, tmp_path: Path, operation: str
+) -> None:
+    env = {"SWP_CORRUPT": "error", "SWP_CORRUPT_RANK": "1", "SWP_CORRUPT_CALL": "5"}
+    result = bench(kernels, tmp_path / "o", 4, CORRUPT, op=operation, env=env)
+    assert "fails at 8 bytes" in complaint(result)
+
+
+def test_the_corrupting_program_measures_rightly_when_not_told(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    assert bench(any_kernels, tmp_path / "o", 2, CORRUPT).status == 0

@@ -1,0 +1,92 @@
+"""The patterns of swpbench have the features that they must have."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.benchrun import bench
+from tests.kernels.conftest import Kernels
+from tests.kernels.halo import Halo, matrix_halo, stencil_halo
+
+MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "good"
+
+
+def assert_features(kernels: Kernels, out: Path, pattern: str, halo: Halo, size: int) -> str:
+    """Runs both operations; returns the pattern as the header names it."""
+    for operation in ("exchange", "discovery"):
+        path = out.with_suffix(f".{operation}")
+        result = bench(
+            kernels,
+            path,
+            halo.procs,
+            op=operation,
+            pattern=pattern,
+            sizes=str(size),
+            max_samples=1,
+            methods={"exchange": "direct alltoallv", "discovery": "pex"}[operation],
+        )
+        assert result.status == 0, result.stderr
+        for case in result.cases:
+            assert case["features"] == pytest.approx(halo.features(size)), pattern
+            assert case["bytes"] == halo.mean_bytes(size)
+    name: str = result.header["pattern"]
+    return name
+
+
+@pytest.mark.parametrize("procs", [3, 8])
+@pytest.mark.parametrize("path", sorted(MATRICES.glob("*.mtx")), ids=lambda path: path.stem)
+def test_matrix_is_the_halo_of_its_product(
+    any_kernels: Kernels, tmp_path: Path, path: Path, procs: int
+) -> None:
+    halo = matrix_halo(path, procs)
+    name = assert_features(any_kernels, tmp_path / "o", f"matrix:{path}", halo, 12)
+    assert name == f"matrix:{path.name}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "grid", "points", "edge"),
+    [
+        ("stencil:dim=3,points=27", (2, 2, 2), 27, 4),
+        ("stencil:dim=3,points=7,edge=3", (2, 2, 2), 7, 3),
+        ("stencil:dim=3,points=27,edge=1", (3, 1, 1), 27, 1),
+        ("stencil:dim=2,points=9", (3, 2), 9, 4),
+        ("stencil:dim=2,points=5,edge=2", (3, 3), 5, 2),
+        ("stencil:dim=1,points=3", (5,), 3, 4),
+    ],
+)
+def test_stencil(
+    any_kernels: Kernels,
+    tmp_path: Path,
+    pattern: str,
+    grid: tuple[int, ...],
+    points: int,
+    edge: int,
+) -> None:
+    halo = stencil_halo(grid, points, edge)
+    name = assert_features(any_kernels, tmp_path / "o", pattern, halo, 8)
+    assert name == f"stencil:dim={len(grid)},points={points},edge={edge}"
+
+
+@pytest.mark.parametrize(("procs", "hubs"), [(1, 1), (5, 2), (7, 7), (4, 9)])
+def test_hub(any_kernels: Kernels, tmp_path: Path, procs: int, hubs: int) -> None:
+    result = bench(any_kernels, tmp_path / "o", procs, pattern=f"hub:hubs={hubs}", methods="direct")
+    assert result.header["pattern"] == f"hub:hubs={hubs},seed=1"
+    few = min(hubs, procs)
+    messages = few * (procs - 1) + (procs - few) * few
+    features = result.cases[0]["features"]
+    assert features["mmax"] == procs - 1
+    assert features["mavg"] == pytest.approx(messages / procs)
+
+
+@pytest.mark.parametrize(("procs", "degree"), [(8, 0), (8, 3), (5, 6)])
+def test_random(any_kernels: Kernels, tmp_path: Path, procs: int, degree: int) -> None:
+    result = bench(
+        any_kernels,
+        tmp_path / "o",
+        procs,
+        pattern=f"random:seed=4,degree={degree}",
+        methods="direct",
+    )
+    assert result.header["pattern"] == f"random:degree={degree},seed=4"
+    features = result.cases[0]["features"]
+    assert features["mmax"] == features["mavg"] == min(degree, procs - 1)
