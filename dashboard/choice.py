@@ -7,8 +7,11 @@ import pandas as pd
 
 from dashboard.query import LAYOUT, NAME, SPEC, WORD, Query, choose, parameter
 from dashboard.widgets import Option
+from tuner.records import CellKey
 from tuner.store import Store
 
+# All of a cell's key but size and method.
+CASE_KEY = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
 
 
@@ -31,6 +34,11 @@ class CaseChoice:
     options: dict[str, list[Option]]
     system: dict[str, Any]
     cells: pd.DataFrame
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What the keys of its cells begin with."""
+        return tuple(self.cells[list(CASE_KEY)].to_dict("records")[0].values())
 
 
 def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:

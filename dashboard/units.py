@@ -40,7 +40,11 @@ def time_text(seconds: float) -> str:
 
 def ratio_text(ratio: float) -> str:
     """A ratio as `1.07×`; `–` for a missing value."""
-    return f"{_significant(ratio)}×" if math.isfinite(ratio) else "–"
+    if math.isnan(ratio):
+        return "–"
+    if not 1e-3 < ratio < 1e3:  # so far off, it is the launches that disagree
+        return "> 1000×" if ratio > 1 else "< 0.001×"
+    return f"{_significant(ratio)}×"
 
 
 def share_text(share: float) -> str:

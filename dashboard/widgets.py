@@ -31,14 +31,10 @@ def select(element_id: str, label: str, pairs: Sequence[Option], value: str) -> 
 
 def graph(element_id: str, figure: Figure, description: str) -> Component:
     """A figure with the sentence that a screen reader says in its place."""
+    height = {"height": figure["layout"]["height"]}  # before the script has come as well
     return html.Figure(
-        dcc.Graph(
-            id=element_id,
-            figure=figure,
-            config=CONFIG,
-            responsive=True,
-            style={"height": figure["layout"]["height"]},
-        ),
+        dcc.Graph(id=element_id, figure=figure, config=CONFIG, responsive=True, style=height),
+        style=height,
         role="group",
         **{"aria-label": description},
     )

@@ -56,7 +56,7 @@ def _axis(title: str, ticks: list[float], texts: list[str], low: float, high: fl
     }
 
 
-def byte_ticks(low: float, high: float, most: int = 9) -> list[float]:
+def byte_ticks(low: float, high: float, most: int = 12) -> list[float]:
     """Powers of two from `low` to `high` bytes, at most `most` of them, 1 KiB among the marks."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     step = next(step for step in (1, 2, 5, 10, 20, 60) if (last - first) // step < most)

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dashboard.figures.axes import (
@@ -17,17 +16,18 @@ from dashboard.figures.axes import (
     spread,
     time_axis,
 )
-from dashboard.figures.methods import method_style, transparent
+from dashboard.figures.methods import method_style, short_name, transparent
 from dashboard.figures.ribbons import UNIFORM_TEXT, ribbon
 from dashboard.units import ratio_text, size_text, time_text
 
 HEIGHT = 660
-_MARGIN = {"l": 72, "r": 118, "t": 38, "b": 48}
+_MARGIN = {"l": 72, "t": 38, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
 _SPEEDUP_DOMAIN = (0.5, 0.915)
 _TIME_DOMAIN = (0.0, 0.45)
 _LABEL_GAP_PX = 16
 _CLOSE_FACTOR = 12.0
+_MOST_BAND = 1.6
 _EVEN = {
     "type": "line",
     "xref": "x domain",
@@ -41,32 +41,10 @@ _EVEN = {
 }
 
 
-def with_speedup(cells: pd.DataFrame, default: str) -> pd.DataFrame:
-    """The cells with `speedup`, `speedup_low`, `speedup_high`: time(default) / time(method).
-
-    The interval joins those of both medians in quadrature on the logarithmic scale, as for
-    independent errors. The default itself has none: it is the line at 1.
-    """
-    columns = ["bytes", "median_s", "low_s", "high_s"]
-    base = cells.loc[cells["method"] == default, columns].drop_duplicates("bytes")
-    joined = cells.merge(base, on="bytes", how="left", suffixes=("", "_default"))
-    speedup = joined["median_s_default"] / joined["median_s"]
-    half_log = np.hypot(
-        np.log(joined["high_s"] / joined["low_s"]) / 2,
-        np.log(joined["high_s_default"] / joined["low_s_default"]) / 2,
-    )
-    half_log = half_log.where(joined["method"] != default, 0.0)
-    return joined.assign(
-        speedup=speedup,
-        speedup_low=speedup * np.exp(-half_log),
-        speedup_high=speedup * np.exp(half_log),
-    ).drop(columns=["median_s_default", "low_s_default", "high_s_default"])
-
-
 def curves(cells: pd.DataFrame, default: str, selected: pd.DataFrame, marked_bytes: int) -> Figure:
     """Speed-up above, time below, on one axis of bytes.
 
-    cells: the cells of one operation, pattern and layout, by `with_speedup`.
+    cells: the cells of one operation, pattern and layout, with their `paired_speedups`.
     default: the method that speed-up is held against.
     selected: what the table selects there: bytes_low, bytes_high, method, status, speedup.
     marked_bytes: the size that the rest of the page is about.
@@ -76,9 +54,9 @@ def curves(cells: pd.DataFrame, default: str, selected: pd.DataFrame, marked_byt
     # A logarithmic axis has no zero: patterns without messages are drawn at one byte.
     cells = cells.assign(x=cells["bytes"].clip(lower=1)).sort_values(["method", "bytes"])
     x_low, x_high = float(cells["x"].min()), float(cells["x"].max())
-    speedup_range = _range(cells[["speedup", "speedup_low", "speedup_high"]])
+    speedup_range = _range(cells, "speedup", "speedup_low", "speedup_high")
     speedup_axis = ratio_axis(*speedup_range, title=f"speed-up over {default}")
-    seconds_axis = time_axis(*_range(cells[["median_s", "low_s", "high_s"]]), title="time")
+    seconds_axis = time_axis(*_range(cells, "median_s", "low_s", "high_s"), title="time")
     data: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for y, low, high, axis, name in (
@@ -92,7 +70,7 @@ def curves(cells: pd.DataFrame, default: str, selected: pd.DataFrame, marked_byt
         annotations += _labels(ends, axis["range"], name)
     layout = base_layout(
         HEIGHT,
-        margin=_MARGIN,
+        margin=_MARGIN | {"r": 26 + 7 * max(len(short_name(name)) for name in cells["method"])},
         xaxis=byte_axis(x_low, x_high) | {"anchor": "y2"},
         yaxis=speedup_axis | {"domain": list(_SPEEDUP_DOMAIN)},
         yaxis2=seconds_axis | {"domain": list(_TIME_DOMAIN)},
@@ -106,11 +84,18 @@ def curves(cells: pd.DataFrame, default: str, selected: pd.DataFrame, marked_byt
     return figure
 
 
-def _range(values: pd.DataFrame) -> tuple[float, float]:
-    """Smallest and largest finite value."""
-    flat = values.to_numpy(dtype=float)
-    finite = flat[np.isfinite(flat)]
-    return (float(finite.min()), float(finite.max())) if finite.size else (1.0, 1.0)
+def _range(cells: pd.DataFrame, middle: str, low: str, high: str) -> tuple[float, float]:
+    """What an axis has to show: all lines, and the bands as far as they are of use.
+
+    Launches that disagree have intervals of many decades, which would flatten the lines.
+    """
+    lines = cells[middle].dropna()
+    if lines.empty:
+        return 1.0, 1.0
+    first, last = float(lines.min()), float(lines.max())
+    least = max(float(cells[low].min()), first / _MOST_BAND)
+    most = min(float(cells[high].max()), last * _MOST_BAND)
+    return min(first, least), max(last, most)
 
 
 def _rounded(values: pd.Series) -> list[float]:
@@ -170,7 +155,8 @@ def _labels(ends: dict[str, float], axis_range: list[float], axis: str) -> list[
     gap = min(_LABEL_GAP_PX / pixels, 1 / max(len(ends), 1))
     return [
         {
-            "text": f'<span style="color:{method_style(method).color}">■</span> {method}',
+            "text": f'<span style="color:{method_style(method).color}">■</span> '
+            f"{short_name(method)}",
             "xref": "paper",
             "x": 1,
             "xanchor": "left",

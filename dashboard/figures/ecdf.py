@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message, time_axis
-from dashboard.figures.methods import method_style
+from dashboard.figures.methods import method_style, short_name
 
 HEIGHT = 500
 _MOST_POINTS = 400
@@ -37,7 +37,7 @@ def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
         data.append(
             {
                 "type": "scatter",
-                "name": method,
+                "name": short_name(method),
                 "mode": "lines",
                 "x": [float(f"{value:.4g}") for value in values[ranks]],
                 "y": [round(share, 4) for share in (ranks + 1) / len(values)],

@@ -93,3 +93,10 @@ def transparent(color: str, alpha: float) -> str:
     """`#rrggbb` as an rgba() colour."""
     red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:g})"
+
+
+def short_name(spec: str) -> str:
+    """The spec as a label: `nbx:barrier=ibarrier` is told apart by `nbx:ibarrier` as well."""
+    family, _, parameters = spec.partition(":")
+    _, _, value = parameters.partition("=")
+    return f"{family}:{value}" if value.isalpha() else spec

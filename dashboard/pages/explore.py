@@ -4,24 +4,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, html
 from dash.development.base_component import Component
 
 from dashboard import ids, rules
 from dashboard.choice import CaseChoice, CaseQuery, choose_case, layout_text
-from dashboard.figures.curves import curves, with_speedup
+from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import ecdf
 from dashboard.pages.page import FilteredPage
 from dashboard.query import INTEGER, choose, parameter
+from dashboard.speedup import paired_speedups
 from dashboard.units import interval_text, ratio_text, share_text, size_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, method_name
-from tuner.records import DEFAULT_METHODS, CellKey
+from tuner.records import DEFAULT_METHODS
 from tuner.store import Store
 
 PATH = "/explore"
 DECIDING_LAUNCHES = 5
+UNSTEADY = 2.0  # times its median, the canary's median in a launch
 _COLUMNS = (
     "Method",
     "Median",
@@ -41,19 +45,37 @@ class ExploreQuery(CaseQuery):
     size: str = parameter("b", INTEGER)
 
 
-def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> CaseChoice:
-    """The case; its cells come with their speed-up. The default size is the most telling one."""
+@dataclass(frozen=True)
+class ExploreChoice(CaseChoice):
+    """The case, and its cells with their speed-up.
+
+    samples_s: of each method at the size. canaries_s: the canary's medians by launch and size.
+    """
+
+    samples_s: dict[str, npt.NDArray[np.float32]]
+    canaries_s: npt.NDArray[np.float32]
+
+
+def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice:
+    """See `FilteredPage`. The default size is where a gain is surest."""
     choice = choose_case(store, query, strict=strict)
-    cells = choice.cells.sort_values("size_bytes", ignore_index=True)
-    cells = with_speedup(cells, DEFAULT_METHODS[choice.query.operation])
+    contents = store.contents(choice.key)
+    speedups = paired_speedups(contents, DEFAULT_METHODS[choice.query.operation])
+    cells = choice.cells.merge(speedups, on=["size_bytes", "method"]).sort_values(
+        ["size_bytes", "median_s"], ignore_index=True
+    )
     sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
-    telling = str(cells.loc[cells["speedup"].fillna(0).idxmax(), "size_bytes"])
+    telling = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])
     size = choose([telling, *(value for value, _ in sizes)], query.size, "size", strict=strict)
-    return CaseChoice(
+    return ExploreChoice(
         query=replace(choice.query, size=size),
         options=choice.options | {"size": sizes},
         system=choice.system,
         cells=cells,
+        samples_s={
+            cell.key.method: cell.samples_s for cell in contents if cell.key.size_bytes == int(size)
+        },
+        canaries_s=np.concatenate([cell.parts["canary_s"] for cell in contents]),
     )
 
 
@@ -63,19 +85,15 @@ def _size_label(rows: pd.DataFrame) -> str:
     return size_text(mean) if size == mean else f"{size_text(mean)} ({size_text(size)} an item)"
 
 
-def _draw(store: Store, choice: CaseChoice) -> dict[str, Any]:
+def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
     cells, default = choice.cells, DEFAULT_METHODS[choice.query.operation]
-    cell = cells[cells["size_bytes"] == int(choice.query.size)].sort_values("median_s")
+    cell = cells[cells["size_bytes"] == int(choice.query.size)]
     case = cells.iloc[0]
     table = rules.with_speedup(store.rules(choice.query.system))
     selected = rules.selected_intervals(table, case)
-    samples = {
-        row["method"]: store.samples(CellKey(*(row[name] for name in CellKey._fields)))
-        for row in cell.to_dict("records")
-    }
     return {
         "curves": curves(cells, default, selected, int(cell["bytes"].iloc[0])),
-        "ecdf": ecdf(samples),
+        "ecdf": ecdf(choice.samples_s),
         "cell": _cell_table(cell, default),
         "notes": _notes(choice, case, selected),
     }
@@ -109,7 +127,7 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
     return data_table("Methods at this size, the fastest first", _COLUMNS, rows)
 
 
-def _notes(choice: CaseChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:
+def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:
     """What limits the worth of the case, and its facts."""
     marks: list[Component] = []
     if case["oversubscribed"]:
@@ -119,11 +137,16 @@ def _notes(choice: CaseChoice, case: pd.Series, selected: pd.DataFrame) -> list[
         marks.append(badge(f"fewer than {DECIDING_LAUNCHES} launches", "secondary"))
     if selected.empty:
         marks.append(badge("no rule of the table is about this case", "secondary"))
+    canary_s, slowest_s = np.median(choice.canaries_s), choice.canaries_s.max()
+    if slowest_s > UNSTEADY * canary_s:
+        times = ratio_text(slowest_s / canary_s)
+        marks.append(badge(f"unsteady machine: the canary took up to {times} its median"))
     facts = (
         choice.system["mpi_library"],
         choice.system["cpu_model"],
         layout_text(case["nodes"], case["ppn"], oversubscribed=False),
-        f"a rank sends {case['mavg']:.3g} messages on average, {case['mmax']} at most",
+        f"canary (8-byte ping-pong) {time_text(canary_s)}",
+        f"messages sent by a rank: {case['mavg']:.3g} on average, {case['mmax']} at most",
     )
     return [*marks, html.Span([html.Span(fact) for fact in facts], className="facts")]
 
@@ -166,7 +189,7 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
     ]
 
 
-class _ExplorePage(FilteredPage[CaseChoice]):
+class _ExplorePage(FilteredPage[ExploreChoice]):
     """Adds the click on a point."""
 
     def register(self, app: Dash, open_store: OpenStore) -> None:

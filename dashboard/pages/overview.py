@@ -1,5 +1,8 @@
 """Overview: which systems are measured, when, with which MPI, and what was chosen on them."""
 
+import json
+from collections import defaultdict
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +17,7 @@ from dashboard.pages import explore, table
 from dashboard.query import Query
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph
+from tuner.records import Launch
 from tuner.store import Store
 
 PATH = "/"
@@ -43,7 +47,11 @@ class _OverviewPage:
         """See `Page`."""
         systems = newest_first(store.systems())
         labels = dict(system_options(systems))
-        cards = [_system(store, row, labels[row["system"]]) for row in systems.to_dict("records")]
+        launches = list(store.launches().values())
+        cards = [
+            _system(store, row, labels[row["system"]], launches)
+            for row in systems.to_dict("records")
+        ]
         return html.Div([html.H1("Measured systems"), *cards])
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
@@ -53,7 +61,7 @@ class _OverviewPage:
 PAGE = _OverviewPage()
 
 
-def _system(store: Store, system: dict[str, Any], label: str) -> Component:
+def _system(store: Store, system: dict[str, Any], label: str, launches: list[Launch]) -> Component:
     name = system["system"]
     campaigns = store.campaigns(name)
     facts = (
@@ -77,7 +85,7 @@ def _system(store: Store, system: dict[str, Any], label: str) -> Component:
         ),
         _choice(store, name, label),
         html.P(links, className="links"),
-        _campaigns(campaigns, label),
+        _campaigns(campaigns, label, _loads(launches, name)),
     )
 
 
@@ -106,9 +114,18 @@ def _marks(cells: pd.DataFrame) -> list[Component]:
     return marks
 
 
-def _campaigns(campaigns: pd.DataFrame, label: str) -> Component:
+def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
+    """By campaign, the lowest and highest load average (1 minute) that its launches began at."""
+    loads = defaultdict(list)
+    for launch in launches:
+        if launch.system == system:
+            loads[launch.campaign].append(json.loads(launch.header)["load"][0])
+    return {name: f"{min(values):.1f} – {max(values):.1f}" for name, values in loads.items()}
+
+
+def _campaigns(campaigns: pd.DataFrame, label: str, loads: dict[str, str]) -> Component:
     """The campaigns of a system, the newest first."""
-    header = ("Campaign", "Started", "Launches", "Samples", "Kernels' commit")
+    header = ("Campaign", "Started", "Launches", "Samples", "Load before a launch", "Commit")
     now = datetime.now(UTC)
     rows = []
     for row in campaigns.sort_values("campaign", ascending=False).to_dict("records"):
@@ -122,6 +139,7 @@ def _campaigns(campaigns: pd.DataFrame, label: str) -> Component:
                     html.Td(age_text(row["first_date"], now), title=row["first_date"]),
                     html.Td(launches),
                     html.Td(f"{row['samples']:,}"),
+                    html.Td(loads.get(row["campaign"], "")),
                     html.Td(html.Code(row["commit"][:12])),
                 ]
             )

@@ -42,8 +42,15 @@ FORMS = {
     "json": Form("JSON", "switchpoint.json", "application/json"),
 }
 _COLUMNS: tuple[dict[str, Any], ...] = (
-    {"field": "case", "headerName": "Case", "flex": 3, "minWidth": 230},
-    {"field": "bytes", "headerName": "Bytes per message", "flex": 2, "minWidth": 160},
+    {
+        "field": "case",
+        "headerName": "Case",
+        "flex": 3,
+        "minWidth": 200,
+        "wrapText": True,
+        "autoHeight": True,
+    },
+    {"field": "bytes", "headerName": "Bytes per message", "flex": 2, "minWidth": 175},
     {
         "field": "method",
         "headerName": "Method",
@@ -51,16 +58,16 @@ _COLUMNS: tuple[dict[str, Any], ...] = (
         "minWidth": 140,
         "cellRenderer": "MethodName",
     },
-    {"field": "status", "headerName": "Status", "flex": 1, "minWidth": 105},
+    {"field": "status", "headerName": "Status", "flex": 1, "minWidth": 115},
     {"field": "compared", "headerName": "Against the default", "flex": 2, "minWidth": 160},
     {"field": "speedup", "headerName": "Speed-up", "flex": 1, "minWidth": 100},
     {"field": "interval", "headerName": "95 %", "flex": 2, "minWidth": 130},
-    {"field": "launches", "headerName": "Launches", "flex": 1, "minWidth": 95},
+    {"field": "launches", "headerName": "Launches", "flex": 1, "minWidth": 105},
     {
         "field": "evidence",
         "headerName": "Evidence",
         "flex": 1,
-        "minWidth": 95,
+        "minWidth": 110,
         "cellRenderer": "EvidenceLink",
     },
 )

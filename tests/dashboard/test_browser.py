@@ -1,7 +1,6 @@
 """The pages in headless Chromium."""
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,29 +16,20 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from waitress.server import create_server
 
 from tests.conftest import Require
+from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium
 from tuner import export
 from tuner.store import Store
 
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 expect.set_options(timeout=30_000)  # other tests may keep the machine busy
 PAGES = ("/", "/explore", "/table")
 
 
 @pytest.fixture(scope="module")
 def browser(require: Require) -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    require("chromium", path is not None, f"none of {', '.join(names)} on the path")
+    path = find_chromium()
+    require("chromium", path is not None, f"none of {', '.join(NAMES)} on the path")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         browser.close()
 

@@ -1,0 +1,48 @@
+"""Draws docs/images/explore.png from the committed campaign: `make screenshots`."""
+
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+from waitress.server import create_server
+
+from dashboard.app import create_app
+from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium
+from tuner.ingest import ingest
+from tuner.tuning import tune_where_missing
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SAMPLE = CHECKOUT / "results" / "sample"
+IMAGE = CHECKOUT / "docs" / "images" / "explore.png"
+LINK = "/explore"
+SIZE = {"width": 1280, "height": 860}
+
+
+def main() -> None:
+    """Serve the sample from a store of its own, and photograph the page."""
+    chromium = find_chromium()
+    if chromium is None:
+        sys.exit(f"screenshots: none of {', '.join(NAMES)} on the path; install chromium")
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / "switchpoint.db"
+        ingest(database, [SAMPLE])
+        tune_where_missing(database)
+        server = create_server(create_app(database).server, host="127.0.0.1", port=0, threads=8)
+        threading.Thread(target=server.run, daemon=True).start()
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+            page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
+            page.goto(f"http://127.0.0.1:{server.effective_port}{LINK}")
+            page.locator(".js-plotly-plot .main-svg").last.wait_for(state="attached")
+            page.wait_for_load_state("networkidle")
+            IMAGE.parent.mkdir(exist_ok=True)
+            page.screenshot(path=IMAGE)
+            browser.close()
+        server.close()
+    print(IMAGE)
+
+
+if __name__ == "__main__":
+    main()
