@@ -1,6 +1,6 @@
 # The front door. Everything happens in .venv, which bootstrap.sh makes ready at the first call.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-.PHONY: run test check bench nightly serve clean
+.PHONY: run test check bench nightly serve screenshots clean
 
 run: .venv/ready-run        # measure, ingest, tune, export, show
 	switchpoint run
@@ -16,6 +16,9 @@ nightly: .venv/ready-check  # the long runs
 
 serve: .venv/ready-run      # the dashboard
 	switchpoint serve
+
+screenshots: .venv/ready-test  # the pictures of the documentation, from results/sample; needs chromium
+	python -m tests.dashboard.screenshots
 
 clean:                      # what was built; results/ and .venv stay
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
