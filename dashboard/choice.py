@@ -1,4 +1,4 @@
-"""From a link or the filters to the cells of one case, and to what each filter offers."""
+"""From a link or the filters to one case, and to what each filter offers."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,11 +7,8 @@ import pandas as pd
 
 from dashboard.query import LAYOUT, NAME, SPEC, WORD, Query, choose, parameter
 from dashboard.widgets import Option
-from tuner.records import CellKey
 from tuner.store import Store
 
-# All of a cell's key but size and method.
-CASE_KEY = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
 
 
@@ -28,17 +25,17 @@ class CaseQuery(Query):
 
 @dataclass(frozen=True)
 class CaseChoice:
-    """One case: its complete query, what each filter offers, its system and its cells."""
+    """One case: its complete query, what each filter offers, its system, its row of `cases`."""
 
     query: CaseQuery
     options: dict[str, list[Option]]
     system: dict[str, Any]
-    cells: pd.DataFrame
+    case: dict[str, Any]
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What the keys of its cells begin with."""
-        return tuple(self.cells[list(CASE_KEY)].to_dict("records")[0].values())
+        return tuple(self.case.values())
 
 
 def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
@@ -50,15 +47,16 @@ def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
     system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
     campaigns = sorted(store.campaigns(system)["campaign"], reverse=True)
     campaign = choose(campaigns, query.campaign, "campaign", strict=strict)
-    cells = store.cells(system=system, campaign=campaign)
-    operations = sorted(cells["operation"].unique(), key=lambda name: (name != "exchange", name))
+    cases = store.cases(system, campaign)
+    operations = sorted(cases["operation"].unique(), key=lambda name: (name != "exchange", name))
     operation = choose(operations, query.operation, "operation", strict=strict)
-    cells = cells[cells["operation"] == operation]
-    patterns = _patterns(cells)
+    cases = cases[cases["operation"] == operation]
+    patterns = _patterns(cases)
     pattern = choose(patterns, query.pattern, "pattern", strict=strict)
-    cells = cells[cells["pattern"] == pattern]
-    layouts = layout_options(cells)
+    cases = cases[cases["pattern"] == pattern]
+    layouts = layout_options(cases)
     layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
+    case = cases[layout_keys(cases) == layout].to_dict("records")[0]
     return CaseChoice(
         query=replace(
             query,
@@ -76,7 +74,7 @@ def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
             "layout": layouts,
         },
         system=systems.set_index("system").loc[system].to_dict(),
-        cells=cells[layout_keys(cells) == layout],
+        case=case,
     )
 
 
@@ -92,10 +90,10 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
     return list(zip(systems["system"], labels, strict=True))
 
 
-def _patterns(cells: pd.DataFrame) -> list[str]:
+def _patterns(cases: pd.DataFrame) -> list[str]:
     """The patterns, those measured without oversubscription first."""
-    alone = set(cells.loc[~cells["oversubscribed"], "pattern"])
-    return sorted(cells["pattern"].unique(), key=lambda pattern: (pattern not in alone, pattern))
+    alone = set(cases.loc[~cases["oversubscribed"], "pattern"])
+    return sorted(cases["pattern"].unique(), key=lambda pattern: (pattern not in alone, pattern))
 
 
 def layout_key(procs: int, nodes: int, ppn: int, sync: str, oversubscribed: bool) -> str:
@@ -103,10 +101,10 @@ def layout_key(procs: int, nodes: int, ppn: int, sync: str, oversubscribed: bool
     return f"{procs}@{nodes}x{ppn}-{sync}{'-over' if oversubscribed else ''}"
 
 
-def layout_keys(cells: pd.DataFrame) -> pd.Series:
-    """The layout of each cell."""
-    columns = zip(*(cells[name] for name in _LAYOUT), strict=True)
-    return pd.Series([layout_key(*row) for row in columns], index=cells.index, dtype=object)
+def layout_keys(cases: pd.DataFrame) -> pd.Series:
+    """The layout of each case."""
+    columns = zip(*(cases[name] for name in _LAYOUT), strict=True)
+    return pd.Series([layout_key(*row) for row in columns], index=cases.index, dtype=object)
 
 
 def layout_text(nodes: int, ppn: int, *, oversubscribed: bool) -> str:
@@ -115,9 +113,9 @@ def layout_text(nodes: int, ppn: int, *, oversubscribed: bool) -> str:
     return f"{text}, oversubscribed" if oversubscribed else text
 
 
-def layout_options(cells: pd.DataFrame) -> list[Option]:
-    """The layouts that were measured: most processes first, the oversubscribed ones last."""
-    rows = cells[_LAYOUT].assign(key=layout_keys(cells)).drop_duplicates("key")
+def layout_options(cases: pd.DataFrame) -> list[Option]:
+    """The layouts of one pattern: most processes first, the oversubscribed ones last."""
+    rows = cases.assign(key=layout_keys(cases))
     rows = rows.sort_values(["oversubscribed", "procs", "nodes"], ascending=[True, False, True])
     several_schemes = rows["sync"].nunique() > 1
     pairs: list[Option] = []

@@ -123,6 +123,16 @@ def test_cells_can_be_asked_for_by_key(database: Path) -> None:
         assert store.cells(pattern="none").empty
 
 
+def test_the_cases_of_a_campaign_are_those_of_its_cells(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        cells = store.cells()
+        system, campaign = cells.loc[0, ["system", "campaign"]]
+        cases = store.cases(system, campaign)
+    assert tuple(cases.columns) == CellKey._fields[:9]
+    assert len(cases) == 1
+    assert len(cells.merge(cases)) == len(cells)
+
+
 def shape(path: Path) -> list[tuple[str, str]]:
     connection = sqlite3.connect(path)
     return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()

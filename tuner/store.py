@@ -42,6 +42,7 @@ VERSION = 2
 BUSY_TIMEOUT_S = 30
 
 _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
+_CASE = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
 
@@ -292,6 +293,16 @@ class Store:
             """,  # noqa: S608
             values,
         )
+
+    def cases(self, system: str, campaign: str) -> pd.DataFrame:
+        """One row a case of a campaign: what all its cells have in common but size and method."""
+        columns = ", ".join(_CASE)
+        frame = self._frame(
+            f"SELECT DISTINCT {columns} FROM cell "  # noqa: S608
+            f"WHERE system = ? AND campaign = ? ORDER BY {columns}",
+            [system, campaign],
+        )
+        return frame.astype({"oversubscribed": bool})
 
     def cells(
         self,

@@ -1,7 +1,8 @@
 """Speed-up over the default and time against message size, with what the table selects."""
 
 import math
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -23,8 +24,6 @@ from dashboard.units import ratio_text, size_text, time_text
 HEIGHT = 660
 _MARGIN = {"l": 72, "t": 38, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
-_SPEEDUP_DOMAIN = (0.5, 0.915)
-_TIME_DOMAIN = (0.0, 0.45)
 _LABEL_GAP_PX = 16
 _CLOSE_FACTOR = 12.0
 _MOST_BAND = 1.6
@@ -41,6 +40,30 @@ _EVEN = {
 }
 
 
+class _Panel(NamedTuple):
+    """One of the two plots: its y axis, what it draws (middle, low, high), how numbers read."""
+
+    axis: str
+    domain: tuple[float, float]
+    columns: tuple[str, str, str]
+    text: Callable[[float], str]
+
+
+class _Point(NamedTuple):
+    """A point of a line, with its interval, the value of `--sizes`, and what hovering tells."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    size: int
+    text: str
+
+
+_SPEEDUP = _Panel("y", (0.5, 0.915), ("speedup", "speedup_low", "speedup_high"), ratio_text)
+_TIME = _Panel("y2", (0.0, 0.45), ("median_s", "low_s", "high_s"), time_text)
+
+
 def curves(cells: pd.DataFrame, default: str, selected: pd.DataFrame, marked_bytes: int) -> Figure:
     """Speed-up above, time below, on one axis of bytes.
 
@@ -53,103 +76,111 @@ def curves(cells: pd.DataFrame, default: str, selected: pd.DataFrame, marked_byt
         return message("No cell is stored for this choice.", HEIGHT)
     # A logarithmic axis has no zero: patterns without messages are drawn at one byte.
     cells = cells.assign(x=cells["bytes"].clip(lower=1)).sort_values(["method", "bytes"])
-    x_low, x_high = float(cells["x"].min()), float(cells["x"].max())
-    speedup_range = _range(cells, "speedup", "speedup_low", "speedup_high")
-    speedup_axis = ratio_axis(*speedup_range, title=f"speed-up over {default}")
-    seconds_axis = time_axis(*_range(cells, "median_s", "low_s", "high_s"), title="time")
-    data: list[dict[str, Any]] = []
+    x_axis = byte_axis(float(cells["x"].min()), float(cells["x"].max()))
+    axes = {
+        _SPEEDUP: ratio_axis(*_range(cells, _SPEEDUP), title=f"speed-up over {default}"),
+        _TIME: time_axis(*_range(cells, _TIME), title="time"),
+    }
+    bands: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
-    for y, low, high, axis, name in (
-        ("speedup", "speedup_low", "speedup_high", speedup_axis, "y"),
-        ("median_s", "low_s", "high_s", seconds_axis, "y2"),
-    ):
+    for panel, axis in axes.items():
         ends: dict[str, float] = {}
-        for method, group in cells.dropna(subset=[y]).groupby("method", sort=True):
-            data += _traces(str(method), group, y, low, high, name)
-            ends[str(method)] = float(group[y].iloc[-1])
-        annotations += _labels(ends, axis["range"], name)
+        for method, points in _points(cells, panel).items():
+            bands += _band(method, points, panel)
+            lines.append(_line(method, points, panel))
+            ends[method] = points[-1].y
+        annotations += _labels(ends, axis["range"], panel)
     layout = base_layout(
         HEIGHT,
         margin=_MARGIN | {"r": 26 + 7 * max(len(short_name(name)) for name in cells["method"])},
-        xaxis=byte_axis(x_low, x_high) | {"anchor": "y2"},
-        yaxis=speedup_axis | {"domain": list(_SPEEDUP_DOMAIN)},
-        yaxis2=seconds_axis | {"domain": list(_TIME_DOMAIN)},
+        xaxis=x_axis | {"anchor": "y2"},
+        yaxis=axes[_SPEEDUP] | {"domain": list(_SPEEDUP.domain)},
+        yaxis2=axes[_TIME] | {"domain": list(_TIME.domain)},
         clickmode="event",
         uniformtext=UNIFORM_TEXT,
         shapes=[_EVEN, _mark(max(marked_bytes, 1))],
         annotations=annotations,
     )
-    figure = {"data": data, "layout": layout}
-    _strip(selected, layout["xaxis"]["range"], figure)
+    figure = {"data": bands + lines, "layout": layout}
+    _strip(selected, x_axis["range"], figure)
     return figure
 
 
-def _range(cells: pd.DataFrame, middle: str, low: str, high: str) -> tuple[float, float]:
+def _range(cells: pd.DataFrame, panel: _Panel) -> tuple[float, float]:
     """What an axis has to show: all lines, and the bands as far as they are of use.
 
     Launches that disagree have intervals of many decades, which would flatten the lines.
     """
-    lines = cells[middle].dropna()
-    if lines.empty:
+    middle, low, high = (cells[column] for column in panel.columns)
+    if middle.isna().all():
         return 1.0, 1.0
-    first, last = float(lines.min()), float(lines.max())
-    least = max(float(cells[low].min()), first / _MOST_BAND)
-    most = min(float(cells[high].max()), last * _MOST_BAND)
-    return min(first, least), max(last, most)
+    least = max(float(low.fillna(middle).min()), float(middle.min()) / _MOST_BAND)
+    most = min(float(high.fillna(middle).max()), float(middle.max()) * _MOST_BAND)
+    return min(float(middle.min()), least), max(float(middle.max()), most)
 
 
-def _rounded(values: pd.Series) -> list[float]:
+def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_Point]]:
+    """The points of each method that has any, in order of size."""
+    points: dict[str, list[_Point]] = {}
+    columns = ["method", "x", *panel.columns, "size_bytes", "bytes", "n", "launches"]
+    for method, x, y, low, high, size, mean, n, launches in zip(
+        *(cells[column].tolist() for column in columns), strict=True
+    ):
+        if math.isnan(y):
+            continue
+        text = f"{size_text(mean)}: {panel.text(y)}"
+        if high > low:
+            text += f"<br>95 % {panel.text(low)} – {panel.text(high)}"
+        text += f"<br>{n} samples, {launches} launches"
+        points.setdefault(method, []).append(_Point(x, y, low, high, size, text))
+    return points
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
     """Four significant digits: what a screen can show, at half the bytes on the wire."""
     return [float(f"{value:.4g}") for value in values]
 
 
-def _traces(
-    method: str, group: pd.DataFrame, y: str, low: str, high: str, axis: str
-) -> list[dict[str, Any]]:
+def _line(method: str, points: list[_Point], panel: _Panel) -> dict[str, Any]:
     style = method_style(method)
-    line: dict[str, Any] = {
+    return {
         "type": "scatter",
         "name": method,
-        "x": group["x"].tolist(),
-        "y": _rounded(group[y]),
-        "yaxis": axis,
+        "x": [point.x for point in points],
+        "y": _rounded(point.y for point in points),
+        "yaxis": panel.axis,
         "mode": "lines+markers",
         "line": {"color": style.color, "dash": style.dash, "width": 2},
         "marker": {"color": style.color, "symbol": style.symbol, "size": 7},
-        "customdata": group["size_bytes"].tolist(),
-        "text": [_hover(row, y, low, high) for row in group.to_dict("records")],
+        "customdata": [point.size for point in points],
+        "text": [point.text for point in points],
         "hovertemplate": f"<b>{method}</b><br>%{{text}}<extra></extra>",
     }
-    band = group.dropna(subset=[low, high])
-    if len(band) < 2:
-        return [line]
+
+
+def _band(method: str, points: list[_Point], panel: _Panel) -> list[dict[str, Any]]:
+    """The interval around a line, where two points or more have one."""
+    points = [point for point in points if not math.isnan(point.low)]
+    if len(points) < 2:
+        return []
     outline = {
         "type": "scatter",
-        "x": band["x"].tolist() + band["x"].tolist()[::-1],
-        "y": _rounded(band[high]) + _rounded(band[low])[::-1],
-        "yaxis": axis,
+        "x": [point.x for point in [*points, *reversed(points)]],
+        "y": _rounded([*(p.high for p in points), *(p.low for p in reversed(points))]),
+        "yaxis": panel.axis,
         "mode": "lines",
         "line": {"width": 0},
         "fill": "toself",
-        "fillcolor": transparent(style.color, 0.18),
+        "fillcolor": transparent(method_style(method).color, 0.16),
         "hoverinfo": "skip",
     }
-    return [outline, line]
+    return [outline]
 
 
-def _hover(row: dict[str, Any], y: str, low: str, high: str) -> str:
-    text = ratio_text if y == "speedup" else time_text
-    lines = [f"{size_text(row['bytes'])}: {text(row[y])}"]
-    if row[high] > row[low]:
-        lines.append(f"95 % {text(row[low])} – {text(row[high])}")
-    lines.append(f"{row['n']} samples, {row['launches']} launches")
-    return "<br>".join(lines)
-
-
-def _labels(ends: dict[str, float], axis_range: list[float], axis: str) -> list[dict[str, Any]]:
+def _labels(ends: dict[str, float], axis_range: list[float], panel: _Panel) -> list[dict[str, Any]]:
     """A label beside the last point of each line, moved apart where they would overlap."""
-    domain = _SPEEDUP_DOMAIN if axis == "y" else _TIME_DOMAIN
-    pixels = (HEIGHT - _MARGIN["t"] - _MARGIN["b"]) * (domain[1] - domain[0])
+    pixels = (HEIGHT - _MARGIN["t"] - _MARGIN["b"]) * (panel.domain[1] - panel.domain[0])
     bottom, top = axis_range
     wanted = [(math.log10(end) - bottom) / (top - bottom) for end in ends.values()]
     gap = min(_LABEL_GAP_PX / pixels, 1 / max(len(ends), 1))
@@ -161,7 +192,7 @@ def _labels(ends: dict[str, float], axis_range: list[float], axis: str) -> list[
             "x": 1,
             "xanchor": "left",
             "xshift": 4,
-            "yref": f"{axis} domain",
+            "yref": f"{panel.axis} domain",
             "y": place,
             "yanchor": "middle",
             "showarrow": False,
@@ -180,7 +211,7 @@ def _mark(size_bytes: float) -> dict[str, Any]:
         "x1": size_bytes * 1.12,
         "yref": "paper",
         "y0": 0,
-        "y1": _SPEEDUP_DOMAIN[1],
+        "y1": _SPEEDUP.domain[1],
         "line": {"width": 0},
         "fillcolor": GRID,
         "layer": "below",

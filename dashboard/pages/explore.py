@@ -11,7 +11,7 @@ from dash import ClientsideFunction, Dash, Input, Output, html
 from dash.development.base_component import Component
 
 from dashboard import ids, rules
-from dashboard.choice import CaseChoice, CaseQuery, choose_case, layout_text
+from dashboard.choice import CaseChoice, CaseQuery, choose_case, layout_keys, layout_text
 from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import ecdf
 from dashboard.pages.page import FilteredPage
@@ -47,11 +47,13 @@ class ExploreQuery(CaseQuery):
 
 @dataclass(frozen=True)
 class ExploreChoice(CaseChoice):
-    """The case, and its cells with their speed-up.
+    """The case.
 
+    cells: by size, the fastest first, with their `paired_speedups`.
     samples_s: of each method at the size. canaries_s: the canary's medians by launch and size.
     """
 
+    cells: pd.DataFrame
     samples_s: dict[str, npt.NDArray[np.float32]]
     canaries_s: npt.NDArray[np.float32]
 
@@ -61,7 +63,9 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     choice = choose_case(store, query, strict=strict)
     contents = store.contents(choice.key)
     speedups = paired_speedups(contents, DEFAULT_METHODS[choice.query.operation])
-    cells = choice.cells.merge(speedups, on=["size_bytes", "method"]).sort_values(
+    cells = store.cells(*choice.key[:5])
+    cells = cells[layout_keys(cells) == choice.query.layout]
+    cells = cells.merge(speedups, on=["size_bytes", "method"]).sort_values(
         ["size_bytes", "median_s"], ignore_index=True
     )
     sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
@@ -71,6 +75,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
         query=replace(choice.query, size=size),
         options=choice.options | {"size": sizes},
         system=choice.system,
+        case=choice.case,
         cells=cells,
         samples_s={
             cell.key.method: cell.samples_s for cell in contents if cell.key.size_bytes == int(size)

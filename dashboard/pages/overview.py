@@ -64,6 +64,7 @@ PAGE = _OverviewPage()
 def _system(store: Store, system: dict[str, Any], label: str, launches: list[Launch]) -> Component:
     name = system["system"]
     campaigns = store.campaigns(name)
+    chosen = rules.with_speedup(store.rules(name))
     facts = (
         system["mpi_library"],
         system["cpu_model"],
@@ -78,20 +79,19 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
         label,
         html.Div(
             [
-                *_marks(store.cells(name, campaigns["campaign"].max())),
+                *_marks(store.cases(name, campaigns["campaign"].max()), chosen),
                 html.Span([html.Span(fact) for fact in facts], className="facts"),
             ],
             className="notes",
         ),
-        _choice(store, name, label),
+        _choice(chosen, name, label),
         html.P(links, className="links"),
         _campaigns(campaigns, label, _loads(launches, name)),
     )
 
 
-def _choice(store: Store, system: str, label: str) -> Component:
+def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
     """The system's table at a glance."""
-    chosen = rules.with_speedup(store.rules(system))
     if chosen.empty:
         return html.P(["No table yet: run ", html.Code("switchpoint tune"), "."])
     rows = chosen.assign(row=[rules.case_text(rule) for rule in chosen.itertuples()])
@@ -102,15 +102,15 @@ def _choice(store: Store, system: str, label: str) -> Component:
     )
 
 
-def _marks(cells: pd.DataFrame) -> list[Component]:
-    """What a reader must know before trusting the newest campaign."""
+def _marks(cases: pd.DataFrame, chosen: pd.DataFrame) -> list[Component]:
+    """What a reader must know before trusting the newest campaign and the table."""
     marks = []
-    over = cells.loc[cells["oversubscribed"], "procs"]
-    if not over.empty:
-        ranks = " and ".join(str(procs) for procs in sorted(over.unique()))
-        marks.append(badge(f"oversubscribed at {ranks} ranks"))
-    if cells["launches"].max() < explore.DECIDING_LAUNCHES:
-        marks.append(badge("too few launches to decide", "secondary"))
+    over = sorted(cases.loc[cases["oversubscribed"], "procs"].unique())
+    if over:
+        marks.append(badge(f"oversubscribed at {' and '.join(map(str, over))} ranks"))
+    undecided = int((chosen["status"] == "undecided").sum())
+    if undecided:
+        marks.append(badge(f"{undecided} of {len(chosen)} rules undecided", "secondary"))
     return marks
 
 
