@@ -35,6 +35,9 @@ void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]);
 /* Inbox against the oracle: sources, sizes, payload, order, reuse, lifetime. */
 void check_discovery(MPI_Comm comm, const char *method, const struct family *family, int64_t unit_bytes);
 
+/* A discovery while an exchange is under way on the same communicator. */
+void check_discovery_during_exchange(MPI_Comm comm, const char *exchange, const char *discovery);
+
 /* Many executions of one plan, each with its own pattern, ranks drifting apart. */
 void check_discovery_repeated(MPI_Comm comm, const char *method, double seconds);
 

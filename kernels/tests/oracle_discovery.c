@@ -126,6 +126,27 @@ void check_discovery(MPI_Comm comm, const char *method, const struct family *fam
   traffic_free(traffic);
 }
 
+void check_discovery_during_exchange(MPI_Comm comm, const char *exchange, const char *discovery) {
+  struct exchange_run run;
+  swp_inbox *inbox = NULL;
+  test_case("discovery %s during exchange %s", discovery, exchange);
+  swp_plan *plan = open_plan(comm, discovery);
+  if (plan == NULL || !run_open(&run, comm, exchange, &families[0], 11, 24, 0))
+    return;
+  for (uint64_t call = 0; call < 3; call++) {
+    struct traffic *traffic = traffic_new(&families[0], run.traffic->procs, call);
+    run_fill(&run, call);
+    EXPECT_ERROR(swp_exchange_start(run.plan, run.send, run.recv), SWP_SUCCESS);
+    discover(comm, plan, traffic, 24, call, &inbox);
+    EXPECT_ERROR(swp_wait(run.plan), SWP_SUCCESS);
+    run_check(&run, call);
+    traffic_free(traffic);
+  }
+  run_close(&run);
+  swp_inbox_free(&inbox);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
 void check_discovery_repeated(MPI_Comm comm, const char *method, double seconds) {
   enum { AT_LEAST = 50 };
   int rank, procs;

@@ -257,6 +257,78 @@ static void every_method_survives_no_memory(int culprit) {
   }
 }
 
+/* Nothing else than oneself sends, so that no other rank waits. */
+static void a_discovery_survives_no_memory(void) {
+  enum { MOST = 100, BYTES = 100000 };
+  static char data[BYTES];
+  const void *pointers[1] = {data};
+  const int64_t bytes[1] = {BYTES};
+  int k, error = SWP_ERR_MEMORY;
+  for (k = 1; procs == 1 && error != SWP_SUCCESS && k < MOST; k++) {
+    swp_plan *plan = NULL;
+    swp_inbox *inbox = NULL;
+    test_case("allocation %d of a discovery fails", k);
+    EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, "nbx", NULL, &plan), SWP_SUCCESS);
+    swp_allocate_fail_after(k);
+    error = swp_discovery_execute(plan, 1, &rank, bytes, pointers, &inbox);
+    swp_allocate_fail_after(0);
+    if (error != SWP_SUCCESS) {
+      EXPECT_ERROR(error, SWP_ERR_MEMORY);
+      EXPECT_ERROR(swp_discovery_execute(plan, 0, NULL, NULL, NULL, &inbox), SWP_ERR_POISONED);
+    }
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    swp_inbox_free(&inbox);
+  }
+  EXPECT(procs > 1 || (k > 2 && k < MOST), "%d allocations", k);
+}
+
+/* ---- MPI calls that fail ---- */
+
+static bool receives_fail;
+
+int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+  return receives_fail ? MPI_ERR_OTHER : PMPI_Irecv(buffer, count, type, source, tag, comm, request);
+}
+
+static void a_failing_mpi_call_poisons_the_plan(void) {
+  struct attempt attempt = good_attempt();
+  swp_plan *plan = NULL;
+  double send[3] = {1, 2, 3}, recv[4];
+  test_case("MPI_Irecv fails");
+  plan_attempt(&attempt, &plan);
+  receives_fail = true;
+  int error = swp_exchange_execute(plan, send, recv);
+  receives_fail = false;
+  if (procs > 1) {
+    EXPECT_ERROR(error, SWP_ERR_MPI);
+    EXPECT(strstr(swp_error_message(), "MPI_Irecv") != NULL, "'%s' does not name it", swp_error_message());
+    EXPECT_ERROR(swp_exchange_execute(plan, send, recv), SWP_ERR_POISONED);
+    EXPECT_ERROR(swp_exchange_start(plan, send, recv), SWP_ERR_POISONED);
+    EXPECT_ERROR(swp_wait(plan), SWP_ERR_POISONED);
+  }
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+/* Items of 2 GiB: planned without buffers. What goes through MPI's vector collectives cannot carry them. */
+static void what_ints_cannot_carry_is_refused(void) {
+  static const struct {
+    const char *method;
+    int error;
+  } rows[] = {{"direct", SWP_SUCCESS}, {"alltoallv", SWP_ERR_TOO_LARGE}, {"neighbor", SWP_ERR_TOO_LARGE}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct attempt attempt = good_attempt();
+    swp_plan *plan = NULL;
+    attempt.problem.item_bytes = (int64_t)INT_MAX + 1;
+    attempt.problem.send_items = NULL;
+    attempt.problem.nitems = 4;
+    attempt.method = rows[i].method;
+    test_case("%s with items of 2 GiB", attempt.method);
+    EXPECT_ERROR(plan_attempt(&attempt, &plan), rows[i].error);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
+}
+
 /* ---- Wrong use of a good plan ---- */
 
 static void exchange_states(void) {
@@ -351,6 +423,9 @@ int main(int argc, char **argv) {
   mistakes_of_one_rank_reach_all(procs - 1);
   one_rank_without_problem_or_place(procs - 1);
   every_method_survives_no_memory(procs / 2);
+  a_discovery_survives_no_memory();
+  a_failing_mpi_call_poisons_the_plan();
+  what_ints_cannot_carry_is_refused();
   exchange_states();
   discovery_states();
   test_case("a good plan after everything");

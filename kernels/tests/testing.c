@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REPORTED_FAILURES = 5, SPECS_BYTES = 65536 };
+enum { REPORTED_FAILURES = 5, MOST_FAILURES = 50, SPECS_BYTES = 65536 };
 
 static const char *program;
 static char current[256], last_words[320];
@@ -47,7 +47,9 @@ void test_case(const char *format, ...) {
 }
 
 void test_failed(const char *file, int line, const char *format, ...) {
-  if (++failures > REPORTED_FAILURES)
+  if (++failures == MOST_FAILURES)
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  if (failures > REPORTED_FAILURES)
     return;
   const char *slash = strrchr(file, '/');
   char text[512];

@@ -19,7 +19,7 @@ void test_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints the number of cases and failures over all ranks, and finalises. Returns the exit status. */
 int test_end(void);
 
-/* Records a failure of this rank with the case's name; goes on. */
+/* Records a failure of this rank with the case's name, and goes on; at the 50th it ends the job. */
 void test_failed(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #define EXPECT(condition, ...) ((condition) ? (void)0 : test_failed(__FILE__, __LINE__, __VA_ARGS__))

@@ -95,6 +95,10 @@ def test_process_grids_follow_the_papers_formulas(kernels: Kernels) -> None:
     assert run(kernels, "swp_grid", 1) > 10
 
 
+def test_messages_over_two_gib_get_the_right_types(kernels: Kernels) -> None:
+    assert run(kernels, "swp_transfer", 1) > 5
+
+
 def test_public_header_and_error_reference_agree(kernels: Kernels) -> None:
     page = CHECKOUT / "docs" / "reference" / "errors.md"
     assert run(kernels, "swp_header", 1, page) > 8
