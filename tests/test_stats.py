@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from tuner import stats
 
@@ -102,6 +103,18 @@ def test_ratios_are_paired_by_round() -> None:
         np.array([4.0, 1.0, 9.0]),
     )
     assert np.exp(ratios).tolist() == pytest.approx([2.0, 2.0])
+
+
+def test_the_quantiles_of_student_are_right() -> None:
+    freedoms = np.arange(1, len(stats._STUDENT) + 1)
+    assert pytest.approx(special.stdtrit(freedoms, 0.975), rel=1e-7) == stats._STUDENT
+
+
+@pytest.mark.parametrize("n", [1, 2, 19, 20, 200, 3001])
+def test_ranks_are_exact(n: int) -> None:
+    below = special.bdtr(np.arange(n // 2 + 1), n, 0.5)
+    low, _ = stats.median_interval_ranks(np.array([n]))
+    assert low[0] == max(np.count_nonzero(below <= 0.025) - 1, 0)
 
 
 def test_too_few_values_bound_no_median() -> None:

@@ -6,10 +6,10 @@ store keeps is turned into Python objects; of the other arrays just the lengths 
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
@@ -106,6 +106,15 @@ def read(path: Path) -> BenchFile:
     return file
 
 
+def read_header(line: bytes) -> Header | None:
+    """The header in the first line of a raw file; None when that is none."""
+    try:
+        record = _decode(line)
+        return _header(line, record) if isinstance(record, _Header) else None
+    except (msgspec.DecodeError, _UnusableError):
+        return None
+
+
 def _explain(line: bytes, error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
         return f"not a valid record: {error}"
@@ -124,7 +133,7 @@ class _Reader:
         self.rounds: list[NDArray[np.uint16]] = []
         self._seen: set[tuple[str, int, int]] = set()
         self._round = _Last(_integers)
-        self._late = _Last(_integers)
+        self._late = _Last(_length_and_late)
         self._canary = _Last(_length_and_median)
 
     def take(self, line: bytes) -> None:
@@ -152,38 +161,31 @@ class _Reader:
                 )
 
     def _take_case(self, record: _Case) -> None:
-        samples = len(record.samples_s)
-        rounds, late = self._round(record.round), self._late(record.late)
+        n = len(record.samples_s)
+        rounds = self._round(record.round)
+        lates, late = self._late(record.late)
         canaries, canary_s = self._canary(record.canary_s)
-        others = map(_length, (record.argmax_rank, record.position, record.skew_s))
-        lengths = (len(rounds), len(late), canaries, *others)
-        if set(lengths) != {samples}:
+        others = (
+            _length(record.argmax_rank),
+            _length(record.position),
+            _length(record.skew_s),
+        )
+        if others != (n, n, n) or not len(rounds) == lates == canaries == n:
             raise _UnusableError(
-                f"{samples} samples_s, but of round, late, canary_s, argmax_rank, position, skew_s "
-                f"{', '.join(map(str, lengths))}"
+                f"{n} samples_s, but of argmax_rank, position, skew_s, round, late, canary_s "
+                + ", ".join(map(str, (*others, len(rounds), lates, canaries)))
             )
         key = (record.method, record.size_bytes, record.bytes)
         if key in self._seen:
-            raise _UnusableError(
-                f"a second case of {record.method} at size_bytes {record.size_bytes}"
-            )
+            raise _UnusableError(f"a second case of {record.method} at size_bytes {key[1]}")
+        statistics = bytes(record.statistics).decode()
+        if not statistics.startswith("{"):
+            raise _UnusableError("statistics is not an object")
         self._seen.add(key)
-        features = record.features
-        case = Case(
-            *key,
-            Features(
-                features.mmax,
-                features.mavg,
-                features.vavg_bytes,
-                features.vmax_bytes,
-                _object(record.statistics),
-            ),
-            samples,
-            int(np.count_nonzero(late)),
-            statistics.median(record.plan_s) if record.plan_s else 0.0,
-            canary_s,
-        )
-        self.file.cases.append(case)
+        its = record.features
+        features = Features(its.mmax, its.mavg, its.vavg_bytes, its.vmax_bytes, statistics)
+        plan_s = median(record.plan_s) if record.plan_s else 0.0
+        self.file.cases.append(Case(*key, features, n, late, plan_s, canary_s))
         self.samples.append(np.array(record.samples_s, dtype=np.float32))
         self.rounds.append(rounds)
 
@@ -216,22 +218,21 @@ def _integers(text: bytes) -> NDArray[np.uint16]:
     return np.array(_decode_integers(text), dtype=np.uint16)
 
 
+def _length_and_late(text: bytes) -> tuple[int, int]:
+    """How many samples, and for how many of them some rank was late."""
+    lates = _decode_integers(text)
+    return len(lates), len(lates) - lates.count(0)
+
+
 def _length_and_median(text: bytes) -> tuple[int, float]:
     seconds = _decode_seconds(text)
-    return len(seconds), statistics.median(seconds) if seconds else 0.0
+    return len(seconds), median(seconds) if seconds else 0.0
 
 
 def _length(array: msgspec.Raw) -> int:
     """The length of a JSON list of numbers, without decoding it."""
     text = bytes(array)
-    return text.count(b",") + 1 if text.startswith(b"[") and text != b"[]" else 0
-
-
-def _object(raw: msgspec.Raw) -> str:
-    text = bytes(raw).decode()
-    if not text.startswith("{"):
-        raise _UnusableError("statistics is not an object")
-    return text
+    return text.count(b",") + 1 if text[:1] == b"[" and text != b"[]" else 0
 
 
 def raw_files(sources: list[Path]) -> Iterator[Path]:

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuner import stats
 from tuner.benchfile import BenchFile
-from tuner.records import PART, Cell, CellKey, CellSummary, Features, Header, Launch, Part
+from tuner.records import PART, Cell, CellKey, CellSummary, Features, Header, Launch, Part, System
 
+_Part = tuple[int, int, int, int, float, float, float]
+"""The fields of a Part. There are many, so that plain tuples are worth their poor looks."""
 
-class Piece(NamedTuple):
-    """A launch's samples of a cell."""
-
-    part: Part
-    features: Features
-    rounds: NDArray[np.uint16]
-    samples_s: NDArray[np.float32]
-
+_Piece = tuple[_Part, Features, NDArray[np.uint16], NDArray[np.float32]]
+"""A launch's samples of a cell: part, features, rounds, seconds."""
 
 LaunchKey = tuple[str, str, str, str, int, int, int, bool, str]
 
 
-def launch_key(system: str, header: Header) -> LaunchKey:
+def launch_key(header: Header) -> LaunchKey:
     """The fields that lead a cell's key, which a launch gives to all of its cells."""
     return (
-        system,
+        System.of(header).id,
         header.campaign,
         header.operation,
         header.pattern,
@@ -41,92 +37,93 @@ def launch_key(system: str, header: Header) -> LaunchKey:
     )
 
 
-def pieces_of_file(
-    key: LaunchKey, file: BenchFile, launch: Launch
-) -> Iterator[tuple[CellKey, Piece]]:
-    """What one launch adds to which cells."""
-    if not file.cases:
-        return
-    lengths = np.array([case.samples for case in file.cases])
-    ordered = stats.sort_segments(file.samples_s, lengths)
-    medians = stats.segment_quantiles(ordered, lengths, 0.5).tolist()
+def combine(key: LaunchKey, launches: Iterable[tuple[Launch, BenchFile]]) -> list[Cell]:
+    """The cells that launches of one key fill, in the order of their keys."""
+    pieces: dict[tuple[int, int, str], list[_Piece]] = defaultdict(list)
+    for launch, file in launches:
+        lengths = np.array([case.samples for case in file.cases], dtype=np.int64)
+        ordered = stats.sort_segments(file.samples_s, lengths)
+        medians = stats.segment_quantiles(ordered, lengths, 0.5).tolist()
+        number, identity = launch.number, launch.id
+        end = 0
+        for case, median_s in zip(file.cases, medians, strict=True):
+            method, size_bytes, message_bytes, features, samples, late, plan_s, canary_s = case
+            here = slice(end, end + samples)
+            end += samples
+            part = (number, identity, samples, late, median_s, plan_s, canary_s)
+            pieces[size_bytes, message_bytes, method].append(
+                (part, features, file.rounds[here], file.samples_s[here])
+            )
+    return [_join(CellKey(*key, *rest), pieces[rest]) for rest in sorted(pieces)]
+
+
+def merge(cells: Iterable[Cell]) -> list[Cell]:
+    """Unites the cells of equal keys."""
+    pieces: dict[CellKey, list[_Piece]] = defaultdict(list)
+    for cell in cells:
+        pieces[cell.key] += _pieces(cell)
+    return [_join(key, pieces[key]) for key in sorted(pieces)]
+
+
+def without(cells: Iterable[Cell], launches: Collection[int]) -> list[Cell]:
+    """The cells less some launches; what is left empty is left out."""
+    kept = []
+    for cell in cells:
+        pieces = [piece for piece in _pieces(cell) if Part(*piece[0]).launch not in launches]
+        if pieces:
+            kept.append(_join(cell.key, pieces))
+    return kept
+
+
+def _pieces(cell: Cell) -> Iterator[_Piece]:
     end = 0
-    for case, median_s in zip(file.cases, medians, strict=True):
-        here = slice(end, end + case.samples)
-        end += case.samples
-        part = Part(
-            launch.number,
-            launch.id,
-            case.samples,
-            case.late,
-            median_s,
-            case.plan_s,
-            case.canary_s,
-        )
-        cell = CellKey(*key, case.size_bytes, case.bytes, case.method)
-        yield cell, Piece(part, case.features, file.rounds[here], file.samples_s[here])
+    for part in cell.parts.tolist():
+        here = slice(end, end + Part(*part).samples)
+        end = here.stop
+        yield part, cell.features, cell.rounds[here], cell.samples_s[here]
 
 
-def pieces_of_cell(cell: Cell) -> Iterator[Piece]:
-    """Takes a cell apart, launch by launch."""
-    end = 0
-    for row in cell.parts.tolist():
-        part = Part(*row)
-        here = slice(end, end + part.samples)
-        end += part.samples
-        yield Piece(part, cell.features, cell.rounds[here], cell.samples_s[here])
-
-
-def join(key: CellKey, pieces: list[Piece]) -> Cell:
+def _join(key: CellKey, pieces: list[_Piece]) -> Cell:
     """A cell of its pieces by launch number, whatever the order in which they came."""
-    pieces.sort(key=lambda piece: piece.part[:2])
-    return Cell(
-        key,
-        pieces[-1].features,
-        np.array([piece.part for piece in pieces], dtype=PART),
-        np.concatenate([piece.rounds for piece in pieces]),
-        np.concatenate([piece.samples_s for piece in pieces]),
-    )
+    pieces.sort(key=itemgetter(0))
+    parts, features, rounds, samples = zip(*pieces, strict=True)
+    joined = np.concatenate(rounds), np.concatenate(samples)
+    return Cell(key, features[-1], np.array(list(parts), PART), *joined)
 
 
-def summaries(cells: list[Cell]) -> Iterator[CellSummary]:
+def summaries(cells: list[Cell]) -> list[CellSummary]:
     """The summary of each cell."""
     if not cells:
-        return
+        return []
     lengths = np.array([len(cell.samples_s) for cell in cells])
     summary = stats.summarise(np.concatenate([cell.samples_s for cell in cells]), lengths)
-    low, high = _intervals(cells, summary)
-    columns = (summary.median, low, high, summary.p10, summary.p90, summary.above_2_medians)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    for cell, n, row in zip(cells, lengths.tolist(), rows, strict=True):
-        median, low_s, high_s, p10, p90, above = row
-        parts = [Part(*part) for part in cell.parts.tolist()]
-        yield CellSummary(
-            launches=len(parts),
-            n=n,
-            median_s=median,
-            low_s=low_s,
-            high_s=high_s,
-            p10_s=p10,
-            p90_s=p90,
-            above_2_medians=above,
-            late=sum(part.late for part in parts) / n,
-            plan_median_s=statistics.median(part.plan_s for part in parts),
-            canary_median_s=statistics.median(part.canary_s for part in parts),
-        )
-
-
-def _intervals(cells: list[Cell], summary: stats.Summary) -> tuple[stats.Floats, stats.Floats]:
-    """Intervals of the cells' medians: from launch to launch where there are several.
-
-    Widened where needed so that the median of all samples lies inside.
-    """
-    low, high = summary.low.copy(), summary.high.copy()
     launches = np.array([len(cell.parts) for cell in cells])
-    for count in np.unique(launches[launches > 1]).tolist():
+    low, high = summary.low.copy(), summary.high.copy()
+    late, plan_s, canary_s = (np.zeros(len(cells)) for _ in range(3))
+    for count in np.unique(launches).tolist():
         here = np.flatnonzero(launches == count)
-        medians = np.array([cells[i].parts["median_s"] for i in here])
-        bounds = np.exp(stats.mean_interval(np.log(medians)))
-        low[here] = np.minimum(bounds[0], summary.median[here])
-        high[here] = np.maximum(bounds[1], summary.median[here])
-    return low, high
+        packed = b"".join([cells[i].parts.tobytes() for i in here])
+        parts = np.frombuffer(packed, PART).reshape(len(here), count)
+        late[here] = parts["late"].sum(axis=1) / lengths[here]
+        plan_s[here] = np.median(parts["plan_s"], axis=1)
+        canary_s[here] = np.median(parts["canary_s"], axis=1)
+        if count > 1:
+            bounds = np.exp(stats.mean_interval(np.log(parts["median_s"])))
+            # The median of all samples lies inside, even where it is not that of the launches.
+            low[here] = np.minimum(bounds[0], summary.median[here])
+            high[here] = np.maximum(bounds[1], summary.median[here])
+    columns = (
+        launches,
+        lengths,
+        summary.median,
+        low,
+        high,
+        summary.p10,
+        summary.p90,
+        summary.above_2_medians,
+        late,
+        plan_s,
+        canary_s,
+    )
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [CellSummary._make(row) for row in rows]

@@ -11,8 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from tuner.errors import SwitchpointError
 from tuner.records import DEFAULT_METHODS, Point, Provenance, Table
 
@@ -101,6 +99,8 @@ FORMS: dict[str, Callable[[Table], str]] = {
 
 
 def _render(template: str, table: Table) -> str:
+    import jinja2  # here, because every command knows the forms, and few write one
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("templates", ""),
         undefined=jinja2.StrictUndefined,

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from tuner import benchfile, cells
 from tuner.benchfile import BenchFile
-from tuner.cells import Piece
-from tuner.records import Cell, CellKey, Header, Launch, Problem, System
-from tuner.store import Store
+from tuner.cells import LaunchKey
+from tuner.records import Cell, Header, Launch, Problem, System
+from tuner.store import CellRow, Store, cell_of, cell_row
 
 BATCH_SAMPLES = 2_000_000
 """Samples to a transaction: bounds the memory."""
@@ -46,7 +46,17 @@ class Report:
 
 class _Source(NamedTuple):
     path: Path
-    content: str
+    content: str  # sha256
+    key: LaunchKey | None  # None when the header cannot be read
+
+
+class _Loaded(NamedTuple):
+    """What the raw files of one launch key hold."""
+
+    key: LaunchKey | None
+    launches: list[tuple[System, Launch]]
+    rows: list[CellRow]
+    problems: list[Problem]
 
 
 def ingest(database: Path, sources: list[Path], progress: Progress | None = None) -> Report:
@@ -57,119 +67,81 @@ def ingest(database: Path, sources: list[Path], progress: Progress | None = None
     paths = list(benchfile.raw_files(sources))
     report = Report(files=len(paths))
     with Store.open(database) as store:
-        known = store.launches()
-        contents = {launch.content: launch for launch in known.values()}
-        new: dict[str, _Source] = {}
-        for source in _hashed(paths):
-            if source.content in contents:
-                report.unchanged += 1
-                report.problems += _problems(str(source.path), contents[source.content])
-            elif source.content in new:
-                report.unchanged += 1
-            else:
-                new[source.content] = source
+        new = _new_sources(paths, store, report)
+        groups: dict[LaunchKey | None, list[_Source]] = defaultdict(list)
+        for source in new:
+            groups[source.key].append(source)
         done = 0
-        for batch in _batches(new.values()):
+        for batch in _batches(_load_all(list(groups.values()))):
             with store.transaction():
-                _put(store, batch, known, report)
-            done += len(batch)
+                known = store.launches()
+                for loaded in batch:
+                    _put(store, loaded, known, report)
+            done += sum(len(loaded.launches) for loaded in batch)
             if progress:
                 progress(done, len(new))
     return report
 
 
-def _problems(path: str, launch: Launch) -> list[Problem]:
-    return [Problem(path, line, message) for line, message in json.loads(launch.problems)]
-
-
-def _hashed(paths: list[Path]) -> Iterator[_Source]:
+def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Source]:
+    """The files whose content the store does not have, each content once."""
+    known = {launch.content: launch for launch in store.launches().values()}
+    new: dict[str, _Source] = {}
     with ThreadPoolExecutor() as threads:
-        yield from threads.map(_hash, paths)
+        for source in threads.map(_source, paths):
+            if source.content in known:
+                launch = known[source.content]
+                report.problems += [
+                    Problem(str(source.path), line, message)
+                    for line, message in json.loads(launch.problems)
+                ]
+            elif source.content not in new:
+                new[source.content] = source
+                continue
+            report.unchanged += 1
+    return list(new.values())
 
 
-def _hash(path: Path) -> _Source:
+def _source(path: Path) -> _Source:
     with path.open("rb") as file:
-        return _Source(path, hashlib.file_digest(file, "sha256").hexdigest())
+        header = benchfile.read_header(file.readline())
+        file.seek(0)
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    return _Source(path, content, cells.launch_key(header) if header else None)
 
 
-def _read_all(sources: list[_Source]) -> Iterator[BenchFile]:
-    paths = [source.path for source in sources]
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    if cores == 1 or len(paths) < 2 or sum(path.stat().st_size for path in paths) < PARALLEL_BYTES:
-        yield from map(benchfile.read, paths)
+def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
+    """Loads each group, on all cores when that is worth their start-up."""
+    size = sum(source.path.stat().st_size for group in groups for source in group)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if cores == 1 or len(groups) == 1 or size < PARALLEL_BYTES:
+        yield from map(_load, groups)
         return
     with ProcessPoolExecutor(cores) as processes:
-        yield from processes.map(benchfile.read, paths)
+        yield from processes.map(_load, groups)
 
 
-Batch = list[tuple[_Source, BenchFile]]
-
-
-def _batches(sources: Iterable[_Source]) -> Iterator[Batch]:
-    ordered = list(sources)
-    batch: Batch = []
-    samples = 0
-    for source, file in zip(ordered, _read_all(ordered), strict=True):
-        batch.append((source, file))
-        samples += len(file.samples_s)
-        if samples >= BATCH_SAMPLES:
-            yield batch
-            batch, samples = [], 0
-    if batch:
-        yield batch
-
-
-def _put(store: Store, batch: Batch, known: dict[int, Launch], report: Report) -> None:
-    """Stores the launches of a batch and all cells that they change."""
-    taken: dict[int, BenchFile] = {}
-    replaced: set[int] = set()
-    for source, file in batch:
-        report.problems += file.problems
+def _load(group: list[_Source]) -> _Loaded:
+    """Reads the files of one launch key; of several files of one launch the fullest counts."""
+    problems: list[Problem] = []
+    fullest: dict[int, tuple[Launch, BenchFile]] = {}
+    for source in group:
+        file = benchfile.read(source.path)
+        problems += file.problems
         if file.header is None:
             continue
         launch = _launch(source, file, file.header)
-        earlier = known.get(launch.id)
-        if earlier is not None:
-            if (earlier.complete, earlier.samples) > (launch.complete, launch.samples):
-                message = f"holds less of its launch than {earlier.path}; not used"
-                report.problems.append(Problem(file.path, 1, message))
-                continue
-            replaced.add(launch.id)
-        known[launch.id] = launch
-        taken[launch.id] = file
-    changed = _changed_cells(store, taken, known, replaced)
-    store.put_cells(zip(changed, cells.summaries(changed), strict=True))
-    report.cells += len(changed)
-    report.launches += len(taken)
-    report.samples += sum(len(file.samples_s) for file in taken.values())
+        rival = fullest.get(launch.id)
+        if rival is None or _fullness(rival[0]) <= _fullness(launch):
+            fullest[launch.id] = launch, file
+    systems = [(System.of(file.header), launch) for launch, file in fullest.values() if file.header]
+    key = group[0].key
+    combined = cells.combine(key, fullest.values()) if key else []
+    return _Loaded(key, systems, _rows(combined), problems)
 
 
-def _changed_cells(
-    store: Store, taken: dict[int, BenchFile], known: dict[int, Launch], replaced: set[int]
-) -> list[Cell]:
-    """The cells to which launches add, in the order of their keys; the launches are stored here."""
-    pieces: dict[CellKey, list[Piece]] = defaultdict(list)
-    keys = set()
-    for launch, file in taken.items():
-        assert file.header is not None  # noqa: S101
-        system = System.of(file.header)
-        store.put_launch(system, known[launch])
-        key = cells.launch_key(system.id, file.header)
-        keys.add(key)
-        for cell_key, piece in cells.pieces_of_file(key, file, known[launch]):
-            pieces[cell_key].append(piece)
-    for key in keys:
-        for cell in store.contents(key):
-            kept = [
-                piece for piece in cells.pieces_of_cell(cell) if piece.part.launch not in replaced
-            ]
-            if cell.key in pieces or kept:
-                pieces[cell.key] += kept
-            else:
-                store.delete_cell(cell.key)
-    return [cells.join(key, pieces[key]) for key in sorted(pieces)]
+def _rows(of_cells: list[Cell]) -> list[CellRow]:
+    return list(map(cell_row, of_cells, cells.summaries(of_cells)))
 
 
 def _launch(source: _Source, file: BenchFile, header: Header) -> Launch:
@@ -188,3 +160,49 @@ def _launch(source: _Source, file: BenchFile, header: Header) -> Launch:
         problems=json.dumps([(problem.line, problem.message) for problem in file.problems]),
         header=file.header_text,
     )
+
+
+def _fullness(launch: Launch) -> tuple[bool, int]:
+    return launch.complete, launch.samples
+
+
+def _batches(loaded: Iterable[_Loaded]) -> Iterator[list[_Loaded]]:
+    batch: list[_Loaded] = []
+    samples = 0
+    for each in loaded:
+        batch.append(each)
+        samples += sum(launch.samples for _, launch in each.launches)
+        if samples >= BATCH_SAMPLES:
+            yield batch
+            batch, samples = [], 0
+    if batch:
+        yield batch
+
+
+def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report) -> None:
+    """Stores what is new, within a transaction; fuller launches replace those of the store."""
+    report.problems += loaded.problems
+    refused, replaced = set(), set()
+    for system, launch in loaded.launches:
+        earlier = known.get(launch.id)
+        if earlier and _fullness(earlier) > _fullness(launch):
+            message = f"holds less of its launch than {earlier.path}; not used"
+            report.problems.append(Problem(launch.path, 1, message))
+            refused.add(launch.id)
+            continue
+        if earlier:
+            replaced.add(launch.id)
+        store.put_launch(system, launch)
+        report.launches += 1
+        report.samples += launch.samples
+    if loaded.key is None:
+        return
+    rows = loaded.rows
+    there = store.contents(loaded.key)
+    if refused or there:
+        new = cells.without(map(cell_of, rows), refused)
+        for cell in there if replaced else []:
+            store.delete_cell(cell.key)
+        rows = _rows(cells.merge([*cells.without(there, replaced), *new]))
+    store.put_cells(rows)
+    report.cells += len(rows)

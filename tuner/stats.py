@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 LEVEL = 0.95
 BOOTSTRAP_LAUNCHES = 10
 """From this many launches on intervals are bootstrapped; below, Student's t."""
 
 _RESAMPLES = 1999
+_STUDENT = (12.7062047, 4.3026527, 3.1824463, 2.7764451, 2.5705818, 2.4469119, 2.3646243, 2.3060041)
+"""Quantiles of Student's t at the upper end of LEVEL, by degrees of freedom from 1."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,9 +60,12 @@ def median_interval_ranks(n: Integers, level: float = LEVEL) -> tuple[Integers, 
 
 @lru_cache(maxsize=4096)
 def _lower_rank(n: int, level: float) -> int:
-    # x[k] > median exactly when at most k samples lie below it
-    below = special.bdtr(np.arange(n // 2 + 1), n, 0.5)
-    return max(int(np.searchsorted(below, (1 - level) / 2, side="right")) - 1, 0)
+    # x[k] is above the median exactly when at most k of n samples lie below it.
+    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    below = np.arange(n // 2 + 1)
+    log_ways = log_factorials[n] - log_factorials[below] - log_factorials[n - below]
+    probabilities = np.cumsum(np.exp(log_ways - n * np.log(2)))
+    return max(int(np.searchsorted(probabilities, (1 - level) / 2, side="right")) - 1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]
     if launches < BOOTSTRAP_LAUNCHES:
         mean = values.mean(axis=-1)
         error = values.std(axis=-1, ddof=1) / np.sqrt(launches)
-        reach = special.stdtrit(launches - 1, (1 + level) / 2) * error
+        reach = _student(launches - 1, (1 + level) / 2) * error
         return mean - reach, mean + reach
     rows = values.reshape(-1, launches)
     ends = np.array([_bootstrap(row, level) for row in rows]).reshape(*values.shape[:-1], 2)
@@ -134,7 +138,17 @@ def upper_bound(values: Floats, level: float) -> float:
     """The one-sided Student t bound below which the mean lies with probability `level`."""
     n = len(values)
     error = float(values.std(ddof=1)) / np.sqrt(n)
-    return float(values.mean() + special.stdtrit(n - 1, level) * error)
+    return float(values.mean() + _student(n - 1, level) * error)
+
+
+@lru_cache(maxsize=1024)
+def _student(freedom: int, probability: float) -> float:
+    """The quantile of Student's t."""
+    if probability == (1 + LEVEL) / 2 and freedom <= len(_STUDENT):
+        return _STUDENT[freedom - 1]
+    from scipy import special  # here, because ingest is faster to start without it
+
+    return float(special.stdtrit(freedom, probability))
 
 
 def median_upper_bound(values: Floats, level: float = LEVEL) -> float:

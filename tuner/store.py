@@ -46,6 +46,10 @@ _CASE = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
 
+CellRow = tuple[Any, ...]
+"""A cell with its summary, flat: quick to hand from process to process."""
+
+
 class StoreError(SwitchpointError):
     """The store cannot be used; the text says why and what to do."""
 
@@ -226,19 +230,8 @@ class Store:
         row = asdict(launch)
         self._insert("launch", row, [list(row.values())])
 
-    def put_cells(self, cells: Iterable[tuple[Cell, CellSummary]]) -> None:
+    def put_cells(self, rows: Iterable[CellRow]) -> None:
         """Adds cells; replaces those of the same key."""
-        rows = (
-            (
-                *cell.key,
-                *cell.features,
-                *summary,
-                cell.parts.tobytes(),
-                cell.rounds.tobytes(),
-                cell.samples_s.tobytes(),
-            )
-            for cell, summary in cells
-        )
         self._insert("cell", _CELL, rows)
 
     def delete_cell(self, key: CellKey) -> None:
@@ -331,7 +324,7 @@ class Store:
             f"ORDER BY {', '.join(CellKey._fields)}",
             prefix,
         )
-        return [_cell(row) for row in rows]
+        return [cell_of(row) for row in rows]
 
     def samples(self, key: CellKey) -> NDArray[np.float32]:
         """The samples of a cell in seconds, launch after launch; none when there is no cell."""
@@ -382,7 +375,14 @@ def _filter(**equal: str | int | None) -> tuple[str, list[str | int]]:
     return _where(given), list(given.values())
 
 
-def _cell(row: Sequence[Any]) -> Cell:
+def cell_row(cell: Cell, summary: CellSummary) -> CellRow:
+    """A cell as the store takes it."""
+    blobs = (cell.parts.tobytes(), cell.rounds.tobytes(), cell.samples_s.tobytes())
+    return (*cell.key, *cell.features, *summary, *blobs)
+
+
+def cell_of(row: CellRow) -> Cell:
+    """The cell that a row holds."""
     key = CellKey(*row[: len(CellKey._fields)])
     *features, parts, rounds, samples = row[len(CellKey._fields) :]
     return Cell(
