@@ -22,17 +22,17 @@ if [ ! -x .venv/bin/pip ]; then
   "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)"
 fi
 export PATH="$PWD/.venv/bin:$PATH"
-echo "bootstrap: installing switchpoint$extras into .venv"
-pip install --disable-pip-version-check --editable ".$extras"
+echo "bootstrap: installing switchpoint$extras into .venv (a minute or two)"
+pip install --quiet --disable-pip-version-check --editable ".$extras"
 
 find_mpis='from tuner.mpi import find_mpis; print(*find_mpis(), sep="\n")'
 if [ -z "$(.venv/bin/python -c "$find_mpis")" ]; then
   echo "bootstrap: no mpicc with mpiexec on the path: installing PyPI's mpich"
-  pip install --disable-pip-version-check mpich
+  pip install --quiet --disable-pip-version-check mpich
 fi
 if ! command -v cmake >/dev/null; then
   echo "bootstrap: no cmake on the path: installing PyPI's"
-  pip install --disable-pip-version-check cmake
+  pip install --quiet --disable-pip-version-check cmake
 fi
 .venv/bin/python -c "$find_mpis" | sed 's/^/bootstrap: MPI: /'
 for each in $ready; do touch ".venv/ready-$each"; done

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tuner.store import Store
 
 
+THIS_MACHINE = CHECKS / "config" / "local.py"
+
+
 class _Commands(click.Group):
     """Shows an expected error as one line and exits with 1."""
 
@@ -64,7 +67,7 @@ def main() -> None:
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    default=CHECKS / "config" / "local.py",
+    default=THIS_MACHINE,
     show_default="this machine",
     help="The system's ReFrame configuration.",
 )
@@ -82,6 +85,12 @@ def main() -> None:
     show_default=True,
     help="Time for the campaign, which the launches share.",
 )
+@click.option(
+    "--environment",
+    metavar="NAME",
+    help="The programming environment to measure, or 'all'; on this machine by default the MPI "
+    "that mpicc on the path is, elsewhere all.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would run, and the expected time.")
 @json_option
 @click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
@@ -91,6 +100,7 @@ def run(
     config: Path,
     launches: int,
     minutes: float,
+    environment: str | None,
     dry_run: bool,
     as_json: bool,
     reframe_options: tuple[str, ...],
@@ -105,7 +115,10 @@ def run(
 
     # JSON has standard output for itself.
     out = Console(stderr=True) if as_json else console()
-    campaign = workflow.plan(config, list(reframe_options), launches, minutes)
+    if environment is None and config == THIS_MACHINE:
+        environment = workflow.default_environment(out)
+    selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
+    campaign = workflow.plan(config, [*selection, *reframe_options], launches, minutes)
     if dry_run:
         if as_json:
             click.echo(json.dumps(workflow.plan_document(campaign), indent=1))

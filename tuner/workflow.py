@@ -96,6 +96,17 @@ def run(campaign: Campaign, console: Console) -> dict[str, Any]:
     }
 
 
+def default_environment(console: Console) -> str | None:
+    """The MPI on the path; names the others, which would take as much time again each."""
+    mpis = find_mpis()
+    if not mpis:
+        return None  # the site configuration tells what to do
+    console.print(f"measuring {mpis[0]}", highlight=False)
+    for other in mpis[1:]:
+        console.print(f"also here: {other}: --environment {other.name}", highlight=False)
+    return mpis[0].name
+
+
 def plan(config: Path, selection: list[str], launches: int, minutes: float) -> Campaign:
     """Asks ReFrame what it would run, and shares the time out among the launches.
 
@@ -189,6 +200,9 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
         headers = {rawfiles.header_line(path) for path in files}
         return sum(f'"{campaign.name}"' in header for header in headers)
 
+    def stage(done: int) -> str:
+        return f"launch {done} of {campaign.launches}" if done else "building the kernels"
+
     if not console.is_terminal:
         next_s = 0.0
 
@@ -197,20 +211,18 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
             elapsed_s = time.monotonic() - started_s
             if elapsed_s >= next_s:
                 next_s = elapsed_s + LINE_S
-                now = launches()
-                of_all = f"{now} of {campaign.launches} launches"
-                console.print(f"{of_all}, {elapsed_s:.0f} s of about {campaign.expected_s:.0f} s")
+                time_text = f"{elapsed_s:.0f} s of about {campaign.expected_s:.0f} s"
+                console.print(f"{stage(launches())}, {time_text}", highlight=False)
 
         yield tick
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task("building the kernels", total=campaign.launches)
+        task = bar.add_task(stage(0), total=campaign.launches)
 
         def tick() -> None:
-            if now := launches():
-                text = f"launch {now} of {campaign.launches}"
-                bar.update(task, completed=now, description=text)
+            done = launches()
+            bar.update(task, completed=done, description=stage(done))
 
         yield tick
 
