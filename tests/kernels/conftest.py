@@ -41,10 +41,10 @@ class Kernels:
         )
 
 
-def build_kernels(mpi: Mpi) -> Path:
-    """Configures and builds; returns the build directory."""
-    build = build_root() / f"tests-{mpi.name}"
-    configure = ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build)]
+def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:
+    """Configures with CMake options and builds; returns the build directory of that purpose."""
+    build = build_root() / f"{purpose}-{mpi.name}"
+    configure = ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), *options]
     configure += [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}"]
     build.mkdir(parents=True, exist_ok=True)
     with (build / "lock").open("w") as lock:  # against test processes beside this one

@@ -18,6 +18,18 @@ TIMEOUT_S = (
     300  # for what cannot even name the case in which it hangs, as the programs do after 60 s
 )
 
+VALGRIND = (
+    "valgrind",
+    "--quiet",
+    "--error-exitcode=9",
+    "--num-callers=60",
+    "--keep-debuginfo=yes",
+    "--leak-check=full",
+    "--show-leak-kinds=definite,indirect",
+    "--errors-for-leak-kinds=definite,indirect",
+    f"--suppressions={TESTS / 'valgrind.supp'}",
+)
+
 # Grids that no `dims=` chooses, beside the specs that the library itself proposes.
 GRIDS = {
     1: ["1", "1x1"],
@@ -131,15 +143,4 @@ def test_public_header_compiles_alone_and_pedantic(kernels: Kernels, tmp_path) -
 )
 def test_valgrind_finds_nothing(kernels, require, program, procs, arguments) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
-    before = (
-        "valgrind",
-        "--quiet",
-        "--error-exitcode=9",
-        "--num-callers=60",
-        "--keep-debuginfo=yes",
-        "--leak-check=full",
-        "--show-leak-kinds=definite,indirect",
-        "--errors-for-leak-kinds=definite,indirect",
-        f"--suppressions={TESTS / 'valgrind.supp'}",
-    )
-    run(kernels, program, procs, *arguments, before=before, env={"SWP_TEST_TIMEOUT": "240"})
+    run(kernels, program, procs, *arguments, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "240"})

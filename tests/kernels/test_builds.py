@@ -1,0 +1,53 @@
+"""What make check and make nightly add: strict builds, sanitizers, long runs, valgrind."""
+
+import shutil
+
+import pytest
+
+from .conftest import Kernels, build_kernels
+from .test_library import TESTS, VALGRIND, run
+
+TABLES = str(TESTS / "tables" / "broken")
+STRICT = ("-DSWITCHPOINT_WERROR=ON", "-DCMAKE_BUILD_TYPE=Debug")
+SANITIZED = (*STRICT, "-DSWITCHPOINT_SANITIZE=address,undefined")
+# Leaks are valgrind's task: the MPI libraries keep memory until the end, as its suppressions tell.
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "SWP_TEST_TIMEOUT": "240",
+}
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("build_type", ["Debug", "Release"])
+@pytest.mark.parametrize("shared", ["OFF", "ON"])
+def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared) -> None:
+    options = (f"-DCMAKE_BUILD_TYPE={build_type}", f"-DBUILD_SHARED_LIBS={shared}")
+    build_kernels(kernels.mpi, "strict", *STRICT, *options)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [("swp_oracle", []), ("swp_counts", []), ("swp_failures", []), ("swp_tables", [TABLES])],
+)
+@pytest.mark.parametrize("procs", [1, 2, 4])
+def test_sanitizers_find_nothing(kernels: Kernels, program, arguments, procs) -> None:
+    if procs > 2 and kernels.mpi.family == "mpich" and kernels.mpi.major < 5:
+        pytest.skip("MPICH 4 yields by a preload only, which disturbs the sanitizers")
+    sanitized = Kernels(kernels.mpi, build_kernels(kernels.mpi, "sanitized", *SANITIZED))
+    run(sanitized, program, procs, *arguments, env=SANITIZER_OPTIONS)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("procs", [6, 9, 10, 11, 13, 14, 15, 24, 32])
+def test_every_method_delivers_on_unusual_numbers_of_ranks(kernels: Kernels, procs) -> None:
+    run(kernels, "swp_oracle", procs)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("procs", [1, 2, 3, 4])
+@pytest.mark.parametrize("program", ["swp_oracle", "swp_failures"])
+def test_valgrind_finds_nothing_in_the_whole(kernels: Kernels, require, program, procs) -> None:
+    require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
+    run(kernels, program, procs, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "1200"})
