@@ -1,5 +1,6 @@
 """The server: Dash's pages behind our own rules for paths, queries, headers and errors."""
 
+import logging
 import signal
 import sys
 from functools import partial
@@ -132,6 +133,9 @@ def serve(database: Path, host: str = "127.0.0.1", port: int = 8050) -> None:
         raise SwitchpointError(
             f"{host}:{port}: cannot be listened on: {error.strerror}; name another --port or --host"
         ) from error
+
+    # A browser asks for a page's scripts all at once; that they queue is no news.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
 
     def stop(number: int, frame: FrameType | None) -> None:
         sys.exit(0)  # waitress finishes the requests in hand

@@ -53,6 +53,7 @@ class ExploreChoice(CaseChoice):
     samples_s: of each method at the size. canaries_s: the canary's medians by launch and size.
     """
 
+    query: ExploreQuery
     cells: pd.DataFrame
     samples_s: dict[str, npt.NDArray[np.float32]]
     canaries_s: npt.NDArray[np.float32]
@@ -145,14 +146,15 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
     canary_s, slowest_s = np.median(choice.canaries_s), choice.canaries_s.max()
     if slowest_s > UNSTEADY * canary_s:
         times = ratio_text(slowest_s / canary_s)
-        marks.append(badge(f"unsteady machine: the canary took up to {times} its median"))
-    facts = (
+        marks.append(badge(f"unsteady machine: slowest canary {times} its median"))
+    facts = [
         choice.system["mpi_library"],
         choice.system["cpu_model"],
         layout_text(case["nodes"], case["ppn"], oversubscribed=False),
-        f"canary (8-byte ping-pong) {time_text(canary_s)}",
         f"messages sent by a rank: {case['mavg']:.3g} on average, {case['mmax']} at most",
-    )
+    ]
+    if canary_s > 0:  # one process has nobody to play with
+        facts.append(f"canary (8-byte ping-pong) {time_text(canary_s)}")
     return [*marks, html.Span([html.Span(fact) for fact in facts], className="facts")]
 
 

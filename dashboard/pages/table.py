@@ -41,35 +41,15 @@ FORMS = {
     "header": Form("C header", "switchpoint_table.h", "text/plain"),
     "json": Form("JSON", "switchpoint.json", "application/json"),
 }
-_COLUMNS: tuple[dict[str, Any], ...] = (
-    {
-        "field": "case",
-        "headerName": "Case",
-        "flex": 3,
-        "minWidth": 200,
-        "wrapText": True,
-        "autoHeight": True,
-    },
-    {"field": "bytes", "headerName": "Bytes per message", "flex": 2, "minWidth": 175},
-    {
-        "field": "method",
-        "headerName": "Method",
-        "flex": 2,
-        "minWidth": 140,
-        "cellRenderer": "MethodName",
-    },
-    {"field": "status", "headerName": "Status", "flex": 1, "minWidth": 115},
-    {"field": "compared", "headerName": "Against the default", "flex": 2, "minWidth": 160},
-    {"field": "speedup", "headerName": "Speed-up", "flex": 1, "minWidth": 100},
-    {"field": "interval", "headerName": "95 %", "flex": 2, "minWidth": 130},
-    {"field": "launches", "headerName": "Launches", "flex": 1, "minWidth": 105},
-    {
-        "field": "evidence",
-        "headerName": "Evidence",
-        "flex": 1,
-        "minWidth": 110,
-        "cellRenderer": "EvidenceLink",
-    },
+# Field, title, least width in pixels, what more ag-grid is to know.
+_COLUMNS: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
+    ("case", "Case", 190, {"wrapText": True, "autoHeight": True}),
+    ("bytes", "Bytes per message", 170, {}),
+    ("method", "Method", 125, {"cellRenderer": "MethodName"}),
+    ("status", "Status", 95, {}),
+    ("speedup", "Speed-up (95 %)", 175, {"wrapText": True, "autoHeight": True}),
+    ("launches", "Launches", 90, {}),
+    ("evidence", "Evidence", 90, {"cellRenderer": "EvidenceLink"}),
 )
 
 
@@ -112,11 +92,14 @@ def _grid(table: pd.DataFrame) -> Component:
     unsure = {"condition": "!params.data.sure", "style": {"color": "var(--bs-secondary-color)"}}
     return dag.AgGrid(
         rowData=[_row(rule) for rule in table.itertuples()],
-        columnDefs=list(_COLUMNS),
+        columnDefs=[
+            {"field": field, "headerName": title, "minWidth": width, "flex": width} | more
+            for field, title, width, more in _COLUMNS
+        ],
         # The order of the rules is their priority.
         defaultColDef={"sortable": False, "resizable": True},
         getRowStyle={"styleConditions": [unsure]},
-        dashGridOptions={"domLayout": "autoHeight"},
+        dashGridOptions={"domLayout": "autoHeight", "animateRows": False},
         style={"height": None},
     )
 
@@ -128,13 +111,25 @@ def _row(rule: Any) -> dict[str, Any]:
         "method": rule.method,
         "color": method_style(rule.method).color,
         "status": rule.status,
-        "compared": rule.challenger or "",
-        "speedup": ratio_text(rule.speedup) if math.isfinite(rule.speedup) else "",
-        "interval": interval_text(rule.speedup_low, rule.speedup_high, ratio_text),
+        "speedup": _speedup_text(rule),
         "launches": rule.launches,
         "evidence": _evidence(rule),
         "sure": rule.status in DECIDED,
     }
+
+
+def _speedup_text(rule: Any) -> str:
+    """The challenger's speed-up, and which it is where the default stays."""
+    if math.isnan(rule.speedup):
+        return ""
+    text = ratio_text(rule.speedup)
+    if interval := interval_text(rule.speedup_low, rule.speedup_high, _bare_ratio_text):
+        text += f" ({interval})"
+    return text if rule.challenger == rule.method else f"{rule.challenger} {text}"
+
+
+def _bare_ratio_text(ratio: float) -> str:
+    return ratio_text(ratio).removesuffix("×")
 
 
 def _evidence(rule: Any) -> str:
@@ -182,9 +177,9 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
         card(
             "Rules",
             html.P(
-                "The first rule that holds, and whose method can be used, is taken. Speed-up is "
-                "that of the selected method or, where the default stays, of the best of the "
-                "others. Grey: nothing was shown to be faster than the default.",
+                "The first rule that holds, and whose method can be used, is taken. Where the "
+                "default stays, the speed-up is that of the best of the others. Grey: nothing was "
+                "shown to be faster than the default.",
                 className="hint",
             ),
             html.Div(parts["rules"], id=ids.of(PATH, "rules")),
