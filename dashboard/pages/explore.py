@@ -21,10 +21,11 @@ from dashboard.units import interval_text, ratio_text, share_text, size_text, ti
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, method_name
 from tuner.records import DEFAULT_METHODS
+from tuner.selection import MIN_LAUNCHES
 from tuner.store import Store
 
 PATH = "/explore"
-DECIDING_LAUNCHES = 5
+
 UNSTEADY = 2.0  # times its median, the canary's median in a launch
 _COLUMNS = (
     "Method",
@@ -139,8 +140,8 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
     if case["oversubscribed"]:
         cores = choice.system["cores"]
         marks.append(badge(f"oversubscribed: {case['ppn']} ranks on {cores} cores"))
-    if choice.cells["launches"].max() < DECIDING_LAUNCHES:
-        marks.append(badge(f"fewer than {DECIDING_LAUNCHES} launches", "secondary"))
+    if choice.cells["launches"].max() < MIN_LAUNCHES:
+        marks.append(badge(f"fewer than {MIN_LAUNCHES} launches", "secondary"))
     if selected.empty:
         marks.append(badge("no rule of the table is about this case", "secondary"))
     canary_s, slowest_s = np.median(choice.canaries_s), choice.canaries_s.max()
