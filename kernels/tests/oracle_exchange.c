@@ -158,6 +158,8 @@ static void check_features(const struct exchange_run *run) {
   }
   double procs = run->traffic->procs;
   EXPECT_EQUAL(problem.procs, run->traffic->procs);
+  EXPECT(problem.nodes >= 1 && problem.ppn <= problem.procs && problem.nodes * problem.ppn >= problem.procs,
+         "%d ranks on %d nodes, at most %d on one", problem.procs, problem.nodes, problem.ppn);
   EXPECT_EQUAL(problem.mmax, mmax);
   EXPECT_EQUAL(problem.vmax_bytes, vmax);
   EXPECT(problem.mavg == (double)messages / procs, "mavg is %g of %d messages", problem.mavg, (int)messages);

@@ -3,6 +3,7 @@
  * usable. Run it under valgrind to see that they leak nothing.
  */
 #include "allocate.h"
+#include "objects.h"
 #include "oracle.h"
 #include "testing.h"
 
@@ -231,6 +232,7 @@ static void planning_survives_no_memory(enum swp_kind kind, const char *method, 
   struct traffic *traffic = traffic_new(&families[4], procs, 3);
   struct swp_exchange problem = exchange_of(traffic, rank, 8, 0);
   int k, error = SWP_ERR_MEMORY;
+  long objects = mpi_objects();
   for (k = 1; error != SWP_SUCCESS && k < MOST; k++) {
     swp_plan *plan = NULL;
     test_case("%s, allocation %d fails on rank %d", method, k, culprit);
@@ -242,6 +244,7 @@ static void planning_survives_no_memory(enum swp_kind kind, const char *method, 
     EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MEMORY, "error %d: %s", error, swp_error_message());
     EXPECT((error == SWP_SUCCESS) == (plan != NULL), "error %d, and the plan is %p", error, (void *)plan);
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    EXPECT_EQUAL(mpi_objects(), objects);
   }
   EXPECT(k > 2 && k < MOST, "%d allocations", k);
   exchange_free(&problem);
