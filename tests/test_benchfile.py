@@ -47,7 +47,7 @@ def test_an_unknown_key_is_ignored(raw: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"samples_s": [1e-6]}, "1 samples_s, but of argmax_rank"),
+        ({"samples_s": [1e-6]}, "1 samples_s, but 20 round, 20 late, 20 canary_s"),
         ({"samples_s": []}, "not a valid record"),
         ({"samples_s": [0.0] * 20}, "not a valid record"),
         ({"samples_s": ["fast"] * 20}, "Expected `float`, got `str`"),

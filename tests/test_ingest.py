@@ -99,6 +99,20 @@ def test_small_batches_give_the_same_store(
     assert content(database) == content(tmp_path / "whole.db")
 
 
+def test_files_read_by_several_processes_give_the_same_store(
+    database: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when files of one launch come to different processes."""
+    path, *_ = synthetic.write(results, SMALL)
+    ingest(tmp_path / "whole.db", [results])
+    part = "".join(path.read_text().splitlines(keepends=True)[:4])
+    (results / "part before.jsonl").write_text(part)
+    (results / "zz part after.jsonl").write_text(part + "\n")
+    monkeypatch.setattr(ingest_module, "PARALLEL_BYTES", 1)
+    ingest(database, [results])
+    assert content(database) == content(tmp_path / "whole.db")
+
+
 def test_a_file_that_has_grown_takes_the_place_of_its_beginning(
     database: Path, results: Path, tmp_path: Path
 ) -> None:

@@ -51,7 +51,7 @@ class _Source(NamedTuple):
 
 
 class _Loaded(NamedTuple):
-    """What the raw files of one launch key hold."""
+    """What raw files of one launch key hold."""
 
     key: LaunchKey | None
     launches: list[tuple[System, Launch]]
@@ -114,15 +114,18 @@ def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
     """Loads each group, on all cores when that is worth their start-up."""
     size = sum(source.path.stat().st_size for group in groups for source in group)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if cores == 1 or len(groups) == 1 or size < PARALLEL_BYTES:
+    if not cores or cores == 1 or size < PARALLEL_BYTES:
         yield from map(_load, groups)
         return
+    # Few groups are split, so that each core has its share; what is split is merged when stored.
+    parts = -(-2 * cores // len(groups))
+    units = [group[i::parts] for group in groups for i in range(min(parts, len(group)))]
     with ProcessPoolExecutor(cores) as processes:
-        yield from processes.map(_load, groups)
+        yield from processes.map(_load, units)
 
 
 def _load(group: list[_Source]) -> _Loaded:
-    """Reads the files of one launch key; of several files of one launch the fullest counts."""
+    """Reads files of one launch key; of several files of one launch the fullest counts."""
     problems: list[Problem] = []
     fullest: dict[int, tuple[Launch, BenchFile]] = {}
     for source in group:
@@ -180,7 +183,7 @@ def _batches(loaded: Iterable[_Loaded]) -> Iterator[list[_Loaded]]:
 
 
 def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report) -> None:
-    """Stores what is new, within a transaction; fuller launches replace those of the store."""
+    """Stores what is new, within a transaction; a fuller launch replaces that of the store."""
     report.problems += loaded.problems
     refused, replaced = set(), set()
     for system, launch in loaded.launches:
@@ -192,6 +195,7 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
             continue
         if earlier:
             replaced.add(launch.id)
+        known[launch.id] = launch
         store.put_launch(system, launch)
         report.launches += 1
         report.samples += launch.samples
