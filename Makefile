@@ -11,6 +11,9 @@ test: .venv/ready-test      # what a bare machine can test; the rest is skipped,
 check: .venv/ready-check    # formatters, linters, types, warnings as errors, sanitizers
 	.ci/check
 
+bench: .venv/ready-test     # how fast it all is, beside its targets
+	python -m tests.bench.tuner_speed
+
 nightly: .venv/ready-check  # the long runs
 	.ci/nightly
 

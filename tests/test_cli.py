@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,20 @@ def test_piped_output_is_not_wrapped(results: Path) -> None:
     assert "\x1b" not in shown
     rows = [line for line in shown.splitlines() if line.startswith("exchange")]
     assert all("stfw:dims=2" in row or "direct" in row for row in rows)
+
+
+def test_serve_answers_until_it_is_ended(results: Path) -> None:
+    succeed("ingest")
+    command = [sys.executable, "-m", "tuner.cli", "serve", "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        address = next(word for word in server.stdout.readline().split() if word[:4] == "http")
+        with urllib.request.urlopen(f"{address}healthz") as answer:
+            assert answer.status == 200
+    finally:
+        server.terminate()
+    assert server.wait(timeout=60) == 0
 
 
 def test_doctor_tells_what_is_there() -> None:
