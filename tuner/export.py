@@ -66,7 +66,9 @@ def speed(point: Point) -> str:
 
 
 def _multiple(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+    if value < 10:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if value < 1000 else "over 1000"
 
 
 def table_document(table: Table) -> dict[str, Any]:
