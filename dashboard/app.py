@@ -56,7 +56,6 @@ def create_app(database: Path) -> Dash:
         assets_ignore=r"theme\.js",  # runs in the head, before the first paint
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
         compress=True,
-        enable_mcp=False,
         on_error=_report,
         suppress_callback_exceptions=True,  # only the page that is shown is in the layout
     )
