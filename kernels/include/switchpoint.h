@@ -101,8 +101,7 @@ struct swp_hints {
 };
 
 #define SWP_ESTIMATE 0u
-#define SWP_HINTS_DEFAULT                                                                                    \
-  { SWP_ESTIMATE, 0, -1, -1, NULL }
+#define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL}
 
 /*
  * An exchange, as one rank sees it: items of one size in a send buffer, which of them go to whom, and how

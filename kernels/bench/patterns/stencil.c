@@ -20,8 +20,8 @@ static int check(const struct pattern_spec *spec) {
   const int star = 2 * dim + 1;
   if (spec->values[POINTS] == star || spec->values[POINTS] == cube(dim))
     return 0;
-  return failure_set("a stencil in %d dimension%s has %d or %d points, not %lld", dim,
-                     dim > 1 ? "s" : "", star, cube(dim), (long long)spec->values[POINTS]);
+  return failure_set("a stencil in %d dimension%s has %d or %d points, not %lld", dim, dim > 1 ? "s" : "",
+                     star, cube(dim), (long long)spec->values[POINTS]);
 }
 
 /* The neighbour in direction step, -1 when there is none in the grid or in the stencil. */
