@@ -74,7 +74,9 @@ def _report(error: Exception) -> None:
     """Say above the page why a callback had no answer; all else is a bug or a forged request."""
     if not isinstance(error, StoreError | UnknownError):
         raise error
-    set_props(ids.ALERT, {"children": notice("This view is not there any more", str(error))})
+    set_props(
+        ids.ALERT, {"children": notice("This view cannot be shown", str(error), color="warning")}
+    )
 
 
 def _shell() -> Component:

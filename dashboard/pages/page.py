@@ -4,7 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash import (
+    ALL,
+    ClientsideFunction,
+    Dash,
+    Input,
+    Output,
+    State,
+    ctx,
+    dcc,
+    html,
+    no_update,
+    set_props,
+)
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 
@@ -138,6 +150,7 @@ class FilteredPage(Generic[ChoiceT]):
             with open_store() as store:
                 choice = self.choose(store, query, strict=from_link)
                 parts = self.draw(store, choice)
+            set_props(ids.ALERT, {"children": None})  # of an answer before, if any
             link = search if from_link else choice.query.search()
             return {
                 "search": no_update if from_link else link,

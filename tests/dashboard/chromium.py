@@ -1,7 +1,13 @@
-"""The system's Chromium, for the tests and the pictures of the documentation."""
+"""The system's Chromium and a server for it: for tests, and pictures of the documentation."""
 
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from dash import Dash
+from waitress.server import create_server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
@@ -19,3 +25,12 @@ def find_chromium() -> Path | None:
     """The first of the usual names that is on the path."""
     paths = filter(None, map(shutil.which, NAMES))
     return next(map(Path, paths), None)
+
+
+@contextmanager
+def served(app: Dash) -> Iterator[str]:
+    """The address of a running server."""
+    server = create_server(app.server, host="127.0.0.1", port=0, threads=8)
+    threading.Thread(target=server.run, daemon=True).start()
+    yield f"http://127.0.0.1:{server.effective_port}"
+    server.close()

@@ -2,14 +2,12 @@
 
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
-from waitress.server import create_server
 
 from dashboard.app import create_app
-from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium
+from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium, served
 from tuner.ingest import ingest
 from tuner.tuning import tune_where_missing
 
@@ -29,18 +27,15 @@ def main() -> None:
         database = Path(folder) / "switchpoint.db"
         ingest(database, [SAMPLE])
         tune_where_missing(database)
-        server = create_server(create_app(database).server, host="127.0.0.1", port=0, threads=8)
-        threading.Thread(target=server.run, daemon=True).start()
-        with sync_playwright() as playwright:
+        with served(create_app(database)) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
             page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
-            page.goto(f"http://127.0.0.1:{server.effective_port}{LINK}")
+            page.goto(address + LINK)
             page.locator(".js-plotly-plot .main-svg").last.wait_for(state="attached")
             page.wait_for_load_state("networkidle")
             IMAGE.parent.mkdir(exist_ok=True)
             page.screenshot(path=IMAGE)
             browser.close()
-        server.close()
     print(IMAGE)
 
 

@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +12,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from dash import Dash
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from waitress.server import create_server
 
+from dashboard.app import create_app
 from tests.conftest import Require
-from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium
+from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium, served
 from tuner import export
 from tuner.store import Store
 
@@ -36,11 +35,8 @@ def browser(require: Require) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(app: Dash) -> Iterator[str]:
-    server = create_server(app.server, host="127.0.0.1", port=0, threads=8)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.effective_port}"
-    server.close()
+    with served(app) as address:
+        yield address
 
 
 class Visit:
@@ -207,3 +203,19 @@ def test_the_server_stops_cleanly_on_a_signal(database: Path) -> None:
         assert answer.status == 200
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
+
+
+def test_a_store_that_vanishes_is_told_until_it_is_back(
+    browser: Browser, tmp_path: Path, database: Path
+) -> None:
+    path = tmp_path / "switchpoint.db"
+    path.write_bytes(database.read_bytes())
+    with served(create_app(path)) as address:
+        page = Visit(browser.new_page(), address).open("/explore")
+        path.unlink()
+        page.get_by_label("Operation").select_option("discovery")
+        expect(page.get_by_text("no store there")).to_be_visible()
+        path.write_bytes(database.read_bytes())
+        page.get_by_label("Operation").select_option("exchange")
+        expect(page.get_by_text("no store there")).to_have_count(0)
+        page.close()
