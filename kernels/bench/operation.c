@@ -50,8 +50,15 @@ int workload_create(const struct team *team, const struct operation *operation, 
     workload->hints.degree = features->messages_max;
     workload->hints.bytes = mean_message_bytes(features, item_bytes);
   }
+  const int64_t items_most = pattern->nitems > features->items ? pattern->nitems : features->items;
+  int status = 0;
+  if (items_most > INT64_MAX / item_bytes)
+    status =
+        failure_set("out of memory: %lld items of %lld bytes", (long long)items_most, (long long)item_bytes);
+  if (team_agree(team, status))
+    return -1;
   operation->size(workload);
-  int status = allocate_buffer(workload->send_bytes, &workload->send);
+  status = allocate_buffer(workload->send_bytes, &workload->send);
   if (status == 0)
     status = allocate_buffer(workload->recv_bytes, &workload->recv);
   for (int i = 0; status == 0 && workload->messages && i < pattern->sends.n; i++)

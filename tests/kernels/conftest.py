@@ -43,7 +43,7 @@ class Kernels:
 
 def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:
     """Configures with CMake options and builds; returns the build directory of that purpose."""
-    build = build_root() / f"{purpose}-{mpi.name}"
+    build = build_root() / f"{purpose}-{mpi.name}-{mpi.version}"
     configure = ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), *options]
     configure += [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}"]
     build.mkdir(parents=True, exist_ok=True)

@@ -153,7 +153,7 @@ def test_measured_data_are_not_overwritten(any_kernels: Kernels, tmp_path: Path)
 
 
 def test_buffers_that_do_not_fit(any_kernels: Kernels, tmp_path: Path) -> None:
-    result = bench(any_kernels, tmp_path / "o", sizes="1048576M")
+    result = bench(any_kernels, tmp_path / "o", sizes="1048576M", pattern="stencil:edge=512")
     assert "out of memory" in complaint(result)
 
 

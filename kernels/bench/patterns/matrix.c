@@ -107,6 +107,8 @@ static int generate(const struct team *team, const struct pattern_spec *spec, st
   if (status == 0) {
     team_bcast(team, head, 3, MPI_INT64_T);
     matrix.symmetry = (enum matrix_symmetry)head[2];
+    needs.room = BATCH;
+    needs.columns = allocate(BATCH * sizeof *needs.columns);
     needs.row_first = block_first(head[0], team->procs, team->rank);
     needs.row_end = block_first(head[0], team->procs, team->rank + 1);
     needs.column_first = block_first(head[1], team->procs, team->rank);
