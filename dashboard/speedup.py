@@ -14,15 +14,15 @@ _COLUMNS = ["size_bytes", "method", "speedup", "speedup_low", "speedup_high"]
 def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
     """time(default) / time(method) of each cell: the geometric mean over launches.
 
-    cells: of one case, at any sizes. The interval is at 95 %, and missing with one launch; a cell
-    without the default beside it has no speed-up, and the default's own is 1.
+    cells: of one case, at any sizes. Launches with too few samples do not count. The interval is at
+    95 %, and missing with one launch; a cell without the default beside it has no speed-up, and the
+    default's own is 1.
     """
-    logs = {
-        (cell.key.size_bytes, cell.key.method): dict(
-            zip(cell.parts["launch"].tolist(), np.log(cell.parts["median_s"]), strict=True)
-        )
-        for cell in cells
-    }
+    logs = {}
+    for cell in cells:
+        parts = cell.parts[cell.parts["samples"] >= stats.MIN_SAMPLES]
+        medians = zip(parts["launch"].tolist(), np.log(parts["median_s"]), strict=True)
+        logs[cell.key.size_bytes, cell.key.method] = dict(medians)
     rows = []
     for (size, method), mine in logs.items():
         base = logs.get((size, default), {})

@@ -114,7 +114,7 @@ def test_show_tells_of_switch_points(results: Path) -> None:
     succeed("ingest")
     lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
     (before,) = (line for line in lines if "up to 1.41 KiB" in line)
-    (after,) = (line for line in lines if "from 1.42 KiB" in line)
+    (after,) = (line for line in lines if "above 1.41 KiB" in line)
     assert "stfw:dims=2" in before
     assert "faster" in before
     assert "direct" in after

@@ -102,6 +102,14 @@ def test_the_default_is_left_from_five_launches_on(launches: int, status: str) -
     assert {point.method for point in points} == {"neighbor" if status == "faster" else "direct"}
 
 
+def test_a_launch_of_few_samples_does_not_count() -> None:
+    truth = CONSTANT | {"neighbor": scaled(0.3)}
+    few = make_cells(truth, launches=9, samples=5, campaign="A")
+    assert {(point.status, point.ratio) for point in decide(few)} == {("undecided", None)}
+    cells = few + make_cells(truth, launches=5, campaign="B")
+    assert {(point.status, point.launches) for point in decide(cells)} == {("faster", 5)}
+
+
 def test_campaigns_add_up() -> None:
     truth = CONSTANT | {"neighbor": scaled(0.5)}
     cells = make_cells(truth, launches=3, campaign="A", seed=1)

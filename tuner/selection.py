@@ -53,8 +53,13 @@ class _Trial:
         for row in cell.parts.tolist():
             part = Part(*row)
             launch = _Launch(key.campaign, part.number, part.launch, case)
-            self.medians[key.method][launch] = math.log(part.median_s)
             self.cells[key.method, launch] = cell
+            if part.samples >= stats.MIN_SAMPLES:
+                self.medians[key.method][launch] = math.log(part.median_s)
+
+    def launches(self, method: str) -> list[_Launch]:
+        """The launches that have a method, also those with too few samples to count."""
+        return [launch for name, launch in self.cells if name == method]
 
     def ratios(self, method: str, other: str) -> Ratios:
         """Time of a method over that of another in every launch that has both."""
@@ -156,7 +161,7 @@ def _decide_class(trials: dict[int, _Trial]) -> list[Point]:
     points = []
     before: _Verdict | None = None
     for size in sorted(trials):
-        if trials[size].default not in trials[size].medians:
+        if not trials[size].launches(trials[size].default):
             continue
         verdict = _Verdict(trials[size])
         if before is not None:
@@ -180,7 +185,7 @@ def _point(verdict: _Verdict) -> Point:
     ratios = others[challenger] if challenger else {}
     logs = np.array(list(ratios.values()))
     low, high = stats.mean_interval(logs) if len(logs) > 1 else (None, None)
-    cell = trial.cells[verdict.method, max(ratios or trial.medians[trial.default])]
+    cell = trial.cells[verdict.method, max(ratios or trial.launches(trial.default))]
     key = cell.key
     return Point(
         campaign=key.campaign,

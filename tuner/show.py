@@ -90,11 +90,11 @@ def show_table(table: Table, newer_launches: int, out: Console) -> None:
 
 
 def bytes_text(rule: Rule) -> str:
-    """The sizes of a rule: `up to 1.41 KiB`."""
+    """The sizes of a rule: `up to 1.41 KiB`, and for the next `above 1.41 KiB`."""
     low, high = rule.bytes_low, rule.bytes_high
     if low is None:
         return "all" if high is None else f"up to {size_text(high)}"
-    return f"from {size_text(low)}" + ("" if high is None else f" to {size_text(high)}")
+    return f"above {size_text(low - 1)}" + ("" if high is None else f" to {size_text(high)}")
 
 
 def degree_text(rule: Rule) -> str:

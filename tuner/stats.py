@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from numpy.typing import NDArray
 LEVEL = 0.95
 BOOTSTRAP_LAUNCHES = 10
 """From this many launches on intervals are bootstrapped; below, Student's t."""
+
+MIN_SAMPLES = 6
+"""A launch with fewer does not count in comparisons: they cannot bound their median at LEVEL."""
 
 _RESAMPLES = 1999
 _STUDENT = (12.7062047, 4.3026527, 3.1824463, 2.7764451, 2.5705818, 2.4469119, 2.3646243, 2.3060041)
@@ -100,8 +104,8 @@ def summarise(values: NDArray[np.float32], lengths: Integers) -> Summary:
 def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
     """The interval of the mean of the last axis: launches, at least two.
 
-    Student's t up to nine launches, from ten the bootstrap of the same statistic, which does not
-    need them to be normal. It is deterministic.
+    Student's t up to nine launches; from ten the bootstrap, which does not need them to be normal.
+    Both are deterministic.
     """
     launches = values.shape[-1]
     if launches < BOOTSTRAP_LAUNCHES:
@@ -115,15 +119,15 @@ def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]
 
 
 def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
-    """The interval of a mean by the distribution of Student's t among resamples."""
-    centred = values - values.mean()
-    weights = _resamples(len(values))
-    means = weights @ centred
-    errors = np.sqrt(np.maximum(weights @ centred**2 - means**2, 0))
-    scores = np.divide(means, errors, out=np.zeros_like(means), where=errors > 0)
-    low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2])
-    deviation = values.std()
-    return float(values.mean() - high * deviation), float(values.mean() - low * deviation)
+    """The percentile interval of a mean, widened as small numbers need (Hesterberg 2015).
+
+    Unlike the studentised bootstrap, it never leaves the range of the values.
+    """
+    n = len(values)
+    reach = np.sqrt(n / (n - 1)) * _student(n - 1, (1 + level) / 2)
+    tail = NormalDist().cdf(-float(reach))
+    low, high = np.quantile(_resamples(n) @ values, [tail, 1 - tail])
+    return float(low), float(high)
 
 
 @lru_cache(maxsize=64)
@@ -152,10 +156,7 @@ def _student(freedom: int, probability: float) -> float:
 
 
 def median_upper_bound(values: Floats, level: float = LEVEL) -> float:
-    """The upper end of the order-statistic interval of the median; infinite for too few values.
-
-    Fewer than six values cannot bound their median at 95 %.
-    """
+    """The upper end of the order-statistic interval of the median; infinite for too few values."""
     n = len(values)
     if 2 * 0.5**n > 1 - level:
         return float("inf")

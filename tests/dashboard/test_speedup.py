@@ -10,6 +10,7 @@ from tuner.records import PART, Cell, CellKey, Features
 def cell(method: str, medians_s: dict[int, float]) -> Cell:
     """A cell with these medians by launch."""
     parts = np.zeros(len(medians_s), PART)
+    parts["samples"] = 20
     parts["launch"], parts["median_s"] = list(medians_s), list(medians_s.values())
     key = CellKey("s", "c", "exchange", "p", 2, 1, 2, False, "window", 8, 8, method)
     nothing = np.zeros(0)
