@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const int64_t item_sizes[] = {8, 1, 3, 24, 4096};
-enum { SIZES = sizeof item_sizes / sizeof item_sizes[0], ALL_SIZES_TO = 4, MOST_SPECS = 128 };
+enum { SIZES = sizeof item_sizes / sizeof item_sizes[0], ALL_SIZES_TO = 3, MOST_SPECS = 128 };
 
 static bool brief;
 
@@ -27,7 +27,7 @@ static void add_words(struct specs *specs, char *words) {
     specs->list[specs->count++] = word;
 }
 
-/* The checks that need no more than a method and a communicator. Up to four ranks every family meets every
+/* The checks that need no more than a method and a communicator. Up to three ranks every family meets every
    item size; above, where ranks share cores, one each. */
 static void check_families(MPI_Comm comm, enum swp_kind kind, const char *method) {
   int procs;

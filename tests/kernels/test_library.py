@@ -135,7 +135,6 @@ def test_public_header_compiles_alone_and_pedantic(kernels: Kernels, tmp_path) -
 @pytest.mark.parametrize(
     ("program", "procs", "arguments"),
     [
-        ("swp_oracle", 2, ["--brief"]),
         ("swp_oracle", 4, ["--brief"]),
         ("swp_failures", 2, []),
         ("swp_tables", 2, [str(TESTS / "tables" / "broken")]),
