@@ -9,7 +9,7 @@ from dashboard.app import create_app
 from tests.synthetic import DISCOVERY_LATENCY_S, Campaign, discovery_times, write
 from tuner.ingest import ingest
 from tuner.store import Store
-from tuner.tuning import tune
+from tuner.tuning import tune_missing
 
 PATTERNS = (("hub:hubs=4,seed=1", 15, 4.25), ("random:degree=6,seed=1", 6, 5.5))
 SIZES = tuple(2**exponent for exponent in range(3, 19, 2))
@@ -35,8 +35,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = results / "switchpoint.db"
     ingest(path, [results])
     with Store.open(path) as store:
-        for system in store.systems()["system"]:
-            tune(store, system)
+        tune_missing(store)
     return path
 
 

@@ -9,13 +9,14 @@ from playwright.sync_api import sync_playwright
 from dashboard.app import create_app
 from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium, served
 from tuner.ingest import ingest
-from tuner.tuning import tune_where_missing
+from tuner.store import Store
+from tuner.tuning import tune_missing
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLE = CHECKOUT / "results" / "sample"
 IMAGE = CHECKOUT / "docs" / "images" / "explore.png"
 LINK = "/explore"
-SIZE = {"width": 1280, "height": 860}
+WIDTH = 1280
 
 
 def main() -> None:
@@ -26,15 +27,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "switchpoint.db"
         ingest(database, [SAMPLE])
-        tune_where_missing(database)
+        with Store.open(database) as store:
+            tune_missing(store)
         with served(create_app(database)) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-            page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
+            page = browser.new_page(
+                viewport={"width": WIDTH, "height": 900}, device_scale_factor=1.5
+            )
             page.goto(address + LINK)
             page.locator(".js-plotly-plot .main-svg").last.wait_for(state="attached")
             page.wait_for_load_state("networkidle")
             IMAGE.parent.mkdir(exist_ok=True)
-            page.screenshot(path=IMAGE)
+            below = page.locator(".explore-panels").bounding_box()
+            height = below["y"] + below["height"]
+            clip = {"x": 0, "y": 0, "width": WIDTH, "height": height}
+            page.screenshot(path=IMAGE, full_page=True, clip=clip)
             browser.close()
     print(IMAGE)
 
