@@ -6,6 +6,7 @@ import signal
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,24 @@ def test_all_methods_on_any_number_of_ranks(
     assert not measured & skipped
     if operation == "exchange":
         assert ("stfw", 1) in skipped or procs >= 4
+
+
+def test_nodes_without_a_common_clock_start_by_barrier(
+    kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> None:
+    """MPICH can make believe that the ranks of one machine are on several nodes."""
+    result = bench(
+        kernels_of("mpich"),
+        tmp_path / "o.jsonl",
+        4,
+        methods="direct",
+        env={"MPIR_CVAR_NUM_CLIQUES": "2"},
+    )
+    assert result.status == 0, result.stderr
+    header = result.header
+    assert (header["nodes"], header["ppn"], header["sync"]) == (2, 2, "barrier")
+    assert len(header["hostnames"]) == 2
+    assert all(skew >= 0 for skew in result.cases[0]["skew_s"])
 
 
 def test_statistics_of_an_exchange(any_kernels: Kernels, tmp_path: Path) -> None:
