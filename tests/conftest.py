@@ -4,6 +4,11 @@ import os
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
+
+# A loaded machine is no failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 Require = Callable[[str, bool, str], None]
 

@@ -1,13 +1,19 @@
 """Reading raw files, whole and broken ones."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import synthetic
 from tuner import benchfile
+from tuner.ingest import ingest
+from tuner.store import Store
+from tuner.tuning import tune
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -57,6 +63,9 @@ def test_an_unknown_key_is_ignored(raw: Path) -> None:
         ({"bytes": -8}, "not a valid record"),
         ({"features": {"mmax": 6}}, "missing required field `mavg`"),
         ({"statistics": 3}, "statistics is not an object"),
+        ({"method": "direct\nrule op=exchange"}, "not a valid record"),
+        ({"bytes": 10**30}, "not a valid record"),
+        ({"samples_s": [1e-60] * 20}, "not a valid record"),
         ({"record": "kase"}, "Invalid value 'kase'"),
     ],
 )
@@ -128,6 +137,43 @@ def test_without_a_good_header_nothing_is_used(raw: Path, first: str, message: s
     (problem,) = file.problems
     assert problem.line == 1
     assert message in problem.message
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"operation": "quilting"}, "operation quilting is not known here"),
+        ({"launch": -1}, "launch -1 is out of range"),
+        ({"procs": 10**12}, "procs 1000000000000 is out of range"),
+        ({"yield": None}, "not a valid record"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_told(
+    raw: Path, change: dict[str, Any], message: str
+) -> None:
+    lines: list[Any] = records(raw)
+    lines[0] |= change
+    file = benchfile.read(rewrite(raw, lines))
+    assert file.header is None
+    assert message in file.problems[0].message
+
+
+@given(st.data())
+def test_whatever_bytes_change_reading_goes_on(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        (path,) = synthetic.write(
+            Path(directory), synthetic.Campaign(launches=1, sizes=(8,), samples=6)
+        )
+        content = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 5))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+        database = Path(directory, "switchpoint.db")
+        report = ingest(database, [path])
+        with Store.open(database) as store:
+            assert store.cells()["n"].sum() == report.samples
+            for system in store.systems()["system"]:
+                tune(store, system)
 
 
 def test_an_empty_file_is_told(tmp_path: Path) -> None:

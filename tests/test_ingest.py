@@ -155,9 +155,15 @@ def test_what_cannot_be_used_is_told_and_the_rest_ingested(database: Path, resul
     lines = broken.read_text().splitlines(keepends=True)
     broken.write_text("".join([*lines[:2], "garbage\n", *lines[3:]]))
     (results / "foreign.jsonl").write_text("{}\n")
+    (results / "nowhere.jsonl").symlink_to("missing")
     report = ingest(database, [results])
     places = [(Path(problem.path).name, problem.line) for problem in report.problems]
-    assert sorted(places) == [(broken.name, 3), (broken.name, len(lines)), ("foreign.jsonl", 1)]
+    assert sorted(places) == [
+        (broken.name, 3),
+        (broken.name, len(lines)),
+        ("foreign.jsonl", 1),
+        ("nowhere.jsonl", 1),
+    ]
     assert report.samples == (3 * 8 - 1) * 20
 
 

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.records import Case, Features, Header, Problem
+from tuner.records import DEFAULT_METHODS, Case, Features, Header, Problem
 
 SCHEMA = 1
 
@@ -24,14 +24,16 @@ _BUFFER_BYTES = 1 << 17  # a few of the long lines
 
 T = TypeVar("T")
 
-_NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-_Seconds = Annotated[float, msgspec.Meta(gt=0)]
+_NotNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Real = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
+_Seconds = Annotated[float, msgspec.Meta(ge=1e-30, le=1e30)]  # what float32 can hold
+_Spec = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*(:[^\s\"]+)?$")]
 
 
 class _Features(msgspec.Struct):
     mmax: _NotNegative
-    mavg: float
-    vavg_bytes: float
+    mavg: _Real
+    vavg_bytes: _Real
     vmax_bytes: _NotNegative
 
 
@@ -40,7 +42,7 @@ class _Header(msgspec.Struct, tag_field="record", tag="header"):
 
 
 class _Case(msgspec.Struct, tag_field="record", tag="case"):
-    method: Annotated[str, msgspec.Meta(min_length=1)]
+    method: _Spec
     size_bytes: _NotNegative
     bytes: _NotNegative
     features: _Features
@@ -50,7 +52,7 @@ class _Case(msgspec.Struct, tag_field="record", tag="case"):
     round: msgspec.Raw
     late: msgspec.Raw
     canary_s: msgspec.Raw
-    plan_s: list[float]
+    plan_s: list[_Real]
     verified: int
 
 
@@ -61,7 +63,7 @@ class _End(msgspec.Struct, tag_field="record", tag="end"):
 
 _decode = msgspec.json.Decoder(_Header | _Case | _End).decode
 _decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
-_decode_seconds = msgspec.json.Decoder(list[float]).decode
+_decode_seconds = msgspec.json.Decoder(list[_Real]).decode
 
 
 @dataclass(slots=True)
@@ -204,7 +206,13 @@ def _header(line: bytes, record: _Header) -> Header:
         raise _UnusableError(f"schema {record.schema} is not known here, only {SCHEMA}")
     fields: dict[str, Any] = msgspec.json.decode(line)
     fields["yield_setting"] = fields.pop("yield", None)
-    return msgspec.convert(fields, Header)
+    header = msgspec.convert(fields, Header)
+    if header.operation not in DEFAULT_METHODS:
+        raise _UnusableError(f"operation {header.operation} is not known here")
+    for name, least in (("launch", 0), ("procs", 1), ("nodes", 1), ("ppn", 1), ("cores", 1)):
+        if not least <= getattr(header, name) < 2**31:
+            raise _UnusableError(f"{name} {getattr(header, name)} is out of range")
+    return header
 
 
 def _integers(text: bytes) -> NDArray[np.uint16]:
@@ -226,7 +234,8 @@ def raw_files(sources: list[Path]) -> Iterator[Path]:
     """The raw files named or, for directories, below them, in a fixed order, each once."""
     seen: set[Path] = set()
     for source in sources:
-        for path in sorted(source.rglob("*.jsonl")) if source.is_dir() else [source]:
+        below = source.rglob("*.jsonl") if source.is_dir() else [source]
+        for path in sorted(path for path in below if not path.is_dir()):
             if path not in seen:
                 seen.add(path)
                 yield path

@@ -36,8 +36,11 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
-        except (SwitchpointError, OSError) as error:
+        except SwitchpointError as error:
             raise click.ClickException(str(error)) from error
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            raise click.ClickException(f"{where}{error.strerror or error}") from error
 
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +27,6 @@ BATCH_SAMPLES = 2_000_000
 
 PARALLEL_BYTES = 16_000_000
 """From this much to read on, the files are parsed by all cores."""
-
-Progress = Callable[[int, int], None]
-"""Told of the files read and of all to be read."""
 
 
 @dataclass(slots=True)
@@ -59,10 +56,10 @@ class _Loaded(NamedTuple):
     problems: list[Problem]
 
 
-def ingest(database: Path, sources: list[Path], progress: Progress | None = None) -> Report:
+def ingest(database: Path, sources: list[Path]) -> Report:
     """Ingests raw files, or all `*.jsonl` below directories, and tells what could not be used.
 
-    Raises StoreError, and OSError for a source that cannot be read.
+    Raises StoreError.
     """
     paths = list(benchfile.raw_files(sources))
     report = Report(files=len(paths))
@@ -71,15 +68,11 @@ def ingest(database: Path, sources: list[Path], progress: Progress | None = None
         groups: dict[LaunchKey | None, list[_Source]] = defaultdict(list)
         for source in new:
             groups[source.key].append(source)
-        done = 0
         for batch in _batches(_load_all(list(groups.values()))):
             with store.transaction():
                 known = store.launches()
                 for loaded in batch:
                     _put(store, loaded, known, report)
-            done += sum(len(loaded.launches) for loaded in batch)
-            if progress:
-                progress(done, len(new))
     return report
 
 
@@ -89,6 +82,9 @@ def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Sourc
     new: dict[str, _Source] = {}
     with ThreadPoolExecutor() as threads:
         for source in threads.map(_source, paths):
+            if isinstance(source, Problem):
+                report.problems.append(source)
+                continue
             if source.content in known:
                 launch = known[source.content]
                 report.problems += [
@@ -102,11 +98,14 @@ def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Sourc
     return list(new.values())
 
 
-def _source(path: Path) -> _Source:
-    with path.open("rb") as file:
-        header = benchfile.read_header(file.readline())
-        file.seek(0)
-        content = hashlib.file_digest(file, "sha256").hexdigest()
+def _source(path: Path) -> _Source | Problem:
+    try:
+        with path.open("rb") as file:
+            header = benchfile.read_header(file.readline())
+            file.seek(0)
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return Problem(str(path), 1, f"cannot be read: {error.strerror}")
     return _Source(path, content, cells.launch_key(header) if header else None)
 
 

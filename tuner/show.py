@@ -68,7 +68,7 @@ def show_table(table: Table, newer_launches: int, out: Console) -> None:
     provenance = table.provenance
     out.print(
         f"{provenance.system}: {provenance.mpi_library}, {provenance.cpu_model}, "
-        f"{len(provenance.campaigns)} campaigns, {provenance.launches} launches, "
+        f"campaigns: {len(provenance.campaigns)}, launches: {provenance.launches}, "
         f"last {provenance.date}",
         highlight=False,
     )
