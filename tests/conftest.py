@@ -1,6 +1,7 @@
 """Fixtures of all tests."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -31,3 +32,13 @@ def require() -> Require:
         pytest.skip(f"{part}: {reason}")
 
     return check
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Ends with what was not tested on this machine: every reason once."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        terminalreporter.section("not tested here")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count:4} tests   {reason}")

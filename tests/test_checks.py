@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from checks.scales import SCALES
+from tests.kernels.conftest import build_kernels
 from tuner import dispatch, rawfiles
 from tuner.dispatch import DispatchError, Request
 from tuner.mpi import available_cores, find_mpis
@@ -94,6 +95,22 @@ def test_a_smoke_run_leaves_raw_files_and_a_store(tmp_path):
     assert len(rawfiles.of_campaign("smoke")) == 2 * len(planned.wanted)
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == set(PATTERNS)
+
+
+def test_a_wrong_payload_fails_the_check_and_is_told_first(tmp_path, monkeypatch):
+    mpi = find_mpis()[0]
+    corrupt = build_kernels(mpi) / "bench" / "swpbench_corrupt"
+    monkeypatch.setenv("SWP_CORRUPT", "byte")
+    options = ["--tag=smoke", "--name=exchange", f"--prgenv={mpi.name}", f"--prefix={tmp_path}"]
+    variables = {"campaign": "corrupt", "launches": "1", "sizes": "8", "swpbench": str(corrupt)}
+    request = request_for(*options, **variables)
+
+    ran = dispatch.run(request, dispatch.plan(request), tmp_path / "log", tick=lambda: None)
+
+    (failure,) = ran.failures
+    assert "sanity" in failure
+    assert "payload verified in 0 of 1 launches" in failure
+    assert rawfiles.of_campaign("corrupt") == []
 
 
 def test_an_interrupted_campaign_keeps_its_finished_launches(tmp_path):

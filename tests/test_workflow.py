@@ -31,7 +31,8 @@ def test_a_dry_run_tells_the_jobs_and_the_time_and_runs_nothing(results):
 
 def test_launches_share_the_time(results):
     def plan(minutes: str) -> dict:
-        return json.loads(switchpoint("run", "--dry-run", "--json", "--minutes", minutes))
+        options = ["--dry-run", "--json", "--minutes", minutes, "--", "--name=discovery"]
+        return json.loads(switchpoint("run", *options))
 
     short, long = plan("3"), plan("30")
     assert short["launches"] == long["launches"]

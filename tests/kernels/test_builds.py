@@ -19,8 +19,7 @@ SANITIZER_OPTIONS = {
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("build_type", ["Debug", "Release"])
-@pytest.mark.parametrize("shared", ["OFF", "ON"])
+@pytest.mark.parametrize(("build_type", "shared"), [("Debug", "OFF"), ("Release", "ON")])
 def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared) -> None:
     options = (f"-DCMAKE_BUILD_TYPE={build_type}", f"-DBUILD_SHARED_LIBS={shared}")
     build_kernels(kernels.mpi, "strict", *STRICT, *options)
