@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import synthetic
@@ -110,6 +110,25 @@ def test_garbage_between_records_is_told(raw: Path) -> None:
     assert problem.message.startswith("not JSON")
 
 
+@pytest.mark.parametrize("line", [0, 1])
+@pytest.mark.parametrize(
+    "garbage",
+    [b'"\xff"', b'"\\ud800"', b"[" * 100_000, b"1e999", b"-", b"nan", b'"' + b"x" * 100_000 + b'"'],
+)
+def test_any_garbage_for_a_value_is_told(raw: Path, line: int, garbage: bytes) -> None:
+    lines = raw.read_bytes().splitlines(keepends=True)
+    key = b'"pattern": ' if line == 0 else b'"size_bytes": '
+    before, after = lines[line].split(key)
+    lines[line] = before + key + garbage + after[after.index(b', "') :]
+    raw.write_bytes(b"".join(lines))
+    file = benchfile.read(raw)
+    if file.problems:
+        assert file.problems[0].line == line + 1
+    else:
+        assert garbage.endswith(b'x"')
+    ingest(raw.with_suffix(".db"), [raw])
+
+
 def test_a_second_case_of_the_same_method_and_size_is_not_used(raw: Path) -> None:
     lines: list[Any] = records(raw)
     lines.insert(2, lines[1])
@@ -158,6 +177,7 @@ def test_a_header_that_makes_no_sense_is_told(
     assert message in file.problems[0].message
 
 
+@settings(max_examples=60)
 @given(st.data())
 def test_whatever_bytes_change_reading_goes_on(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -84,6 +84,9 @@ class _UnusableError(ValueError):
     """A line is well-formed but cannot be used."""
 
 
+_LINE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, _UnusableError)
+
+
 def read(path: Path) -> BenchFile:
     """Reads one raw file. Raises OSError when it cannot be opened or read."""
     reader = _Reader(BenchFile(str(path)))
@@ -93,7 +96,7 @@ def read(path: Path) -> BenchFile:
         for number, line in enumerate(lines, start=1):
             try:
                 reader.take(line)
-            except (msgspec.DecodeError, _UnusableError) as error:
+            except _LINE_ERRORS as error:
                 file.problems.append(Problem(file.path, number, _explain(line, error)))
             if file.header is None:
                 break
@@ -112,7 +115,7 @@ def read_header(line: bytes) -> Header | None:
     try:
         record = _decode(line)
         return _header(line, record) if isinstance(record, _Header) else None
-    except (msgspec.DecodeError, _UnusableError):
+    except _LINE_ERRORS:
         return None
 
 
