@@ -210,3 +210,12 @@ def test_a_default_alone_has_nothing_to_be_compared_with() -> None:
         None,
         None,
     )
+
+
+def test_launches_that_tell_nothing_give_a_finite_interval() -> None:
+    cells = make_cells(CONSTANT | {"neighbor": scaled(1)}, (8,), launches=2)
+    for cell in cells:
+        if cell.key.method == "neighbor":
+            cell.parts["median_s"] = [1e-30, 1e30]
+    (point,) = decide(cells)
+    assert 0 < point.ratio_low < point.ratio < point.ratio_high < float("inf")

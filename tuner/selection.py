@@ -184,7 +184,8 @@ def _point(verdict: _Verdict) -> Point:
         challenger = min(others, key=lambda name: _mean(others[name]), default=None)
     ratios = others[challenger] if challenger else {}
     logs = np.array(list(ratios.values()))
-    low, high = stats.mean_interval(logs) if len(logs) > 1 else (None, None)
+    ratio = math.exp(logs.mean()) if len(logs) else None
+    low, high = map(_exp, stats.mean_interval(logs)) if len(logs) > 1 else (None, None)
     cell = trial.cells[verdict.method, max(ratios or trial.launches(trial.default))]
     key = cell.key
     return Point(
@@ -203,12 +204,17 @@ def _point(verdict: _Verdict) -> Point:
         method=verdict.method,
         status=verdict.status,
         challenger=challenger,
-        ratio=math.exp(logs.mean()) if len(logs) else None,
-        ratio_low=None if low is None else math.exp(low),
-        ratio_high=None if high is None else math.exp(high),
+        ratio=ratio,
+        ratio_low=low,
+        ratio_high=high,
         launches=len(logs) or len(trial.medians[trial.default]),
     )
 
 
 def _mean(ratios: Ratios) -> float:
     return sum(ratios.values()) / len(ratios)
+
+
+def _exp(log: float) -> float:
+    """Finite also where two launches tell nothing, for JSON has no infinity."""
+    return math.exp(max(min(log, 700.0), -700.0))
