@@ -13,6 +13,7 @@ check: .venv/ready-check    # formatters, linters, types, warnings as errors, sa
 
 bench: .venv/ready-test     # how fast it all is, beside its targets
 	python -m tests.bench.tuner_speed
+	python .ci/bench
 
 nightly: .venv/ready-check  # the long runs
 	.ci/nightly
