@@ -50,6 +50,9 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     # Five launches choose a method, the last confirms it.
     launches = variable(int, value=6)
     budget_s = variable(float, value=3.0)
+    # For results that are published: another name for the system, and none for its hosts.
+    system_name = variable(str, value="")
+    anonymous = variable(bool, value=False)
     # For the report, which has no place of its own for the reason of a skip.
     skipped_because = variable(str, value="")
 
@@ -109,11 +112,12 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             # Each launch has an order of methods of its own.
             "--seed": str(number + 1),
             "--campaign": self.campaign,
-            "--system": partition.fullname,
+            "--system": self.system_name or partition.fullname,
             "--environment": self.current_environ.name,
             "--yield": yield_setting,
         }
         words = [word for option in options.items() for word in option]
+        words += ["--anonymous"] * self.anonymous
         return ["run", *(shlex.quote(word) for word in words)]
 
     def use_own_launcher(self) -> str:

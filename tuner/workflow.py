@@ -82,7 +82,8 @@ def run(campaign: Campaign, console: Console) -> dict[str, Any]:
     raw_files = measure(campaign, console)
     for tuned in tune(raw_files, console):
         jobs = [job for job in campaign.planned.wanted if tuned.is_of(job)]
-        try_example(tuned.path, max(jobs, key=lambda job: job.procs), console)
+        if jobs:  # none when the results go under another system's name
+            try_example(tuned.path, max(jobs, key=lambda job: job.procs), console)
     raw_directories = sorted({path.parent for path in raw_files})
     tables = [place.parent / name for place in raw_directories for name in EXPORTS.values()]
     places = {"raw files": raw_directories, "tables": tables, "database": [database_path()]}
