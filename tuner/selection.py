@@ -185,7 +185,8 @@ def _point(verdict: _Verdict) -> Point:
     ratios = others[challenger] if challenger else {}
     logs = np.array(list(ratios.values()))
     ratio = math.exp(logs.mean()) if len(logs) else None
-    low, high = map(_exp, stats.mean_interval(logs)) if len(logs) > 1 else (None, None)
+    interval = stats.mean_interval(logs) if len(logs) > 1 else None
+    low, high = (_exp(interval[0]), _exp(interval[1])) if interval else (None, None)
     cell = trial.cells[verdict.method, max(ratios or trial.launches(trial.default))]
     key = cell.key
     return Point(
