@@ -186,7 +186,7 @@ def _point(verdict: _Verdict) -> Point:
     logs = np.array(list(ratios.values()))
     ratio = math.exp(logs.mean()) if len(logs) else None
     interval = stats.mean_interval(logs) if len(logs) > 1 else None
-    low, high = (_exp(interval[0]), _exp(interval[1])) if interval else (None, None)
+    low, high = (_exp(float(end)) for end in interval) if interval else (None, None)
     cell = trial.cells[verdict.method, max(ratios or trial.launches(trial.default))]
     key = cell.key
     return Point(
