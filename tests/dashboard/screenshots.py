@@ -15,7 +15,7 @@ from tuner.tuning import tune_missing
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLE = CHECKOUT / "results" / "sample"
 IMAGE = CHECKOUT / "docs" / "images" / "explore.png"
-LINK = "/explore"
+LINK = "/explore?o=discovery"
 WIDTH = 1280
 
 
