@@ -94,6 +94,11 @@ def main() -> None:
     help="The programming environment to measure, or 'all'; on this machine by default the MPI "
     "that mpicc on the path is, elsewhere all.",
 )
+@click.option(
+    "--anonymous-as",
+    metavar="NAME",
+    help="Leave host names out of the raw files, and call the system NAME.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would run, and the expected time.")
 @json_option
 @click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
@@ -104,6 +109,7 @@ def run(
     launches: int,
     minutes: float,
     environment: str | None,
+    anonymous_as: str | None,
     dry_run: bool,
     as_json: bool,
     reframe_options: tuple[str, ...],
@@ -121,7 +127,9 @@ def run(
     if environment is None and config == THIS_MACHINE:
         environment = workflow.default_environment(out)
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
-    campaign = workflow.plan(config, [*selection, *reframe_options], launches, minutes)
+    variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
+    options = [*selection, *reframe_options]
+    campaign = workflow.plan(config, options, launches, minutes, variables)
     if dry_run:
         if as_json:
             click.echo(json.dumps(workflow.plan_document(campaign), indent=1))

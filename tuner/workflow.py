@@ -65,9 +65,8 @@ class Tuned(NamedTuple):
     path: Path
 
     def is_of(self, job: Job) -> bool:
-        """Whether a job ran on this system."""
-        provenance = self.table.provenance
-        return (job.system, job.environment) == (provenance.name, provenance.environment)
+        """Whether a job ran in this system's environment; its name may be another, by request."""
+        return job.environment == self.table.provenance.environment
 
 
 def run(campaign: Campaign, console: Console) -> dict[str, Any]:
@@ -108,14 +107,22 @@ def default_environment(console: Console) -> str | None:
     return mpis[0].name
 
 
-def plan(config: Path, selection: list[str], launches: int, minutes: float) -> Campaign:
+def plan(
+    config: Path,
+    selection: list[str],
+    launches: int,
+    minutes: float,
+    variables: dict[str, str] | None = None,
+) -> Campaign:
     """Asks ReFrame what it would run, and shares the time out among the launches.
+
+    `variables` of the checks are set besides those that make a campaign.
 
     Raises:
         DispatchError: nothing would run, or not everything that was asked for.
     """
     name = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    variables = {"campaign": name, "launches": str(launches)}
+    variables = {"campaign": name, "launches": str(launches), **(variables or {})}
     request = Request(config, selection, variables)
     unlimited = Campaign(name, request, dispatch.plan(request), 0.0)
     spare_s = minutes * 60 - unlimited.expected_s
