@@ -15,7 +15,7 @@ from .conftest import Kernels
 
 TESTS = CHECKOUT / "kernels" / "tests"
 TIMEOUT_S = (
-    900  # for what cannot even name the case in which it hangs, as the programs do after 60 s
+    1800  # for what cannot even name the case in which it hangs, as the programs do after 60 s
 )
 
 VALGRIND = (
