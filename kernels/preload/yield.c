@@ -12,7 +12,8 @@
 
 typedef unsigned progress_function(void *worker);
 
-unsigned ucp_worker_progress(void *worker);
+/* The one name that this library is to give to others: the kernels are built with hidden names. */
+__attribute__((visibility("default"))) unsigned ucp_worker_progress(void *worker);
 
 /* The definition behind this one: UCX's own. */
 static progress_function *find_progress(void) {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner.mpi import CHECKOUT, launch
+from tuner.mpi import CHECKOUT, available_cores, launch
 
 from .conftest import Kernels
 
@@ -130,6 +130,15 @@ def test_public_header_compiles_alone_and_pedantic(kernels: Kernels, tmp_path) -
     subprocess.run(
         [kernels.mpi.mpicc, *flags, include, "-c", source, "-o", "/dev/null"], check=True
     )
+
+
+def test_the_yield_preload_stands_before_ucx(kernels_of) -> None:
+    kernels = kernels_of("mpich")
+    procs = available_cores() + 1
+    if "LD_PRELOAD" not in launch(kernels.mpi, procs, build=kernels.build).yield_setting:
+        pytest.skip(f"mpich: {kernels.mpi.version} yields without a preload")
+    bindings = kernels.run("tests/swp_header", [], procs, env={"LD_DEBUG": "bindings"}).stderr
+    assert re.search(r"libmpich\S+ \[0\] to \S*libswp_yield.so .*ucp_worker_progress", bindings)
 
 
 @pytest.mark.parametrize(
