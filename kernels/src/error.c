@@ -9,7 +9,7 @@
 
 static _Thread_local char message[ERROR_TEXT_BYTES];
 
-int fail(int error, const char *format, ...) {
+int swp_fail(int error, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
@@ -17,11 +17,11 @@ int fail(int error, const char *format, ...) {
   return error;
 }
 
-int fail_mpi(int mpi_error, const char *call) {
+int swp_fail_mpi(int mpi_error, const char *call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(mpi_error, text, &length);
-  return fail(SWP_ERR_MPI, "%.*s failed: %s", (int)strcspn(call, "("), call, text);
+  return swp_fail(SWP_ERR_MPI, "%.*s failed: %s", (int)strcspn(call, "("), call, text);
 }
 
 const char *swp_error_message(void) {

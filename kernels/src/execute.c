@@ -9,15 +9,15 @@
 static int check_state(const struct swp_plan *plan, enum swp_kind kind, enum plan_state expected,
                        const char *call) {
   if (plan == NULL)
-    return fail(SWP_ERR_ARGUMENT, "%s: plan is NULL", call);
+    return swp_fail(SWP_ERR_ARGUMENT, "%s: plan is NULL", call);
   if (plan->kind != kind)
-    return fail(SWP_ERR_STATE, "%s: this is the plan of another kind of operation (%s)", call,
-                kind_names[plan->kind]);
+    return swp_fail(SWP_ERR_STATE, "%s: this is the plan of another kind of operation (%s)", call,
+                    swp_kind_names[plan->kind]);
   if (plan->state == PLAN_POISONED)
-    return fail(SWP_ERR_POISONED, "%s: an earlier execution of this plan failed; free it", call);
+    return swp_fail(SWP_ERR_POISONED, "%s: an earlier execution of this plan failed; free it", call);
   if (plan->state != expected)
-    return fail(SWP_ERR_STATE, "%s: the exchange is %s", call,
-                expected == PLAN_STARTED ? "not started" : "under way; call swp_wait first");
+    return swp_fail(SWP_ERR_STATE, "%s: the exchange is %s", call,
+                    expected == PLAN_STARTED ? "not started" : "under way; call swp_wait first");
   return SWP_SUCCESS;
 }
 
@@ -45,7 +45,7 @@ int swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
   plan->state = PLAN_STARTED;
   const struct problem *problem = &plan->problem;
   if (problem->self.bytes > 0)
-    runs_pack(problem->self.runs, problem->self.nruns, send, (char *)recv + problem->self_offset);
+    swp_runs_pack(problem->self.runs, problem->self.nruns, send, (char *)recv + problem->self_offset);
   return SWP_SUCCESS;
 }
 
@@ -59,7 +59,7 @@ int swp_test(swp_plan *plan, int *done) {
   int error = check_state(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_test");
   bool complete = false;
   if (error == SWP_SUCCESS && done == NULL)
-    error = fail(SWP_ERR_ARGUMENT, "swp_test: done is NULL");
+    error = swp_fail(SWP_ERR_ARGUMENT, "swp_test: done is NULL");
   if (error == SWP_SUCCESS)
     error = advance(plan, false, &complete);
   if (done != NULL)
@@ -90,7 +90,7 @@ static int check_duplicates(struct swp_plan *plan, int nsends, const int *ranks)
     plan->discovery_scratch_length = 0;
     plan->discovery_scratch = swp_allocate((size_t)nsends, sizeof *plan->discovery_scratch, NULL);
     if (plan->discovery_scratch == NULL)
-      return fail(SWP_ERR_MEMORY, "discovery: no memory for %d destinations", nsends);
+      return swp_fail(SWP_ERR_MEMORY, "discovery: no memory for %d destinations", nsends);
     plan->discovery_scratch_length = nsends;
   }
   int *sorted = plan->discovery_scratch;
@@ -98,7 +98,7 @@ static int check_duplicates(struct swp_plan *plan, int nsends, const int *ranks)
   qsort(sorted, (size_t)nsends, sizeof *sorted, compare_ints);
   for (i = 1; i < nsends; i++)
     if (sorted[i] == sorted[i - 1])
-      return fail(SWP_ERR_ARGUMENT, "discovery: rank %d is twice among the destinations", sorted[i]);
+      return swp_fail(SWP_ERR_ARGUMENT, "discovery: rank %d is twice among the destinations", sorted[i]);
   return SWP_SUCCESS;
 }
 
@@ -106,18 +106,19 @@ static int check_duplicates(struct swp_plan *plan, int nsends, const int *ranks)
 static int check_outbox(struct swp_plan *plan, const struct outbox *outbox, int *self) {
   *self = -1;
   if (outbox->nsends < 0)
-    return fail(SWP_ERR_ARGUMENT, "discovery: nsends is %d", outbox->nsends);
+    return swp_fail(SWP_ERR_ARGUMENT, "discovery: nsends is %d", outbox->nsends);
   if (outbox->nsends > 0 && (outbox->ranks == NULL || outbox->bytes == NULL || outbox->data == NULL))
-    return fail(SWP_ERR_ARGUMENT, "discovery: ranks, bytes or data is NULL with nsends = %d", outbox->nsends);
+    return swp_fail(SWP_ERR_ARGUMENT, "discovery: ranks, bytes or data is NULL with nsends = %d",
+                    outbox->nsends);
   for (int i = 0; i < outbox->nsends; i++) {
     if (outbox->ranks[i] < 0 || outbox->ranks[i] >= plan->procs)
-      return fail(SWP_ERR_ARGUMENT, "discovery: ranks[%d] is %d; there are %d ranks", i, outbox->ranks[i],
-                  plan->procs);
+      return swp_fail(SWP_ERR_ARGUMENT, "discovery: ranks[%d] is %d; there are %d ranks", i, outbox->ranks[i],
+                      plan->procs);
     if (outbox->bytes[i] < 0 || (outbox->bytes[i] > 0 && outbox->data[i] == NULL))
-      return fail(SWP_ERR_ARGUMENT, "discovery: bytes[%d] is negative or data[%d] NULL", i, i);
+      return swp_fail(SWP_ERR_ARGUMENT, "discovery: bytes[%d] is negative or data[%d] NULL", i, i);
     if (outbox->bytes[i] > INT_MAX)
-      return fail(SWP_ERR_TOO_LARGE, "discovery: message %d has %lld bytes; at most %d are possible", i,
-                  (long long)outbox->bytes[i], INT_MAX);
+      return swp_fail(SWP_ERR_TOO_LARGE, "discovery: message %d has %lld bytes; at most %d are possible", i,
+                      (long long)outbox->bytes[i], INT_MAX);
     if (outbox->ranks[i] == plan->rank)
       *self = i;
   }
@@ -129,15 +130,15 @@ static int discover(struct swp_plan *plan, const struct outbox *outbox, struct i
   if (error != SWP_SUCCESS)
     return error;
   if (self >= 0) {
-    void *data = inbox_add(inbox, plan->rank, outbox->bytes[self]);
+    void *data = swp_inbox_add(inbox, plan->rank, outbox->bytes[self]);
     if (data == NULL)
-      return fail(SWP_ERR_MEMORY, "discovery: no memory for %lld bytes", (long long)outbox->bytes[self]);
+      return swp_fail(SWP_ERR_MEMORY, "discovery: no memory for %lld bytes", (long long)outbox->bytes[self]);
     if (outbox->bytes[self] > 0)
       memcpy(data, outbox->data[self], (size_t)outbox->bytes[self]);
   }
   error = plan->spec.method->execute(plan, outbox, inbox);
   if (error == SWP_SUCCESS)
-    inbox_finish(inbox);
+    swp_inbox_finish(inbox);
   return error;
 }
 
@@ -147,12 +148,12 @@ int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const in
   if (error != SWP_SUCCESS)
     return error;
   if (result == NULL)
-    return fail(SWP_ERR_ARGUMENT, "swp_discovery_execute: inbox is NULL");
-  struct inbox *inbox = *result != NULL ? inbox_of(*result) : inbox_create();
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_discovery_execute: inbox is NULL");
+  struct inbox *inbox = *result != NULL ? swp_inbox_of(*result) : swp_inbox_create();
   if (inbox == NULL)
-    return poison(plan, fail(SWP_ERR_MEMORY, "discovery: no memory for an inbox"));
-  inbox_empty(inbox);
-  *result = inbox_seen(inbox);
+    return poison(plan, swp_fail(SWP_ERR_MEMORY, "discovery: no memory for an inbox"));
+  swp_inbox_empty(inbox);
+  *result = swp_inbox_seen(inbox);
   error = discover(plan, &(struct outbox){nsends, ranks, bytes, data}, inbox);
   return error == SWP_SUCCESS ? SWP_SUCCESS : poison(plan, error);
 }

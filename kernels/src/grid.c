@@ -58,9 +58,9 @@ static bool choose_sizes(struct search *search, struct grid *grid) {
   return true;
 }
 
-bool grid_choose(int procs, int ndims, struct grid *grid) {
+bool swp_grid_choose(int procs, int ndims, struct grid *grid) {
   if (procs == 1)
-    return ndims == 1 && grid_from_sizes(1, 1, &procs, grid);
+    return ndims == 1 && swp_grid_from_sizes(1, 1, &procs, grid);
   if (ndims < 1 || ndims > 30 || procs >> ndims == 0)
     return false;
   struct search exact = {.exact = true, .procs = procs, .ndims = ndims};
@@ -68,7 +68,7 @@ bool grid_choose(int procs, int ndims, struct grid *grid) {
   return choose_sizes(&exact, grid) || choose_sizes(&incomplete, grid);
 }
 
-bool grid_from_sizes(int procs, int ndims, const int *sizes, struct grid *grid) {
+bool swp_grid_from_sizes(int procs, int ndims, const int *sizes, struct grid *grid) {
   if (ndims < 1 || ndims > GRID_DIMS)
     return false;
   *grid = (struct grid){.procs = procs, .ndims = ndims};
@@ -85,20 +85,20 @@ bool grid_from_sizes(int procs, int ndims, const int *sizes, struct grid *grid) 
   return positions == procs || (positions > procs && below > 0 && below < procs);
 }
 
-bool grid_incomplete(const struct grid *grid) {
+bool swp_grid_incomplete(const struct grid *grid) {
   return grid->strides[grid->ndims] != grid->procs;
 }
 
-int grid_host(const struct grid *grid, int64_t position) {
+int swp_grid_host(const struct grid *grid, int64_t position) {
   return (int)(position < grid->procs ? position : position - grid->strides[grid->ndims - 1]);
 }
 
-int grid_route(const struct grid *grid, int source, int destination, int stage) {
+int swp_grid_route(const struct grid *grid, int source, int destination, int stage) {
   int64_t stride = grid->strides[stage];
-  return grid_host(grid, source / stride * stride + destination % stride);
+  return swp_grid_host(grid, source / stride * stride + destination % stride);
 }
 
-int grid_neighbors(const struct grid *grid, int rank, int stage, int *neighbors) {
+int swp_grid_neighbors(const struct grid *grid, int rank, int stage, int *neighbors) {
   int64_t stride = grid->strides[stage - 1], size = grid->sizes[stage - 1];
   int64_t positions[2] = {rank,
                           rank + grid->strides[grid->ndims - 1]}; /* its own, and one that it may host */
@@ -108,7 +108,7 @@ int grid_neighbors(const struct grid *grid, int rank, int stage, int *neighbors)
     if (i == 1 && (position < grid->procs || position >= grid->strides[grid->ndims]))
       continue;
     for (int64_t c = 0; c < size; c++) {
-      int neighbor = grid_host(grid, position + (c - own) * stride);
+      int neighbor = swp_grid_host(grid, position + (c - own) * stride);
       int at = count;
       while (at > 0 && neighbors[at - 1] > neighbor)
         at--;
@@ -122,21 +122,21 @@ int grid_neighbors(const struct grid *grid, int rank, int stage, int *neighbors)
   return count;
 }
 
-int64_t grid_message_bound(const struct grid *grid) {
+int64_t swp_grid_message_bound(const struct grid *grid) {
   int64_t bound = 0;
   for (int d = 0; d < grid->ndims; d++)
-    bound += (grid_incomplete(grid) && d < grid->ndims - 1 ? 2 : 1) * (grid->sizes[d] - 1);
+    bound += (swp_grid_incomplete(grid) && d < grid->ndims - 1 ? 2 : 1) * (grid->sizes[d] - 1);
   return bound;
 }
 
-int64_t grid_route_key(const struct grid *grid, int destination) {
+int64_t swp_grid_route_key(const struct grid *grid, int destination) {
   int64_t key = 0;
   for (int d = 0; d < grid->ndims; d++)
     key = key * grid->sizes[d] + destination / grid->strides[d] % grid->sizes[d];
   return key;
 }
 
-void grid_text(const struct grid *grid, char *text, size_t length) {
+void swp_grid_text(const struct grid *grid, char *text, size_t length) {
   size_t used = 0;
   text[0] = '\0';
   for (int d = 0; d < grid->ndims && used < length; d++)

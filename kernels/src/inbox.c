@@ -33,20 +33,20 @@ struct inbox {
   struct block *blocks;
 };
 
-struct inbox *inbox_create(void) {
+struct inbox *swp_inbox_create(void) {
   return swp_allocate(1, sizeof(struct inbox), NULL);
 }
 
-struct inbox *inbox_of(swp_inbox *seen) {
+struct inbox *swp_inbox_of(swp_inbox *seen) {
   return (struct inbox *)(void *)seen;
 }
 
-swp_inbox *inbox_seen(struct inbox *inbox) {
+swp_inbox *swp_inbox_seen(struct inbox *inbox) {
   return &inbox->seen;
 }
 
 /* The newest block is the largest: with it alone, repeated discoveries soon need no allocation. */
-void inbox_empty(struct inbox *inbox) {
+void swp_inbox_empty(struct inbox *inbox) {
   inbox->count = 0;
   inbox->seen.nsources = 0;
   if (inbox->blocks == NULL)
@@ -88,7 +88,7 @@ static bool grow(struct inbox *inbox) {
   return true;
 }
 
-void *inbox_add(struct inbox *inbox, int source, int64_t bytes) {
+void *swp_inbox_add(struct inbox *inbox, int source, int64_t bytes) {
   size_t needed = ((size_t)bytes + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
   struct block *block = inbox->blocks;
   if (block == NULL || block->size - block->used < needed)
@@ -114,7 +114,7 @@ static bool is_sorted(const struct inbox *inbox) {
   return i >= inbox->count;
 }
 
-void inbox_finish(struct inbox *inbox) {
+void swp_inbox_finish(struct inbox *inbox) {
   if (!is_sorted(inbox))
     qsort(inbox->entries, (size_t)inbox->count, sizeof *inbox->entries, compare_entries);
   for (int i = 0; i < inbox->count; i++) {
@@ -128,7 +128,7 @@ void inbox_finish(struct inbox *inbox) {
 void swp_inbox_free(swp_inbox **inbox) {
   if (inbox == NULL || *inbox == NULL)
     return;
-  struct inbox *own = inbox_of(*inbox);
+  struct inbox *own = swp_inbox_of(*inbox);
   while (own->blocks != NULL) {
     struct block *block = own->blocks;
     own->blocks = block->next;

@@ -18,19 +18,19 @@ struct inbox;
 
 /* Makes room for a message of `bytes` from `source`; NULL when memory runs out. Its place does not move
    until the inbox is reused. */
-void *inbox_add(struct inbox *inbox, int source, int64_t bytes);
+void *swp_inbox_add(struct inbox *inbox, int source, int64_t bytes);
 
 /* An empty inbox, or NULL. */
-struct inbox *inbox_create(void);
+struct inbox *swp_inbox_create(void);
 
 /* Empties an inbox for reuse; its memory stays. */
-void inbox_empty(struct inbox *inbox);
+void swp_inbox_empty(struct inbox *inbox);
 
 /* Orders the messages by source and fills what the caller sees. */
-void inbox_finish(struct inbox *inbox);
+void swp_inbox_finish(struct inbox *inbox);
 
 /* The inbox behind what the caller sees, and the other way. */
-struct inbox *inbox_of(swp_inbox *seen);
-swp_inbox *inbox_seen(struct inbox *inbox);
+struct inbox *swp_inbox_of(swp_inbox *seen);
+swp_inbox *swp_inbox_seen(struct inbox *inbox);
 
 #endif

@@ -74,18 +74,18 @@ struct method {
   int (*start)(struct swp_plan *plan, const char *send, char *recv);
   int (*advance)(struct swp_plan *plan, bool block, bool *done);
 
-  /* Discovery: send what is in the outbox, put what comes into the inbox (inbox_add). */
+  /* Discovery: send what is in the outbox, put what comes into the inbox (swp_inbox_add). */
   int (*execute)(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox);
 };
 
 /* Parses "name:key=value,…" of a kind into *spec. Errors: SWP_ERR_METHOD. */
-int spec_parse(enum swp_kind kind, const char *text, struct spec *spec);
+int swp_spec_parse(enum swp_kind kind, const char *text, struct spec *spec);
 
 /* The method of a name, or NULL. */
-const struct method *method_find(enum swp_kind kind, const char *name, size_t length);
+const struct method *swp_method_find(enum swp_kind kind, const char *name, size_t length);
 
 /* Names of the kinds, in the order of enum swp_kind: "exchange", "discovery". */
-extern const char *const kind_names[];
+extern const char *const swp_kind_names[];
 enum { KINDS = 2 };
 
 #endif

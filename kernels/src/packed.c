@@ -6,8 +6,9 @@
 /* Counts and offsets in items; both must fit MPI's int. */
 static int place(int64_t bytes, int64_t offset, int64_t item_bytes, int *count, int *place_offset) {
   if (bytes / item_bytes > INT_MAX || offset / item_bytes > INT_MAX)
-    return fail(SWP_ERR_TOO_LARGE, "a message of %lld bytes at byte %lld exceeds MPI's int count of items",
-                (long long)bytes, (long long)offset);
+    return swp_fail(SWP_ERR_TOO_LARGE,
+                    "a message of %lld bytes at byte %lld exceeds MPI's int count of items", (long long)bytes,
+                    (long long)offset);
   *count = (int)(bytes / item_bytes);
   *place_offset = (int)(offset / item_bytes);
   return SWP_SUCCESS;
@@ -31,9 +32,9 @@ done:
   return error;
 }
 
-int packed_plan(struct swp_plan *plan, struct packed *packed) {
+int swp_packed_plan(struct swp_plan *plan, struct packed *packed) {
   const struct problem *problem = &plan->problem;
-  int error = plan_stages(plan, 1);
+  int error = swp_plan_stages(plan, 1);
   if (error != SWP_SUCCESS)
     return error;
   plan->stages[0].messages = problem->nsends;
@@ -42,16 +43,17 @@ int packed_plan(struct swp_plan *plan, struct packed *packed) {
   for (int i = 0; i < problem->nsends; i++)
     packed->in_place = packed->in_place && problem->sends[i].nruns == 1;
   plan->buffer_bytes = plan->copied_bytes = packed->in_place ? 0 : problem->send_bytes;
-  packed->send_counts = plan_allocate(plan, problem->nsends, sizeof(int));
-  packed->send_offsets = plan_allocate(plan, problem->nsends, sizeof(int));
-  packed->recv_counts = plan_allocate(plan, problem->nrecvs, sizeof(int));
-  packed->recv_offsets = plan_allocate(plan, problem->nrecvs, sizeof(int));
-  packed->staging = plan_allocate(plan, plan->buffer_bytes, 1);
+  packed->send_counts = swp_plan_allocate(plan, problem->nsends, sizeof(int));
+  packed->send_offsets = swp_plan_allocate(plan, problem->nsends, sizeof(int));
+  packed->recv_counts = swp_plan_allocate(plan, problem->nrecvs, sizeof(int));
+  packed->recv_offsets = swp_plan_allocate(plan, problem->nrecvs, sizeof(int));
+  packed->staging = swp_plan_allocate(plan, plan->buffer_bytes, 1);
   if (packed->send_counts == NULL || packed->send_offsets == NULL || packed->recv_counts == NULL ||
       packed->recv_offsets == NULL || packed->staging == NULL)
-    return plan_no_memory(plan);
+    return swp_plan_no_memory(plan);
   if (problem->item_bytes > INT_MAX)
-    return fail(SWP_ERR_TOO_LARGE, "items of %lld bytes exceed MPI's int", (long long)problem->item_bytes);
+    return swp_fail(SWP_ERR_TOO_LARGE, "items of %lld bytes exceed MPI's int",
+                    (long long)problem->item_bytes);
   MPI_TRY(MPI_Type_contiguous((int)problem->item_bytes, MPI_BYTE, &packed->item));
   MPI_TRY(MPI_Type_commit(&packed->item));
   TRY(place_all(problem, packed));
@@ -59,19 +61,19 @@ done:
   return error;
 }
 
-const char *packed_send(const struct swp_plan *plan, const struct packed *packed, const char *send) {
+const char *swp_packed_send(const struct swp_plan *plan, const struct packed *packed, const char *send) {
   if (packed->in_place)
     return send;
   char *to = packed->staging;
   for (int i = 0; i < plan->problem.nsends; i++) {
     const struct send *message = &plan->problem.sends[i];
-    runs_pack(message->runs, message->nruns, send, to);
+    swp_runs_pack(message->runs, message->nruns, send, to);
     to += message->bytes;
   }
   return packed->staging;
 }
 
-void packed_free(struct packed *packed) {
+void swp_packed_free(struct packed *packed) {
   if (packed->item != MPI_DATATYPE_NULL)
     MPI_Type_free(&packed->item);
   swp_release(packed->send_counts);

@@ -12,15 +12,15 @@ struct packed {
   char *staging;
 };
 
-/* Before packed_plan: what packed_free may be given. */
+/* Before swp_packed_plan: what swp_packed_free may be given. */
 #define PACKED_NONE ((struct packed){.item = MPI_DATATYPE_NULL})
 
 /* Plans one stage of the problem's messages. Errors: SWP_ERR_MEMORY, SWP_ERR_MPI, SWP_ERR_TOO_LARGE. */
-int packed_plan(struct swp_plan *plan, struct packed *packed);
+int swp_packed_plan(struct swp_plan *plan, struct packed *packed);
 
 /* The buffer to send from; packs when needed. */
-const char *packed_send(const struct swp_plan *plan, const struct packed *packed, const char *send);
+const char *swp_packed_send(const struct swp_plan *plan, const struct packed *packed, const char *send);
 
-void packed_free(struct packed *packed);
+void swp_packed_free(struct packed *packed);
 
 #endif

@@ -8,18 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-void *plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes) {
+void *swp_plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes) {
   return swp_allocate((size_t)count, bytes, &plan->account);
 }
 
-int plan_no_memory(const struct swp_plan *plan) {
-  return fail(SWP_ERR_MEMORY, "no memory to plan %s", plan->spec.text);
+int swp_plan_no_memory(const struct swp_plan *plan) {
+  return swp_fail(SWP_ERR_MEMORY, "no memory to plan %s", plan->spec.text);
 }
 
-int plan_stages(struct swp_plan *plan, int nstages) {
-  plan->stages = plan_allocate(plan, nstages, sizeof *plan->stages);
+int swp_plan_stages(struct swp_plan *plan, int nstages) {
+  plan->stages = swp_plan_allocate(plan, nstages, sizeof *plan->stages);
   plan->nstages = plan->stages != NULL ? nstages : 0;
-  return plan->stages != NULL ? SWP_SUCCESS : plan_no_memory(plan);
+  return plan->stages != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }
 
 /* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. */
@@ -30,7 +30,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
       "hints.executions",  "hints.degree", "hints.bytes", "table in the hints"};
   const struct swp_hints *hints = &plan->hints;
   int64_t mine[2 * VALUES] = {plan->kind,
-                              method != NULL ? text_hash(method) : -1, /* NULL differs from "" */
+                              method != NULL ? swp_text_hash(method) : -1, /* NULL differs from "" */
                               plan->problem.item_bytes,
                               hints->flags,
                               hints->executions,
@@ -44,7 +44,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
   MPI_TRY(MPI_Allreduce(mine, greatest, 2 * VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
   for (int i = 0; i < VALUES; i++)
     if (greatest[i] != -greatest[VALUES + i])
-      return fail(SWP_ERR_ARGUMENT, "the %s differs between ranks", names[i]);
+      return swp_fail(SWP_ERR_ARGUMENT, "the %s differs between ranks", names[i]);
 done:
   return error;
 }
@@ -61,9 +61,9 @@ static int find_features(struct swp_plan *plan) {
   MPI_TRY(MPI_Allreduce(most, max, 3, MPI_INT64_T, MPI_MAX, plan->comm));
   MPI_TRY(MPI_Allreduce(totals, sum, 4, MPI_UINT64_T, MPI_SUM, plan->comm));
   if (sum[2] != sum[3])
-    return fail(SWP_ERR_MISMATCH,
-                "exchange: the sends of all ranks are not the receives of all ranks; compare "
-                "ranks and item counts on both sides");
+    return swp_fail(SWP_ERR_MISMATCH,
+                    "exchange: the sends of all ranks are not the receives of all ranks; compare "
+                    "ranks and item counts on both sides");
   statistics->stages = 1;
   statistics->mmax = max[0];
   statistics->mavg = (double)sum[0] / plan->procs;
@@ -97,7 +97,7 @@ static int gather_statistics(struct swp_plan *plan) {
   size_t length = 2 * (size_t)nstages + 3;
   int64_t messages = 0, bytes = 0;
   int64_t *mine = swp_allocate(length, sizeof *mine, NULL), *all = swp_allocate(length, sizeof *all, NULL);
-  TRY(agree(plan->comm, mine != NULL && all != NULL ? SWP_SUCCESS : plan_no_memory(plan)));
+  TRY(swp_agree(plan->comm, mine != NULL && all != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
   for (int d = 0; d < nstages; d++) {
     messages += mine[2 * d] = plan->stages[d].messages;
     bytes += mine[2 * d + 1] = plan->stages[d].bytes;
@@ -144,12 +144,12 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
   struct topology topology;
   int error = SWP_SUCCESS;
   if (plan->kind == SWP_EXCHANGE)
-    error = problem_build(exchange, plan->rank, plan->procs, &plan->problem, &plan->account);
+    error = swp_problem_build(exchange, plan->rank, plan->procs, &plan->problem, &plan->account);
   if (error == SWP_SUCCESS && plan->hints.flags != SWP_ESTIMATE)
-    error = fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE is known", plan->hints.flags);
-  TRY(agree(plan->comm, error));
+    error = swp_fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE is known", plan->hints.flags);
+  TRY(swp_agree(plan->comm, error));
   TRY(check_equal(plan, method));
-  TRY(topology_find(comm, &topology));
+  TRY(swp_topology_find(comm, &topology));
   plan->yields = topology.oversubscribed;
   plan->features.procs = plan->procs;
   plan->features.nodes = topology.nodes;
@@ -158,8 +158,8 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
     TRY(find_features(plan));
   else
     hinted_features(plan);
-  TRY(select_method(plan, method));
-  TRY(agree(plan->comm, plan->spec.method->plan(plan)));
+  TRY(swp_select_method(plan, method));
+  TRY(swp_agree(plan->comm, plan->spec.method->plan(plan)));
   if (plan->kind == SWP_EXCHANGE)
     TRY(gather_statistics(plan));
   describe_place(plan, &plan->problem_statistics);
@@ -175,18 +175,18 @@ static int create_plan(MPI_Comm comm, enum swp_kind kind, const struct swp_excha
   if (result != NULL)
     *result = NULL;
   if (comm == MPI_COMM_NULL)
-    return fail(SWP_ERR_ARGUMENT, "planning: the communicator is MPI_COMM_NULL");
+    return swp_fail(SWP_ERR_ARGUMENT, "planning: the communicator is MPI_COMM_NULL");
   MPI_TRY(MPI_Comm_test_inter(comm, &inter));
   if (inter)
-    return fail(SWP_ERR_ARGUMENT, "planning: intercommunicators are not supported");
+    return swp_fail(SWP_ERR_ARGUMENT, "planning: intercommunicators are not supported");
   MPI_TRY(MPI_Comm_dup(comm, &own));
   MPI_TRY(MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN));
   struct swp_plan *plan = swp_allocate(1, sizeof *plan, NULL);
   if (result == NULL)
-    error = fail(SWP_ERR_ARGUMENT, "planning: the place for the plan is NULL");
+    error = swp_fail(SWP_ERR_ARGUMENT, "planning: the place for the plan is NULL");
   else if (plan == NULL)
-    error = fail(SWP_ERR_MEMORY, "planning: no memory for a plan");
-  error = agree(own, error);
+    error = swp_fail(SWP_ERR_MEMORY, "planning: no memory for a plan");
+  error = swp_agree(own, error);
   if (error != SWP_SUCCESS) {
     swp_release(plan);
     goto done;
@@ -223,23 +223,23 @@ int swp_plan_free(swp_plan **pointer) {
     return SWP_SUCCESS;
   struct swp_plan *plan = *pointer;
   if (plan->state == PLAN_STARTED)
-    return fail(SWP_ERR_STATE, "swp_plan_free: the exchange is under way; call swp_wait first");
+    return swp_fail(SWP_ERR_STATE, "swp_plan_free: the exchange is under way; call swp_wait first");
   if (plan->spec.method != NULL && plan->spec.method->free != NULL && plan->method_state != NULL)
     plan->spec.method->free(plan);
   swp_release(plan->method_state);
-  problem_free(&plan->problem);
+  swp_problem_free(&plan->problem);
   swp_release(plan->stages);
   swp_release(plan->discovery_scratch);
   int mpi_error = MPI_Comm_free(&plan->comm);
   swp_release(plan);
   *pointer = NULL;
-  return mpi_error == MPI_SUCCESS ? SWP_SUCCESS : fail_mpi(mpi_error, "MPI_Comm_free");
+  return mpi_error == MPI_SUCCESS ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Comm_free");
 }
 
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length) {
   if (plan == NULL || text == NULL || length == 0)
-    return fail(SWP_ERR_ARGUMENT, "swp_plan_describe: plan and text must be given, length be at least 1");
-  snprintf(text, length, "%s %s%s%s, chosen by %s", kind_names[plan->kind], plan->spec.text,
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_describe: plan and text must be given, length be at least 1");
+  snprintf(text, length, "%s %s%s%s, chosen by %s", swp_kind_names[plan->kind], plan->spec.text,
            plan->layout[0] != '\0' ? ", " : "", plan->layout, plan->chosen_by);
   return SWP_SUCCESS;
 }
@@ -250,7 +250,7 @@ const char *swp_plan_method(const swp_plan *plan) {
 
 int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method) {
   if (plan == NULL)
-    return fail(SWP_ERR_ARGUMENT, "swp_plan_statistics: plan is NULL");
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_statistics: plan is NULL");
   if (problem != NULL)
     *problem = plan->problem_statistics;
   if (method != NULL)
@@ -261,7 +261,7 @@ int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, st
 int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max, int64_t *bytes,
                    int64_t *bytes_max) {
   if (plan == NULL || stage < 0 || stage >= plan->nstages)
-    return fail(SWP_ERR_ARGUMENT, "swp_plan_stage: no stage %d", stage);
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_stage: no stage %d", stage);
   const struct stage *s = &plan->stages[stage];
   if (messages != NULL)
     *messages = s->messages_total;

@@ -43,24 +43,24 @@ struct swp_plan {
 };
 
 /* Memory that lives as long as the plan; the method frees it. NULL when memory runs out. */
-void *plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes);
+void *swp_plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes);
 
 /* SWP_ERR_MEMORY with a text that names the method. */
-int plan_no_memory(const struct swp_plan *plan);
+int swp_plan_no_memory(const struct swp_plan *plan);
 
 /* nstages zeroed stages. */
-int plan_stages(struct swp_plan *plan, int nstages);
+int swp_plan_stages(struct swp_plan *plan, int nstages);
 
 /* The worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
-int agree(MPI_Comm comm, int error);
+int swp_agree(MPI_Comm comm, int error);
 
 /* A hash of a text (NULL as ""), not negative: ranks that must have equal texts compare it. */
-int64_t text_hash(const char *text);
+int64_t swp_text_hash(const char *text);
 
 /* Tests the requests, or with block waits for all of them, giving the core away where the plan yields. */
-int progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
+int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
 
 /* For loops that poll: gives the core away where the plan yields. */
-void plan_relax(struct swp_plan *plan);
+void swp_plan_relax(struct swp_plan *plan);
 
 #endif

@@ -7,15 +7,15 @@ static int make_room(struct swp_plan *plan, struct probing *probing, int count) 
     return SWP_SUCCESS;
   swp_release(probing->requests);
   probing->capacity = 0;
-  probing->requests = plan_allocate(plan, count, sizeof *probing->requests);
+  probing->requests = swp_plan_allocate(plan, count, sizeof *probing->requests);
   if (probing->requests == NULL)
-    return fail(SWP_ERR_MEMORY, "%s: no memory for %d sends", plan->spec.text, count);
+    return swp_fail(SWP_ERR_MEMORY, "%s: no memory for %d sends", plan->spec.text, count);
   probing->capacity = count;
   return SWP_SUCCESS;
 }
 
-int probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
-                 bool synchronous) {
+int swp_probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
+                     bool synchronous) {
   int error = make_room(plan, probing, outbox->nsends);
   if (error != SWP_SUCCESS)
     return error;
@@ -37,22 +37,22 @@ done:
 }
 
 /* Iprobe and Recv, not Improbe: the communicator is private and a plan is used by one thread at a time. */
-int probing_receive(struct swp_plan *plan, const struct probing *probing, struct inbox *inbox, bool block,
-                    bool *received) {
+int swp_probing_receive(struct swp_plan *plan, const struct probing *probing, struct inbox *inbox, bool block,
+                        bool *received) {
   int error = SWP_SUCCESS, found = 0, bytes;
   MPI_Status status;
   for (;;) {
     MPI_TRY(MPI_Iprobe(MPI_ANY_SOURCE, probing->tag, plan->comm, &found, &status));
     if (found || !block)
       break;
-    plan_relax(plan);
+    swp_plan_relax(plan);
   }
   if (found) {
     MPI_TRY(MPI_Get_count(&status, MPI_BYTE, &bytes));
-    void *data = inbox_add(inbox, status.MPI_SOURCE, bytes);
+    void *data = swp_inbox_add(inbox, status.MPI_SOURCE, bytes);
     if (data == NULL) {
-      error = fail(SWP_ERR_MEMORY, "%s: no memory for %d bytes from rank %d", plan->spec.text, bytes,
-                   status.MPI_SOURCE);
+      error = swp_fail(SWP_ERR_MEMORY, "%s: no memory for %d bytes from rank %d", plan->spec.text, bytes,
+                       status.MPI_SOURCE);
       goto done;
     }
     MPI_TRY(MPI_Recv(data, bytes, MPI_BYTE, status.MPI_SOURCE, probing->tag, plan->comm, MPI_STATUS_IGNORE));
@@ -62,17 +62,17 @@ done:
   return error;
 }
 
-int probing_finish(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, int64_t count) {
+int swp_probing_finish(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, int64_t count) {
   int error = SWP_SUCCESS;
   bool done;
   for (int64_t i = 0; i < count; i++)
-    TRY(probing_receive(plan, probing, inbox, true, &done));
-  TRY(progress(plan, probing->count, probing->requests, true, &done));
+    TRY(swp_probing_receive(plan, probing, inbox, true, &done));
+  TRY(swp_progress(plan, probing->count, probing->requests, true, &done));
   probing->tag = (probing->tag + 1) % PROBING_TAGS;
 done:
   return error;
 }
 
-void probing_free(struct probing *probing) {
+void swp_probing_free(struct probing *probing) {
   swp_release(probing->requests);
 }

@@ -16,16 +16,16 @@ struct probing {
 enum { PROBING_TAGS = 2, CONTROL_TAG = PROBING_TAGS };
 
 /* Starts a send to every destination but oneself; with synchronous, it completes when it is received. */
-int probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
-                 bool synchronous);
+int swp_probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
+                     bool synchronous);
 
 /* Receives one message of this call into the inbox; with block, waits for it. *received tells. */
-int probing_receive(struct swp_plan *plan, const struct probing *probing, struct inbox *inbox, bool block,
-                    bool *received);
+int swp_probing_receive(struct swp_plan *plan, const struct probing *probing, struct inbox *inbox, bool block,
+                        bool *received);
 
 /* Receives `count` messages and completes the sends; the next call uses the other tag. */
-int probing_finish(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, int64_t count);
+int swp_probing_finish(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, int64_t count);
 
-void probing_free(struct probing *probing);
+void swp_probing_free(struct probing *probing);
 
 #endif

@@ -16,62 +16,62 @@ static int compare_ints(const void *a, const void *b) {
 /* Ranks in range and each at most once; offsets from 0 on, never decreasing. */
 static int check_list(const char *what, int count, const int *ranks, const int64_t *offsets, int procs) {
   if (count < 0)
-    return fail(SWP_ERR_ARGUMENT, "exchange: n%ss is %d", what, count);
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: n%ss is %d", what, count);
   if (count == 0)
     return SWP_SUCCESS;
   if (ranks == NULL || offsets == NULL)
-    return fail(SWP_ERR_ARGUMENT, "exchange: %s_ranks or %s_offsets is NULL with n%ss = %d", what, what, what,
-                count);
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: %s_ranks or %s_offsets is NULL with n%ss = %d", what, what,
+                    what, count);
   if (offsets[0] < 0)
-    return fail(SWP_ERR_ARGUMENT, "exchange: %s_offsets[0] is negative", what);
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: %s_offsets[0] is negative", what);
   for (int i = 0; i < count; i++) {
     if (ranks[i] < 0 || ranks[i] >= procs)
-      return fail(SWP_ERR_ARGUMENT, "exchange: %s_ranks[%d] is %d; there are %d ranks", what, i, ranks[i],
-                  procs);
+      return swp_fail(SWP_ERR_ARGUMENT, "exchange: %s_ranks[%d] is %d; there are %d ranks", what, i, ranks[i],
+                      procs);
     if (offsets[i + 1] < offsets[i])
-      return fail(SWP_ERR_ARGUMENT, "exchange: %s_offsets decrease at %d", what, i + 1);
+      return swp_fail(SWP_ERR_ARGUMENT, "exchange: %s_offsets decrease at %d", what, i + 1);
   }
   int *sorted = swp_allocate((size_t)count, sizeof *sorted, NULL);
   if (sorted == NULL)
-    return fail(SWP_ERR_MEMORY, "exchange: no memory for %d neighbours", count);
+    return swp_fail(SWP_ERR_MEMORY, "exchange: no memory for %d neighbours", count);
   memcpy(sorted, ranks, (size_t)count * sizeof *sorted);
   qsort(sorted, (size_t)count, sizeof *sorted, compare_ints);
   int error = SWP_SUCCESS;
   for (int i = 1; i < count && error == SWP_SUCCESS; i++)
     if (sorted[i] == sorted[i - 1])
-      error = fail(SWP_ERR_ARGUMENT, "exchange: rank %d is twice in %s_ranks", sorted[i], what);
+      error = swp_fail(SWP_ERR_ARGUMENT, "exchange: rank %d is twice in %s_ranks", sorted[i], what);
   swp_release(sorted);
   return error;
 }
 
 static int check(const struct swp_exchange *exchange, int procs) {
   if (exchange == NULL)
-    return fail(SWP_ERR_ARGUMENT, "exchange: the problem is NULL");
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: the problem is NULL");
   if (exchange->item_bytes < 1 || exchange->nitems < 0)
-    return fail(SWP_ERR_ARGUMENT, "exchange: item_bytes must be at least 1 and nitems at least 0");
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: item_bytes must be at least 1 and nitems at least 0");
   if (exchange->nitems > INT64_MAX / exchange->item_bytes)
-    return fail(SWP_ERR_ARGUMENT, "exchange: nitems times item_bytes exceeds 64 bits");
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: nitems times item_bytes exceeds 64 bits");
   int error = check_list("send", exchange->nsends, exchange->send_ranks, exchange->send_offsets, procs);
   if (error == SWP_SUCCESS)
     error = check_list("recv", exchange->nrecvs, exchange->recv_ranks, exchange->recv_offsets, procs);
   if (error != SWP_SUCCESS)
     return error;
   if (exchange->nrecvs > 0 && exchange->recv_offsets[exchange->nrecvs] > INT64_MAX / exchange->item_bytes)
-    return fail(SWP_ERR_ARGUMENT, "exchange: the receive buffer exceeds 64 bits");
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: the receive buffer exceeds 64 bits");
   if (exchange->nsends == 0)
     return SWP_SUCCESS;
   int64_t first = exchange->send_offsets[0], last = exchange->send_offsets[exchange->nsends];
   if (exchange->send_items == NULL && last > exchange->nitems)
-    return fail(SWP_ERR_ARGUMENT, "exchange: send_offsets end at %lld, past nitems = %lld", (long long)last,
-                (long long)exchange->nitems);
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: send_offsets end at %lld, past nitems = %lld",
+                    (long long)last, (long long)exchange->nitems);
   for (int64_t k = first; exchange->send_items != NULL && k < last; k++)
     if (exchange->send_items[k] < 0 || exchange->send_items[k] >= exchange->nitems)
-      return fail(SWP_ERR_ARGUMENT, "exchange: send_items[%lld] is %lld; nitems is %lld", (long long)k,
-                  (long long)exchange->send_items[k], (long long)exchange->nitems);
+      return swp_fail(SWP_ERR_ARGUMENT, "exchange: send_items[%lld] is %lld; nitems is %lld", (long long)k,
+                      (long long)exchange->send_items[k], (long long)exchange->nitems);
   return SWP_SUCCESS;
 }
 
-void runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes) {
+void swp_runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes) {
   if (*nruns > 0 && runs[*nruns - 1].offset + runs[*nruns - 1].bytes == offset)
     runs[*nruns - 1].bytes += bytes;
   else
@@ -91,7 +91,7 @@ static int64_t message_runs(const struct swp_exchange *exchange, int i, struct r
   for (int64_t k = first; k < last; k++) {
     int64_t item = exchange->send_items[k];
     if (runs != NULL)
-      runs_append(runs, &nruns, item * size, size);
+      swp_runs_append(runs, &nruns, item * size, size);
     else
       nruns += k == first || item != exchange->send_items[k - 1] + 1;
   }
@@ -149,8 +149,8 @@ static void build_recvs(const struct swp_exchange *exchange, int rank, struct pr
   }
 }
 
-int problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
-                  int64_t *account) {
+int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
+                      int64_t *account) {
   int error = check(exchange, procs);
   if (error != SWP_SUCCESS)
     return error;
@@ -162,14 +162,14 @@ int problem_build(const struct swp_exchange *exchange, int rank, int procs, stru
   problem->recvs = swp_allocate((size_t)exchange->nrecvs, sizeof *problem->recvs, account);
   problem->runs = swp_allocate((size_t)nruns, sizeof *problem->runs, account);
   if (problem->sends == NULL || problem->recvs == NULL || problem->runs == NULL)
-    return fail(SWP_ERR_MEMORY, "exchange: no memory for %d sends, %d receives and %lld runs of items",
-                exchange->nsends, exchange->nrecvs, (long long)nruns);
+    return swp_fail(SWP_ERR_MEMORY, "exchange: no memory for %d sends, %d receives and %lld runs of items",
+                    exchange->nsends, exchange->nrecvs, (long long)nruns);
   build_sends(exchange, rank, problem);
   build_recvs(exchange, rank, problem);
   return SWP_SUCCESS;
 }
 
-void problem_free(struct problem *problem) {
+void swp_problem_free(struct problem *problem) {
   swp_release(problem->sends);
   swp_release(problem->recvs);
   swp_release(problem->runs);
@@ -183,14 +183,14 @@ static inline void copy(char *to, const char *from, int64_t bytes) {
     memcpy(to, from, (size_t)bytes);
 }
 
-void runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to) {
+void swp_runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to) {
   for (int64_t i = 0; i < nruns; i++) {
     copy(to, from + runs[i].offset, runs[i].bytes);
     to += runs[i].bytes;
   }
 }
 
-void runs_unpack(const struct run *runs, int64_t nruns, const char *from, char *to) {
+void swp_runs_unpack(const struct run *runs, int64_t nruns, const char *from, char *to) {
   for (int64_t i = 0; i < nruns; i++) {
     copy(to + runs[i].offset, from, runs[i].bytes);
     from += runs[i].bytes;
@@ -220,9 +220,9 @@ done:
   return error;
 }
 
-int runs_type(const struct run *runs, int64_t nruns, MPI_Datatype *type) {
+int swp_runs_type(const struct run *runs, int64_t nruns, MPI_Datatype *type) {
   if (nruns > INT_MAX)
-    return fail(SWP_ERR_TOO_LARGE, "a message of %lld separate pieces", (long long)nruns);
+    return swp_fail(SWP_ERR_TOO_LARGE, "a message of %lld separate pieces", (long long)nruns);
   int error = SWP_SUCCESS;
   size_t count = (size_t)nruns;
   MPI_Datatype *types = swp_allocate(count, sizeof *types, NULL);
@@ -230,7 +230,7 @@ int runs_type(const struct run *runs, int64_t nruns, MPI_Datatype *type) {
   int *lengths = swp_allocate(count, sizeof *lengths, NULL);
   int made = 0;
   if (types == NULL || displacements == NULL || lengths == NULL) {
-    error = fail(SWP_ERR_MEMORY, "no memory for a type of %zu pieces", count);
+    error = swp_fail(SWP_ERR_MEMORY, "no memory for a type of %zu pieces", count);
     goto done;
   }
   bool large = false;

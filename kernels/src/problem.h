@@ -41,20 +41,20 @@ struct problem {
 
 /* Checks the caller's description and builds the problem. Local. On an error the problem can still be freed.
    Errors: SWP_ERR_ARGUMENT, SWP_ERR_MEMORY. */
-int problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
-                  int64_t *account);
+int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
+                      int64_t *account);
 
-void problem_free(struct problem *problem);
+void swp_problem_free(struct problem *problem);
 
 /* Copies runs of `from` to consecutive bytes at `to`, and back. */
-void runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to);
-void runs_unpack(const struct run *runs, int64_t nruns, const char *from, char *to);
+void swp_runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to);
+void swp_runs_unpack(const struct run *runs, int64_t nruns, const char *from, char *to);
 
 /* Appends a run, joined with the one before when they touch. `*nruns` counts. */
-void runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes);
+void swp_runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes);
 
 /* A committed MPI type of the runs relative to a buffer, to be used with count 1; any size in bytes.
    Errors: SWP_ERR_MPI, SWP_ERR_MEMORY, SWP_ERR_TOO_LARGE (over INT_MAX runs). */
-int runs_type(const struct run *runs, int64_t nruns, MPI_Datatype *type);
+int swp_runs_type(const struct run *runs, int64_t nruns, MPI_Datatype *type);
 
 #endif

@@ -8,12 +8,12 @@
    few polls cost where it does not. */
 enum { POLLS_PER_YIELD = 16 };
 
-void plan_relax(struct swp_plan *plan) {
+void swp_plan_relax(struct swp_plan *plan) {
   if (plan->yields && ++plan->idle_polls % POLLS_PER_YIELD == 0)
     sched_yield();
 }
 
-int progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done) {
+int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done) {
   int error = SWP_SUCCESS, complete = 0;
   if (block && !plan->yields) {
     MPI_TRY(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
@@ -23,7 +23,7 @@ int progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block
     MPI_TRY(MPI_Testall(count, requests, &complete, MPI_STATUSES_IGNORE));
     if (complete || !block)
       break;
-    plan_relax(plan);
+    swp_plan_relax(plan);
   }
 done:
   *done = complete != 0;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const char *const kind_names[KINDS] = {"exchange", "discovery"};
+const char *const swp_kind_names[KINDS] = {"exchange", "discovery"};
 
 #define METHOD(name) extern const struct method name;
 #include "methods.def"
@@ -18,7 +18,7 @@ static const struct method *const methods[] = {
 
 enum { METHODS = sizeof methods / sizeof methods[0] };
 
-const struct method *method_find(enum swp_kind kind, const char *name, size_t length) {
+const struct method *swp_method_find(enum swp_kind kind, const char *name, size_t length) {
   for (int i = 0; i < METHODS; i++) {
     const struct method *method = methods[i];
     if (method->kind == kind && strlen(method->name) == length && memcmp(method->name, name, length) == 0)
@@ -29,9 +29,9 @@ const struct method *method_find(enum swp_kind kind, const char *name, size_t le
 
 int swp_method_list(int index, struct swp_method_info *info) {
   if (info == NULL)
-    return fail(SWP_ERR_ARGUMENT, "swp_method_list: info is NULL");
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_method_list: info is NULL");
   if (index < 0 || index >= METHODS)
-    return fail(SWP_ERR_ARGUMENT, "swp_method_list: no method %d; there are %d", index, METHODS);
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_method_list: no method %d; there are %d", index, METHODS);
   const struct method *method = methods[index];
   *info =
       (struct swp_method_info){method->kind, method->name, method->usage, method->summary, method->source};
@@ -40,10 +40,10 @@ int swp_method_list(int index, struct swp_method_info *info) {
 
 int swp_method_specs(enum swp_kind kind, const char *name, int procs, char *specs, size_t length) {
   if (name == NULL || specs == NULL || length == 0 || procs < 1)
-    return fail(SWP_ERR_ARGUMENT, "swp_method_specs: name and specs must be given, procs be at least 1");
-  const struct method *method = method_find(kind, name, strlen(name));
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: name and specs must be given, procs be at least 1");
+  const struct method *method = swp_method_find(kind, name, strlen(name));
   if (method == NULL)
-    return fail(SWP_ERR_METHOD, "swp_method_specs: unknown method '%s'; swpbench list shows all", name);
+    return swp_fail(SWP_ERR_METHOD, "swp_method_specs: unknown method '%s'; swpbench list shows all", name);
   size_t used = 0;
   specs[0] = '\0';
   for (int index = 0;; index++) {
@@ -58,8 +58,8 @@ int swp_method_specs(enum swp_kind kind, const char *name, int procs, char *spec
     }
     size_t needed = strlen(text) + (used > 0) + 1;
     if (needed > length - used)
-      return fail(SWP_ERR_ARGUMENT, "swp_method_specs: the specs of '%s' need more than %zu bytes", name,
-                  length);
+      return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: the specs of '%s' need more than %zu bytes", name,
+                      length);
     if (used > 0)
       specs[used++] = ' ';
     strcpy(specs + used, text);

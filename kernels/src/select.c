@@ -57,7 +57,7 @@ static int environment_table(MPI_Comm comm, int rank, swp_table **table) {
   if (length == 0)
     return SWP_SUCCESS;
   if (length == (int)sizeof path)
-    return fail(SWP_ERR_TABLE, "SWITCHPOINT_TABLE is over %zu characters", sizeof path - 1);
+    return swp_fail(SWP_ERR_TABLE, "SWITCHPOINT_TABLE is over %zu characters", sizeof path - 1);
   if (rank == 0)
     memcpy(path, value, (size_t)length);
   MPI_TRY(MPI_Bcast(path, length, MPI_CHAR, 0, comm));
@@ -81,7 +81,7 @@ static int select_auto(struct swp_plan *plan) {
     if (table != NULL)
       missed = table->path;
   }
-  TRY(spec_parse(plan->kind, default_methods[plan->kind], &plan->spec));
+  TRY(swp_spec_parse(plan->kind, default_methods[plan->kind], &plan->spec));
   snprintf(plan->chosen_by, sizeof plan->chosen_by,
            table != NULL || plan->hints.table != NULL ? "default: no rule of %s matches" : "default: %s",
            missed);
@@ -90,15 +90,15 @@ done:
   return error;
 }
 
-int select_method(struct swp_plan *plan, const char *method) {
+int swp_select_method(struct swp_plan *plan, const char *method) {
   if (method == NULL || strcmp(method, "auto") == 0)
     return select_auto(plan);
-  int error = spec_parse(plan->kind, method, &plan->spec);
+  int error = swp_spec_parse(plan->kind, method, &plan->spec);
   if (error != SWP_SUCCESS)
     return error;
   const char *why = not_applicable(&plan->spec, &plan->features);
   if (why != NULL)
-    return fail(SWP_ERR_NOT_APPLICABLE, "%s: %s", plan->spec.text, why);
+    return swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: %s", plan->spec.text, why);
   snprintf(plan->chosen_by, sizeof plan->chosen_by, "caller");
   return SWP_SUCCESS;
 }

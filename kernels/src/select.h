@@ -9,6 +9,6 @@
  * named by SWITCHPOINT_TABLE on rank 0, or the default. Reads only what is equal on all ranks. Collective on
  * plan->comm. Errors, agreed: SWP_ERR_METHOD, _NOT_APPLICABLE, _TABLE, _MEMORY, _MPI.
  */
-int select_method(struct swp_plan *plan, const char *method);
+int swp_select_method(struct swp_plan *plan, const char *method);
 
 #endif

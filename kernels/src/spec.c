@@ -95,31 +95,31 @@ static int find_parameter(const struct method *method, const char *name, size_t 
   return -1;
 }
 
-int spec_parse(enum swp_kind kind, const char *text, struct spec *spec) {
+int swp_spec_parse(enum swp_kind kind, const char *text, struct spec *spec) {
   memset(spec, 0, sizeof *spec);
   if (strlen(text) >= SPEC_BYTES)
-    return fail(SWP_ERR_METHOD, "method spec of over %d characters: '%.40s…'", SPEC_BYTES - 1, text);
+    return swp_fail(SWP_ERR_METHOD, "method spec of over %d characters: '%.40s…'", SPEC_BYTES - 1, text);
   size_t length = strcspn(text, ":");
-  spec->method = method_find(kind, text, length);
+  spec->method = swp_method_find(kind, text, length);
   if (spec->method == NULL)
-    return fail(SWP_ERR_METHOD, "unknown %s method '%.*s'; swpbench list shows all", kind_names[kind],
-                (int)length, text);
+    return swp_fail(SWP_ERR_METHOD, "unknown %s method '%.*s'; swpbench list shows all", swp_kind_names[kind],
+                    (int)length, text);
   const char *p = text + length;
   while (*p != '\0') {
     const char *name = ++p;
     length = strcspn(name, "=,");
     int index = find_parameter(spec->method, name, length);
     if (index < 0 || name[length] != '=')
-      return fail(SWP_ERR_METHOD, "method spec '%s': no parameter '%.*s'; %s takes '%s'", text, (int)length,
-                  name, spec->method->name, spec->method->usage);
+      return swp_fail(SWP_ERR_METHOD, "method spec '%s': no parameter '%.*s'; %s takes '%s'", text,
+                      (int)length, name, spec->method->name, spec->method->usage);
     struct argument *argument = &spec->arguments[index];
     if (argument->given)
-      return fail(SWP_ERR_METHOD, "method spec '%s': '%.*s' is given twice", text, (int)length, name);
+      return swp_fail(SWP_ERR_METHOD, "method spec '%s': '%.*s' is given twice", text, (int)length, name);
     argument->given = true;
     p = read_value(&spec->method->parameters[index], name + length + 1, argument);
     if (p == NULL || (*p != '\0' && *p != ','))
-      return fail(SWP_ERR_METHOD, "method spec '%s': malformed value of '%.*s'; %s takes '%s'", text,
-                  (int)length, name, spec->method->name, spec->method->usage);
+      return swp_fail(SWP_ERR_METHOD, "method spec '%s': malformed value of '%.*s'; %s takes '%s'", text,
+                      (int)length, name, spec->method->name, spec->method->usage);
   }
   write_spec(spec);
   return SWP_SUCCESS;

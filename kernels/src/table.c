@@ -33,7 +33,7 @@ static int __attribute__((format(printf, 3, 4))) broken(const char *path, int li
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  return fail(SWP_ERR_TABLE, "%s:%d: %s", path, line, text);
+  return swp_fail(SWP_ERR_TABLE, "%s:%d: %s", path, line, text);
 }
 
 /* Reads digits with, for mavg, a decimal fraction; NULL when there are none. No locale, sign or exponent. */
@@ -143,7 +143,7 @@ static int next_field(struct reader *reader, char **line, char **key, char **val
 
 static int find_kind(const char *name) {
   for (int kind = 0; kind < KINDS; kind++)
-    if (strcmp(kind_names[kind], name) == 0)
+    if (strcmp(swp_kind_names[kind], name) == 0)
       return kind;
   return -1;
 }
@@ -169,7 +169,7 @@ static int parse_rule(struct reader *reader, char *line) {
   if (kind < 0)
     return BROKEN(reader, "unknown operation '%s'", fields.op);
   rule->kind = (enum swp_kind)kind;
-  if (spec_parse(rule->kind, fields.method, &rule->spec) != SWP_SUCCESS) {
+  if (swp_spec_parse(rule->kind, fields.method, &rule->spec) != SWP_SUCCESS) {
     char why[ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "%s", swp_error_message());
     return BROKEN(reader, "%s", why);
@@ -241,7 +241,7 @@ static int parse_lines(struct reader *reader, const char *text, size_t length) {
                            : BROKEN(reader, "empty: the first line must be 'switchpoint-table 1'");
 }
 
-int table_parse(const char *path, const char *text, size_t length, struct swp_table **table) {
+int swp_table_parse(const char *path, const char *text, size_t length, struct swp_table **table) {
   size_t lines = 1;
   for (size_t i = 0; i < length; i++)
     lines += text[i] == '\n';
@@ -250,11 +250,11 @@ int table_parse(const char *path, const char *text, size_t length, struct swp_ta
     (*table)->rules = swp_allocate(lines, sizeof *(*table)->rules, NULL);
   if (*table == NULL || (*table)->rules == NULL) {
     swp_table_free(table);
-    return fail(SWP_ERR_MEMORY, "%s: no memory for %zu rules", path, lines);
+    return swp_fail(SWP_ERR_MEMORY, "%s: no memory for %zu rules", path, lines);
   }
   size_t path_length = strlen(path), room = sizeof(*table)->path - 1;
   strcpy((*table)->path, path_length > room ? path + (path_length - room) : path);
-  (*table)->hash = text_hash(text);
+  (*table)->hash = swp_text_hash(text);
   struct reader reader = {.table = *table};
   int error = parse_lines(&reader, text, length);
   if (error != SWP_SUCCESS)
@@ -269,15 +269,15 @@ static int read_file(const char *path, char **text, int64_t *length) {
   *text = NULL;
   *length = 0;
   if (file == NULL)
-    return fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
+    return swp_fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
   if (fseek(file, 0, SEEK_END) != 0 || (*length = ftell(file)) < 0 || fseek(file, 0, SEEK_SET) != 0)
-    error = fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
+    error = swp_fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
   else if (*length > INT_MAX)
-    error = fail(SWP_ERR_TABLE, "%s: over 2 GiB is no method table", path);
+    error = swp_fail(SWP_ERR_TABLE, "%s: over 2 GiB is no method table", path);
   else if ((*text = swp_allocate((size_t)*length + 1, 1, NULL)) == NULL)
-    error = fail(SWP_ERR_MEMORY, "%s: no memory for %lld bytes", path, (long long)*length);
+    error = swp_fail(SWP_ERR_MEMORY, "%s: no memory for %lld bytes", path, (long long)*length);
   else if (fread(*text, 1, (size_t)*length, file) != (size_t)*length)
-    error = fail(SWP_ERR_TABLE, "%s: cannot be read to its end", path);
+    error = swp_fail(SWP_ERR_TABLE, "%s: cannot be read to its end", path);
   fclose(file);
   return error;
 }
@@ -287,20 +287,20 @@ int swp_table_read(MPI_Comm comm, const char *path, swp_table **table) {
   char *text = NULL;
   int64_t length = 0;
   if (table == NULL)
-    return fail(SWP_ERR_ARGUMENT, "swp_table_read: table is NULL");
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_table_read: table is NULL");
   *table = NULL;
   MPI_TRY(MPI_Comm_rank(comm, &rank));
   if (path == NULL)
-    error = fail(SWP_ERR_ARGUMENT, "swp_table_read: path is NULL");
+    error = swp_fail(SWP_ERR_ARGUMENT, "swp_table_read: path is NULL");
   else if (rank == 0)
     error = read_file(path, &text, &length);
-  TRY(agree(comm, error));
+  TRY(swp_agree(comm, error));
   MPI_TRY(MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm));
   if (rank != 0)
     text = swp_allocate((size_t)length + 1, 1, NULL);
-  TRY(agree(comm, text != NULL ? SWP_SUCCESS : fail(SWP_ERR_MEMORY, "%s: no memory for it", path)));
+  TRY(swp_agree(comm, text != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "%s: no memory for it", path)));
   MPI_TRY(MPI_Bcast(text, (int)length, MPI_CHAR, 0, comm));
-  TRY(agree(comm, table_parse(path, text, (size_t)length, table)));
+  TRY(swp_agree(comm, swp_table_parse(path, text, (size_t)length, table)));
 done:
   if (error != SWP_SUCCESS)
     swp_table_free(table);

@@ -34,6 +34,6 @@ struct swp_table {
 
 /* Parses a table's text of `length` bytes, with a NUL behind them. Local. Errors: SWP_ERR_TABLE,
  * SWP_ERR_MEMORY. */
-int table_parse(const char *path, const char *text, size_t length, struct swp_table **table);
+int swp_table_parse(const char *path, const char *text, size_t length, struct swp_table **table);
 
 #endif

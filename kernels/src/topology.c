@@ -60,7 +60,7 @@ done:
   return error;
 }
 
-int topology_find(MPI_Comm comm, struct topology *topology) {
+int swp_topology_find(MPI_Comm comm, struct topology *topology) {
   int error = SWP_SUCCESS, key, found = 0;
   struct topology *kept = NULL;
   TRY(attribute_key(&key));
@@ -70,7 +70,7 @@ int topology_find(MPI_Comm comm, struct topology *topology) {
     return SWP_SUCCESS;
   }
   kept = swp_allocate(1, sizeof *kept, NULL);
-  TRY(agree(comm, kept != NULL ? SWP_SUCCESS : fail(SWP_ERR_MEMORY, "no memory for the topology")));
+  TRY(swp_agree(comm, kept != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for the topology")));
   TRY(measure(comm, kept));
   MPI_TRY(MPI_Comm_set_attr(comm, key, kept));
   *topology = *kept;

@@ -13,6 +13,6 @@ struct topology {
 
 /* Collective on comm; found once per communicator and kept as an attribute of it.
    Errors, agreed: SWP_ERR_MEMORY, SWP_ERR_MPI. */
-int topology_find(MPI_Comm comm, struct topology *topology);
+int swp_topology_find(MPI_Comm comm, struct topology *topology);
 
 #endif

@@ -19,10 +19,10 @@ struct transfer {
 };
 
 /* A message that lies in a buffer as these runs. One run of less than 2 GiB is sent as bytes, anything else
-   by a type, so that nothing is copied. Errors: as runs_type. Free with transfer_free. */
-int transfer_set(struct transfer *transfer, int peer, enum transfer_place place, const struct run *runs,
-                 int64_t nruns);
+   by a type, so that nothing is copied. Errors: as swp_runs_type. Free with swp_transfer_free. */
+int swp_transfer_set(struct transfer *transfer, int peer, enum transfer_place place, const struct run *runs,
+                     int64_t nruns);
 
-void transfer_free(struct transfer *transfer);
+void swp_transfer_free(struct transfer *transfer);
 
 #endif

@@ -26,7 +26,7 @@ static void powers_of_two_are_split_evenly(void) {
   for (int m = 1; m <= 20; m++)
     for (int n = 1; n <= m; n++) {
       struct grid grid;
-      EXPECT(grid_choose(1 << m, n, &grid), "no grid of %d dimensions for 2^%d", n, m);
+      EXPECT(swp_grid_choose(1 << m, n, &grid), "no grid of %d dimensions for 2^%d", n, m);
       for (int d = 0; d < n; d++)
         EXPECT_EQUAL(grid.sizes[d], d < m % n ? 2 << (m / n) : 1 << (m / n));
     }
@@ -45,17 +45,17 @@ static void message_bounds_are_those_of_the_paper(void) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     for (int k = 0; rows[i].bounds[k] != 0; k++) {
       struct grid grid;
-      EXPECT(grid_choose(rows[i].procs, rows[i].first + k, &grid), "no grid");
+      EXPECT(swp_grid_choose(rows[i].procs, rows[i].first + k, &grid), "no grid");
       EXPECT_EQUAL(size_sum(&grid), rows[i].bounds[k]);
-      EXPECT_EQUAL(grid_message_bound(&grid), rows[i].bounds[k]);
+      EXPECT_EQUAL(swp_grid_message_bound(&grid), rows[i].bounds[k]);
     }
 }
 
 static void expect_sizes(int procs, int ndims, const char *expected) {
   struct grid grid;
   char text[64] = "none";
-  if (grid_choose(procs, ndims, &grid))
-    grid_text(&grid, text, sizeof text);
+  if (swp_grid_choose(procs, ndims, &grid))
+    swp_grid_text(&grid, text, sizeof text);
   EXPECT(strcmp(text, expected) == 0, "T_%d of %d processes is %s, expected %s", ndims, procs, text,
          expected);
 }
@@ -93,12 +93,12 @@ static void no_factorisation_is_better(void) {
   for (int procs = 2; procs <= 600; procs++)
     for (int ndims = 1; ndims <= floor_lg(procs); ndims++) {
       struct grid grid;
-      bool found = grid_choose(procs, ndims, &grid);
+      bool found = swp_grid_choose(procs, ndims, &grid);
       EXPECT(found, "no grid of %d dimensions for %d processes", ndims, procs);
       long best = least_score(procs, ndims, procs);
       if (!found || best < 0)
         continue;
-      EXPECT(!grid_incomplete(&grid), "an incomplete grid for %d processes, %d dimensions", procs, ndims);
+      EXPECT(!swp_grid_incomplete(&grid), "an incomplete grid for %d processes, %d dimensions", procs, ndims);
       EXPECT(((long)(size_sum(&grid) + ndims) << 20) + grid.sizes[0] == best, "%d processes, %d dimensions",
              procs, ndims);
     }
@@ -116,7 +116,7 @@ struct pair {
 
 static bool is_neighbor(const struct grid *grid, int rank, int stage, int other) {
   int *neighbors = test_allocate(2 * (size_t)grid->sizes[stage - 1] * sizeof *neighbors);
-  int count = grid_neighbors(grid, rank, stage, neighbors);
+  int count = swp_grid_neighbors(grid, rank, stage, neighbors);
   bool found = false;
   for (int i = 0; i < count; i++)
     found = found || neighbors[i] == other;
@@ -133,8 +133,8 @@ static struct flow follow(const struct grid *grid, const struct pair *pairs, int
     char *link = test_allocate(procs * procs);
     memset(link, 0, procs * procs);
     for (int i = 0; i < npairs; i++) {
-      int from = grid_route(grid, pairs[i].source, pairs[i].destination, stage - 1);
-      int to = grid_route(grid, pairs[i].source, pairs[i].destination, stage);
+      int from = swp_grid_route(grid, pairs[i].source, pairs[i].destination, stage - 1);
+      int to = swp_grid_route(grid, pairs[i].source, pairs[i].destination, stage);
       if (from == to)
         continue;
       flow.hops[stage - 1]++;
@@ -180,7 +180,7 @@ static void complete_exchanges_move_the_volume_of_the_formula(void) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct grid grid;
     int npairs, procs = rows[i].procs;
-    EXPECT(grid_choose(procs, rows[i].ndims, &grid), "no grid");
+    EXPECT(swp_grid_choose(procs, rows[i].ndims, &grid), "no grid");
     struct pair *pairs = complete_exchange(procs, &npairs);
     struct flow flow = follow(&grid, pairs, npairs);
     int64_t per_rank = 0;
@@ -203,7 +203,7 @@ static void routes_change_one_coordinate_a_stage(void) {
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
     for (int ndims = 1; ndims <= floor_lg(counts[i]); ndims++) {
       struct grid grid;
-      if (!grid_choose(counts[i], ndims, &grid) || grid_incomplete(&grid))
+      if (!swp_grid_choose(counts[i], ndims, &grid) || swp_grid_incomplete(&grid))
         continue;
       for (int source = 0; source < counts[i]; source++)
         for (int destination = 0; destination < counts[i]; destination++) {
@@ -213,7 +213,7 @@ static void routes_change_one_coordinate_a_stage(void) {
           struct pair pair = {source, destination};
           struct flow flow = follow(&grid, &pair, 1);
           EXPECT_EQUAL(total(flow.hops), distance);
-          EXPECT_EQUAL(grid_route(&grid, source, destination, ndims), destination);
+          EXPECT_EQUAL(swp_grid_route(&grid, source, destination, ndims), destination);
         }
     }
 }
@@ -225,15 +225,16 @@ static void incomplete_grids_deliver_within_their_bound(void) {
       struct grid grid;
       int npairs, procs = primes[i];
       test_case("T_%d of %d processes", ndims, procs);
-      EXPECT(grid_choose(procs, ndims, &grid), "no grid");
-      EXPECT(grid_incomplete(&grid) == (ndims > 1), "completeness");
+      EXPECT(swp_grid_choose(procs, ndims, &grid), "no grid");
+      EXPECT(swp_grid_incomplete(&grid) == (ndims > 1), "completeness");
       EXPECT_EQUAL(grid.ndims, ndims);
       struct pair *pairs = complete_exchange(procs, &npairs);
       struct flow flow = follow(&grid, pairs, npairs);
       for (int k = 0; k < npairs; k++)
-        EXPECT_EQUAL(grid_route(&grid, pairs[k].source, pairs[k].destination, ndims), pairs[k].destination);
-      EXPECT(flow.messages_max <= grid_message_bound(&grid), "%d messages, bound %d", (int)flow.messages_max,
-             (int)grid_message_bound(&grid));
+        EXPECT_EQUAL(swp_grid_route(&grid, pairs[k].source, pairs[k].destination, ndims),
+                     pairs[k].destination);
+      EXPECT(flow.messages_max <= swp_grid_message_bound(&grid), "%d messages, bound %d",
+             (int)flow.messages_max, (int)swp_grid_message_bound(&grid));
       free(pairs);
     }
 }
@@ -250,14 +251,14 @@ static void figure_4_of_the_paper(void) {
   const struct pair pairs[] = {{a, c}, {a, d}, {a, e}, {b, c}, {b, d}, {b, f}};
   static const int64_t messages[] = {2, 2, 3}, hops[] = {6, 3, 5};
   struct grid grid;
-  EXPECT(grid_choose(64, 3, &grid), "no grid");
+  EXPECT(swp_grid_choose(64, 3, &grid), "no grid");
   struct flow flow = follow(&grid, pairs, 6);
   for (int stage = 0; stage < 3; stage++) {
     EXPECT_EQUAL(flow.messages[stage], messages[stage]);
     EXPECT_EQUAL(flow.hops[stage], hops[stage]);
   }
-  EXPECT_EQUAL(grid_route(&grid, a, c, 2), g);
-  EXPECT_EQUAL(grid_route(&grid, b, c, 2), g);
+  EXPECT_EQUAL(swp_grid_route(&grid, a, c, 2), g);
+  EXPECT_EQUAL(swp_grid_route(&grid, b, c, 2), g);
 }
 
 static void impossible_sizes_are_refused(void) {
@@ -271,7 +272,7 @@ static void impossible_sizes_are_refused(void) {
               {12, 2, {0, 12}, false}, {6, 2, {6, 2}, false},  {12, 3, {12, 1, 1}, true}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct grid grid;
-    EXPECT(grid_from_sizes(rows[i].procs, rows[i].ndims, rows[i].sizes, &grid) == rows[i].good, "row %d",
+    EXPECT(swp_grid_from_sizes(rows[i].procs, rows[i].ndims, rows[i].sizes, &grid) == rows[i].good, "row %d",
            (int)i);
   }
 }

@@ -16,7 +16,7 @@ static void expect_type(const struct run *runs, int64_t nruns) {
   }
   test_case("%lld bytes in %lld runs from %lld", (long long)bytes, (long long)nruns,
             (long long)runs[0].offset);
-  int error = transfer_set(&transfer, 0, PLACE_USER, runs, nruns);
+  int error = swp_transfer_set(&transfer, 0, PLACE_USER, runs, nruns);
   EXPECT_ERROR(error, SWP_SUCCESS);
   if (error != SWP_SUCCESS)
     return;
@@ -27,7 +27,7 @@ static void expect_type(const struct run *runs, int64_t nruns) {
   EXPECT_EQUAL(size * transfer.count, bytes);
   EXPECT_EQUAL(transfer.offset + first, runs[0].offset);
   EXPECT_EQUAL(extent, end - runs[0].offset);
-  transfer_free(&transfer);
+  swp_transfer_free(&transfer);
 }
 
 int main(int argc, char **argv) {

@@ -15,7 +15,7 @@ from .conftest import Kernels
 
 TESTS = CHECKOUT / "kernels" / "tests"
 TIMEOUT_S = (
-    1800  # for what cannot even name the case in which it hangs, as the programs do after 60 s
+    600  # for what cannot even name the case in which it hangs, as the programs do after 60 s
 )
 
 VALGRIND = (
@@ -130,6 +130,19 @@ def test_public_header_compiles_alone_and_pedantic(kernels: Kernels, tmp_path) -
     subprocess.run(
         [kernels.mpi.mpicc, *flags, include, "-c", source, "-o", "/dev/null"], check=True
     )
+
+
+def test_a_static_link_takes_no_name_that_an_application_may_have(any_kernels: Kernels) -> None:
+    library = any_kernels.build / "libswitchpoint.a"
+    listing = subprocess.run(
+        ["nm", "--extern-only", "--defined-only", library],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = [line.split()[2] for line in listing.splitlines() if len(line.split()) == 3]
+    assert "swp_exchange_plan" in names
+    assert [name for name in names if not name.startswith("swp_")] == []
 
 
 def test_the_yield_preload_stands_before_ucx(kernels_of) -> None:

@@ -28,16 +28,16 @@ static void dense_free(struct swp_plan *plan) {
 }
 
 static int dense_plan(struct swp_plan *plan) {
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   int error = SWP_SUCCESS;
   if (state != NULL) {
     state->comms[0] = plan->comm;
     state->comms[1] = MPI_COMM_NULL;
-    state->sends_to = plan_allocate(plan, plan->procs, sizeof *state->sends_to);
-    state->requests = plan_allocate(plan, plan->procs, sizeof *state->requests);
+    state->sends_to = swp_plan_allocate(plan, plan->procs, sizeof *state->sends_to);
+    state->requests = swp_plan_allocate(plan, plan->procs, sizeof *state->requests);
   }
   bool allocated = state != NULL && state->sends_to != NULL && state->requests != NULL;
-  TRY(agree(plan->comm, allocated ? SWP_SUCCESS : plan_no_memory(plan)));
+  TRY(swp_agree(plan->comm, allocated ? SWP_SUCCESS : swp_plan_no_memory(plan)));
   MPI_TRY(MPI_Comm_dup(plan->comm, &state->comms[1])); /* error handler included */
 done:
   return error;
@@ -72,14 +72,14 @@ static int receive_one(struct swp_plan *plan, MPI_Comm comm, struct inbox *inbox
   void *data = NULL;
   MPI_TRY(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &found, &status));
   while (!found) {
-    plan_relax(plan);
+    swp_plan_relax(plan);
     MPI_TRY(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &found, &status));
   }
   MPI_TRY(MPI_Get_count(&status, MPI_BYTE, &bytes));
   if (status.MPI_TAG == TAG_MESSAGE) {
-    data = inbox_add(inbox, status.MPI_SOURCE, bytes);
+    data = swp_inbox_add(inbox, status.MPI_SOURCE, bytes);
     if (data == NULL)
-      return fail(SWP_ERR_MEMORY, "dense: no memory for %d bytes from rank %d", bytes, status.MPI_SOURCE);
+      return swp_fail(SWP_ERR_MEMORY, "dense: no memory for %d bytes from rank %d", bytes, status.MPI_SOURCE);
   }
   MPI_TRY(MPI_Recv(data, bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm, MPI_STATUS_IGNORE));
 done:
@@ -94,13 +94,13 @@ static int dense_execute(struct swp_plan *plan, const struct outbox *outbox, str
   TRY(send_all(plan, state, comm, outbox, &count));
   for (int received = 1; received < plan->procs; received++)
     TRY(receive_one(plan, comm, inbox));
-  TRY(progress(plan, count, state->requests, true, &done));
+  TRY(swp_progress(plan, count, state->requests, true, &done));
   state->turn = (state->turn + 1) % TURNS;
 done:
   return error;
 }
 
-const struct method discovery_dense = {
+const struct method swp_discovery_dense = {
     .name = "dense",
     .summary = "one message to every rank, empty ones included; O(P) messages",
     .source = "one-stage store and forward; topology T_1 of Selvitopi, Aykanat, SC'19",

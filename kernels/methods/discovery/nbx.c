@@ -21,13 +21,13 @@ struct state {
 
 static void nbx_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
-  probing_free(&state->probing);
+  swp_probing_free(&state->probing);
 }
 
 static int nbx_plan(struct swp_plan *plan) {
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state == NULL)
-    return plan_no_memory(plan);
+    return swp_plan_no_memory(plan);
   state->dissemination = plan->spec.arguments[BARRIER].value == DISSEMINATION;
   return SWP_SUCCESS;
 }
@@ -58,7 +58,7 @@ done:
 static int test_barrier(struct swp_plan *plan, struct state *state, bool *complete) {
   int error = SWP_SUCCESS;
   for (;;) {
-    TRY(progress(plan, 2, state->requests, false, complete));
+    TRY(swp_progress(plan, 2, state->requests, false, complete));
     if (!*complete || !state->dissemination || 2 * (int64_t)state->distance >= plan->procs)
       break;
     state->distance *= 2;
@@ -73,22 +73,22 @@ static int nbx_execute(struct swp_plan *plan, const struct outbox *outbox, struc
   int error = SWP_SUCCESS;
   bool received, sent, complete = false;
   state->entered = false;
-  TRY(probing_send(plan, &state->probing, outbox, true));
+  TRY(swp_probing_send(plan, &state->probing, outbox, true));
   while (!complete) {
-    TRY(probing_receive(plan, &state->probing, inbox, false, &received));
+    TRY(swp_probing_receive(plan, &state->probing, inbox, false, &received));
     if (received)
       continue;
     if (state->entered) {
       TRY(test_barrier(plan, state, &complete));
     } else {
-      TRY(progress(plan, state->probing.count, state->probing.requests, false, &sent));
+      TRY(swp_progress(plan, state->probing.count, state->probing.requests, false, &sent));
       if (sent)
         TRY(enter_barrier(plan, state));
     }
     if (!complete)
-      plan_relax(plan);
+      swp_plan_relax(plan);
   }
-  TRY(probing_finish(plan, &state->probing, inbox, 0));
+  TRY(swp_probing_finish(plan, &state->probing, inbox, 0));
 done:
   return error;
 }
@@ -101,7 +101,7 @@ static bool nbx_variant(int index, int procs, char *text, size_t length) {
   return true;
 }
 
-const struct method discovery_nbx = {
+const struct method swp_discovery_nbx = {
     .name = "nbx",
     .summary = "synchronous sends, receive until a nonblocking barrier completes",
     .source = "nonblocking consensus; Hoefler, Siebert, Lumsdaine, PPoPP'10",

@@ -11,16 +11,16 @@ struct state {
 
 static void pcx_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
-  probing_free(&state->probing);
+  swp_probing_free(&state->probing);
   swp_release(state->counts);
 }
 
 static int pcx_plan(struct swp_plan *plan) {
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state == NULL)
-    return plan_no_memory(plan);
-  state->counts = plan_allocate(plan, plan->procs, sizeof *state->counts);
-  return state->counts != NULL ? SWP_SUCCESS : plan_no_memory(plan);
+    return swp_plan_no_memory(plan);
+  state->counts = swp_plan_allocate(plan, plan->procs, sizeof *state->counts);
+  return state->counts != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }
 
 static int census(struct swp_plan *plan, struct state *state, const struct outbox *outbox, int *expected) {
@@ -37,14 +37,14 @@ done:
 static int pcx_execute(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
   struct state *state = plan->method_state;
   int error = SWP_SUCCESS, expected = 0;
-  TRY(probing_send(plan, &state->probing, outbox, false));
+  TRY(swp_probing_send(plan, &state->probing, outbox, false));
   TRY(census(plan, state, outbox, &expected));
-  TRY(probing_finish(plan, &state->probing, inbox, expected));
+  TRY(swp_probing_finish(plan, &state->probing, inbox, expected));
 done:
   return error;
 }
 
-const struct method discovery_pcx = {
+const struct method swp_discovery_pcx = {
     .name = "pcx",
     .summary = "counts by MPI_Reduce_scatter_block, then probe and receive; O(P)",
     .source = "personalized census; Hoefler, Siebert, Lumsdaine, PPoPP'10",

@@ -18,14 +18,14 @@ static void pex_free(struct swp_plan *plan) {
 }
 
 static int pex_plan(struct swp_plan *plan) {
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state == NULL)
-    return plan_no_memory(plan);
-  state->out = plan_allocate(plan, plan->procs, sizeof *state->out);
-  state->in = plan_allocate(plan, plan->procs, sizeof *state->in);
-  state->requests = plan_allocate(plan, 2 * (int64_t)plan->procs, sizeof *state->requests);
+    return swp_plan_no_memory(plan);
+  state->out = swp_plan_allocate(plan, plan->procs, sizeof *state->out);
+  state->in = swp_plan_allocate(plan, plan->procs, sizeof *state->in);
+  state->requests = swp_plan_allocate(plan, 2 * (int64_t)plan->procs, sizeof *state->requests);
   if (state->out == NULL || state->in == NULL || state->requests == NULL)
-    return plan_no_memory(plan);
+    return swp_plan_no_memory(plan);
   return SWP_SUCCESS;
 }
 
@@ -49,9 +49,9 @@ static int pex_execute(struct swp_plan *plan, const struct outbox *outbox, struc
     if (state->in[source] == 0)
       continue;
     int bytes = (int)(state->in[source] - 1);
-    void *data = inbox_add(inbox, source, bytes);
+    void *data = swp_inbox_add(inbox, source, bytes);
     if (data == NULL)
-      return fail(SWP_ERR_MEMORY, "pex: no memory for %d bytes from rank %d", bytes, source);
+      return swp_fail(SWP_ERR_MEMORY, "pex: no memory for %d bytes from rank %d", bytes, source);
     MPI_TRY(MPI_Irecv(data, bytes, MPI_BYTE, source, 0, plan->comm, &state->requests[count++]));
   }
   for (int i = 0; i < outbox->nsends; i++)
@@ -59,12 +59,12 @@ static int pex_execute(struct swp_plan *plan, const struct outbox *outbox, struc
       MPI_TRY(MPI_Isend(outbox->data[i], (int)outbox->bytes[i], MPI_BYTE, outbox->ranks[i], 0, plan->comm,
                         &state->requests[count++]));
   bool done;
-  TRY(progress(plan, count, state->requests, true, &done));
+  TRY(swp_progress(plan, count, state->requests, true, &done));
 done:
   return error;
 }
 
-const struct method discovery_pex = {
+const struct method swp_discovery_pex = {
     .name = "pex",
     .summary = "sizes by MPI_Alltoall, then receives; O(P)",
     .source = "personalized exchange; Hoefler, Siebert, Lumsdaine, PPoPP'10",

@@ -15,17 +15,17 @@ struct state {
 
 static void rsx_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
-  probing_free(&state->probing);
+  swp_probing_free(&state->probing);
   if (state->window != MPI_WIN_NULL)
     MPI_Win_free(&state->window);
 }
 
 static int rsx_plan(struct swp_plan *plan) {
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   int error = SWP_SUCCESS;
   if (state != NULL)
     state->window = MPI_WIN_NULL;
-  TRY(agree(plan->comm, state != NULL ? SWP_SUCCESS : plan_no_memory(plan)));
+  TRY(swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
   MPI_TRY(MPI_Win_allocate(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, plan->comm, &state->counter,
                            &state->window));
   MPI_TRY(MPI_Win_set_errhandler(state->window, MPI_ERRORS_RETURN));
@@ -52,14 +52,14 @@ done:
 static int rsx_execute(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
   struct state *state = plan->method_state;
   int error = SWP_SUCCESS, expected = 0;
-  TRY(probing_send(plan, &state->probing, outbox, false));
+  TRY(swp_probing_send(plan, &state->probing, outbox, false));
   TRY(count_senders(plan, state, outbox, &expected));
-  TRY(probing_finish(plan, &state->probing, inbox, expected));
+  TRY(swp_probing_finish(plan, &state->probing, inbox, expected));
 done:
   return error;
 }
 
-const struct method discovery_rsx = {
+const struct method swp_discovery_rsx = {
     .name = "rsx",
     .summary = "counts by MPI_Accumulate between fences, then probe and receive",
     .source = "remote summation; Hoefler, Siebert, Lumsdaine, PPoPP'10",

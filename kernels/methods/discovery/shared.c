@@ -76,18 +76,18 @@ done:
 }
 
 static int shared_plan(struct swp_plan *plan) {
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   int error = SWP_SUCCESS;
   if (state != NULL) {
     state->window = MPI_WIN_NULL;
-    state->boards = plan_allocate(plan, plan->procs, sizeof *state->boards);
-    state->requests = plan_allocate(plan, 2 * (int64_t)plan->procs, sizeof *state->requests);
+    state->boards = swp_plan_allocate(plan, plan->procs, sizeof *state->boards);
+    state->requests = swp_plan_allocate(plan, 2 * (int64_t)plan->procs, sizeof *state->requests);
     state->data_offset =
         round_up(sizeof(struct board) + (size_t)plan->procs * sizeof(struct notice), DATA_ALIGNMENT);
     state->board_bytes = round_up(state->data_offset + BOARD_BYTES, PAGE_BYTES);
   }
   bool allocated = state != NULL && state->boards != NULL && state->requests != NULL;
-  TRY(agree(plan->comm, allocated ? SWP_SUCCESS : plan_no_memory(plan)));
+  TRY(swp_agree(plan->comm, allocated ? SWP_SUCCESS : swp_plan_no_memory(plan)));
   TRY(map_boards(plan, state));
 done:
   return error;
@@ -138,7 +138,7 @@ done:
 static int await_board(struct swp_plan *plan, struct state *state, const struct board *board) {
   int error = SWP_SUCCESS, found;
   while (atomic_load_explicit(&board->call, memory_order_acquire) != state->call) {
-    plan_relax(plan);
+    swp_plan_relax(plan);
     if (++state->polls % POLLS_PER_PROGRESS == 0)
       MPI_TRY(MPI_Iprobe(MPI_ANY_SOURCE, 0, plan->comm, &found, MPI_STATUS_IGNORE));
   }
@@ -154,9 +154,9 @@ static int receive_from(struct swp_plan *plan, struct state *state, int source, 
   struct notice notice = board->notices[plan->rank];
   if (notice.bytes == NOTICE_NONE)
     return SWP_SUCCESS;
-  void *data = inbox_add(inbox, source, notice.bytes);
+  void *data = swp_inbox_add(inbox, source, notice.bytes);
   if (data == NULL)
-    return fail(SWP_ERR_MEMORY, "shared: no memory for %d bytes from rank %d", (int)notice.bytes, source);
+    return swp_fail(SWP_ERR_MEMORY, "shared: no memory for %d bytes from rank %d", (int)notice.bytes, source);
   if (notice.offset == NOTICE_BY_MPI)
     MPI_TRY(MPI_Irecv(data, notice.bytes, MPI_BYTE, source, 0, plan->comm, &state->requests[(*count)++]));
   else
@@ -175,12 +175,12 @@ static int shared_execute(struct swp_plan *plan, const struct outbox *outbox, st
   for (int source = 0; source < plan->procs; source++)
     if (source != plan->rank)
       TRY(receive_from(plan, state, source, inbox, &count));
-  TRY(progress(plan, count, state->requests, true, &done));
+  TRY(swp_progress(plan, count, state->requests, true, &done));
 done:
   return error;
 }
 
-const struct method discovery_shared = {
+const struct method swp_discovery_shared = {
     .name = "shared",
     .summary = "sizes and small messages in memory that the ranks of one node share; O(P)",
     .source = "the personalized exchange of Hoefler, Siebert, Lumsdaine, PPoPP'10, by loads and stores",

@@ -12,7 +12,7 @@ struct state {
 
 static void alltoallv_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
-  packed_free(&state->packed);
+  swp_packed_free(&state->packed);
   swp_release(state->send_counts);
   swp_release(state->send_offsets);
   swp_release(state->recv_counts);
@@ -21,20 +21,20 @@ static void alltoallv_free(struct swp_plan *plan) {
 
 static int alltoallv_plan(struct swp_plan *plan) {
   const struct problem *problem = &plan->problem;
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state == NULL)
-    return plan_no_memory(plan);
+    return swp_plan_no_memory(plan);
   *state = (struct state){.packed = PACKED_NONE};
-  int error = packed_plan(plan, &state->packed);
+  int error = swp_packed_plan(plan, &state->packed);
   if (error != SWP_SUCCESS)
     return error;
-  state->send_counts = plan_allocate(plan, plan->procs, sizeof(int));
-  state->send_offsets = plan_allocate(plan, plan->procs, sizeof(int));
-  state->recv_counts = plan_allocate(plan, plan->procs, sizeof(int));
-  state->recv_offsets = plan_allocate(plan, plan->procs, sizeof(int));
+  state->send_counts = swp_plan_allocate(plan, plan->procs, sizeof(int));
+  state->send_offsets = swp_plan_allocate(plan, plan->procs, sizeof(int));
+  state->recv_counts = swp_plan_allocate(plan, plan->procs, sizeof(int));
+  state->recv_offsets = swp_plan_allocate(plan, plan->procs, sizeof(int));
   if (state->send_counts == NULL || state->send_offsets == NULL || state->recv_counts == NULL ||
       state->recv_offsets == NULL)
-    return plan_no_memory(plan);
+    return swp_plan_no_memory(plan);
   for (int i = 0; i < problem->nsends; i++) {
     state->send_counts[problem->sends[i].peer] = state->packed.send_counts[i];
     state->send_offsets[problem->sends[i].peer] = state->packed.send_offsets[i];
@@ -49,7 +49,7 @@ static int alltoallv_plan(struct swp_plan *plan) {
 static int alltoallv_start(struct swp_plan *plan, const char *send, char *recv) {
   struct state *state = plan->method_state;
   int error = SWP_SUCCESS;
-  MPI_TRY(MPI_Ialltoallv(packed_send(plan, &state->packed, send), state->send_counts, state->send_offsets,
+  MPI_TRY(MPI_Ialltoallv(swp_packed_send(plan, &state->packed, send), state->send_counts, state->send_offsets,
                          state->packed.item, recv, state->recv_counts, state->recv_offsets,
                          state->packed.item, plan->comm, &state->request));
 done:
@@ -58,10 +58,10 @@ done:
 
 static int alltoallv_advance(struct swp_plan *plan, bool block, bool *done) {
   struct state *state = plan->method_state;
-  return progress(plan, 1, &state->request, block, done);
+  return swp_progress(plan, 1, &state->request, block, done);
 }
 
-const struct method exchange_alltoallv = {
+const struct method swp_exchange_alltoallv = {
     .name = "alltoallv",
     .summary = "MPI_Ialltoallv over all ranks",
     .source = "the MPI standard",

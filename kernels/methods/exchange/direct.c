@@ -14,9 +14,9 @@ struct state {
 static void direct_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
   for (int i = 0; state->recvs != NULL && i < state->nrecvs; i++)
-    transfer_free(&state->recvs[i]);
+    swp_transfer_free(&state->recvs[i]);
   for (int i = 0; state->sends != NULL && i < state->nsends; i++)
-    transfer_free(&state->sends[i]);
+    swp_transfer_free(&state->sends[i]);
   swp_release(state->recvs);
   swp_release(state->sends);
   swp_release(state->staging);
@@ -30,14 +30,14 @@ static int plan_transfers(struct swp_plan *plan, struct state *state) {
   for (int i = 0; i < problem->nrecvs; i++) {
     const struct receive *receive = &problem->recvs[i];
     struct run run = {receive->offset, receive->bytes};
-    TRY(transfer_set(&state->recvs[i], receive->peer, PLACE_USER, &run, 1));
+    TRY(swp_transfer_set(&state->recvs[i], receive->peer, PLACE_USER, &run, 1));
   }
   for (int i = 0; i < problem->nsends; i++) {
     const struct send *send = &problem->sends[i];
     struct run packed = {staged, send->bytes};
     bool together = send->nruns == 1;
-    TRY(transfer_set(&state->sends[i], send->peer, together ? PLACE_USER : PLACE_OUTGOING,
-                     together ? send->runs : &packed, 1));
+    TRY(swp_transfer_set(&state->sends[i], send->peer, together ? PLACE_USER : PLACE_OUTGOING,
+                         together ? send->runs : &packed, 1));
     staged += together ? 0 : send->bytes;
   }
 done:
@@ -46,9 +46,9 @@ done:
 
 static int direct_plan(struct swp_plan *plan) {
   const struct problem *problem = &plan->problem;
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
-  if (state == NULL || plan_stages(plan, 1) != SWP_SUCCESS)
-    return plan_no_memory(plan);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
+  if (state == NULL || swp_plan_stages(plan, 1) != SWP_SUCCESS)
+    return swp_plan_no_memory(plan);
   state->nrecvs = problem->nrecvs;
   state->nsends = problem->nsends;
   plan->stages[0].messages = problem->nsends;
@@ -57,12 +57,12 @@ static int direct_plan(struct swp_plan *plan) {
   for (int i = 0; i < problem->nsends; i++)
     staging_bytes += problem->sends[i].nruns == 1 ? 0 : problem->sends[i].bytes;
   plan->buffer_bytes = plan->copied_bytes = staging_bytes;
-  state->recvs = plan_allocate(plan, state->nrecvs, sizeof *state->recvs);
-  state->sends = plan_allocate(plan, state->nsends, sizeof *state->sends);
-  state->requests = plan_allocate(plan, (int64_t)state->nrecvs + state->nsends, sizeof *state->requests);
-  state->staging = plan_allocate(plan, staging_bytes, 1);
+  state->recvs = swp_plan_allocate(plan, state->nrecvs, sizeof *state->recvs);
+  state->sends = swp_plan_allocate(plan, state->nsends, sizeof *state->sends);
+  state->requests = swp_plan_allocate(plan, (int64_t)state->nrecvs + state->nsends, sizeof *state->requests);
+  state->staging = swp_plan_allocate(plan, staging_bytes, 1);
   if (state->recvs == NULL || state->sends == NULL || state->requests == NULL || state->staging == NULL)
-    return plan_no_memory(plan);
+    return swp_plan_no_memory(plan);
   return plan_transfers(plan, state);
 }
 
@@ -79,7 +79,7 @@ static int direct_start(struct swp_plan *plan, const char *send, char *recv) {
     const char *from = send + t->offset;
     if (t->place == PLACE_OUTGOING) {
       const struct send *message = &plan->problem.sends[i];
-      runs_pack(message->runs, message->nruns, send, state->staging + t->offset);
+      swp_runs_pack(message->runs, message->nruns, send, state->staging + t->offset);
       from = state->staging + t->offset;
     }
     MPI_TRY(MPI_Isend(from, t->count, t->type, t->peer, 0, plan->comm, request++));
@@ -90,10 +90,10 @@ done:
 
 static int direct_advance(struct swp_plan *plan, bool block, bool *done) {
   struct state *state = plan->method_state;
-  return progress(plan, state->nrecvs + state->nsends, state->requests, block, done);
+  return swp_progress(plan, state->nrecvs + state->nsends, state->requests, block, done);
 }
 
-const struct method exchange_direct = {
+const struct method swp_exchange_direct = {
     .name = "direct",
     .summary = "post receives, send to each neighbour",
     .source = "baseline BL of Selvitopi & Aykanat, SC'19",

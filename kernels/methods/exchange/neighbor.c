@@ -12,7 +12,7 @@ struct state {
 
 static void neighbor_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
-  packed_free(&state->packed);
+  swp_packed_free(&state->packed);
   if (state->graph != MPI_COMM_NULL)
     MPI_Comm_free(&state->graph);
 }
@@ -23,8 +23,8 @@ static int create_graph(struct swp_plan *plan, struct state *state, int error) {
   int *sources = swp_allocate((size_t)problem->nrecvs, sizeof(int), NULL);
   int *destinations = swp_allocate((size_t)problem->nsends, sizeof(int), NULL);
   if (error == SWP_SUCCESS && (sources == NULL || destinations == NULL))
-    error = plan_no_memory(plan);
-  TRY(agree(plan->comm, error));
+    error = swp_plan_no_memory(plan);
+  TRY(swp_agree(plan->comm, error));
   for (int i = 0; i < problem->nrecvs; i++)
     sources[i] = problem->recvs[i].peer;
   for (int i = 0; i < problem->nsends; i++)
@@ -40,32 +40,32 @@ done:
 }
 
 static int neighbor_plan(struct swp_plan *plan) {
-  struct state *state = plan->method_state = plan_allocate(plan, 1, sizeof *state);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state != NULL)
     *state = (struct state){.packed = PACKED_NONE, .graph = MPI_COMM_NULL};
-  int error = agree(plan->comm, state != NULL ? SWP_SUCCESS : plan_no_memory(plan));
+  int error = swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan));
   if (error != SWP_SUCCESS)
     return error;
-  return create_graph(plan, state, packed_plan(plan, &state->packed));
+  return create_graph(plan, state, swp_packed_plan(plan, &state->packed));
 }
 
 static int neighbor_start(struct swp_plan *plan, const char *send, char *recv) {
   struct state *state = plan->method_state;
   const struct packed *packed = &state->packed;
   int error = SWP_SUCCESS;
-  MPI_TRY(MPI_Ineighbor_alltoallv(packed_send(plan, packed, send), packed->send_counts, packed->send_offsets,
-                                  packed->item, recv, packed->recv_counts, packed->recv_offsets, packed->item,
-                                  state->graph, &state->request));
+  MPI_TRY(MPI_Ineighbor_alltoallv(swp_packed_send(plan, packed, send), packed->send_counts,
+                                  packed->send_offsets, packed->item, recv, packed->recv_counts,
+                                  packed->recv_offsets, packed->item, state->graph, &state->request));
 done:
   return error;
 }
 
 static int neighbor_advance(struct swp_plan *plan, bool block, bool *done) {
   struct state *state = plan->method_state;
-  return progress(plan, 1, &state->request, block, done);
+  return swp_progress(plan, 1, &state->request, block, done);
 }
 
-const struct method exchange_neighbor = {
+const struct method swp_exchange_neighbor = {
     .name = "neighbor",
     .summary = "MPI_Ineighbor_alltoallv on a distributed graph",
     .source = "the MPI standard; Hoefler & Traff, HIPS'09",

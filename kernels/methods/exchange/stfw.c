@@ -1,7 +1,7 @@
 /*
  * stfw: store-and-forward over a virtual process topology T_n (Selvitopi & Aykanat, SC'19). Stage d exchanges
- * with the processes that differ in coordinate d only. The schedule is made once (stfw_schedule.c), so that
- * no headers travel and nothing is allocated at execution.
+ * with the processes that differ in coordinate d only. The schedule is made once (swp_stfw_schedule.c), so
+ * that no headers travel and nothing is allocated at execution.
  */
 #include "stfw.h"
 
@@ -15,10 +15,10 @@ static const char *choose_grid(const struct spec *spec, int procs, struct grid *
   if (dims->given && sizes->given)
     return "give dims or grid, not both";
   if (sizes->given)
-    return grid_from_sizes(procs, (int)sizes->value, sizes->sizes, grid)
+    return swp_grid_from_sizes(procs, (int)sizes->value, sizes->sizes, grid)
                ? NULL
                : "the grid must have a position for every process, and a process in its last layer";
-  return grid_choose(procs, dims->given ? (int)dims->value : 2, grid)
+  return swp_grid_choose(procs, dims->given ? (int)dims->value : 2, grid)
              ? NULL
              : "dims must not exceed the binary logarithm of the number of processes";
 }
@@ -37,34 +37,34 @@ static bool stfw_variant(int index, int procs, char *text, size_t length) {
 
 static void stfw_free(struct swp_plan *plan) {
   struct stfw *stfw = plan->method_state;
-  stfw_stages_free(stfw);
+  swp_stfw_stages_free(stfw);
   swp_release(stfw->incoming);
   swp_release(stfw->outgoing);
 }
 
 static void describe(struct swp_plan *plan, const struct grid *grid) {
   char sizes[48];
-  grid_text(grid, sizes, sizeof sizes);
+  swp_grid_text(grid, sizes, sizeof sizes);
   snprintf(plan->layout, sizeof plan->layout, "%sgrid %s, at most %lld messages a rank",
-           grid_incomplete(grid) ? "incomplete " : "", sizes, (long long)grid_message_bound(grid));
+           swp_grid_incomplete(grid) ? "incomplete " : "", sizes, (long long)swp_grid_message_bound(grid));
 }
 
 static int stfw_plan(struct swp_plan *plan) {
-  struct stfw *stfw = plan->method_state = plan_allocate(plan, 1, sizeof *stfw);
-  int error = stfw != NULL ? SWP_SUCCESS : plan_no_memory(plan);
+  struct stfw *stfw = plan->method_state = swp_plan_allocate(plan, 1, sizeof *stfw);
+  int error = stfw != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
   if (error == SWP_SUCCESS) {
     choose_grid(&plan->spec, plan->procs, &stfw->grid);
     describe(plan, &stfw->grid);
-    stfw->stages = plan_allocate(plan, stfw->grid.ndims, sizeof *stfw->stages);
-    error = stfw->stages != NULL ? plan_stages(plan, stfw->grid.ndims) : plan_no_memory(plan);
+    stfw->stages = swp_plan_allocate(plan, stfw->grid.ndims, sizeof *stfw->stages);
+    error = stfw->stages != NULL ? swp_plan_stages(plan, stfw->grid.ndims) : swp_plan_no_memory(plan);
   }
-  TRY(agree(plan->comm, error));
-  TRY(stfw_schedule(plan, stfw));
-  stfw->incoming = plan_allocate(plan, stfw->incoming_bytes, 1);
-  stfw->outgoing = plan_allocate(plan, stfw->outgoing_bytes, 1);
+  TRY(swp_agree(plan->comm, error));
+  TRY(swp_stfw_schedule(plan, stfw));
+  stfw->incoming = swp_plan_allocate(plan, stfw->incoming_bytes, 1);
+  stfw->outgoing = swp_plan_allocate(plan, stfw->outgoing_bytes, 1);
   plan->buffer_bytes = stfw->incoming_bytes + stfw->outgoing_bytes;
   if (stfw->incoming == NULL || stfw->outgoing == NULL)
-    error = plan_no_memory(plan);
+    error = swp_plan_no_memory(plan);
 done:
   return error;
 }
@@ -75,7 +75,8 @@ static int send_stage(struct swp_plan *plan, struct stfw *stfw) {
   for (int64_t i = 0; i < stage->npacks; i++) {
     const struct piece *piece = &stage->packs[i];
     const char *from = piece->from == PLACE_USER ? stfw->send : stfw->incoming;
-    runs_pack(&(struct run){piece->from_offset, piece->bytes}, 1, from, stfw->outgoing + piece->to_offset);
+    swp_runs_pack(&(struct run){piece->from_offset, piece->bytes}, 1, from,
+                  stfw->outgoing + piece->to_offset);
   }
   for (int i = 0; i < stage->nsends; i++) {
     const struct transfer *t = &stage->sends[i];
@@ -113,13 +114,13 @@ static int stfw_advance(struct swp_plan *plan, bool block, bool *done) {
   int error = SWP_SUCCESS;
   for (;;) {
     const struct stfw_stage *stage = &stfw->stages[stfw->stage];
-    TRY(progress(plan, stage->nrecvs + stage->nsends, stage->requests, block, done));
+    TRY(swp_progress(plan, stage->nrecvs + stage->nsends, stage->requests, block, done));
     if (!*done)
       break;
     for (int64_t i = 0; i < stage->nunpacks; i++) {
       const struct piece *piece = &stage->unpacks[i];
-      runs_unpack(&(struct run){piece->to_offset, piece->bytes}, 1, stfw->incoming + piece->from_offset,
-                  stfw->recv);
+      swp_runs_unpack(&(struct run){piece->to_offset, piece->bytes}, 1, stfw->incoming + piece->from_offset,
+                      stfw->recv);
     }
     if (++stfw->stage == stfw->grid.ndims)
       break;
@@ -129,7 +130,7 @@ done:
   return error;
 }
 
-const struct method exchange_stfw = {
+const struct method swp_exchange_stfw = {
     .name = "stfw",
     .summary = "store and forward along the dimensions of a virtual process grid",
     .source = "STFW_n of Selvitopi & Aykanat, SC'19",

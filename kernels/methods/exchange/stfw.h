@@ -33,9 +33,9 @@ struct stfw {
 };
 
 /* Routes every message of the problem and fills the stages. Collective; errors are agreed but for those of
-   the last stage. What was made is freed by stfw_stages_free in any case. */
-int stfw_schedule(struct swp_plan *plan, struct stfw *stfw);
+   the last stage. What was made is freed by swp_stfw_stages_free in any case. */
+int swp_stfw_schedule(struct swp_plan *plan, struct stfw *stfw);
 
-void stfw_stages_free(struct stfw *stfw);
+void swp_stfw_stages_free(struct stfw *stfw);
 
 #endif

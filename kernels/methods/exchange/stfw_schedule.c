@@ -82,7 +82,7 @@ static int scheduler_begin(struct scheduler *s) {
   s->requests = swp_allocate(2 * neighbors, sizeof *s->requests, NULL);
   if (s->held == NULL || s->expected == NULL || s->neighbors == NULL || s->ranks == NULL ||
       s->requests == NULL)
-    return plan_no_memory(s->plan);
+    return swp_plan_no_memory(s->plan);
   if (problem->nrecvs > 0)
     memcpy(s->expected, problem->recvs, (size_t)problem->nrecvs * sizeof *s->expected);
   qsort(s->expected, (size_t)problem->nrecvs, sizeof *s->expected, compare_receives);
@@ -91,7 +91,7 @@ static int scheduler_begin(struct scheduler *s) {
     s->held[s->nheld++] = (struct parcel){.source = s->plan->rank,
                                           .destination = send->peer,
                                           .bytes = send->bytes,
-                                          .key = grid_route_key(grid, send->peer),
+                                          .key = swp_grid_route_key(grid, send->peer),
                                           .send = send};
   }
   return SWP_SUCCESS;
@@ -111,13 +111,13 @@ static void scheduler_end(struct scheduler *s) {
 static int exchange_counts(struct scheduler *s, int stage) {
   const struct grid *grid = &s->stfw->grid;
   int error = SWP_SUCCESS, rank = s->plan->rank;
-  s->nneighbors = grid_neighbors(grid, rank, stage, s->ranks);
+  s->nneighbors = swp_grid_neighbors(grid, rank, stage, s->ranks);
   for (int i = 0; i < s->nneighbors; i++)
     s->neighbors[i] = (struct neighbor){s->ranks[i], 0, 0};
   s->nout = s->nin = 0;
   for (int64_t i = 0; i < s->nheld; i++) {
     struct parcel *parcel = &s->held[i];
-    int next = grid_route(grid, parcel->source, parcel->destination, stage);
+    int next = swp_grid_route(grid, parcel->source, parcel->destination, stage);
     parcel->next = -1;
     if (next == rank)
       continue;
@@ -134,7 +134,7 @@ static int exchange_counts(struct scheduler *s, int stage) {
     MPI_TRY(MPI_Isend(&s->neighbors[i].out, 1, MPI_INT64_T, s->neighbors[i].rank, stage, s->plan->comm,
                       &s->requests[2 * i + 1]));
   bool done;
-  TRY(progress(s->plan, 2 * s->nneighbors, s->requests, true, &done));
+  TRY(swp_progress(s->plan, 2 * s->nneighbors, s->requests, true, &done));
   for (int i = 0; i < s->nneighbors; i++)
     s->nin += s->neighbors[i].in;
 done:
@@ -145,7 +145,8 @@ done:
 static int make_room(struct scheduler *s, struct stfw_stage *stage) {
   int nsends = 0, nrecvs = 0;
   if (s->nin > INT_MAX / 2 || s->nout > INT_MAX / 2)
-    return fail(SWP_ERR_TOO_LARGE, "%s: over 2^30 messages are forwarded by one rank", s->plan->spec.text);
+    return swp_fail(SWP_ERR_TOO_LARGE, "%s: over 2^30 messages are forwarded by one rank",
+                    s->plan->spec.text);
   for (int i = 0; i < s->nneighbors; i++) {
     nsends += s->neighbors[i].out > 0;
     nrecvs += s->neighbors[i].in > 0;
@@ -154,9 +155,9 @@ static int make_room(struct scheduler *s, struct stfw_stage *stage) {
   swp_release(s->in);
   s->out = swp_allocate((size_t)s->nout, sizeof *s->out, NULL);
   s->in = swp_allocate((size_t)s->nin, sizeof *s->in, NULL);
-  stage->sends = plan_allocate(s->plan, nsends, sizeof *stage->sends);
-  stage->recvs = plan_allocate(s->plan, nrecvs, sizeof *stage->recvs);
-  stage->requests = plan_allocate(s->plan, (int64_t)nsends + nrecvs, sizeof *stage->requests);
+  stage->sends = swp_plan_allocate(s->plan, nsends, sizeof *stage->sends);
+  stage->recvs = swp_plan_allocate(s->plan, nrecvs, sizeof *stage->recvs);
+  stage->requests = swp_plan_allocate(s->plan, (int64_t)nsends + nrecvs, sizeof *stage->requests);
   struct parcel *held = s->held;
   if (s->nheld + s->nin > s->capacity) {
     s->capacity = s->nheld + s->nin;
@@ -170,7 +171,7 @@ static int make_room(struct scheduler *s, struct stfw_stage *stage) {
   }
   if (held == NULL || s->out == NULL || s->in == NULL || stage->sends == NULL || stage->recvs == NULL ||
       stage->requests == NULL)
-    return plan_no_memory(s->plan);
+    return swp_plan_no_memory(s->plan);
   return SWP_SUCCESS;
 }
 
@@ -194,7 +195,7 @@ static int exchange_headers(struct scheduler *s, int stage) {
     out += n->out;
   }
   bool done;
-  TRY(progress(s->plan, count, s->requests, true, &done));
+  TRY(swp_progress(s->plan, count, s->requests, true, &done));
 done:
   return error;
 }
@@ -212,11 +213,11 @@ static void append_piece(struct piece *pieces, int64_t *npieces, struct piece pi
 /* Runs of a parcel in the buffer where it lies. */
 static void append_runs(const struct parcel *parcel, struct run *runs, int64_t *nruns) {
   if (parcel->send == NULL) {
-    runs_append(runs, nruns, parcel->offset, parcel->bytes);
+    swp_runs_append(runs, nruns, parcel->offset, parcel->bytes);
     return;
   }
   for (int64_t i = 0; i < parcel->send->nruns; i++)
-    runs_append(runs, nruns, parcel->send->runs[i].offset, parcel->send->runs[i].bytes);
+    swp_runs_append(runs, nruns, parcel->send->runs[i].offset, parcel->send->runs[i].bytes);
 }
 
 static int64_t parcel_runs(const struct parcel *parcel) {
@@ -236,9 +237,9 @@ static int plan_send(struct scheduler *s, struct stfw_stage *stage, const struct
   }
   stage->nsends++;
   if (own == count)
-    return transfer_set(transfer, rank, PLACE_USER, runs, nruns);
+    return swp_transfer_set(transfer, rank, PLACE_USER, runs, nruns);
   if (own == 0 && nruns == 1)
-    return transfer_set(transfer, rank, PLACE_INCOMING, runs, 1);
+    return swp_transfer_set(transfer, rank, PLACE_INCOMING, runs, 1);
   int64_t offset = *outgoing;
   for (int64_t i = 0; i < count; i++) {
     enum transfer_place from = parcels[i].send != NULL ? PLACE_USER : PLACE_INCOMING;
@@ -252,7 +253,7 @@ static int plan_send(struct scheduler *s, struct stfw_stage *stage, const struct
   struct run packed = {*outgoing, bytes};
   *outgoing = offset;
   s->plan->copied_bytes += bytes;
-  return transfer_set(transfer, rank, PLACE_OUTGOING, &packed, 1);
+  return swp_transfer_set(transfer, rank, PLACE_OUTGOING, &packed, 1);
 }
 
 static int plan_sends(struct scheduler *s, struct stfw_stage *stage, struct stage *counts) {
@@ -261,9 +262,9 @@ static int plan_sends(struct scheduler *s, struct stfw_stage *stage, struct stag
   for (int64_t i = 0; i < s->nout; i++)
     total_runs += parcel_runs(&s->held[i]);
   struct run *runs = swp_allocate((size_t)total_runs, sizeof *runs, NULL);
-  stage->packs = plan_allocate(s->plan, total_runs, sizeof *stage->packs);
+  stage->packs = swp_plan_allocate(s->plan, total_runs, sizeof *stage->packs);
   if (runs == NULL || stage->packs == NULL) {
-    error = plan_no_memory(s->plan);
+    error = swp_plan_no_memory(s->plan);
     goto done;
   }
   for (int i = 0; i < s->nneighbors; i++) {
@@ -288,8 +289,8 @@ static int find_place(const struct scheduler *s, int source, int64_t bytes, int6
   const struct receive *receive =
       bsearch(&key, s->expected, (size_t)s->plan->problem.nrecvs, sizeof key, compare_receives);
   if (receive == NULL || receive->bytes != bytes)
-    return fail(SWP_ERR_MISMATCH, "exchange: rank %d sends %lld bytes that are not expected here", source,
-                (long long)bytes);
+    return swp_fail(SWP_ERR_MISMATCH, "exchange: rank %d sends %lld bytes that are not expected here", source,
+                    (long long)bytes);
   *offset = receive->offset;
   return SWP_SUCCESS;
 }
@@ -309,9 +310,9 @@ static int receive_in_place(struct scheduler *s, struct transfer *transfer, cons
   int64_t nruns = 0, place = 0;
   for (int64_t i = 0; i < count; i++) {
     TRY(find_place(s, header_source(&headers[i]), headers[i].bytes, &place));
-    runs_append(runs, &nruns, place, headers[i].bytes);
+    swp_runs_append(runs, &nruns, place, headers[i].bytes);
   }
-  TRY(transfer_set(transfer, rank, PLACE_USER, runs, nruns));
+  TRY(swp_transfer_set(transfer, rank, PLACE_USER, runs, nruns));
 done:
   return error;
 }
@@ -332,13 +333,13 @@ static int receive_and_hold(struct scheduler *s, struct stfw_stage *stage, struc
       s->held[s->nheld++] = (struct parcel){.source = source,
                                             .destination = destination,
                                             .bytes = headers[i].bytes,
-                                            .key = grid_route_key(&s->stfw->grid, destination),
+                                            .key = swp_grid_route_key(&s->stfw->grid, destination),
                                             .offset = offset};
     }
     offset += headers[i].bytes;
   }
   s->stfw->incoming_bytes = offset;
-  TRY(transfer_set(transfer, rank, PLACE_INCOMING, &(struct run){start, offset - start}, 1));
+  TRY(swp_transfer_set(transfer, rank, PLACE_INCOMING, &(struct run){start, offset - start}, 1));
 done:
   return error;
 }
@@ -347,9 +348,9 @@ static int plan_recvs(struct scheduler *s, struct stfw_stage *stage) {
   int error = SWP_SUCCESS;
   const struct header *headers = s->in;
   struct run *runs = swp_allocate((size_t)s->nin, sizeof *runs, NULL);
-  stage->unpacks = plan_allocate(s->plan, s->nin, sizeof *stage->unpacks);
+  stage->unpacks = swp_plan_allocate(s->plan, s->nin, sizeof *stage->unpacks);
   if (runs == NULL || stage->unpacks == NULL) {
-    error = plan_no_memory(s->plan);
+    error = swp_plan_no_memory(s->plan);
     goto done;
   }
   for (int i = 0; i < s->nneighbors; i++) {
@@ -370,10 +371,10 @@ done:
   return error;
 }
 
-int stfw_schedule(struct swp_plan *plan, struct stfw *stfw) {
+int swp_stfw_schedule(struct swp_plan *plan, struct stfw *stfw) {
   struct scheduler s = {.plan = plan, .stfw = stfw};
   int error = SWP_SUCCESS, local;
-  TRY(agree(plan->comm, scheduler_begin(&s)));
+  TRY(swp_agree(plan->comm, scheduler_begin(&s)));
   local = SWP_SUCCESS;
   for (int d = 0; d < stfw->grid.ndims; d++) {
     struct stfw_stage *stage = &stfw->stages[d];
@@ -381,7 +382,7 @@ int stfw_schedule(struct swp_plan *plan, struct stfw *stfw) {
     /* A local error of the stage before is agreed on only here: until now every rank has kept pace. */
     if (local == SWP_SUCCESS)
       local = make_room(&s, stage);
-    TRY(agree(plan->comm, local));
+    TRY(swp_agree(plan->comm, local));
     qsort(s.held, (size_t)s.nheld, sizeof *s.held, compare_parcels);
     TRY(exchange_headers(&s, d + 1));
     local = plan_sends(&s, stage, &plan->stages[d]);
@@ -396,13 +397,13 @@ done:
   return error;
 }
 
-void stfw_stages_free(struct stfw *stfw) {
+void swp_stfw_stages_free(struct stfw *stfw) {
   for (int d = 0; stfw->stages != NULL && d < stfw->grid.ndims; d++) {
     struct stfw_stage *stage = &stfw->stages[d];
     for (int i = 0; i < stage->nsends; i++)
-      transfer_free(&stage->sends[i]);
+      swp_transfer_free(&stage->sends[i]);
     for (int i = 0; i < stage->nrecvs; i++)
-      transfer_free(&stage->recvs[i]);
+      swp_transfer_free(&stage->recvs[i]);
     swp_release(stage->sends);
     swp_release(stage->recvs);
     swp_release(stage->packs);
