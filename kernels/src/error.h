@@ -5,10 +5,10 @@
 #define ERROR_TEXT_BYTES 512
 
 /* Remembers the text for swp_error_message() and returns `error`. */
-int swp_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int swp_fail(int error, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 
 /* The same for a failed MPI call: adds MPI's own text. */
-int swp_fail_mpi(int mpi_error, const char *call);
+int swp_fail_mpi(int mpi_error, const char *call) __attribute__((cold));
 
 /* Leaves the enclosing function through its label `done` with `error` set when an MPI call fails. */
 #define MPI_TRY(call)                                                                                        \

@@ -151,6 +151,7 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
   TRY(check_equal(plan, method));
   TRY(swp_topology_find(comm, &topology));
   plan->yields = topology.oversubscribed;
+  plan->polls = plan->yields && !swp_mpi_yields();
   plan->features.procs = plan->procs;
   plan->features.nodes = topology.nodes;
   plan->features.ppn = topology.ppn;

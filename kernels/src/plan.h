@@ -16,18 +16,21 @@ struct stage {
 enum plan_state { PLAN_IDLE, PLAN_STARTED, PLAN_POISONED };
 
 struct swp_plan {
+  /* First what every execution reads, together: a call of a microsecond feels each cache line. */
   enum swp_kind kind;
+  enum plan_state state;
   MPI_Comm comm; /* private */
-  int rank, procs;
-  bool yields; /* more ranks than cores on this node: waiting gives the core away */
+  bool yields;   /* more ranks than cores on this node: polling gives the core away */
+  bool polls;    /* so much that waiting polls, as MPI's own does not give it away */
   unsigned idle_polls;
+  void *method_state;     /* the method's own */
+  struct problem problem; /* of an exchange */
   struct spec spec;
+
+  int rank, procs;
   struct features features;
   struct swp_hints hints;
-  struct problem problem; /* of an exchange */
-  enum plan_state state;
-  void *method_state; /* the method's own */
-  int64_t account;    /* bytes allocated */
+  int64_t account; /* bytes allocated */
 
   /* Set by the method of an exchange while planning, this rank's share: */
   int nstages;
@@ -56,6 +59,9 @@ int swp_agree(MPI_Comm comm, int error);
 
 /* A hash of a text (NULL as ""), not negative: ranks that must have equal texts compare it. */
 int64_t swp_text_hash(const char *text);
+
+/* Whether a rank that waits inside MPI gives its core away. */
+bool swp_mpi_yields(void);
 
 /* Tests the requests, or with block waits for all of them, giving the core away where the plan yields. */
 int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);

@@ -28,11 +28,11 @@ struct receive {
 };
 
 struct problem {
+  struct send self;    /* bytes is 0 when there is none */
+  int64_t self_offset; /* where it goes in the receive buffer */
   int nsends, nrecvs;
   struct send *sends;    /* in the caller's order */
   struct receive *recvs; /* in the caller's order */
-  struct send self;      /* bytes is 0 when there is none */
-  int64_t self_offset;   /* where it goes in the receive buffer */
   struct run *runs;      /* storage of all runs */
   int64_t item_bytes;
   int64_t send_bytes, recv_bytes, largest_bytes; /* to and from other ranks; the largest message sent */

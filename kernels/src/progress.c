@@ -3,6 +3,8 @@
 #include "plan.h"
 
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A library that itself yields in every poll would give the core away twice a poll: much more than what a
    few polls cost where it does not. */
@@ -13,9 +15,22 @@ void swp_plan_relax(struct swp_plan *plan) {
     sched_yield();
 }
 
+/* Open MPI finds by itself that ranks outnumber cores; MPICH 5 is told by a variable, MPICH 4 by our preload.
+ */
+bool swp_mpi_yields(void) {
+#ifdef OPEN_MPI
+  const char *setting = getenv("OMPI_MCA_mpi_yield_when_idle");
+  return setting == NULL || strcmp(setting, "0") != 0;
+#else
+  const char *throttle = getenv("MPIR_CVAR_CH4_PROGRESS_THROTTLE"), *preload = getenv("LD_PRELOAD");
+  return (throttle != NULL && strcmp(throttle, "0") != 0) ||
+         (preload != NULL && strstr(preload, "libswp_yield") != NULL);
+#endif
+}
+
 int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done) {
   int error = SWP_SUCCESS, complete = 0;
-  if (block && !plan->yields) {
+  if (block && !plan->polls) {
     MPI_TRY(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
     complete = 1;
   }
