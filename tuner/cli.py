@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 
 from tuner import __version__
+from tuner.commands.report import report
 from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
 from tuner.export import FORMS
@@ -290,6 +291,9 @@ def verify_table(file: Path, as_json: bool) -> None:
         click.echo(json.dumps({"valid": False, "error": str(error)}))
         raise SystemExit(1) from error
     click.echo(json.dumps({"valid": True, "text": said}) if as_json else said)
+
+
+main.add_command(report)
 
 
 def _require_store(database: Path) -> None:

@@ -1,0 +1,46 @@
+"""The command groups about inputs, as users call them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import call, fail, succeed
+
+GOOD = Path(__file__).parent / "data" / "matrix" / "good"
+MATRIX = GOOD / "symmetric-integer.mtx"
+
+
+def test_the_structure_of_a_matrix() -> None:
+    document = json.loads(succeed("report", "structure", MATRIX, "--parts", "2,8", "--json"))
+    assert [(row["procs"], row["method"], row["layout"]) for row in document] == [
+        (2, "direct", ""),
+        (8, "direct", ""),
+        (8, "stfw:dims=2", "4x2"),
+        (8, "stfw:dims=3", "2x2x2"),
+    ]
+    for row in document:
+        assert row["statistics"]["mmax"] <= row["message_bound"]
+
+
+def test_the_structure_as_a_table() -> None:
+    text = succeed(
+        *("report", "structure", MATRIX, "--parts", "5", "--by", "strided", "--ppn", "2"),
+        *("--methods", "direct stfw:grid=3x2", "--item-bytes", "4"),
+    )
+    assert "3x2 incomplete" in text
+    assert len([line for line in text.splitlines() if line.split()[:1] == ["5"]]) == 2
+
+
+def test_structure_refuses_what_it_cannot_count(tmp_path: Path) -> None:
+    command = ("report", "structure")
+    assert "nap:x" in fail(*command, MATRIX, "--parts", "2", "--methods", "nap:x")
+    assert "no grid for 3" in fail(*command, MATRIX, "--parts", "3", "--methods", "stfw:dims=2")
+    assert "cannot be read" in fail(*command, tmp_path / "none.mtx", "--parts", "2")
+
+
+@pytest.mark.parametrize("parts", ["0", "-1", "2,", "a", ""])
+def test_parts_are_whole_numbers(parts: str) -> None:
+    result = call("report", "structure", MATRIX, "--parts", parts)
+    assert result.exit_code == 2
+    assert "comma list" in result.stderr

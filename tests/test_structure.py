@@ -1,0 +1,191 @@
+"""What a pattern makes each method send: properties, and the values of the papers."""
+
+from collections import defaultdict
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.matrices.market import Pattern
+from tuner.matrices.ownership import Ownership, contiguous
+from tuner.structure.grid import Grid, choose, from_sizes
+from tuner.structure.halo import Halo, halo
+from tuner.structure.methods import MethodError, method, standard_specs
+
+Messages = dict[tuple[int, int], set[int]]  # elements by source and destination
+
+
+def pattern_of(entries: list[tuple[int, int]], rows: int) -> Pattern:
+    """From positions, repeated ones included."""
+    array = np.array(entries, dtype=np.int64).reshape(-1, 2)
+    return Pattern((rows, rows), array[:, 0], array[:, 1])
+
+
+def halo_of(messages: Messages, procs: int) -> Halo:
+    """The halo that has these messages; a process owns 100 elements, numbered from 0 here."""
+    entries = [
+        (100 * destination, 100 * source + item)
+        for (source, destination), items in messages.items()
+        for item in items
+    ]
+    pattern = pattern_of(entries, 100 * procs)
+    return halo(pattern, contiguous(100 * procs, procs))
+
+
+@st.composite
+def halos(draw: st.DrawFn) -> tuple[Halo, Messages]:
+    """A halo, and the same worked out entry by entry."""
+    procs = draw(st.integers(1, 20))
+    count = draw(st.integers(1, 40))
+    index = st.integers(0, count - 1)
+    entries = draw(st.lists(st.tuples(index, index), max_size=150))
+    parts = draw(st.lists(st.integers(0, procs - 1), min_size=count, max_size=count))
+    pattern = pattern_of(entries, count)
+    messages: Messages = defaultdict(set)
+    for row, column in entries:
+        if parts[row] != parts[column]:
+            messages[parts[column], parts[row]].add(column)
+    return halo(pattern, Ownership(procs, np.array(parts))), messages
+
+
+def coordinates(grid: Grid, rank: int) -> list[int]:
+    """Of a process, the first varies fastest."""
+    return [rank // stride % size for size, stride in zip(grid.sizes, grid.strides, strict=False)]
+
+
+@given(halos())
+def test_a_halo_brings_each_element_that_is_needed_once(case: tuple[Halo, Messages]) -> None:
+    found, messages = case
+    for i, (source, destination) in enumerate(zip(found.source, found.destination, strict=True)):
+        elements = found.columns[found.first[i] : found.first[i + 1]].tolist()
+        assert len(elements) == found.items[i]
+        assert set(elements) == messages.pop((source, destination))
+    assert not messages
+
+
+@given(halos())
+def test_direct_sends_each_message_once(case: tuple[Halo, Messages]) -> None:
+    found, messages = case
+    sent: dict[int, list[int]] = defaultdict(list)
+    for (source, _), items in messages.items():
+        sent[source].append(len(items))
+    counts = method("direct", found.procs).count(found, 1).statistics(8)
+    assert counts.mmax == max(map(len, sent.values()), default=0)
+    assert counts.vmax_bytes == 8 * max(map(sum, sent.values()), default=0)
+    assert counts.mavg * found.procs == pytest.approx(len(messages))
+    assert counts.hop_bytes == 8 * sum(map(len, messages.values()))
+
+
+@given(halos(), st.data())
+def test_store_and_forward_sends_a_message_once_for_each_coordinate_that_differs(
+    case: tuple[Halo, Messages], data: st.DataObject
+) -> None:
+    found, messages = case
+    specs = standard_specs(found.procs)[1:] or [f"stfw:grid={found.procs}"]
+    counted = method(data.draw(st.sampled_from(specs)), found.procs)
+    grid = from_sizes(found.procs, tuple(map(int, counted.layout.split()[0].split("x"))))
+    assert grid is not None
+    counts = counted.count(found, 3).statistics(8)
+    assert counted.message_bound is not None and counts.mmax <= counted.message_bound
+    hops = sum(
+        len(items)
+        * sum(a != b for a, b in zip(*(coordinates(grid, rank) for rank in pair), strict=True))
+        for pair, items in messages.items()
+    )
+    # Where a position is hosted, a hop may stay on its process, and a first or last one be added.
+    if grid.complete:
+        assert counts.hop_bytes == 8 * hops
+    direct = method("direct", found.procs).count(found, 3).statistics(8)
+    assert counts.hop_bytes >= direct.hop_bytes
+    assert counts.copied_bytes <= 2 * counts.hop_bytes
+    assert counts.on_node_bytes + counts.off_node_bytes == counts.hop_bytes
+    assert counts.on_node_messages + counts.off_node_messages == round(counts.mavg * found.procs)
+
+
+@given(halos(), st.integers(1, 20))
+def test_what_leaves_a_node_is_told_apart(case: tuple[Halo, Messages], ppn: int) -> None:
+    found, messages = case
+    counts = method("direct", found.procs).count(found, ppn).statistics(1)
+    off = {pair: items for pair, items in messages.items() if pair[0] // ppn != pair[1] // ppn}
+    assert counts.off_node_messages == len(off)
+    assert counts.off_node_bytes == sum(map(len, off.values()))
+
+
+BOUNDS = {
+    64: [14, 9, 8, 7, 6],
+    256: [30, 17, 12, 11, 10, 9, 8],
+    512: [46, 21, 16, 13, 12, 11, 10, 9],
+    16384: [254, 77, 44, 31, 26, 21, 20, 19, 18, 17, 16, 15, 14],
+}
+
+
+@pytest.mark.parametrize(("procs", "bounds"), BOUNDS.items())
+def test_bounds_of_powers_of_two(procs: int, bounds: list[int]) -> None:
+    for dims, bound in enumerate(bounds, start=2):
+        grid = choose(procs, dims)
+        assert grid is not None
+        assert grid.message_bound == bound
+        low, larger = divmod(procs.bit_length() - 1, dims)
+        assert grid.sizes == (2 ** (low + 1),) * larger + (2**low,) * (dims - larger)
+
+
+@pytest.mark.parametrize(
+    ("procs", "dims", "sizes"),
+    [(12, 2, (4, 3)), (48, 3, (4, 4, 3)), (360, 3, (9, 8, 5)), (1, 1, (1,))],
+)
+def test_grids_of_other_numbers(procs: int, dims: int, sizes: tuple[int, ...]) -> None:
+    grid = choose(procs, dims)
+    assert grid is not None and grid.sizes == sizes
+
+
+def test_the_best_grid_is_found() -> None:
+    for procs, dims in product(range(2, 80), range(1, 5)):
+        grid = choose(procs, dims)
+        if procs < 2**dims:
+            assert grid is None
+            continue
+        assert grid is not None
+        all_sizes = (
+            [
+                sizes
+                for sizes in product(range(2, procs + 1), repeat=dims)
+                if sorted(sizes, reverse=True) == list(sizes) and prod(sizes) >= procs
+            ]
+            if dims < 3 or procs < 20
+            else [grid.sizes]
+        )
+        exact = [sizes for sizes in all_sizes if prod(sizes) == procs] or all_sizes
+        assert sum(grid.sizes) == min(map(sum, exact))
+
+
+@pytest.mark.parametrize("sizes", [(16, 16), (4, 4, 4, 4), (2,) * 8, (12, 5), (7, 3, 2)])
+def test_volume_of_a_complete_exchange(sizes: tuple[int, ...]) -> None:
+    procs = prod(sizes)
+    everybody = {(a, b): {0} for a, b in product(range(procs), repeat=2) if a != b}
+    spec = f"stfw:grid={'x'.join(map(str, sizes))}"
+    counts = method(spec, procs).count(halo_of(everybody, procs), 1).statistics(1)
+    assert counts.vavg_bytes == counts.vmax_bytes == sum((k - 1) * procs // k for k in sizes)
+    assert counts.mmax == counts.mavg == sum(k - 1 for k in sizes)
+    assert counts.buffer_bytes <= 2 * (procs - 1) + len(sizes) * (procs - 1) + procs
+
+
+def test_example_of_the_paper() -> None:
+    """Figure 4: T_3(4, 4, 4), coordinates from high to low and from 1."""
+    a, b, c, d, e, f = (
+        (x - 1) * 16 + (y - 1) * 4 + z - 1
+        for x, y, z in [(2, 2, 1), (2, 1, 4), (1, 2, 3), (3, 2, 3), (2, 4, 3), (4, 1, 3)]
+    )
+    sends = [*product([a], [c, d, e]), *product([b], [c, d, f])]
+    example = halo_of({pair: {0} for pair in sends}, 64)
+    counts = method("stfw:grid=4x4x4", 64).count(example, 64).statistics(1)
+    assert (counts.on_node_messages, counts.hop_bytes) == (7, 14)
+    assert method("direct", 64).count(example, 64).statistics(1).on_node_messages == 6
+
+
+@pytest.mark.parametrize("spec", ["stfw:dims=4", "stfw:grid=3x3", "stfw:dims=0", "ring", ""])
+def test_what_cannot_be_counted_is_refused(spec: str) -> None:
+    with pytest.raises(MethodError):
+        method(spec, 15)

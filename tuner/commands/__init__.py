@@ -1,0 +1,1 @@
+"""The subcommands of `switchpoint` that come in groups, a file a group."""

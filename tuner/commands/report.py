@@ -1,0 +1,79 @@
+"""`switchpoint report`: what can be told of an input without running on it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    """A comma list of whole numbers, each at least 1."""
+    words = value.split(",")
+    if not all(word.isdecimal() and int(word) for word in words):
+        raise click.BadParameter(f"{value} is not a comma list of whole numbers from 1 on")
+    return tuple(map(int, words))
+
+
+@click.group()
+def report() -> None:
+    """Tell what an input means for the methods, without running it."""
+
+
+@report.command()
+@click.argument("matrix", type=click.Path(path_type=Path))
+@click.option(
+    "--parts", required=True, metavar="K[,K...]", callback=_numbers, help="Numbers of processes."
+)
+@click.option(
+    "--by",
+    default="contiguous",
+    show_default=True,
+    metavar="PARTITION",
+    help="How rows are dealt: contiguous, strided, or the path of a partition file.",
+)
+@click.option(
+    "--methods",
+    metavar="SPECS",
+    default="",
+    show_default="direct, and stfw of every number of dimensions",
+    help="Method specs, separated by spaces.",
+)
+@click.option(
+    "--ppn",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    help="Processes a node, in the order of ranks.",
+)
+@click.option(
+    "--item-bytes",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Size of an element of the vector.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def structure(
+    matrix: Path,
+    parts: tuple[int, ...],
+    by: str,
+    methods: str,
+    ppn: int,
+    item_bytes: int,
+    as_json: bool,
+) -> None:
+    """Count messages, volumes and buffers of every method for the product of MATRIX with a vector.
+
+    The numbers are those that the library reports when it runs with as many processes.
+    """
+    from tuner.show import console
+    from tuner.structure import report as reporting
+
+    request = reporting.Request(matrix, parts, by, methods.split(), ppn, item_bytes)
+    rows = list(reporting.report(request))
+    if as_json:
+        click.echo(json.dumps([row.document() for row in rows], indent=1))
+    else:
+        reporting.show(rows, console())

@@ -1,0 +1,1 @@
+"""Sparse matrices as inputs: Matrix Market files, what is made to write some, row partitions."""

@@ -1,0 +1,252 @@
+"""Reads the pattern of Matrix Market coordinate files (math.nist.gov/MatrixMarket/formats.html).
+
+The reader is as strict as the library's: values are checked, and not kept. Files are read and
+parsed in blocks; only when a block is not as it must be are its lines looked at one by one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NoReturn, cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tuner.errors import SwitchpointError
+
+Indices = npt.NDArray[np.int64]
+
+BANNER = "%%MatrixMarket"
+SUFFIXES = (".mtx.gz", ".mtx")
+
+_VALUES = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}  # numbers of each entry
+_SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+_BLOCK_BYTES = 1 << 24
+_LARGEST = 2**61
+_REAL = re.compile(r"[-+.0-9eE]+")
+
+
+class MatrixError(SwitchpointError):
+    """A matrix cannot be read, made or used so; the text says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Where a sparse matrix has entries: the i-th at rows[i], columns[i], both from 0.
+
+    What the file leaves to symmetry is there. A position that the file names twice is there twice.
+    """
+
+    shape: tuple[int, int]
+    rows: Indices
+    columns: Indices
+
+
+def stem(path: Path) -> str:
+    """The file's name without what Matrix Market files end with: `a.mtx.gz` → `a`."""
+    for suffix in SUFFIXES:
+        if path.name.endswith(suffix):
+            return path.name.removesuffix(suffix)
+    return path.stem
+
+
+def read_pattern(path: Path) -> Pattern:
+    """Reads a file, unpacked on the way when its name ends in .gz.
+
+    Raises:
+        MatrixError: it cannot be read or is malformed, with the line.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return _Reader(path, cast(BinaryIO, file)).read()
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise MatrixError(f"{path}: cannot be unpacked: {error}") from error
+    except OSError as error:
+        raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+class _Reader:
+    """One pass over a file."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self.file = file
+        self.line = 0
+
+    def refuse(self, what: str) -> NoReturn:
+        """Fails with file and line."""
+        raise MatrixError(f"{self.path}:{self.line}: {what}")
+
+    def read(self) -> Pattern:
+        self._read_banner()
+        self._read_size()
+        blocks = list(self._read_entries())
+        rows, columns = np.concatenate(blocks, axis=1)
+        del blocks
+        if self.symmetry != "general":
+            mirrored = rows != columns
+            rows, columns = (
+                np.concatenate((rows, columns[mirrored])),
+                np.concatenate((columns, rows[mirrored])),
+            )
+        return Pattern(self.shape, rows, columns)
+
+    def _next_line(self) -> list[str] | None:
+        """The next line's words; None at the end of the file."""
+        line = self.file.readline()
+        self.line += bool(line)
+        return self._words(line) if line else None
+
+    def _words(self, line: bytes) -> list[str]:
+        if b"\0" in line:
+            self.refuse("a NUL byte: this is not a text file")
+        return line.decode("ascii", "replace").split()
+
+    def _read_banner(self) -> None:
+        words = self._next_line()
+        if words is None:
+            self.line = 1
+            self.refuse("the file is empty")
+        if not words or words[0].lower() != BANNER.lower():
+            self.refuse(f"the first line does not begin with {BANNER}")
+        if len(words) != 5:
+            self.refuse(f'the first line is not "{BANNER} matrix coordinate FIELD SYMMETRY"')
+        kind, form, field, symmetry = (word.lower() for word in words[1:])
+        if (kind, form) != ("matrix", "coordinate"):
+            self.refuse('only "matrix coordinate" files can be read')
+        if field not in _VALUES:
+            self.refuse(f"the field is none of {', '.join(_VALUES)}")
+        if symmetry not in _SYMMETRIES:
+            self.refuse(f"the symmetry is none of {', '.join(_SYMMETRIES)}")
+        if (field == "pattern" and symmetry not in _SYMMETRIES[:2]) or (
+            field != "complex" and symmetry == "hermitian"
+        ):
+            self.refuse("this field cannot have this symmetry")
+        self.field, self.symmetry = field, symmetry
+
+    def _read_size(self) -> None:
+        words = self._next_line()
+        while words is not None and (not words or words[0].startswith("%")):
+            words = self._next_line()
+        if words is None:
+            self.refuse("the file ends before the line with the size")
+        size = [_whole(word) for word in words]
+        rows, columns, entries = size if len(size) == 3 else (0, 0, 0)
+        if not (1 <= rows <= _LARGEST and 1 <= columns <= _LARGEST and 0 <= entries <= _LARGEST):
+            self.refuse('the size is not "ROWS COLUMNS ENTRIES", at least 1 1 0')
+        if self.symmetry != "general" and rows != columns:
+            self.refuse("a symmetric matrix is square")
+        if entries > rows * columns:
+            self.refuse("more entries than the matrix has places")
+        self.shape, self.entries = (rows, columns), entries
+
+    def _read_entries(self) -> Iterator[Indices]:
+        """Rows and columns, from 0, of the file's own entries."""
+        count = 0
+        yield np.empty((2, 0), dtype=np.int64)
+        while block := self.file.read(_BLOCK_BYTES):
+            block += self.file.readline()
+            entries = self._parse(block)
+            if count + entries.shape[1] > self.entries:
+                self._find_surplus(block, self.entries - count)
+            count += entries.shape[1]
+            self.line += block.count(b"\n") + (not block.endswith(b"\n"))
+            yield entries
+        if count < self.entries:
+            self.refuse(f"the file ends after {count} of its {self.entries} entries")
+
+    def _parse(self, block: bytes) -> Indices:
+        """All lines at once; one by one when something is wrong, which tells what and where."""
+        numbers = 2 + _VALUES[self.field]
+        value = np.int64 if self.field == "integer" else np.float64
+        types = dict.fromkeys(range(numbers), value) | dict.fromkeys(range(2), np.int64)
+        try:
+            if b"\0" in block:
+                return self._parse_lines(block)
+            frame = pd.read_csv(
+                io.BytesIO(block),
+                sep=r"\s+",
+                header=None,
+                dtype=types,
+                quoting=3,
+                na_filter=False,
+                engine="c",
+            )
+        except pd.errors.EmptyDataError:
+            return np.empty((2, 0), dtype=np.int64)
+        except (ValueError, OverflowError):
+            return self._parse_lines(block)
+        positions = frame[[0, 1]].to_numpy().T - 1
+        if frame.shape[1] != numbers or not self._valid(positions, frame.iloc[:, 2:].to_numpy()):
+            return self._parse_lines(block)
+        return positions
+
+    def _valid(self, positions: Indices, values: npt.NDArray[np.float64]) -> bool:
+        rows, columns = positions
+        inside = rows.min() >= 0 and rows.max() < self.shape[0]
+        inside &= columns.min() >= 0 and columns.max() < self.shape[1]
+        lower = {"general": True, "skew-symmetric": np.all(rows > columns)}
+        return bool(
+            inside
+            and lower.get(self.symmetry, np.all(rows >= columns))
+            and np.isfinite(values).all()
+        )
+
+    def _parse_lines(self, block: bytes) -> Indices:
+        entries = []
+        before = self.line
+        for line in block.splitlines():
+            self.line += 1
+            if words := self._words(line):
+                entries.append(self._entry(words))
+        self.line = before
+        return np.array(entries, dtype=np.int64).reshape(-1, 2).T
+
+    def _entry(self, words: list[str]) -> tuple[int, int]:
+        if words[0].startswith("%"):
+            self.refuse("a comment among the entries")
+        if len(words) != 2 + _VALUES[self.field]:
+            self.refuse("an entry of this field does not have this many numbers")
+        row, column = _whole(words[0]), _whole(words[1])
+        if not 1 <= row <= self.shape[0]:
+            self.refuse("the row is not an integer from 1 to the number of rows")
+        if not 1 <= column <= self.shape[1]:
+            self.refuse("the column is not an integer from 1 to the number of columns")
+        if not all(_is_value(self.field, word) for word in words[2:]):
+            self.refuse("a value is not a finite number of the file's field")
+        if self.symmetry != "general" and row < column:
+            self.refuse("an entry above the diagonal of a symmetric matrix")
+        if self.symmetry == "skew-symmetric" and row == column:
+            self.refuse("an entry on the diagonal of a skew-symmetric matrix")
+        return row - 1, column - 1
+
+    def _find_surplus(self, block: bytes, left: int) -> NoReturn:
+        for line in block.splitlines():
+            self.line += 1
+            left -= bool(line.strip())
+            if left < 0:
+                break
+        self.refuse("more entries than the size line says")
+
+
+def _whole(word: str) -> int:
+    """A decimal integer; -1 for anything else, which no size and no index is."""
+    return int(word) if re.fullmatch(r"[-+]?[0-9]{1,19}", word) else -1
+
+
+def _is_value(field: str, word: str) -> bool:
+    if field == "integer":
+        whole = re.fullmatch(r"[-+]?[0-9]{1,19}", word)
+        return whole is not None and -(2**63) <= int(word) < 2**63
+    try:
+        return _REAL.fullmatch(word) is not None and math.isfinite(float(word))
+    except ValueError:
+        return False

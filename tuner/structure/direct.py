@@ -1,0 +1,17 @@
+"""Counts of the method `direct` (BL of Selvitopi & Aykanat, SC'19)."""
+
+from __future__ import annotations
+
+from tuner.structure.halo import Halo
+from tuner.structure.traffic import Traffic
+
+
+def direct(halo: Halo, ppn: int) -> Traffic:
+    """Each message at once, from where it lies when its items lie together, else from a copy."""
+    traffic = Traffic(halo, ppn)
+    traffic.add_stage(halo.source, halo.destination, halo.items)
+    apart = ~halo.together
+    staged = traffic.per_process(halo.source[apart], halo.items[apart])
+    traffic.copied = int(staged.sum())
+    traffic.buffer += staged
+    return traffic

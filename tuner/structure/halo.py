@@ -1,0 +1,72 @@
+"""The messages of a sparse matrix's product with a vector: who needs what from whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tuner.matrices.market import Indices, Pattern
+from tuner.matrices.ownership import Ownership
+
+
+@dataclass(frozen=True)
+class Halo:
+    """Message i brings the elements columns[first[i]:first[i+1]] from source[i] to destination[i].
+
+    Messages are ordered by source and destination, elements by their place at the source. None is
+    empty, and none stays on its process.
+    """
+
+    procs: int
+    source: Indices
+    destination: Indices
+    first: Indices
+    columns: Indices
+    together: npt.NDArray[np.bool_]  # the elements of the message lie side by side at its source
+
+    @cached_property
+    def items(self) -> Indices:
+        """Elements of each message."""
+        return np.diff(self.first)
+
+
+def halo(pattern: Pattern, owned: Ownership) -> Halo:
+    """What each process needs for its rows and does not own, each element once."""
+    procs = owned.procs
+    span = int(np.diff(owned.first).max(initial=1))
+    codes = _codes(pattern, owned, span)
+    codes.sort()
+    codes = codes[group_starts(codes)]
+    pair, place = np.divmod(codes, span)
+    del codes
+    starts = np.flatnonzero(group_starts(pair))
+    first = np.append(starts, len(pair))
+    source, destination = np.divmod(pair[starts], procs)
+    extent = place[first[1:] - 1] - place[starts] + 1
+    begins = owned.first[np.repeat(source, np.diff(first))]
+    return Halo(
+        procs, source, destination, first, owned.order[begins + place], extent == np.diff(first)
+    )
+
+
+def _codes(pattern: Pattern, owned: Ownership, span: int) -> Indices:
+    """One number for source, destination and place, of every entry that needs another process."""
+    receiver = owned.owner[pattern.rows]
+    sender = owned.owner[pattern.columns]
+    away = np.flatnonzero(sender != receiver)
+    codes: Indices = sender[away]
+    codes *= owned.procs
+    codes += receiver[away]
+    codes *= span
+    codes += owned.place[pattern.columns[away]]
+    return codes
+
+
+def group_starts(values: Indices) -> npt.NDArray[np.bool_]:
+    """Where in a sorted array a new value begins."""
+    starts = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=starts[1:])
+    return starts

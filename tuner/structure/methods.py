@@ -1,0 +1,60 @@
+"""The methods that can be counted, by the specs that the library takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tuner.errors import SwitchpointError
+from tuner.structure import grid as grids
+from tuner.structure.direct import direct
+from tuner.structure.halo import Halo
+from tuner.structure.stfw import stfw
+from tuner.structure.traffic import Traffic
+
+
+class MethodError(SwitchpointError):
+    """A method spec that cannot be counted; the text says why."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method on a number of processes. `message_bound` is what no process exceeds, if known."""
+
+    spec: str
+    layout: str
+    message_bound: int | None
+    count: Callable[[Halo, int], Traffic]  # of a halo, with that many processes a node
+
+
+def standard_specs(procs: int) -> list[str]:
+    """`direct` and `stfw` of every number of dimensions that the processes allow."""
+    return ["direct", *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length()))]
+
+
+def method(spec: str, procs: int) -> Method:
+    """What a spec means on so many processes.
+
+    Raises:
+        MethodError: the spec is none that can be counted, or not applicable there.
+    """
+    if spec == "direct":
+        return Method(spec, "", max(procs - 1, 0), direct)
+    if found := re.fullmatch(r"stfw(?::(?:dims=(\d{1,9})|grid=(\d{1,9}(?:x\d{1,9})*)))?", spec):
+        return _stfw(spec, procs, *found.groups())
+    raise MethodError(
+        f"{spec}: only direct, stfw, stfw:dims=N and stfw:grid=AxB… are counted from a pattern"
+    )
+
+
+def _stfw(spec: str, procs: int, dims: str | None, sizes: str | None) -> Method:
+    grid = (
+        grids.from_sizes(procs, tuple(map(int, sizes.split("x"))))
+        if sizes
+        else grids.choose(procs, int(dims or 2))
+    )
+    if grid is None:
+        raise MethodError(f"{spec} has no grid for {procs} processes")
+    layout = f"{grid}" if grid.complete else f"{grid} incomplete"
+    return Method(spec, layout, grid.message_bound, lambda halo, ppn: stfw(halo, grid, ppn))
