@@ -26,6 +26,9 @@ int swp_probing_receive(struct swp_plan *plan, const struct probing *probing, st
 /* Receives `count` messages and completes the sends; the next call uses the other tag. */
 int swp_probing_finish(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, int64_t count);
 
+/* Takes a message that was probed, and drops it: its sender need not wait. Errors: SWP_ERR_MPI. */
+int swp_probing_discard(struct swp_plan *plan, const MPI_Status *status);
+
 void swp_probing_free(struct probing *probing);
 
 #endif

@@ -285,6 +285,47 @@ static void a_discovery_survives_no_memory(void) {
   EXPECT(procs > 1 || (k > 2 && k < MOST), "%d allocations", k);
 }
 
+/* All ranks send to all, after a call without messages. Gives this rank's error. */
+static int discover_without_memory(swp_plan *plan, bool culprit, int k) {
+  enum { BYTES = 100000 };
+  static char data[BYTES];
+  int ranks[64], nsends = 0;
+  int64_t bytes[64];
+  const void *pointers[64];
+  swp_inbox *inbox = NULL;
+  EXPECT_ERROR(swp_discovery_execute(plan, 0, NULL, NULL, NULL, &inbox), SWP_SUCCESS);
+  for (int to = 0; to < procs; to++)
+    if (to != rank) {
+      ranks[nsends] = to;
+      bytes[nsends] = BYTES;
+      pointers[nsends++] = data;
+    }
+  if (culprit)
+    swp_allocate_fail_after(k);
+  int error = swp_discovery_execute(plan, nsends, ranks, bytes, pointers, &inbox);
+  swp_allocate_fail_after(0);
+  if (error == SWP_SUCCESS)
+    EXPECT_EQUAL(inbox->nsources, nsends);
+  swp_inbox_free(&inbox);
+  return error;
+}
+
+/* In a discovery that forwards, who misses a message by a rank without memory fails; others have theirs. */
+static void nobody_waits_for_a_rank_without_memory(const char *method, int culprit) {
+  enum { MOST = 100 };
+  int k, error = SWP_ERR_MEMORY;
+  for (k = 1; error != SWP_SUCCESS && k < MOST; k++) {
+    swp_plan *plan = NULL;
+    test_case("discovery %s, allocation %d fails on rank %d", method, k, culprit);
+    EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, method, NULL, &plan), SWP_SUCCESS);
+    error = discover_without_memory(plan, rank == culprit, k);
+    EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MEMORY, "error %d: %s", error, swp_error_message());
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    MPI_Bcast(&error, 1, MPI_INT, culprit, MPI_COMM_WORLD);
+  }
+  EXPECT(k > 2 && k < MOST, "%d allocations", k);
+}
+
 /* ---- MPI calls that fail ---- */
 
 static bool receives_fail;
@@ -427,6 +468,8 @@ int main(int argc, char **argv) {
   one_rank_without_problem_or_place(procs - 1);
   every_method_survives_no_memory(procs / 2);
   a_discovery_survives_no_memory();
+  if (procs > 1)
+    nobody_waits_for_a_rank_without_memory(procs == 2 ? "stfw:grid=2" : "stfw:grid=2x2", procs - 1);
   a_failing_mpi_call_poisons_the_plan();
   what_ints_cannot_carry_is_refused();
   exchange_states();

@@ -80,7 +80,8 @@ def run(
 
 @pytest.mark.parametrize("procs", [1, 2, 3, 4, 5, 7, 8, 12, 16])
 def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int) -> None:
-    grids = [f"exchange:stfw:grid={sizes}" for sizes in GRIDS.get(procs, [])]
+    kinds = ("exchange", "discovery")
+    grids = [f"{kind}:stfw:grid={sizes}" for kind in kinds for sizes in GRIDS.get(procs, [])]
     assert run(kernels, "swp_oracle", procs, *grids) > 100
 
 

@@ -5,35 +5,7 @@
  */
 #include "stfw.h"
 
-#include <stdio.h>
-
-enum { DIMS, GRID };
-
-/* NULL when the spec has a grid for so many processes, otherwise why not. */
-static const char *choose_grid(const struct spec *spec, int procs, struct grid *grid) {
-  const struct argument *dims = &spec->arguments[DIMS], *sizes = &spec->arguments[GRID];
-  if (dims->given && sizes->given)
-    return "give dims or grid, not both";
-  if (sizes->given)
-    return swp_grid_from_sizes(procs, (int)sizes->value, sizes->sizes, grid)
-               ? NULL
-               : "the grid must have a position for every process, and a process in its last layer";
-  return swp_grid_choose(procs, dims->given ? (int)dims->value : 2, grid)
-             ? NULL
-             : "dims must not exceed the binary logarithm of the number of processes";
-}
-
-static const char *stfw_applicable(const struct spec *spec, const struct features *features) {
-  struct grid grid;
-  return choose_grid(spec, features->procs, &grid);
-}
-
-static bool stfw_variant(int index, int procs, char *text, size_t length) {
-  if (index + 2 > 30 || procs >> (index + 2) == 0)
-    return false;
-  snprintf(text, length, "stfw:dims=%d", index + 2);
-  return true;
-}
+#include "stfw_grid.h"
 
 static void stfw_free(struct swp_plan *plan) {
   struct stfw *stfw = plan->method_state;
@@ -42,19 +14,12 @@ static void stfw_free(struct swp_plan *plan) {
   swp_release(stfw->outgoing);
 }
 
-static void describe(struct swp_plan *plan, const struct grid *grid) {
-  char sizes[48];
-  swp_grid_text(grid, sizes, sizeof sizes);
-  snprintf(plan->layout, sizeof plan->layout, "%sgrid %s, at most %lld messages a rank",
-           swp_grid_incomplete(grid) ? "incomplete " : "", sizes, (long long)swp_grid_message_bound(grid));
-}
-
 static int stfw_plan(struct swp_plan *plan) {
   struct stfw *stfw = plan->method_state = swp_plan_allocate(plan, 1, sizeof *stfw);
   int error = stfw != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
   if (error == SWP_SUCCESS) {
-    choose_grid(&plan->spec, plan->procs, &stfw->grid);
-    describe(plan, &stfw->grid);
+    swp_stfw_choose_grid(&plan->spec, plan->procs, &stfw->grid);
+    swp_stfw_describe(plan, &stfw->grid);
     stfw->stages = swp_plan_allocate(plan, stfw->grid.ndims, sizeof *stfw->stages);
     error = stfw->stages != NULL ? swp_plan_stages(plan, stfw->grid.ndims) : swp_plan_no_memory(plan);
   }
@@ -134,12 +99,11 @@ const struct method swp_exchange_stfw = {
     .name = "stfw",
     .summary = "store and forward along the dimensions of a virtual process grid",
     .source = "STFW_n of Selvitopi & Aykanat, SC'19",
-    .usage = "dims=2..30 | grid=AxBx...",
+    .usage = STFW_USAGE,
     .kind = SWP_EXCHANGE,
-    .parameters = {[DIMS] = {"dims", PARAMETER_INTEGER, 2, 30, NULL},
-                   [GRID] = {"grid", PARAMETER_GRID, 1, 1 << 30, NULL}},
-    .applicable = stfw_applicable,
-    .variant = stfw_variant,
+    .parameters = STFW_PARAMETERS,
+    .applicable = swp_stfw_applicable,
+    .variant = swp_stfw_variant,
     .plan = stfw_plan,
     .free = stfw_free,
     .start = stfw_start,

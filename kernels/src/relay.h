@@ -1,0 +1,61 @@
+/*
+ * What the discovery methods share that forward: parcels, each a message of the caller with a header, which
+ * travel in letters between known partners. A rank that fails sends letters that say so, and takes all that
+ * come: whoever may miss a parcel by it fails too, and nobody waits for it.
+ */
+#ifndef SWP_RELAY_H
+#define SWP_RELAY_H
+
+#include "inbox.h"
+#include "plan.h"
+
+struct parcel {
+  int source, destination;
+  int64_t bytes;
+  const void *data; /* the caller's, or in a letter received in this call */
+  int next;         /* index of the partner that it goes to in the stage at hand; STAYS */
+};
+
+enum { STAYS = -1 };
+
+/* What one partner gets in a stage: headers and data of parcels, or an error. */
+struct letter {
+  int64_t bytes;
+  void *data;
+};
+
+struct relay {
+  int64_t nheld, capacity;
+  struct parcel *held;
+  struct letter *letters; /* to the partners of the stage at hand */
+  MPI_Request *requests;
+  struct inbox *received, *outgoing; /* letters of this call, and of the stage at hand */
+  int turn;                          /* calls take turns between two tags a stage */
+  int failure;                       /* of this call so far */
+  char failure_letter;               /* what partners are told of it */
+};
+
+/* Prepares for stages with at most so many partners. Local. Errors: SWP_ERR_MEMORY. */
+int swp_relay_plan(struct swp_plan *plan, struct relay *relay, int most_partners);
+
+void swp_relay_free(struct relay *relay);
+
+/* Begins a call: holds what the caller sends to other ranks. */
+void swp_relay_begin(struct swp_plan *plan, struct relay *relay, const struct outbox *outbox);
+
+/* Packs a letter to every partner from the parcels whose `next` tells so, which are held no longer; after a
+   failure, letters that tell of it. */
+void swp_relay_pack(struct swp_plan *plan, struct relay *relay, int npartners);
+
+/* Holds the parcels of a letter, which must stay in memory until the call ends. */
+void swp_relay_open(struct swp_plan *plan, struct relay *relay, int from, const void *letter, int64_t bytes);
+
+/* Packs, sends to every partner, empty letters included, and holds what they send. The partners' own
+   partners in this stage include this rank. Stages of a call differ in number. Errors: SWP_ERR_MPI. */
+int swp_relay_stage(struct swp_plan *plan, struct relay *relay, int stage, int npartners,
+                    const int *partners);
+
+/* Ends a call: all that is held goes into the inbox. Errors: those that this rank met or was told of. */
+int swp_relay_deliver(struct swp_plan *plan, struct relay *relay, struct inbox *inbox);
+
+#endif
