@@ -201,7 +201,7 @@ void options_help(void) {
   printf("\npatterns:\n");
   for (int i = 0; pattern_family(i); i++) {
     char text[256];
-    struct pattern_spec spec = {.family = pattern_family(i), .file = "FILE"};
+    struct pattern_spec spec = {.family = pattern_family(i), .file = "FILE", .part = "PART"};
     for (int p = 0; p < PATTERN_PARAMETERS; p++)
       spec.values[p] = spec.family->parameters[p].standard;
     pattern_print(&spec, text, sizeof text);

@@ -1,9 +1,9 @@
 #include "pattern.h"
 
 #include "error.h"
+#include "matrix.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const struct pattern_family *const families[] = {
     NULL};
 #undef PATTERN
 
-enum { TAG_LISTS = 1 };
+static const char CONTIGUOUS[] = "contiguous";
 
 const struct pattern_family *pattern_family(int index) {
   return families[index];
@@ -61,6 +61,23 @@ static int parse_parameters(const char *text, struct pattern_spec *spec) {
   return 0;
 }
 
+/* Reads "FILE" or "FILE,part=PART". */
+static int parse_file(const char *text, struct pattern_spec *spec) {
+  static const char MARK[] = ",part=";
+  const char *mark = strstr(text, MARK);
+  const char *part = mark ? mark + strlen(MARK) : CONTIGUOUS;
+  const size_t length = mark ? (size_t)(mark - text) : strlen(text);
+  if (length == 0)
+    return failure_set("this pattern needs a file: %s:FILE", spec->family->name);
+  if (*part == '\0' || strstr(part, MARK))
+    return failure_set("write part=contiguous, part=strided or part=FILE, once");
+  if (length >= sizeof spec->file || strlen(part) >= sizeof spec->part)
+    return failure_set("a file name has more than %d characters", PATTERN_PATH_MAX - 1);
+  memcpy(spec->file, text, length);
+  memcpy(spec->part, part, strlen(part));
+  return 0;
+}
+
 int pattern_parse(const char *text, struct pattern_spec *spec) {
   const size_t length = strcspn(text, ":");
   const char *rest = text[length] == ':' ? text + length + 1 : NULL;
@@ -70,19 +87,23 @@ int pattern_parse(const char *text, struct pattern_spec *spec) {
       spec->family = families[i];
   if (!spec->family)
     return failure_set("unknown pattern; see swpbench --help");
-  if (spec->family->from_file) {
-    spec->file = rest;
-    return rest && *rest ? 0 : failure_set("this pattern needs a file: %s:FILE", spec->family->name);
-  }
+  if (spec->family->from_file)
+    return parse_file(rest ? rest : "", spec);
   if (parse_parameters(rest, spec))
     return -1;
   return spec->family->check ? spec->family->check(spec) : 0;
 }
 
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 void pattern_print(const struct pattern_spec *spec, char *text, size_t length) {
   if (spec->family->from_file) {
-    const char *slash = strrchr(spec->file, '/');
-    snprintf(text, length, "%s:%s", spec->family->name, slash ? slash + 1 : spec->file);
+    const bool contiguous = strcmp(spec->part, CONTIGUOUS) == 0;
+    snprintf(text, length, "%s:%s%s%s", spec->family->name, base_name(spec->file),
+             contiguous ? "" : ",part=", contiguous ? "" : base_name(spec->part));
     return;
   }
   size_t used = (size_t)snprintf(text, length, "%s", spec->family->name);
@@ -96,16 +117,13 @@ int pattern_generate(const struct team *team, const struct pattern_spec *spec, s
   return spec->family->generate(team, spec, pattern);
 }
 
-static void lists_free(struct lists *lists) {
-  free(lists->ranks);
-  free(lists->offsets);
-  free(lists->items);
-  *lists = (struct lists){0};
-}
-
 void pattern_free(struct pattern *pattern) {
   lists_free(&pattern->sends);
   lists_free(&pattern->recvs);
+  if (pattern->matrix)
+    matrix_free(pattern->matrix);
+  free(pattern->matrix);
+  free(pattern->halo_columns);
 }
 
 void pattern_measure(const struct team *team, const struct pattern *pattern,
@@ -117,64 +135,4 @@ void pattern_measure(const struct team *team, const struct pattern *pattern,
   team_allreduce(team, sums, 2, MPI_INT64_T, MPI_SUM);
   team_allreduce(team, most, 2, MPI_INT64_T, MPI_MAX);
   *features = (struct pattern_features){sums[0], most[0], sums[1], most[1]};
-}
-
-void lists_allocate(struct lists *lists, int n, int64_t nitems) {
-  lists->n = n;
-  lists->ranks = allocate((size_t)n * sizeof *lists->ranks);
-  lists->offsets = allocate(((size_t)n + 1) * sizeof *lists->offsets);
-  lists->items = allocate((size_t)nitems * sizeof *lists->items);
-  lists->offsets[0] = 0;
-}
-
-/* Room for what the others list for this rank, whose number of items by rank is known. */
-static void allocate_counted(int procs, const int64_t *counts, struct lists *theirs) {
-  int n = 0;
-  int64_t nitems = 0;
-  for (int r = 0; r < procs; r++) {
-    n += counts[r] > 0;
-    nitems += counts[r];
-  }
-  lists_allocate(theirs, n, nitems);
-  for (int r = 0, i = 0; r < procs; r++) {
-    if (counts[r] == 0)
-      continue;
-    theirs->ranks[i] = r;
-    theirs->offsets[i + 1] = theirs->offsets[i] + counts[r];
-    i++;
-  }
-}
-
-/* The items of list i, as the three arguments that MPI wants; what its int cannot count ends the job. */
-static int list_count(const struct lists *lists, int i) {
-  const int64_t count = lists->offsets[i + 1] - lists->offsets[i];
-  if (count > INT_MAX) {
-    failure_set("a message of the pattern has %lld items; at most %d are possible", (long long)count,
-                INT_MAX);
-    team_abort();
-  }
-  return (int)count;
-}
-
-void lists_transpose(const struct team *team, const struct lists *mine, struct lists *theirs) {
-  int64_t *told = allocate(2 * (size_t)team->procs * sizeof *told);
-  int64_t *heard = told + team->procs;
-  memset(told, 0, (size_t)team->procs * sizeof *told);
-  for (int i = 0; i < mine->n; i++)
-    told[mine->ranks[i]] = mine->offsets[i + 1] - mine->offsets[i];
-  MPI_Request counts;
-  MPI_Ialltoall(told, 1, MPI_INT64_T, heard, 1, MPI_INT64_T, team->comm, &counts);
-  team_wait(team, 1, &counts);
-  allocate_counted(team->procs, heard, theirs);
-  free(told);
-
-  MPI_Request *requests = allocate((size_t)(mine->n + theirs->n) * sizeof(MPI_Request));
-  for (int i = 0; i < theirs->n; i++)
-    MPI_Irecv(theirs->items + theirs->offsets[i], list_count(theirs, i), MPI_INT64_T, theirs->ranks[i],
-              TAG_LISTS, team->comm, &requests[i]);
-  for (int i = 0; i < mine->n; i++)
-    MPI_Isend(mine->items + mine->offsets[i], list_count(mine, i), MPI_INT64_T, mine->ranks[i], TAG_LISTS,
-              team->comm, &requests[theirs->n + i]);
-  team_wait(team, mine->n + theirs->n, requests);
-  free(requests);
 }

@@ -2,24 +2,18 @@
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H
 
-#include "team.h"
+#include "lists.h"
 
-#include <stdint.h>
-
-/* For each of n ranks a list of items: items[offsets[i]] .. items[offsets[i + 1] - 1] belong to ranks[i]. */
-struct lists {
-  int n;
-  int *ranks;       /* increasing */
-  int64_t *offsets; /* n + 1 */
-  int64_t *items;
-};
+struct matrix; /* spmv/matrix.h */
 
 /* What one rank owns, sends and receives. */
 struct pattern {
   int64_t nitems;
-  bool opaque;        /* the messages are the items 0, 1, … one after the other */
-  struct lists sends; /* items: own ones, from 0 */
-  struct lists recvs; /* items: as the sender numbers them */
+  bool opaque;           /* the messages are the items 0, 1, … one after the other */
+  struct lists sends;    /* items: own ones, from 0 */
+  struct lists recvs;    /* items: as the sender numbers them */
+  struct matrix *matrix; /* of which this is the halo; NULL: of none */
+  int64_t *halo_columns; /* then the columns behind the items of recvs */
 };
 
 /* The size of the whole pattern, equal on every rank; a rank's messages to itself do not occur. */
@@ -33,7 +27,7 @@ struct pattern_parameter {
   int64_t standard, least, most;
 };
 
-enum { PATTERN_PARAMETERS = 4 };
+enum { PATTERN_PARAMETERS = 4, PATTERN_PATH_MAX = 4096 };
 
 struct pattern_spec;
 
@@ -41,7 +35,7 @@ struct pattern_spec;
 struct pattern_family {
   const char *name;
   const char *summary;
-  bool from_file; /* the text after the colon is a file name, not parameters */
+  bool from_file; /* after the colon are FILE[,part=PART], not parameters */
   struct pattern_parameter parameters[PATTERN_PARAMETERS];
   /* Refuses combinations of parameters by failure_set(); may be NULL. Local. */
   int (*check)(const struct pattern_spec *spec);
@@ -54,7 +48,8 @@ struct pattern_family {
 struct pattern_spec {
   const struct pattern_family *family;
   int64_t values[PATTERN_PARAMETERS]; /* in the order of the family's parameters */
-  const char *file;                   /* of the text that was parsed, not a copy */
+  char file[PATTERN_PATH_MAX];
+  char part[PATTERN_PATH_MAX]; /* "contiguous", "strided" or a file */
 };
 
 /* The index-th family, NULL past the last. */
@@ -63,7 +58,8 @@ const struct pattern_family *pattern_family(int index);
 /* 0, or -1 with failure_text() set. Local. */
 int pattern_parse(const char *text, struct pattern_spec *spec);
 
-/* The spec with all its parameters; of a file, the base name only. */
+/* The spec with all its parameters; of files, the base names only, and of a matrix no part when contiguous.
+ */
 void pattern_print(const struct pattern_spec *spec, char *text, size_t length);
 
 /* Collective; the failure is agreed. pattern_free is due in both cases. */
@@ -72,14 +68,5 @@ void pattern_free(struct pattern *pattern);
 
 void pattern_measure(const struct team *team, const struct pattern *pattern,
                      struct pattern_features *features);
-
-/* Room for n lists of nitems items in all. */
-void lists_allocate(struct lists *lists, int n, int64_t nitems);
-
-/*
- * Tells every rank named in `mine` the items that are listed for it: `theirs` holds, by rank, what the
- * others listed for this one. Collective, O(P) memory while it runs.
- */
-void lists_transpose(const struct team *team, const struct lists *mine, struct lists *theirs);
 
 #endif

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The cores that the ranks of this node could use, whether each is bound to one or none to any. */
 static int node_cores(MPI_Comm node) {
@@ -87,4 +88,8 @@ void *reallocate(void *memory, size_t bytes) {
 
 void *allocate(size_t bytes) {
   return reallocate(NULL, bytes);
+}
+
+void *allocate_zeros(size_t bytes) {
+  return memset(allocate(bytes), 0, bytes);
 }

@@ -39,6 +39,7 @@ _Noreturn void team_abort(void);
 
 /* malloc and realloc for the small things of set-up: running out of memory ends the job. */
 void *allocate(size_t bytes);
+void *allocate_zeros(size_t bytes);
 void *reallocate(void *memory, size_t bytes);
 
 #endif

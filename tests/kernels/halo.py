@@ -32,15 +32,15 @@ class Halo:
         return total // len(self.items) if self.items else 0
 
 
-def read_entries(path: Path) -> tuple[int, int, list[tuple[int, int]]]:
-    """Rows, columns and the positions of all entries, mirrored ones included, from 1."""
+def read_entries(path: Path) -> tuple[int, list[tuple[int, int]]]:
+    """Rows and the positions of all entries, mirrored ones included, from 1."""
     lines = [line.split() for line in path.read_text().splitlines()]
     mirrored = lines[0][4].lower() != "general"
     body = [line for line in lines[1:] if line and not line[0].startswith("%")]
     entries = [(int(line[0]), int(line[1])) for line in body[1:]]
     if mirrored:
         entries += [(column, row) for row, column in entries]
-    return int(body[0][0]), int(body[0][1]), entries
+    return int(body[0][0]), entries
 
 
 def blocks(count: int, procs: int) -> list[int]:
@@ -49,13 +49,13 @@ def blocks(count: int, procs: int) -> list[int]:
     return [rank for rank, size in enumerate(sizes) for _ in range(size)]
 
 
-def matrix_halo(path: Path, procs: int) -> Halo:
-    """What the product of the matrix with a vector needs from other ranks."""
-    rows, columns, entries = read_entries(path)
-    row_owner, column_owner = blocks(rows, procs), blocks(columns, procs)
+def matrix_halo(path: Path, procs: int, owners: list[int] | None = None) -> Halo:
+    """What the product of the matrix with a vector needs from other ranks; in blocks by default."""
+    rows, entries = read_entries(path)
+    owner = blocks(rows, procs) if owners is None else owners
     needed: dict[tuple[int, int], set[int]] = defaultdict(set)
     for row, column in entries:
-        needed[column_owner[column - 1], row_owner[row - 1]].add(column)
+        needed[owner[column - 1], owner[row - 1]].add(column)
     return Halo(procs, {pair: len(items) for pair, items in needed.items() if pair[0] != pair[1]})
 
 

@@ -1,5 +1,6 @@
 """Whatever is wrong, swpbench says it in one line and ends with an error on all ranks."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from tests.kernels.benchrun import Result, bench
 from tests.kernels.conftest import Kernels
 
 MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "broken"
+SEVEN = MATRICES.parent / "good" / "general-real.mtx"  # of seven rows
 CORRUPT = "bench/swpbench_corrupt"
 
 # File: line of the error, and words of the message.
@@ -24,6 +26,7 @@ BROKEN = {
     "no-banner": (1, "%%MatrixMarket"),
     "no-size": (2, "ends before"),
     "nul-byte": (3, "NUL"),
+    "rectangular": (2, "square"),
     "row-beyond": (3, "row"),
     "row-zero": (4, "row"),
     "short-banner": (1, "FIELD SYMMETRY"),
@@ -72,6 +75,52 @@ def test_unreadable_matrix(any_kernels: Kernels, tmp_path: Path, path: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("0\n1\n", 2, "ends before the 7 rows"),
+        ("", 0, "ends before the 7 rows"),
+        ("0\n1\n0\n1\n0\n1\n0\n1\n", 8, "more lines than the 7 rows"),
+        ("0\n1\n2\n1\n0\n", 3, "from 0 to 1"),
+        ("0\n-1\n0\n1\n0\n", 2, "from 0 to 1"),
+        ("0\n1\n0 1\n1\n0\n", 3, "from 0 to 1"),
+        ("0\n1\n\n1\n0\n", 3, "from 0 to 1"),
+        ("0\n1\n0\n1.5\n0\n", 4, "from 0 to 1"),
+        ("0\n1\n0\n1\nlast", 5, "from 0 to 1"),
+        ("0\n1\0\n0\n1\n0\n", 2, "NUL"),
+    ],
+)
+def test_broken_partition(
+    any_kernels: Kernels, tmp_path: Path, text: str, line: int, words: str
+) -> None:
+    part = tmp_path / "p"
+    part.write_text(text)
+    said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{SEVEN},part={part}"))
+    assert said.startswith(f"swpbench: {part}:{line}: ")
+    assert words in said
+
+
+def test_partition_for_another_number_of_ranks(any_kernels: Kernels, tmp_path: Path) -> None:
+    part = tmp_path / "seven.metis.4.part"
+    part.write_text("0\n1\n0\n1\n0\n")
+    said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{SEVEN},part={part}"))
+    assert f"{part} is for 4 parts, but there are 2 ranks" in said
+
+
+@pytest.mark.parametrize("part", ["", "strided,part=strided", "/nonexistent/p", "stridden"])
+def test_unknown_partition(any_kernels: Kernels, tmp_path: Path, part: str) -> None:
+    said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{SEVEN},part={part}"))
+    assert "part=" in said or f"cannot open {part}" in said
+
+
+@pytest.mark.parametrize(("keep", "change"), [(-6, b""), (-40, b""), (-12, b"\1\2\3\4\5\6")])
+def test_broken_compression(any_kernels: Kernels, tmp_path: Path, keep: int, change: bytes) -> None:
+    path = tmp_path / "m.mtx.gz"
+    path.write_bytes(gzip.compress(SEVEN.read_bytes())[:keep] + change)
+    said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{path}"))
+    assert str(path) in said
+
+
+@pytest.mark.parametrize(
     ("option", "value"),
     [
         ("op", "broadcast"),
@@ -88,6 +137,7 @@ def test_unreadable_matrix(any_kernels: Kernels, tmp_path: Path, path: str) -> N
         ("pattern", "stencil:dim=3,points=9"),
         ("pattern", "matrix:"),
         ("pattern", "matrix"),
+        ("pattern", "matrix:,part=strided"),
         ("sizes", ""),
         ("sizes", "0"),
         ("sizes", "-8"),

@@ -1,12 +1,14 @@
 """The patterns of swpbench have the features that they must have."""
 
+import gzip
+import random
 from pathlib import Path
 
 import pytest
 
 from tests.kernels.benchrun import bench
 from tests.kernels.conftest import Kernels
-from tests.kernels.halo import Halo, matrix_halo, stencil_halo
+from tests.kernels.halo import Halo, matrix_halo, read_entries, stencil_halo
 
 MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "good"
 
@@ -41,6 +43,35 @@ def test_matrix_is_the_halo_of_its_product(
     halo = matrix_halo(path, procs)
     name = assert_features(any_kernels, tmp_path / "o", f"matrix:{path}", halo, 12)
     assert name == f"matrix:{path.name}"
+
+
+@pytest.mark.parametrize("procs", [1, 3, 8])
+@pytest.mark.parametrize("path", sorted(MATRICES.glob("*.mtx")), ids=lambda path: path.stem)
+def test_matrix_in_parts(any_kernels: Kernels, tmp_path: Path, path: Path, procs: int) -> None:
+    rows, _ = read_entries(path)
+    strided = [row % procs for row in range(rows)]
+    pattern = f"matrix:{path},part=strided"
+    halo = matrix_halo(path, procs, strided)
+    name = assert_features(any_kernels, tmp_path / "s", pattern, halo, 8)
+    assert name == f"matrix:{path.name},part=strided"
+
+    dealt = random.Random(rows)
+    owners = [dealt.randrange(procs) for _ in range(rows)]  # some ranks may own nothing
+    part = tmp_path / f"{path.stem}.random.{procs}.part"
+    part.write_text("".join(f"{owner}\n" for owner in owners))
+    halo = matrix_halo(path, procs, owners)
+    name = assert_features(any_kernels, tmp_path / "f", f"matrix:{path},part={part}", halo, 8)
+    assert name == f"matrix:{path.name},part={part.name}"
+
+
+def test_matrix_compressed_by_gzip(any_kernels: Kernels, tmp_path: Path) -> None:
+    plain = MATRICES / "general-real.mtx"
+    path = tmp_path / "general-real.mtx.gz"
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    result = bench(any_kernels, tmp_path / "o", 3, pattern=f"matrix:{path}", methods="direct")
+    if "without zlib" in result.stderr:
+        pytest.skip("zlib: the kernels were built without it")
+    assert result.cases[0]["features"] == pytest.approx(matrix_halo(plain, 3).features(8))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,22 +17,7 @@ static const int64_t LARGEST = INT64_MAX / 4;
 enum { TOKENS_MAX = 6 };
 
 static int refuse(const struct matrix_market *matrix, const char *what) {
-  return failure_set("%s:%lld: %s", matrix->path, (long long)matrix->line_number, what);
-}
-
-/* The next line without its end. 1, 0 at the end of the file, -1. */
-static int next_line(struct matrix_market *matrix) {
-  errno = 0;
-  ssize_t length = getline(&matrix->line, &matrix->room, matrix->file);
-  if (length < 0)
-    return ferror(matrix->file) || errno ? failure_set("cannot read %s: %s", matrix->path, strerror(errno))
-                                         : 0;
-  matrix->line_number++;
-  if (strlen(matrix->line) != (size_t)length)
-    return refuse(matrix, "a NUL byte: this is not a text file");
-  while (length > 0 && strchr("\r\n", matrix->line[length - 1]))
-    matrix->line[--length] = '\0';
-  return 1;
+  return lines_refuse(&matrix->lines, what);
 }
 
 /* Cuts the line into tokens; their number, or TOKENS_MAX when there are as many or more. */
@@ -46,8 +32,8 @@ static int split(char *line, char **tokens) {
 /* The next line that is not blank, cut into tokens: their number, 0 at the end of the file, -1. */
 static int next_tokens(struct matrix_market *matrix, char **tokens) {
   int status;
-  while ((status = next_line(matrix)) == 1) {
-    const int count = split(matrix->line, tokens);
+  while ((status = lines_next(&matrix->lines)) == 1) {
+    const int count = split(matrix->lines.line, tokens);
     if (count > 0)
       return count;
   }
@@ -63,12 +49,12 @@ static int keyword(const char *token, const char *const *words) {
 
 static int read_banner(struct matrix_market *matrix) {
   char *tokens[TOKENS_MAX];
-  const int status = next_line(matrix);
+  const int status = lines_next(&matrix->lines);
   if (status < 0)
     return -1;
   if (status == 0)
-    return failure_set("%s:1: the file is empty", matrix->path);
-  const int count = split(matrix->line, tokens);
+    return failure_set("%s:1: the file is empty", matrix->lines.path);
+  const int count = split(matrix->lines.line, tokens);
   if (count == 0 || strcasecmp(tokens[0], "%%MatrixMarket") != 0)
     return refuse(matrix, "the first line does not begin with %%MatrixMarket");
   if (count != 5)
@@ -99,6 +85,7 @@ static bool parse_integer(const char *token, int64_t least, int64_t most, int64_
 
 static int read_size(struct matrix_market *matrix) {
   char *tokens[TOKENS_MAX];
+  int64_t columns;
   int count;
   do
     count = next_tokens(matrix, tokens);
@@ -108,32 +95,35 @@ static int read_size(struct matrix_market *matrix) {
   if (count == 0)
     return refuse(matrix, "the file ends before the line with the size");
   if (count != 3 || !parse_integer(tokens[0], 1, LARGEST, &matrix->rows) ||
-      !parse_integer(tokens[1], 1, LARGEST, &matrix->columns) ||
+      !parse_integer(tokens[1], 1, LARGEST, &columns) ||
       !parse_integer(tokens[2], 0, LARGEST, &matrix->entries))
     return refuse(matrix, "the size is not \"ROWS COLUMNS ENTRIES\", at least 1 1 0");
-  if (matrix->symmetry != MATRIX_GENERAL && matrix->rows != matrix->columns)
-    return refuse(matrix, "a symmetric matrix is square");
-  if (matrix->entries / matrix->rows > matrix->columns ||
-      (matrix->entries / matrix->rows == matrix->columns && matrix->entries % matrix->rows))
+  if (matrix->rows != columns)
+    return refuse(matrix, "the matrix is not square, as one that is dealt by rows must be");
+  if (matrix->entries / matrix->rows > columns ||
+      (matrix->entries / matrix->rows == columns && matrix->entries % matrix->rows))
     return refuse(matrix, "more entries than the matrix has places");
   return 0;
 }
 
 int matrix_market_open(const char *path, struct matrix_market *matrix) {
-  *matrix = (struct matrix_market){.path = path, .file = fopen(path, "r")};
-  if (!matrix->file)
-    return failure_set("cannot open %s: %s", path, strerror(errno));
-  return read_banner(matrix) || read_size(matrix) ? -1 : 0;
+  *matrix = (struct matrix_market){0};
+  return lines_open(path, &matrix->lines) || read_banner(matrix) || read_size(matrix) ? -1 : 0;
 }
 
-static bool is_value(enum matrix_field field, const char *token) {
+/* A number that is the whole token and one of the field's. */
+static bool parse_value(enum matrix_field field, const char *token, double *value) {
   char *end;
   int64_t integer;
-  if (field == MATRIX_INTEGER)
-    return parse_integer(token, INT64_MIN, INT64_MAX, &integer);
+  if (field == MATRIX_INTEGER) {
+    const bool good = parse_integer(token, INT64_MIN, INT64_MAX, &integer);
+    *value = (double)integer;
+    return good;
+  }
   if (token[strspn(token, "+-.0123456789eE")] != '\0') /* strtod would take hexadecimal numbers and names */
     return false;
-  return isfinite(strtod(token, &end)) && *end == '\0' && end != token;
+  *value = strtod(token, &end);
+  return isfinite(*value) && *end == '\0' && end != token;
 }
 
 static int parse_entry(struct matrix_market *matrix, int count, char **tokens, struct matrix_entry *entry) {
@@ -145,10 +135,11 @@ static int parse_entry(struct matrix_market *matrix, int count, char **tokens, s
     return refuse(matrix, "an entry of this field does not have this many numbers");
   if (!parse_integer(tokens[0], 1, matrix->rows, &entry->row))
     return refuse(matrix, "the row is not an integer from 1 to the number of rows");
-  if (!parse_integer(tokens[1], 1, matrix->columns, &entry->column))
+  if (!parse_integer(tokens[1], 1, matrix->rows, &entry->column))
     return refuse(matrix, "the column is not an integer from 1 to the number of columns");
+  double values[2] = {1};
   for (int i = 2; i < count; i++)
-    if (!is_value(matrix->field, tokens[i]))
+    if (!parse_value(matrix->field, tokens[i], &values[i - 2]))
       return refuse(matrix, "a value is not a finite number of the file's field");
   if (matrix->symmetry != MATRIX_GENERAL && entry->row < entry->column)
     return refuse(matrix, "an entry above the diagonal of a symmetric matrix");
@@ -156,6 +147,7 @@ static int parse_entry(struct matrix_market *matrix, int count, char **tokens, s
     return refuse(matrix, "an entry on the diagonal of a skew-symmetric matrix");
   entry->row--;
   entry->column--;
+  entry->value = values[0];
   return 0;
 }
 
@@ -167,8 +159,8 @@ int matrix_market_read(struct matrix_market *matrix, struct matrix_entry *batch,
     if (count < 0)
       return -1;
     if (count == 0)
-      return failure_set("%s:%lld: the file ends after %lld of its %lld entries", matrix->path,
-                         (long long)matrix->line_number, (long long)matrix->entries_read,
+      return failure_set("%s:%lld: the file ends after %lld of its %lld entries", matrix->lines.path,
+                         (long long)matrix->lines.number, (long long)matrix->entries_read,
                          (long long)matrix->entries);
     if (parse_entry(matrix, count, tokens, &batch[n]))
       return -1;
@@ -183,8 +175,6 @@ int matrix_market_read(struct matrix_market *matrix, struct matrix_entry *batch,
 }
 
 void matrix_market_close(struct matrix_market *matrix) {
-  if (matrix->file)
-    fclose(matrix->file);
-  free(matrix->line);
+  lines_close(&matrix->lines);
   *matrix = (struct matrix_market){0};
 }

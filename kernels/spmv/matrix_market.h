@@ -1,31 +1,26 @@
 /*
- * A strict reader of Matrix Market coordinate files (math.nist.gov/MatrixMarket/formats.html) that streams:
- * it gives the positions of the entries in batches and checks their values. Refuses by failure_set(), with
- * file and line.
+ * A strict reader of square Matrix Market coordinate files (math.nist.gov/MatrixMarket/formats.html) that
+ * streams: it gives the entries in batches, as the file has them. Refuses by failure_set(), with file and
+ * line.
  */
-#ifndef BENCH_MATRIX_MARKET_H
-#define BENCH_MATRIX_MARKET_H
+#ifndef SPMV_MATRIX_MARKET_H
+#define SPMV_MATRIX_MARKET_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "lines.h"
 
 enum matrix_field { MATRIX_REAL, MATRIX_INTEGER, MATRIX_COMPLEX, MATRIX_PATTERN };
 enum matrix_symmetry { MATRIX_GENERAL, MATRIX_SYMMETRIC, MATRIX_SKEW_SYMMETRIC, MATRIX_HERMITIAN };
 
 struct matrix_entry {
   int64_t row, column; /* from 0 */
+  double value;        /* 1 where the field is pattern, the real part where it is complex */
 };
 
 struct matrix_market {
-  const char *path;
-  FILE *file;
-  char *line;
-  size_t room;
-  int64_t line_number;
+  struct lines lines;
   enum matrix_field field;
   enum matrix_symmetry symmetry; /* unless general, the file holds only the lower triangle */
-  int64_t rows, columns, entries;
+  int64_t rows, entries;         /* and as many columns as rows: others are refused */
   int64_t entries_read;
 };
 
