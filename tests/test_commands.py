@@ -44,3 +44,22 @@ def test_parts_are_whole_numbers(parts: str) -> None:
     result = call("report", "structure", MATRIX, "--parts", parts)
     assert result.exit_code == 2
     assert "comma list" in result.stderr
+
+
+def test_a_matrix_is_told_of() -> None:
+    assert "9 x 9, 22 entries" in succeed("matrix", "info", MATRIX)
+    assert json.loads(succeed("matrix", "info", GOOD / "rectangular.mtx", "--json"))["columns"] == 8
+
+
+def test_a_matrix_is_partitioned_and_reported_on(tmp_path: Path) -> None:
+    copy = tmp_path / "m.mtx"
+    copy.write_bytes(MATRIX.read_bytes())
+    command = ("matrix", "partition", copy, "--parts", "3", "--by", "strided")
+    document = json.loads(succeed(*command, "--json"))
+    assert not document["reused"]
+    assert "was there" in succeed(*command)
+    counted = json.loads(
+        succeed("report", "structure", copy, "--parts", "3", "--by", document["file"], "--json")
+    )[0]["statistics"]
+    assert counted["mmax"] == document["mmax"]
+    assert counted["hop_bytes"] == 8 * document["volume"]

@@ -1,18 +1,25 @@
 """Matrix Market files as Python reads them, and partitions of their rows."""
 
 import gzip
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyamg.gallery import poisson
 from scipy import sparse
+from scipy.io import mmwrite
 
+from tests.conftest import Require
 from tuner.matrices import market
 from tuner.matrices.market import MatrixError, Pattern, read_pattern, stem
-from tuner.matrices.ownership import contiguous, strided
-from tuner.matrices.partition import ownership
+from tuner.matrices.ownership import Ownership, contiguous, strided
+from tuner.matrices.partition import kept_partition, ownership
+from tuner.matrices.partitioners import PartitionerError, partitioned
+from tuner.structure.quality import quality
 
 DATA = Path(__file__).parent / "data" / "matrix"
 LINES = {  # where the reader finds what is wrong, when it is not the first line
@@ -123,3 +130,78 @@ def test_a_broken_partition(tmp_path: Path, text: str, reason: str) -> None:
 def test_a_partition_that_is_not_there() -> None:
     with pytest.raises(MatrixError, match="nowhere: the partition cannot be read"):
         ownership(Path("a.mtx"), square(3), "nowhere", 3)
+
+
+@pytest.fixture(params=["graph", "hypergraph"])
+def partitioner(request: pytest.FixtureRequest, require: Require) -> str:
+    package = {"graph": "pymetis", "hypergraph": "mtkahypar"}[request.param]
+    require(package, find_spec(package) is not None, "this partitioner is not installed")
+    return str(request.param)
+
+
+def mesh(path: Path, side: int = 24) -> Pattern:
+    """Writes the five-point stencil of a square, which is `side` points wide."""
+    mmwrite(path, poisson((side, side)))
+    return read_pattern(path)
+
+
+def test_partitioners_balance_and_save_volume(tmp_path: Path, partitioner: str) -> None:
+    pattern = mesh(tmp_path / "a.mtx")
+    parts = partitioned(pattern, partitioner, 9, seed=1)
+    assert sorted(set(parts.tolist())) == list(range(9))
+    found = quality(pattern, Ownership(9, parts))
+    assert found.imbalance < 0.1
+    assert found.volume < quality(pattern, contiguous(len(parts), 9)).volume
+
+
+def test_volume_is_connectivity_less_one(tmp_path: Path) -> None:
+    pattern = mesh(tmp_path / "a.mtx", 7)
+    owned = strided(49, 5)
+    nets: dict[int, set[int]] = {column: {column % 5} for column in range(49)}
+    for row, column in zip(pattern.rows.tolist(), pattern.columns.tolist(), strict=True):
+        nets[column].add(row % 5)
+    assert quality(pattern, owned).volume == sum(len(net) - 1 for net in nets.values())
+
+
+def test_partitioners_at_their_ends(tmp_path: Path, partitioner: str) -> None:
+    pattern = mesh(tmp_path / "a.mtx", 3)
+    assert partitioned(pattern, partitioner, 1, seed=1).tolist() == [0] * 9
+    with pytest.raises(PartitionerError, match="9 rows cannot be balanced over 10 parts"):
+        partitioned(pattern, partitioner, 10, seed=1)
+    diagonal = partitioned(square(8), partitioner, 4, seed=1)
+    assert quality(square(8), Ownership(4, diagonal)).volume == 0
+
+
+def test_a_partition_is_kept_and_made_anew_when_its_matrix_changes(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    pattern = mesh(path, 4)
+    first = kept_partition(path, pattern, "strided", 3)
+    assert first.path == tmp_path / "a.strided.3.part"
+    assert first.path.read_text() == "".join(f"{row % 3}\n" for row in range(16))
+    again = kept_partition(path, pattern, "strided", 3)
+    assert (first.reused, again.reused) == (False, True)
+    assert again.partition_s == first.partition_s
+
+    first.path.write_text("0\n" * 16)
+    assert not kept_partition(path, pattern, "strided", 3).reused
+    assert not kept_partition(path, pattern, "strided", 3, seed=2).reused
+    larger = mesh(path, 5)
+    assert len(kept_partition(path, larger, "strided", 3).parts) == 25
+    first.path.with_name("a.strided.3.part.json").write_text("{")
+    assert not kept_partition(path, larger, "strided", 3).reused
+
+
+def test_a_partition_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    pattern = mesh(path, 2)
+    theirs = tmp_path / "a.strided.2.part"
+    theirs.write_text("0\n0\n0\n1\n")
+    with pytest.raises(MatrixError, match="was not made by"):
+        kept_partition(path, pattern, "strided", 2)
+    assert theirs.read_text() == "0\n0\n0\n1\n"
+
+
+def test_a_partitioner_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    with pytest.raises(PartitionerError, match=r"pip install 'switchpoint\[partition\]'"):
+        partitioned(square(4), "graph", 2, seed=1)

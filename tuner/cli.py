@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 
 from tuner import __version__
+from tuner.commands.matrix import matrix
 from tuner.commands.report import report
 from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
@@ -293,6 +294,7 @@ def verify_table(file: Path, as_json: bool) -> None:
     click.echo(json.dumps({"valid": True, "text": said}) if as_json else said)
 
 
+main.add_command(matrix)
 main.add_command(report)
 
 

@@ -31,7 +31,7 @@ def report() -> None:
     default="contiguous",
     show_default=True,
     metavar="PARTITION",
-    help="How rows are dealt: contiguous, strided, or the path of a partition file.",
+    help="How rows are dealt: contiguous, strided, graph, hypergraph, or a partition file.",
 )
 @click.option(
     "--methods",

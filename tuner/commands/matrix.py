@@ -1,0 +1,73 @@
+"""`switchpoint matrix`: matrices as inputs, and partitions of their rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+_FILE = click.Path(path_type=Path)
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def matrix() -> None:
+    """Make, inspect and partition matrices, which are Matrix Market files."""
+
+
+@matrix.command()
+@click.argument("file", type=_FILE)
+@_json_option
+def info(file: Path, as_json: bool) -> None:
+    """Tell the size of the matrix in FILE and how its entries spread over the rows."""
+    from tuner.matrices.degrees import degrees
+    from tuner.matrices.market import read_pattern
+
+    found = degrees(read_pattern(file))
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=1))
+        return
+    click.echo(
+        f"{file}: {found.rows} x {found.columns}, {found.nnz} entries; entries of a row: "
+        f"mean {found.mean_degree:.2f}, most {found.max_degree}, "
+        f"coefficient of variation {found.cv:.2f}"
+    )
+
+
+@matrix.command()
+@click.argument("file", type=_FILE)
+@click.option("--parts", type=click.IntRange(min=1), required=True, help="How many parts.")
+@click.option(
+    "--by",
+    type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
+    required=True,
+    help="Blocks of rows, row r in part r mod K, METIS, or Mt-KaHyPar.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of both.")
+@_json_option
+def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None:
+    """Deal the rows of the matrix in FILE to parts, and keep that in a file beside it.
+
+    A partition that is there and was made of the same matrix is taken as it is.
+    """
+    from tuner.matrices.market import read_pattern
+    from tuner.matrices.ownership import Ownership
+    from tuner.matrices.partition import kept_partition
+    from tuner.structure.quality import quality
+
+    pattern = read_pattern(file)
+    kept = kept_partition(file, pattern, by, parts, seed)
+    found = quality(pattern, Ownership(parts, kept.parts))
+    if as_json:
+        document = {"file": str(kept.path), "partition_s": kept.partition_s, "reused": kept.reused}
+        click.echo(json.dumps(document | asdict(found), indent=1))
+        return
+    made = "was there" if kept.reused else "made"
+    click.echo(f"{kept.path}: {made}, {kept.partition_s:.3g} s to make")
+    click.echo(
+        f"{parts} parts, imbalance {found.imbalance:.1%}; elements: volume {found.volume}, "
+        f"vavg {found.vavg:.1f}, vmax {found.vmax}; messages: {found.messages}, "
+        f"mavg {found.mavg:.1f}, mmax {found.mmax}"
+    )
