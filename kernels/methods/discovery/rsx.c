@@ -20,16 +20,29 @@ static void rsx_free(struct swp_plan *plan) {
     MPI_Win_free(&state->window);
 }
 
+/* On one node shared memory: of other windows there, Open MPI 4 names the files of two disjoint communicators
+   alike, and both are spoilt when they are made at the same time. */
+static int make_window(struct swp_plan *plan, struct state *state) {
+  int error = SWP_SUCCESS;
+  if (plan->features.nodes == 1)
+    MPI_TRY(MPI_Win_allocate_shared(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, plan->comm, &state->counter,
+                                    &state->window));
+  else
+    MPI_TRY(MPI_Win_allocate(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, plan->comm, &state->counter,
+                             &state->window));
+  MPI_TRY(MPI_Win_set_errhandler(state->window, MPI_ERRORS_RETURN));
+  *state->counter = 0;
+done:
+  return error;
+}
+
 static int rsx_plan(struct swp_plan *plan) {
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   int error = SWP_SUCCESS;
   if (state != NULL)
     state->window = MPI_WIN_NULL;
   TRY(swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
-  MPI_TRY(MPI_Win_allocate(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, plan->comm, &state->counter,
-                           &state->window));
-  MPI_TRY(MPI_Win_set_errhandler(state->window, MPI_ERRORS_RETURN));
-  *state->counter = 0;
+  TRY(make_window(plan, state));
 done:
   return error;
 }
