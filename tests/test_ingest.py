@@ -179,6 +179,20 @@ def test_what_differs_in_the_system_is_another_system(database: Path, results: P
         assert store.cells(system=systems["system"][0])["launches"].tolist() == [1] * 4
 
 
+def test_virtual_nodes_are_another_system(database: Path, results: Path) -> None:
+    (path,) = synthetic.write(results, synthetic.Campaign(launches=1, sizes=(8,)))
+    for placement in ("block", "cyclic"):
+        layout = f'"nodes": 1, "placement": "{placement}"'
+        text = path.read_text().replace('"nodes": 1', layout)
+        assert layout in text
+        (results / f"{placement}.jsonl").write_text(text)
+    ingest(database, [results])
+    with Store.open(database, readonly=True) as store:
+        names = sorted(store.systems()["name"])
+    machine = names[0]
+    assert names == [machine, f"{machine}+block", f"{machine}+cyclic"]
+
+
 KILLED = """
 import sys
 from pathlib import Path

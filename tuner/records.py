@@ -59,6 +59,7 @@ class Header:
     load: list[float]
     buffers: str
     budget_s: float
+    placement: str = ""  # of virtual nodes: block or cyclic; empty: the machine's nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ class System:
 
     @classmethod
     def of(cls, header: Header) -> System:
-        """The system on which a launch ran."""
+        """The system on which a launch ran; virtual nodes make it another one."""
         return cls(
-            name=header.system,
+            name=f"{header.system}+{header.placement}" if header.placement else header.system,
             environment=header.environment,
             mpi_library=header.mpi_library,
             mpi_standard=header.mpi_standard,

@@ -62,6 +62,26 @@ static void write_system(struct json *json, const struct launch *launch) {
   json_string(json, "commit", build_commit());
 }
 
+/* The nodes that the methods are told of. */
+static void write_layout(struct json *json, const struct launch *launch) {
+  const struct options *options = launch->options;
+  const int procs = launch->team->procs;
+  int nodes = launch->team->nodes, ppn = launch->team->ppn;
+  if (options->ppn) {
+    nodes = (int)((procs - 1) / options->ppn) + 1;
+    ppn = options->ppn < procs ? (int)options->ppn : procs;
+    if (options->placement == SWP_PLACEMENT_CYCLIC)
+      ppn = (procs - 1) / nodes + 1;
+  }
+  json_int(json, "procs", procs);
+  json_int(json, "nodes", nodes);
+  json_int(json, "ppn", ppn);
+  json_string(json, "placement",
+              !options->ppn                                ? ""
+              : options->placement == SWP_PLACEMENT_CYCLIC ? "cyclic"
+                                                           : "block");
+}
+
 int emit_header(struct output *output, const struct launch *launch) {
   const struct options *options = launch->options;
   const struct team *team = launch->team;
@@ -75,9 +95,7 @@ int emit_header(struct output *output, const struct launch *launch) {
   json_string(&json, "operation", options->operation->name);
   pattern_print(&options->pattern, text, sizeof text);
   json_string(&json, "pattern", text);
-  json_int(&json, "procs", team->procs);
-  json_int(&json, "nodes", team->nodes);
-  json_int(&json, "ppn", team->ppn);
+  write_layout(&json, launch);
   json_bool(&json, "oversubscribed", team->oversubscribed);
   json_string(&json, "yield", options->yield);
   json_string(&json, "binding", launch->facts->binding);
@@ -115,6 +133,12 @@ static void write_statistics(struct json *json, enum swp_kind kind, const struct
     json_int(json, "copied_bytes", statistics->copied_bytes);
     json_int(json, "hop_bytes", statistics->hop_bytes);
     json_int(json, "plan_bytes", statistics->plan_bytes);
+    json_int(json, "on_node_messages", statistics->on_node_messages);
+    json_int(json, "off_node_messages", statistics->off_node_messages);
+    json_int(json, "on_node_bytes", statistics->on_node_bytes);
+    json_int(json, "off_node_bytes", statistics->off_node_bytes);
+    json_int(json, "off_node_mmax", statistics->off_node_mmax);
+    json_int(json, "off_node_vmax_bytes", statistics->off_node_vmax_bytes);
   }
   json_close(json, '}');
 }

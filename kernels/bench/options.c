@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES_MOST = 65535 };
+enum { SAMPLES_MOST = 65535, UNSET = -1 };
 
 /* An option of `run`; those without an argument are flags. `set` gets the argument and returns 0 or -1. */
 struct option {
@@ -98,6 +98,17 @@ static int set_yield(struct options *options, const char *value) {
   return 0;
 }
 
+static int set_ppn(struct options *options, const char *value) {
+  return parse_number("--ppn", value, 1, INT_MAX, &options->ppn);
+}
+
+static int set_placement(struct options *options, const char *value) {
+  options->placement = strcmp(value, "cyclic") == 0 ? SWP_PLACEMENT_CYCLIC : SWP_PLACEMENT_BLOCK;
+  if (options->placement == SWP_PLACEMENT_BLOCK && strcmp(value, "block") != 0)
+    return failure_set("--placement \"%s\": write block or cyclic", value);
+  return 0;
+}
+
 static int set_max_samples(struct options *options, const char *value) {
   int64_t number = 0;
   const int status = parse_number("--max-samples", value, 1, SAMPLES_MOST, &number);
@@ -127,6 +138,8 @@ static const struct option OPTIONS[] = {
     {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", false, set_budget},
     {"--max-samples", "N", "most samples of a case (200)", false, set_max_samples},
     {"--sync", "window|barrier", "how executions start together (window on one node)", false, set_sync},
+    {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", false, set_ppn},
+    {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", false, set_placement},
     {"--seed", "N", "of the order of methods and of payloads (1)", false, set_seed},
     {"--launch", "N", "number of the launch within the campaign (0)", false, set_launch},
     {"--campaign", "NAME", "groups launches (the date)", false, set_campaign},
@@ -164,7 +177,8 @@ int options_parse(int argc, char **argv, struct options *options) {
                               .seed = 1,
                               .sync = "",
                               .yield = "",
-                              .max_samples = 200};
+                              .max_samples = 200,
+                              .placement = UNSET};
   bool given[NOPTIONS] = {false};
   for (int i = 0; i < argc;) {
     int which;
@@ -180,6 +194,10 @@ int options_parse(int argc, char **argv, struct options *options) {
   for (int i = 0; i < NOPTIONS; i++)
     if (!given[i] && OPTIONS[i].required)
       return failure_set("%s %s is missing; see swpbench --help", OPTIONS[i].name, OPTIONS[i].argument);
+  if (options->placement != UNSET && options->ppn == 0)
+    return failure_set("--placement is of virtual nodes: give --ppn too");
+  if (options->placement == UNSET)
+    options->placement = SWP_PLACEMENT_BLOCK;
   return 0;
 }
 

@@ -21,6 +21,8 @@ struct options {
   int64_t seed;
   const char *sync; /* "": by the layout */
   const char *yield;
+  int64_t ppn;   /* of virtual nodes; 0: the machine's nodes */
+  int placement; /* of enum swp_placement */
   int max_samples;
   bool anonymous;
   bool quiet;

@@ -124,6 +124,8 @@ static int measure_size(struct session *session, int index, bool *out_of_time) {
                         .deadline_ns = deadline_ns};
   int status = workload_create(session->team, session->options->operation, &session->pattern,
                                &session->features, size_bytes, seed, &workload);
+  workload.hints.ppn = (int)session->options->ppn;
+  workload.hints.placement = session->options->placement;
   if (status == 0)
     status = measure_block(session, &block, size_bytes);
   contenders_free(block.contenders, block.count);

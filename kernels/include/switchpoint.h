@@ -98,10 +98,18 @@ struct swp_hints {
   int64_t degree;         /* discovery: the most messages any rank will send at once; -1: unknown */
   int64_t bytes;          /* discovery: mean bytes per message; -1: unknown */
   const swp_table *table; /* used instead of the table named by SWITCHPOINT_TABLE; NULL: none */
+  int ppn;       /* 0: the machine's nodes, ranks that share memory; above: virtual ones of ppn ranks */
+  int placement; /* which ranks are on one virtual node, of enum swp_placement */
+};
+
+/* With ppn ranks on each of ceil(P / ppn) virtual nodes: */
+enum swp_placement {
+  SWP_PLACEMENT_BLOCK, /* rank r is on node r / ppn; the last may have fewer */
+  SWP_PLACEMENT_CYCLIC /* rank r is on node r mod nodes */
 };
 
 #define SWP_ESTIMATE 0u
-#define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL}
+#define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL, 0, SWP_PLACEMENT_BLOCK}
 
 /*
  * An exchange, as one rank sees it: items of one size in a send buffer, which of them go to whom, and how
@@ -162,6 +170,11 @@ struct swp_statistics {
   int64_t copied_bytes;  /* sum over ranks: bytes that the method copies itself, packing and unpacking */
   int64_t hop_bytes;     /* sum over ranks: bytes sent, which counts a forwarded byte once per hop */
   int64_t plan_bytes;    /* this rank: memory that the plan holds */
+  /* Sums over ranks, by whether sender and receiver of a message are on one node: */
+  int64_t on_node_messages, off_node_messages;
+  int64_t on_node_bytes, off_node_bytes;
+  int64_t off_node_mmax;       /* most messages to other nodes sent by a rank */
+  int64_t off_node_vmax_bytes; /* most bytes to other nodes sent by a rank */
 };
 
 /*

@@ -45,6 +45,7 @@ struct spec {
 /* What every rank knows about a problem, and all that selection and `applicable` may read. */
 struct features {
   int procs, nodes, ppn;
+  bool shared_memory; /* all ranks share memory, whatever nodes are imposed */
   int64_t mmax;       /* -1: unknown, of a discovery without hint */
   double mavg;        /* -1: unknown */
   int64_t bytes;      /* mean payload bytes per message; -1: unknown */

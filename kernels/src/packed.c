@@ -37,11 +37,11 @@ int swp_packed_plan(struct swp_plan *plan, struct packed *packed) {
   int error = swp_plan_stages(plan, 1);
   if (error != SWP_SUCCESS)
     return error;
-  plan->stages[0].messages = problem->nsends;
-  plan->stages[0].bytes = problem->send_bytes;
   packed->in_place = true;
-  for (int i = 0; i < problem->nsends; i++)
+  for (int i = 0; i < problem->nsends; i++) {
+    swp_plan_count(plan, 0, problem->sends[i].peer, problem->sends[i].bytes);
     packed->in_place = packed->in_place && problem->sends[i].nruns == 1;
+  }
   plan->buffer_bytes = plan->copied_bytes = packed->in_place ? 0 : problem->send_bytes;
   packed->send_counts = swp_plan_allocate(plan, problem->nsends, sizeof(int));
   packed->send_offsets = swp_plan_allocate(plan, problem->nsends, sizeof(int));

@@ -3,7 +3,6 @@
 
 #include "select.h"
 #include "table.h"
-#include "topology.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,12 +21,25 @@ int swp_plan_stages(struct swp_plan *plan, int nstages) {
   return plan->stages != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }
 
+static bool off_node(const struct swp_plan *plan, int peer) {
+  return swp_topology_node(plan->topology, peer) != swp_topology_node(plan->topology, plan->rank);
+}
+
+void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
+  plan->stages[stage].messages++;
+  plan->stages[stage].bytes += bytes;
+  if (off_node(plan, peer)) {
+    plan->off_node_messages++;
+    plan->off_node_bytes += bytes;
+  }
+}
+
 /* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. */
 static int check_equal(struct swp_plan *plan, const char *method) {
-  enum { VALUES = 8 };
+  enum { VALUES = 10 };
   static const char *const names[VALUES] = {
-      "kind of operation", "method",       "item_bytes",  "hints.flags",
-      "hints.executions",  "hints.degree", "hints.bytes", "table in the hints"};
+      "kind of operation", "method",      "item_bytes",         "hints.flags", "hints.executions",
+      "hints.degree",      "hints.bytes", "table in the hints", "hints.ppn",   "hints.placement"};
   const struct swp_hints *hints = &plan->hints;
   int64_t mine[2 * VALUES] = {plan->kind,
                               method != NULL ? swp_text_hash(method) : -1, /* NULL differs from "" */
@@ -36,7 +48,9 @@ static int check_equal(struct swp_plan *plan, const char *method) {
                               hints->executions,
                               hints->degree,
                               hints->bytes,
-                              hints->table != NULL ? hints->table->hash : -1};
+                              hints->table != NULL ? hints->table->hash : -1,
+                              hints->ppn,
+                              hints->placement};
   int64_t greatest[2 * VALUES];
   int error = SWP_SUCCESS;
   for (int i = 0; i < VALUES; i++)
@@ -49,33 +63,51 @@ done:
   return error;
 }
 
-/* Features that all ranks agree on, and whether every send has its receive. */
-static int find_features(struct swp_plan *plan) {
-  const struct problem *problem = &plan->problem;
-  struct swp_statistics *statistics = &plan->problem_statistics;
-  int64_t most[3] = {problem->nsends, problem->send_bytes, problem->send_bytes + problem->recv_bytes}, max[3];
-  uint64_t totals[4] = {(uint64_t)problem->nsends, (uint64_t)problem->send_bytes, problem->send_hash,
-                        problem->recv_hash};
-  uint64_t sum[4];
-  int error = SWP_SUCCESS;
-  MPI_TRY(MPI_Allreduce(most, max, 3, MPI_INT64_T, MPI_MAX, plan->comm));
-  MPI_TRY(MPI_Allreduce(totals, sum, 4, MPI_UINT64_T, MPI_SUM, plan->comm));
-  if (sum[2] != sum[3])
-    return swp_fail(SWP_ERR_MISMATCH,
-                    "exchange: the sends of all ranks are not the receives of all ranks; compare "
-                    "ranks and item counts on both sides");
-  statistics->stages = 1;
+/* Of the problem, from sums and maxima of the same values: messages, bytes, and those of them off the node.
+ */
+static void set_statistics(const struct swp_plan *plan, const int64_t max[4], const int64_t sum[4],
+                           struct swp_statistics *statistics) {
   statistics->mmax = max[0];
   statistics->mavg = (double)sum[0] / plan->procs;
   statistics->vmax_bytes = max[1];
   statistics->vavg_bytes = (double)sum[1] / plan->procs;
-  statistics->buffer_bytes = max[2];
-  statistics->hop_bytes = (int64_t)sum[1];
+  statistics->hop_bytes = sum[1];
+  statistics->off_node_messages = sum[2];
+  statistics->on_node_messages = sum[0] - sum[2];
+  statistics->off_node_mmax = max[2];
+  statistics->off_node_bytes = sum[3];
+  statistics->on_node_bytes = sum[1] - sum[3];
+  statistics->off_node_vmax_bytes = max[3];
+}
+
+/* Features that all ranks agree on, and whether every send has its receive. */
+static int find_features(struct swp_plan *plan) {
+  const struct problem *problem = &plan->problem;
+  struct swp_statistics *statistics = &plan->problem_statistics;
+  enum { BUFFER = 4, DIFFERENCE = 4, VALUES };
+  int64_t mine[VALUES] = {problem->nsends, problem->send_bytes}, max[VALUES], sum[VALUES];
+  int error = SWP_SUCCESS;
+  for (int i = 0; i < problem->nsends; i++)
+    if (off_node(plan, problem->sends[i].peer)) {
+      mine[2]++;
+      mine[3] += problem->sends[i].bytes;
+    }
+  mine[BUFFER] = problem->send_bytes + problem->recv_bytes;
+  MPI_TRY(MPI_Allreduce(mine, max, VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
+  mine[DIFFERENCE] = (int64_t)(problem->send_hash - problem->recv_hash);
+  MPI_TRY(MPI_Allreduce(mine, sum, VALUES, MPI_UINT64_T, MPI_SUM, plan->comm)); /* hashes wrap */
+  if (sum[DIFFERENCE] != 0)
+    return swp_fail(SWP_ERR_MISMATCH,
+                    "exchange: the sends of all ranks are not the receives of all ranks; compare "
+                    "ranks and item counts on both sides");
+  set_statistics(plan, max, sum, statistics);
+  statistics->stages = 1;
+  statistics->buffer_bytes = max[BUFFER];
   plan->features.mmax = statistics->mmax;
   plan->features.mavg = statistics->mavg;
   plan->features.vmax_bytes = statistics->vmax_bytes;
   plan->features.vavg_bytes = statistics->vavg_bytes;
-  plan->features.bytes = sum[0] > 0 ? (int64_t)(sum[1] / sum[0]) : 0;
+  plan->features.bytes = sum[0] > 0 ? sum[1] / sum[0] : 0;
   plan->features.item_bytes = problem->item_bytes;
 done:
   return error;
@@ -94,37 +126,34 @@ static void hinted_features(struct swp_plan *plan) {
 static int gather_statistics(struct swp_plan *plan) {
   struct swp_statistics *statistics = &plan->statistics;
   int nstages = plan->nstages, error = SWP_SUCCESS;
-  size_t length = 2 * (size_t)nstages + 3;
-  int64_t messages = 0, bytes = 0;
+  enum { EXTRA = 5, LAST = EXTRA - 1 };
+  size_t length = 2 * (size_t)nstages + EXTRA;
   int64_t *mine = swp_allocate(length, sizeof *mine, NULL), *all = swp_allocate(length, sizeof *all, NULL);
   TRY(swp_agree(plan->comm, mine != NULL && all != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
+  int64_t *extra = mine + 2 * nstages, *result = all + 2 * nstages, max[EXTRA];
   for (int d = 0; d < nstages; d++) {
-    messages += mine[2 * d] = plan->stages[d].messages;
-    bytes += mine[2 * d + 1] = plan->stages[d].bytes;
+    extra[0] += mine[2 * d] = plan->stages[d].messages;
+    extra[1] += mine[2 * d + 1] = plan->stages[d].bytes;
   }
-  int64_t *extra = mine + 2 * nstages, *result = all + 2 * nstages;
-  extra[0] = messages;
-  extra[1] = bytes;
-  extra[2] = plan->buffer_bytes + plan->problem.send_bytes + plan->problem.recv_bytes;
+  extra[2] = plan->off_node_messages;
+  extra[3] = plan->off_node_bytes;
+  extra[LAST] = plan->buffer_bytes + plan->problem.send_bytes + plan->problem.recv_bytes;
   MPI_TRY(MPI_Allreduce(mine, all, (int)length, MPI_INT64_T, MPI_MAX, plan->comm));
   for (int d = 0; d < nstages; d++) {
     plan->stages[d].messages_max = all[2 * d];
     plan->stages[d].bytes_max = all[2 * d + 1];
   }
-  statistics->mmax = result[0];
-  statistics->vmax_bytes = result[1];
-  statistics->buffer_bytes = result[2];
-  extra[2] = plan->copied_bytes;
+  memcpy(max, result, sizeof max);
+  extra[LAST] = plan->copied_bytes;
   MPI_TRY(MPI_Allreduce(mine, all, (int)length, MPI_INT64_T, MPI_SUM, plan->comm));
   for (int d = 0; d < nstages; d++) {
     plan->stages[d].messages_total = all[2 * d];
     plan->stages[d].bytes_total = all[2 * d + 1];
   }
+  set_statistics(plan, max, result, statistics);
   statistics->stages = nstages;
-  statistics->mavg = (double)result[0] / plan->procs;
-  statistics->vavg_bytes = (double)result[1] / plan->procs;
-  statistics->hop_bytes = result[1];
-  statistics->copied_bytes = result[2];
+  statistics->buffer_bytes = max[LAST];
+  statistics->copied_bytes = result[LAST];
 done:
   swp_release(mine);
   swp_release(all);
@@ -138,23 +167,35 @@ static void describe_place(const struct swp_plan *plan, struct swp_statistics *s
   statistics->plan_bytes = plan->account;
 }
 
+static int check_hints(const struct swp_hints *hints) {
+  if (hints->flags != SWP_ESTIMATE)
+    return swp_fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE is known", hints->flags);
+  if (hints->ppn < 0)
+    return swp_fail(SWP_ERR_ARGUMENT, "hints.ppn is %d; it must be positive, or 0 for the machine's nodes",
+                    hints->ppn);
+  if (hints->placement != SWP_PLACEMENT_BLOCK && hints->placement != SWP_PLACEMENT_CYCLIC)
+    return swp_fail(SWP_ERR_ARGUMENT, "hints.placement is %d; only block and cyclic are known",
+                    hints->placement);
+  return SWP_SUCCESS;
+}
+
 /* The steps that exchange and discovery share, once the plan exists on all ranks. */
 static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exchange *exchange,
                      const char *method) {
-  struct topology topology;
   int error = SWP_SUCCESS;
   if (plan->kind == SWP_EXCHANGE)
     error = swp_problem_build(exchange, plan->rank, plan->procs, &plan->problem, &plan->account);
-  if (error == SWP_SUCCESS && plan->hints.flags != SWP_ESTIMATE)
-    error = swp_fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE is known", plan->hints.flags);
+  if (error == SWP_SUCCESS)
+    error = check_hints(&plan->hints);
   TRY(swp_agree(plan->comm, error));
   TRY(check_equal(plan, method));
-  TRY(swp_topology_find(comm, &topology));
-  plan->yields = topology.oversubscribed;
+  TRY(swp_topology_find(comm, plan->hints.ppn, plan->hints.placement, &plan->topology));
+  plan->yields = plan->topology->oversubscribed;
   plan->polls = plan->yields && !swp_mpi_yields();
   plan->features.procs = plan->procs;
-  plan->features.nodes = topology.nodes;
-  plan->features.ppn = topology.ppn;
+  plan->features.nodes = plan->topology->nodes;
+  plan->features.ppn = plan->topology->ppn;
+  plan->features.shared_memory = plan->topology->shared_memory;
   if (plan->kind == SWP_EXCHANGE)
     TRY(find_features(plan));
   else
@@ -231,6 +272,7 @@ int swp_plan_free(swp_plan **pointer) {
   swp_problem_free(&plan->problem);
   swp_release(plan->stages);
   swp_release(plan->discovery_scratch);
+  swp_topology_release(plan->topology);
   int mpi_error = MPI_Comm_free(&plan->comm);
   swp_release(plan);
   *pointer = NULL;

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "method.h"
 #include "problem.h"
+#include "topology.h"
 
 /* Messages and bytes that this rank sends in a stage, then (after planning) over all ranks. */
 struct stage {
@@ -28,6 +29,7 @@ struct swp_plan {
   struct spec spec;
 
   int rank, procs;
+  struct topology *topology;
   struct features features;
   struct swp_hints hints;
   int64_t account; /* bytes allocated */
@@ -35,9 +37,10 @@ struct swp_plan {
   /* Set by the method of an exchange while planning, this rank's share: */
   int nstages;
   struct stage *stages;
-  int64_t buffer_bytes; /* of its own buffers, the caller's not counted */
-  int64_t copied_bytes; /* at each execution */
-  char layout[96];      /* for people, may stay empty */
+  int64_t buffer_bytes;                      /* of its own buffers, the caller's not counted */
+  int64_t copied_bytes;                      /* at each execution */
+  int64_t off_node_messages, off_node_bytes; /* by swp_plan_count */
+  char layout[96];                           /* for people, may stay empty */
 
   char chosen_by[256];
   struct swp_statistics problem_statistics, statistics;
@@ -53,6 +56,9 @@ int swp_plan_no_memory(const struct swp_plan *plan);
 
 /* nstages zeroed stages. */
 int swp_plan_stages(struct swp_plan *plan, int nstages);
+
+/* Counts a message that this rank sends in a stage at each execution. */
+void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes);
 
 /* The worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
 int swp_agree(MPI_Comm comm, int error);

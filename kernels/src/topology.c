@@ -5,7 +5,6 @@
 #include "plan.h"
 
 #include <sched.h>
-#include <stdatomic.h>
 
 /* Cores that the ranks of this node may use, together: each may be bound to its own. */
 static int node_cores(MPI_Comm node, int *cores) {
@@ -21,27 +20,97 @@ done:
   return error;
 }
 
-static int measure(MPI_Comm comm, struct topology *topology) {
-  int error = SWP_SUCCESS, rank, node_rank, node_size, cores = 0;
-  MPI_Comm node = MPI_COMM_NULL;
+/* This rank's node, numbered by the lowest rank on it, and its place there. */
+static int measure(MPI_Comm comm, struct topology *topology, int *node, int *local) {
+  int error = SWP_SUCCESS, rank, size, cores = 0, before = 0;
+  MPI_Comm here = MPI_COMM_NULL;
   MPI_TRY(MPI_Comm_rank(comm, &rank));
-  MPI_TRY(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node));
-  MPI_TRY(MPI_Comm_rank(node, &node_rank));
-  MPI_TRY(MPI_Comm_size(node, &node_size));
-  TRY(node_cores(node, &cores));
-  int leader = node_rank == 0;
+  MPI_TRY(MPI_Comm_size(comm, &topology->procs));
+  MPI_TRY(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here));
+  MPI_TRY(MPI_Comm_rank(here, local));
+  MPI_TRY(MPI_Comm_size(here, &size));
+  TRY(node_cores(here, &cores));
+  int leader = *local == 0;
+  MPI_TRY(MPI_Exscan(&leader, &before, 1, MPI_INT, MPI_SUM, comm));
+  *node = rank == 0 ? 0 : before; /* of the leader, whose word the others take */
+  MPI_TRY(MPI_Bcast(node, 1, MPI_INT, 0, here));
   MPI_TRY(MPI_Allreduce(&leader, &topology->nodes, 1, MPI_INT, MPI_SUM, comm));
-  MPI_TRY(MPI_Allreduce(&node_size, &topology->ppn, 1, MPI_INT, MPI_MAX, comm));
-  topology->oversubscribed = node_size > cores;
+  MPI_TRY(MPI_Allreduce(&size, &topology->ppn, 1, MPI_INT, MPI_MAX, comm));
+  topology->shared_memory = topology->nodes == 1;
+  topology->oversubscribed = size > cores;
 done:
-  if (node != MPI_COMM_NULL)
-    MPI_Comm_free(&node);
+  if (here != MPI_COMM_NULL)
+    MPI_Comm_free(&here);
   return error;
+}
+
+/* The nodes of all ranks, where no formula tells them. */
+static int list_nodes(MPI_Comm comm, struct topology *topology, int node) {
+  int error = SWP_SUCCESS;
+  size_t procs = (size_t)topology->procs, nodes = (size_t)topology->nodes;
+  topology->node_of = swp_allocate(procs, sizeof(int), NULL);
+  topology->local_of = swp_allocate(procs, sizeof(int), NULL);
+  topology->node_ranks = swp_allocate(procs, sizeof(int), NULL);
+  topology->node_begins = swp_allocate(nodes + 1, sizeof(int), NULL);
+  if (topology->node_of == NULL || topology->local_of == NULL || topology->node_ranks == NULL ||
+      topology->node_begins == NULL)
+    error = swp_fail(SWP_ERR_MEMORY, "no memory for the nodes of %d ranks", topology->procs);
+  TRY(swp_agree(comm, error));
+  MPI_TRY(MPI_Allgather(&node, 1, MPI_INT, topology->node_of, 1, MPI_INT, comm));
+  int *begins = topology->node_begins;
+  for (int rank = 0; rank < topology->procs; rank++)
+    topology->local_of[rank] = begins[topology->node_of[rank] + 1]++;
+  for (int n = 0; n < topology->nodes; n++)
+    begins[n + 1] += begins[n];
+  for (int rank = 0; rank < topology->procs; rank++)
+    topology->node_ranks[begins[topology->node_of[rank]] + topology->local_of[rank]] = rank;
+done:
+  return error;
+}
+
+/* Whether the formulas of an order give this rank's node and place. */
+static bool follows(struct topology *topology, enum topology_order order, int rank, int node, int local) {
+  topology->order = order;
+  return swp_topology_node(topology, rank) == node && swp_topology_local(topology, rank) == local;
+}
+
+static int find_nodes(MPI_Comm comm, struct topology *topology) {
+  int error = SWP_SUCCESS, rank, node, local, all[2];
+  TRY(measure(comm, topology, &node, &local));
+  MPI_TRY(MPI_Comm_rank(comm, &rank));
+  int mine[2] = {follows(topology, TOPOLOGY_BLOCK, rank, node, local),
+                 follows(topology, TOPOLOGY_CYCLIC, rank, node, local)};
+  MPI_TRY(MPI_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, comm));
+  topology->order = all[0] ? TOPOLOGY_BLOCK : all[1] ? TOPOLOGY_CYCLIC : TOPOLOGY_LISTED;
+  if (topology->order == TOPOLOGY_LISTED)
+    TRY(list_nodes(comm, topology, node));
+done:
+  return error;
+}
+
+static void impose_nodes(struct topology *topology, int ppn, int placement) {
+  int procs = topology->procs;
+  topology->nodes = (procs - 1) / ppn + 1;
+  topology->order = placement == SWP_PLACEMENT_CYCLIC ? TOPOLOGY_CYCLIC : TOPOLOGY_BLOCK;
+  if (topology->order == TOPOLOGY_CYCLIC)
+    topology->ppn = (procs - 1) / topology->nodes + 1;
+  else
+    topology->ppn = ppn < procs ? ppn : procs;
+}
+
+void swp_topology_release(struct topology *topology) {
+  if (topology == NULL || atomic_fetch_sub(&topology->holders, 1) > 1)
+    return;
+  swp_release(topology->node_of);
+  swp_release(topology->local_of);
+  swp_release(topology->node_begins);
+  swp_release(topology->node_ranks);
+  swp_release(topology);
 }
 
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra) {
   (void)comm, (void)key, (void)extra;
-  swp_release(attribute);
+  swp_topology_release(attribute);
   return MPI_SUCCESS;
 }
 
@@ -60,22 +129,101 @@ done:
   return error;
 }
 
-int swp_topology_find(MPI_Comm comm, struct topology *topology) {
-  int error = SWP_SUCCESS, key, found = 0;
-  struct topology *kept = NULL;
-  TRY(attribute_key(&key));
-  MPI_TRY(MPI_Comm_get_attr(comm, key, &kept, &found));
-  if (found) {
-    *topology = *kept;
-    return SWP_SUCCESS;
+/* Collective: memory for a topology on every rank, held once, or on none. */
+static int create(MPI_Comm comm, struct topology **topology) {
+  struct topology *made = swp_allocate(1, sizeof *made, NULL);
+  int error = made != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for the topology");
+  error = swp_agree(comm, error);
+  if (error == SWP_SUCCESS) {
+    atomic_init(&made->holders, 1);
+    *topology = made;
+  } else {
+    swp_release(made);
   }
-  kept = swp_allocate(1, sizeof *kept, NULL);
-  TRY(swp_agree(comm, kept != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for the topology")));
-  TRY(measure(comm, kept));
-  MPI_TRY(MPI_Comm_set_attr(comm, key, kept));
-  *topology = *kept;
+  return error;
+}
+
+/* The machine's nodes; they belong to the communicator. */
+static int find_machine(MPI_Comm comm, struct topology **topology) {
+  int error = SWP_SUCCESS, key, found = 0;
+  struct topology *made = NULL;
+  TRY(attribute_key(&key));
+  MPI_TRY(MPI_Comm_get_attr(comm, key, topology, &found));
+  if (found)
+    return SWP_SUCCESS;
+  TRY(create(comm, &made));
+  TRY(find_nodes(comm, made));
+  MPI_TRY(MPI_Comm_set_attr(comm, key, made));
+  *topology = made;
   return SWP_SUCCESS;
 done:
-  swp_release(kept);
+  swp_topology_release(made);
   return error;
+}
+
+int swp_topology_find(MPI_Comm comm, int ppn, int placement, struct topology **topology) {
+  int error = SWP_SUCCESS;
+  struct topology *machine;
+  TRY(find_machine(comm, &machine));
+  if (ppn == 0) {
+    atomic_fetch_add(&machine->holders, 1);
+    *topology = machine;
+    return SWP_SUCCESS;
+  }
+  TRY(create(comm, topology));
+  (*topology)->procs = machine->procs;
+  (*topology)->shared_memory = machine->shared_memory;
+  (*topology)->oversubscribed = machine->oversubscribed;
+  impose_nodes(*topology, ppn, placement);
+done:
+  return error;
+}
+
+int swp_topology_node(const struct topology *topology, int rank) {
+  switch (topology->order) {
+  case TOPOLOGY_BLOCK:
+    return rank / topology->ppn;
+  case TOPOLOGY_CYCLIC:
+    return rank % topology->nodes;
+  case TOPOLOGY_LISTED:
+    break;
+  }
+  return topology->node_of[rank];
+}
+
+int swp_topology_local(const struct topology *topology, int rank) {
+  switch (topology->order) {
+  case TOPOLOGY_BLOCK:
+    return rank % topology->ppn;
+  case TOPOLOGY_CYCLIC:
+    return rank / topology->nodes;
+  case TOPOLOGY_LISTED:
+    break;
+  }
+  return topology->local_of[rank];
+}
+
+int swp_topology_node_size(const struct topology *topology, int node) {
+  int rest = topology->procs - node * topology->ppn; /* from this node on, of blocks */
+  switch (topology->order) {
+  case TOPOLOGY_BLOCK:
+    return rest < topology->ppn ? rest : topology->ppn;
+  case TOPOLOGY_CYCLIC:
+    return (topology->procs - 1 - node) / topology->nodes + 1;
+  case TOPOLOGY_LISTED:
+    break;
+  }
+  return topology->node_begins[node + 1] - topology->node_begins[node];
+}
+
+int swp_topology_rank(const struct topology *topology, int node, int local) {
+  switch (topology->order) {
+  case TOPOLOGY_BLOCK:
+    return node * topology->ppn + local;
+  case TOPOLOGY_CYCLIC:
+    return local * topology->nodes + node;
+  case TOPOLOGY_LISTED:
+    break;
+  }
+  return topology->node_ranks[topology->node_begins[node] + local];
 }

@@ -1,6 +1,7 @@
 /* Discoveries against the oracle. */
 #include "oracle.h"
 
+#include "nodes.h"
 #include "testing.h"
 
 #include <stdlib.h>
@@ -98,7 +99,7 @@ static void discover(MPI_Comm comm, swp_plan *plan, const struct traffic *traffi
 
 static swp_plan *open_plan(MPI_Comm comm, const char *method) {
   swp_plan *plan = NULL;
-  EXPECT_ERROR(test_agreed(comm, swp_discovery_plan(comm, method, NULL, &plan)), SWP_SUCCESS);
+  EXPECT_ERROR(test_agreed(comm, swp_discovery_plan(comm, method, &oracle_hints, &plan)), SWP_SUCCESS);
   return plan;
 }
 

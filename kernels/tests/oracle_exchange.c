@@ -1,6 +1,7 @@
 /* Exchanges against the oracle. */
 #include "oracle.h"
 
+#include "nodes.h"
 #include "testing.h"
 
 #include <stdlib.h>
@@ -51,7 +52,7 @@ bool run_open(struct exchange_run *run, MPI_Comm comm, const char *method, const
   run->gap = gap;
   struct swp_exchange problem = exchange_of(run->traffic, run->rank, item_bytes, gap);
   run->recv_items = problem.nrecvs > 0 ? problem.recv_offsets[problem.nrecvs] : 0;
-  int error = test_agreed(comm, swp_exchange_plan(comm, &problem, method, NULL, &run->plan));
+  int error = test_agreed(comm, swp_exchange_plan(comm, &problem, method, &oracle_hints, &run->plan));
   exchange_free(&problem);
   EXPECT_ERROR(error, SWP_SUCCESS);
   if (error != SWP_SUCCESS) {
@@ -138,28 +139,55 @@ void run_close(struct exchange_run *run) {
   traffic_free(run->traffic);
 }
 
+static void check_layout(const struct swp_statistics *problem, const int *nodes) {
+  int count = 0, most = 0;
+  for (int node = 0; node < problem->procs; node++) {
+    int ranks = 0;
+    for (int rank = 0; rank < problem->procs; rank++)
+      ranks += nodes[rank] == node;
+    count += ranks > 0;
+    most = ranks > most ? ranks : most;
+  }
+  EXPECT_EQUAL(problem->nodes, count);
+  EXPECT_EQUAL(problem->ppn, most);
+}
+
 /* The features of the problem, from the traffic alone. */
 static void check_features(const struct exchange_run *run) {
   struct swp_statistics problem;
   EXPECT_ERROR(swp_plan_statistics(run->plan, &problem, NULL), SWP_SUCCESS);
-  int64_t messages = 0, bytes = 0, mmax = 0, vmax = 0;
+  int procs = run->traffic->procs, *nodes = nodes_of(run->comm);
+  int64_t messages = 0, bytes = 0, mmax = 0, vmax = 0, off_messages = 0, off_bytes = 0, off_mmax = 0,
+          off_vmax = 0;
   for (int source = 0; source < run->traffic->procs; source++) {
     const struct row *row = &run->traffic->rows[source];
-    int64_t m = 0, v = 0;
+    int64_t m = 0, v = 0, off_m = 0, off_v = 0;
     for (int i = 0; i < row->nsends; i++)
       if (row->ranks[i] != source && row_items(row, i) > 0) {
+        bool off = nodes[source] != nodes[row->ranks[i]];
         m++;
         v += row_items(row, i) * run->item_bytes;
+        off_m += off;
+        off_v += off ? row_items(row, i) * run->item_bytes : 0;
       }
     messages += m;
     bytes += v;
+    off_messages += off_m;
+    off_bytes += off_v;
     mmax = m > mmax ? m : mmax;
     vmax = v > vmax ? v : vmax;
+    off_mmax = off_m > off_mmax ? off_m : off_mmax;
+    off_vmax = off_v > off_vmax ? off_v : off_vmax;
   }
-  double procs = run->traffic->procs;
-  EXPECT_EQUAL(problem.procs, run->traffic->procs);
-  EXPECT(problem.nodes >= 1 && problem.ppn <= problem.procs && problem.nodes * problem.ppn >= problem.procs,
-         "%d ranks on %d nodes, at most %d on one", problem.procs, problem.nodes, problem.ppn);
+  EXPECT_EQUAL(problem.procs, procs);
+  EXPECT_EQUAL(problem.on_node_messages, messages - off_messages);
+  EXPECT_EQUAL(problem.off_node_messages, off_messages);
+  EXPECT_EQUAL(problem.on_node_bytes, bytes - off_bytes);
+  EXPECT_EQUAL(problem.off_node_bytes, off_bytes);
+  EXPECT_EQUAL(problem.off_node_mmax, off_mmax);
+  EXPECT_EQUAL(problem.off_node_vmax_bytes, off_vmax);
+  check_layout(&problem, nodes);
+  free(nodes);
   EXPECT_EQUAL(problem.mmax, mmax);
   EXPECT_EQUAL(problem.vmax_bytes, vmax);
   EXPECT(problem.mavg == (double)messages / procs, "mavg is %g of %d messages", problem.mavg, (int)messages);

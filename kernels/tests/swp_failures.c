@@ -82,6 +82,10 @@ static struct attempt good_attempt(void) {
   X(executions_differ, (a->hints.executions = 7), SWP_ERR_ARGUMENT, 2)                                       \
   X(degree_differs, (a->hints.degree = 7), SWP_ERR_ARGUMENT, 2)                                              \
   X(bytes_differ, (a->hints.bytes = 7), SWP_ERR_ARGUMENT, 2)                                                 \
+  X(ppn_differs, (a->hints.ppn = 7), SWP_ERR_ARGUMENT, 2)                                                    \
+  X(placement_differs, (a->hints.placement = SWP_PLACEMENT_CYCLIC), SWP_ERR_ARGUMENT, 2)                     \
+  X(ppn_negative, (a->hints.ppn = -1), SWP_ERR_ARGUMENT, 1)                                                  \
+  X(placement_unknown, (a->hints.placement = 2), SWP_ERR_ARGUMENT, 1)                                        \
   X(flags_unknown, (a->hints.flags = 64), SWP_ERR_ARGUMENT, 1)                                               \
   X(send_too_few, (send_offsets[0] = 1), SWP_ERR_MISMATCH, 1)                                                \
   X(receive_too_few, (recv_offsets[0] = 1), SWP_ERR_MISMATCH, 1)                                             \

@@ -1,9 +1,12 @@
 /*
  * Every registered method, and the specs named on the command line, against an oracle.
- * Usage: swp_oracle [--brief] [--only] [exchange:SPEC | discovery:SPEC]...
+ * Usage: swp_oracle [--brief] [--only] [--ppn N [--cyclic]] [--scatter N] [exchange:SPEC | discovery:SPEC]...
  *   --brief   fewer item sizes and back-to-back calls, for runs under slow tools
  *   --only    the specs named here, not those that the library proposes
+ *   --ppn     virtual nodes of N ranks; --cyclic deals the ranks to them in turn
+ *   --scatter the machine seems to have N nodes, with ranks on them in no order
  */
+#include "nodes.h"
 #include "oracle.h"
 #include "testing.h"
 
@@ -24,7 +27,8 @@ struct specs {
 
 static void add_words(struct specs *specs, char *words) {
   for (char *word = strtok(words, " "); word != NULL && specs->count < MOST_SPECS; word = strtok(NULL, " "))
-    specs->list[specs->count++] = word;
+    if (strcmp(word, "shared") != 0 || !nodes_are_scattered()) /* it needs ranks that share memory */
+      specs->list[specs->count++] = word;
 }
 
 /* The checks that need no more than a method and a communicator. Up to three ranks every family meets every
@@ -87,16 +91,31 @@ static void check_outstanding(const struct specs *specs) {
   }
 }
 
+/* One option; gives how many words it took, 0 when it is none. */
+static int take_option(int argc, char **argv, bool *only) {
+  if (strcmp(argv[0], "--brief") == 0)
+    brief = true;
+  else if (strcmp(argv[0], "--only") == 0)
+    *only = true;
+  else if (strcmp(argv[0], "--cyclic") == 0)
+    oracle_hints.placement = SWP_PLACEMENT_CYCLIC;
+  else if (argc > 1 && strcmp(argv[0], "--ppn") == 0)
+    oracle_hints.ppn = atoi(argv[1]);
+  else if (argc > 1 && strcmp(argv[0], "--scatter") == 0)
+    scatter_nodes(atoi(argv[1]));
+  else
+    return 0;
+  return strcmp(argv[0], "--ppn") == 0 || strcmp(argv[0], "--scatter") == 0 ? 2 : 1;
+}
+
 /* The specs that the library proposes, unless told not to, and those of the command line. */
 static void gather_specs(int argc, char **argv, struct specs specs[2]) {
   static const char *const prefixes[] = {"exchange:", "discovery:"};
   bool only = false;
-  for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--brief") == 0) {
-      brief = true;
-    } else if (strcmp(argv[i], "--only") == 0) {
-      only = true;
-    } else {
+  for (int i = 1, words; i < argc; i += words) {
+    words = take_option(argc - i, argv + i, &only);
+    if (words == 0) {
+      words = 1;
       int kind = strncmp(argv[i], prefixes[SWP_DISCOVERY], strlen(prefixes[SWP_DISCOVERY])) == 0;
       size_t length = strlen(prefixes[kind]);
       EXPECT(strncmp(argv[i], prefixes[kind], length) == 0, "unknown argument '%s'", argv[i]);

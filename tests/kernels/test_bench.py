@@ -172,6 +172,33 @@ def test_statistics_of_an_exchange(any_kernels: Kernels, tmp_path: Path) -> None
     assert stfw["statistics"]["hop_bytes"] > direct["statistics"]["hop_bytes"] == 4 * 3 * 64
 
 
+@pytest.mark.parametrize(
+    ("procs", "ppn", "placement", "layout", "off_node"),
+    [(5, 2, "block", (3, 2), 16), (5, 4, "cyclic", (2, 3), 12), (3, 4, "block", (1, 3), 0)],
+)
+def test_virtual_nodes_are_those_of_the_records_and_of_the_methods(
+    any_kernels: Kernels, tmp_path: Path, procs, ppn, placement, layout, off_node
+) -> None:
+    result = bench(
+        any_kernels,
+        tmp_path / "o.jsonl",
+        procs,
+        methods="direct",
+        pattern=f"random:degree={procs - 1}",
+        ppn=ppn,
+        placement=placement,
+    )
+    assert result.status == 0, result.stderr
+    header, statistics = result.header, result.cases[0]["statistics"]
+    assert (header["nodes"], header["ppn"]) == layout
+    assert (header["placement"], len(header["hostnames"])) == (placement, 1)
+    on_node = procs * (procs - 1) - off_node
+    assert statistics["off_node_messages"] == off_node
+    assert statistics["on_node_messages"] == on_node
+    assert statistics["off_node_bytes"] == 8 * off_node
+    assert statistics["on_node_bytes"] == 8 * on_node
+
+
 def test_order_of_methods_is_that_of_the_seed_and_the_launch(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:

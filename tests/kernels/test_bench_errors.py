@@ -161,6 +161,10 @@ def test_broken_compression(any_kernels: Kernels, tmp_path: Path, keep: int, cha
         ("max-samples", "0"),
         ("seed", "1.5"),
         ("sync", "clock"),
+        ("ppn", "0"),
+        ("ppn", "two"),
+        ("placement", "random"),
+        ("placement", "cyclic"),  # of no virtual nodes
         ("campaign", ""),
         ("out", ""),
         ("out", "/nonexistent/o.jsonl"),

@@ -85,6 +85,23 @@ def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int
     assert run(kernels, "swp_oracle", procs, *grids) > 100
 
 
+@pytest.mark.parametrize(
+    ("procs", "nodes"),
+    [
+        (3, "--ppn 1"),
+        (3, "--ppn 2"),
+        (4, "--ppn 2"),
+        (5, "--ppn 2 --cyclic"),
+        (7, "--ppn 3"),
+        (8, "--ppn 4"),
+        (8, "--ppn 3 --cyclic"),
+        (8, "--scatter 3"),
+    ],
+)
+def test_every_method_delivers_on_virtual_nodes(kernels: Kernels, procs: int, nodes: str) -> None:
+    assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split()) > 100
+
+
 @pytest.mark.parametrize("procs", [1, 2, 4, 6, 8, 12, 16])
 def test_executions_send_copy_and_allocate_what_the_plan_says(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_counts", procs) > 10

@@ -44,7 +44,7 @@ struct state {
 
 static const char *shared_applicable(const struct spec *spec, const struct features *features) {
   (void)spec;
-  return features->nodes == 1 ? NULL : "the ranks are on several nodes, which share no memory";
+  return features->shared_memory ? NULL : "the ranks are on several nodes, which share no memory";
 }
 
 static void shared_free(struct swp_plan *plan) {

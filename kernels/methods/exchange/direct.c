@@ -51,11 +51,11 @@ static int direct_plan(struct swp_plan *plan) {
     return swp_plan_no_memory(plan);
   state->nrecvs = problem->nrecvs;
   state->nsends = problem->nsends;
-  plan->stages[0].messages = problem->nsends;
-  plan->stages[0].bytes = problem->send_bytes;
   int64_t staging_bytes = 0;
-  for (int i = 0; i < problem->nsends; i++)
+  for (int i = 0; i < problem->nsends; i++) {
+    swp_plan_count(plan, 0, problem->sends[i].peer, problem->sends[i].bytes);
     staging_bytes += problem->sends[i].nruns == 1 ? 0 : problem->sends[i].bytes;
+  }
   plan->buffer_bytes = plan->copied_bytes = staging_bytes;
   state->recvs = swp_plan_allocate(plan, state->nrecvs, sizeof *state->recvs);
   state->sends = swp_plan_allocate(plan, state->nsends, sizeof *state->sends);

@@ -226,8 +226,9 @@ static int64_t parcel_runs(const struct parcel *parcel) {
 
 /* The message of consecutive parcels to one neighbour: sent from where it lies when it is all this rank's
    own or one run of forwarded bytes, else packed. `runs` has room for all runs. */
-static int plan_send(struct scheduler *s, struct stfw_stage *stage, const struct parcel *parcels,
-                     int64_t count, int rank, struct run *runs, int64_t *outgoing) {
+static int plan_send(struct scheduler *s, int d, const struct parcel *parcels, int64_t count, int rank,
+                     struct run *runs, int64_t *outgoing) {
+  struct stfw_stage *stage = &s->stfw->stages[d];
   struct transfer *transfer = &stage->sends[stage->nsends];
   int64_t nruns = 0, own = 0, bytes = 0;
   for (int64_t i = 0; i < count; i++) {
@@ -236,6 +237,7 @@ static int plan_send(struct scheduler *s, struct stfw_stage *stage, const struct
     bytes += parcels[i].bytes;
   }
   stage->nsends++;
+  swp_plan_count(s->plan, d, rank, bytes);
   if (own == count)
     return swp_transfer_set(transfer, rank, PLACE_USER, runs, nruns);
   if (own == 0 && nruns == 1)
@@ -256,7 +258,8 @@ static int plan_send(struct scheduler *s, struct stfw_stage *stage, const struct
   return swp_transfer_set(transfer, rank, PLACE_OUTGOING, &packed, 1);
 }
 
-static int plan_sends(struct scheduler *s, struct stfw_stage *stage, struct stage *counts) {
+static int plan_sends(struct scheduler *s, int d) {
+  struct stfw_stage *stage = &s->stfw->stages[d];
   int error = SWP_SUCCESS;
   int64_t total_runs = 0, outgoing = 0, first = 0;
   for (int64_t i = 0; i < s->nout; i++)
@@ -270,12 +273,9 @@ static int plan_sends(struct scheduler *s, struct stfw_stage *stage, struct stag
   for (int i = 0; i < s->nneighbors; i++) {
     int64_t count = s->neighbors[i].out;
     if (count > 0)
-      TRY(plan_send(s, stage, s->held + first, count, s->neighbors[i].rank, runs, &outgoing));
+      TRY(plan_send(s, d, s->held + first, count, s->neighbors[i].rank, runs, &outgoing));
     first += count;
   }
-  counts->messages = stage->nsends;
-  for (int64_t i = 0; i < s->nout; i++)
-    counts->bytes += s->held[i].bytes;
   if (outgoing > s->stfw->outgoing_bytes)
     s->stfw->outgoing_bytes = outgoing;
 done:
@@ -385,7 +385,7 @@ int swp_stfw_schedule(struct swp_plan *plan, struct stfw *stfw) {
     TRY(swp_agree(plan->comm, local));
     qsort(s.held, (size_t)s.nheld, sizeof *s.held, compare_parcels);
     TRY(exchange_headers(&s, d + 1));
-    local = plan_sends(&s, stage, &plan->stages[d]);
+    local = plan_sends(&s, d);
     s.nheld -= s.nout;
     memmove(s.held, s.held + s.nout, (size_t)s.nheld * sizeof *s.held);
     if (local == SWP_SUCCESS)

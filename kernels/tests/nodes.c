@@ -1,0 +1,49 @@
+/* The nodes that plans of the oracle see. */
+#include "nodes.h"
+
+#include "testing.h"
+
+struct swp_hints oracle_hints = SWP_HINTS_DEFAULT;
+
+static int scattered;
+
+void scatter_nodes(int count) {
+  scattered = count;
+}
+
+bool nodes_are_scattered(void) {
+  return scattered > 0;
+}
+
+/* What the library asks for the machine's nodes. */
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *part) {
+  int rank;
+  if (scattered == 0 || type != MPI_COMM_TYPE_SHARED)
+    return PMPI_Comm_split_type(comm, type, key, info, part);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return PMPI_Comm_split(comm, (int)(mix((uint64_t)rank, 9, 0, 0) % (uint64_t)scattered), key, part);
+}
+
+static int lowest_on_machine(MPI_Comm comm, int rank) {
+  MPI_Comm here;
+  int lowest = rank;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here);
+  MPI_Bcast(&lowest, 1, MPI_INT, 0, here);
+  MPI_Comm_free(&here);
+  return lowest;
+}
+
+int *nodes_of(MPI_Comm comm) {
+  int rank, procs, mine, ppn = oracle_hints.ppn;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &procs);
+  if (ppn == 0)
+    mine = lowest_on_machine(comm, rank);
+  else if (oracle_hints.placement == SWP_PLACEMENT_BLOCK)
+    mine = rank - rank % ppn;
+  else
+    mine = rank % ((procs + ppn - 1) / ppn);
+  int *nodes = test_allocate((size_t)procs * sizeof *nodes);
+  MPI_Allgather(&mine, 1, MPI_INT, nodes, 1, MPI_INT, comm);
+  return nodes;
+}
