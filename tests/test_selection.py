@@ -197,6 +197,13 @@ def test_a_discovery_is_decided_by_the_largest_degree_alone() -> None:
     assert rule[3:] == (None, None, None, None, None, None, "nbx", rule.evidence)
 
 
+def test_the_librarys_own_choice_is_no_candidate() -> None:
+    cells = make_cells(CONSTANT | {"neighbor": scaled(0.7)})
+    with_auto = cells + make_cells(CONSTANT | {"auto": scaled(0.5)})[4:]
+    assert {cell.key.method for cell in with_auto} == {"direct", "neighbor", "auto"}
+    assert select(with_auto) == select(cells)
+
+
 def test_sizes_without_the_default_decide_nothing() -> None:
     cells = make_cells({"neighbor": scaled(1)})
     assert select(cells) == ([], [])

@@ -17,6 +17,9 @@ STATUSES = ("faster", "default", "tie", "undecided")
 """Why a rule has its method: shown to be faster than the default; the default, shown to be faster
 than every other; the default, because nothing was shown; too few launches to show anything."""
 
+AUTO = "auto"
+"""The library's own choice by a table, measured beside the methods; no rule can name it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
