@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -180,6 +181,14 @@ def test_without_a_store_the_way_to_one_is_told(command: str, results: Path) -> 
 def test_a_foreign_file_is_no_store(command: str, results: Path, tmp_path: Path) -> None:
     (tmp_path / "other.db").write_text("text " * 100)
     assert "not a Switchpoint store" in fail(command, "--database", tmp_path / "other.db")
+
+
+def test_tune_brings_an_old_store_up_to_date(results: Path) -> None:
+    old = Path(__file__).parent / "data" / "store-v1.db"
+    shutil.copy(old, results / "switchpoint.db")
+    assert "of the older version 1; run `switchpoint ingest`" in fail("show")
+    succeed("tune")
+    succeed("show")
 
 
 def test_piped_output_is_not_wrapped(results: Path) -> None:

@@ -1,12 +1,16 @@
 """Opening the store: what it makes of missing, foreign, older, newer and damaged files."""
 
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests import synthetic
+from tuner import store as store_module
 from tuner.ingest import ingest
 from tuner.records import CellKey
 from tuner.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
@@ -38,6 +42,13 @@ def test_a_missing_store_is_not_made_by_a_reader(tmp_path: Path) -> None:
     with pytest.raises(MissingStoreError, match="switchpoint ingest"):
         Store.open(tmp_path / "none.db", readonly=True)
     assert not (tmp_path / "none.db").exists()
+
+
+def test_an_empty_file_is_no_store_yet(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(MissingStoreError):
+        Store.open(tmp_path / "empty.db", readonly=True)
+    Store.open(tmp_path / "empty.db").close()
 
 
 @pytest.mark.parametrize("readonly", [True, False])
@@ -111,6 +122,37 @@ def test_a_failed_transaction_leaves_no_trace(database: Path) -> None:
         with pytest.raises(RuntimeError):
             fail(store)
         assert len(store.cells()) == 8
+
+
+KILLED_WRITER = """
+import os, signal, sys
+from pathlib import Path
+from tuner.store import Store
+with Store.open(Path(sys.argv[1])) as store:
+    store._execute("PRAGMA cache_size = 1")  # what changes goes to the file at once
+    store._execute("BEGIN IMMEDIATE")
+    store._execute("CREATE TABLE filler AS SELECT randomblob(1000000) AS content")
+    store._execute("DELETE FROM cell")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_reader_sees_the_store_as_it_was_before_a_killed_writer(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        before = store.cells()
+    killed = subprocess.run([sys.executable, "-c", KILLED_WRITER, database], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert database.with_name(database.name + "-journal").exists()
+    with Store.open(database, readonly=True) as store:
+        assert store.cells().equals(before)
+
+
+def test_a_store_that_stays_locked_is_told(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "BUSY_TIMEOUT_S", 0)
+    with Store.open(database) as writer, writer.transaction():
+        with pytest.raises(StoreError, match="locked by another process"):
+            Store.open(database)
+        Store.open(database, readonly=True).close()
 
 
 def test_cells_can_be_asked_for_by_key(database: Path) -> None:

@@ -299,10 +299,11 @@ main.add_command(report)
 
 
 def _require_store(database: Path) -> None:
-    """Fails as readers do when there is no store: only ingest makes one."""
-    from tuner.store import Store
+    """Fails when there is no store: only ingest makes one."""
+    from tuner.store import MissingStoreError
 
-    Store.open(database, readonly=True).close()
+    if not database.is_file():
+        raise MissingStoreError(database)
 
 
 def _tuned(database: Path) -> Store:

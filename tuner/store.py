@@ -57,6 +57,9 @@ class StoreError(SwitchpointError):
 class MissingStoreError(StoreError):
     """There is no store at the path."""
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: no store there; make it with `switchpoint ingest`")
+
 
 class Store:
     """An open store. Use as a context manager, or close it."""
@@ -75,33 +78,26 @@ class Store:
             return cls._open_reader(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        except (OSError, sqlite3.Error) as error:
+        except OSError as error:
             raise StoreError(f"{path}: cannot be opened for writing: {error}") from error
-        store = cls(path, connection)
+        store = cls(path, _connect(path, "rwc"))
         try:
             with store.transaction():
                 store._bring_up_to_date()
         except BaseException:
-            connection.close()
+            store.close()
             raise
         return store
 
     @classmethod
     def _open_reader(cls, path: Path) -> Store:
         if not path.is_file():
-            raise MissingStoreError(f"{path}: no store there; make it with `switchpoint ingest`")
-        connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode=ro",
-            uri=True,
-            timeout=BUSY_TIMEOUT_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        store = cls(path, connection)
+            raise MissingStoreError(path)
+        store = cls(path, _connect(path, "ro"))
+        store._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         try:
             store._execute("PRAGMA trusted_schema = OFF")
+            store._take_back_unfinished()
             version = store._version()
             if version < VERSION:
                 raise StoreError(
@@ -109,9 +105,26 @@ class Store:
                     "brings it up to date"
                 )
         except BaseException:
-            connection.close()
+            store.close()
             raise
         return store
+
+    def _take_back_unfinished(self) -> None:
+        """Undoes what a killed writer left half done: a reader could not read beside its journal.
+
+        Raises StoreError where the store may not be written either.
+        """
+        try:
+            self._connection.execute("PRAGMA application_id")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise self._explained(error) from error
+            writer = Store(self.path, _connect(self.path, "rw"))
+            try:
+                with writer.transaction():
+                    pass  # whoever takes the lock for writing rolls back first
+            finally:
+                writer.close()
 
     def close(self) -> None:
         """Closes the file; the store cannot be used any more."""
@@ -135,6 +148,8 @@ class Store:
         ((application,),) = self._execute("PRAGMA application_id")
         ((version,),) = self._execute("PRAGMA user_version")
         if application != APPLICATION_ID:
+            if self.path.stat().st_size == 0:  # a first ingest is on its way, or was killed
+                raise MissingStoreError(self.path)
             raise StoreError(f"{self.path}: not a Switchpoint store; name another file")
         if version > VERSION:
             raise StoreError(
@@ -360,6 +375,21 @@ class Store:
             [_rule(row) for row in rules],
             [_point(dict(zip(Point._fields, row, strict=True))) for row in points],
         )
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Opens the file; `mode` is of SQLite's URIs. Raises StoreError."""
+    try:
+        return sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+    except (OSError, sqlite3.Error) as error:
+        what = "reading" if mode == "ro" else "writing"
+        raise StoreError(f"{path}: cannot be opened for {what}: {error}") from error
 
 
 _OF_SYSTEM = "WHERE system = ? ORDER BY operation, nodes, ppn, mmax, mavg, bytes"
