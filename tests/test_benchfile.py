@@ -1,6 +1,8 @@
 """Reading raw files, whole and broken ones."""
 
 import json
+import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import synthetic
-from tuner import benchfile
+from tuner import benchfile, rawfiles
 from tuner.ingest import ingest
 from tuner.store import Store
 from tuner.tuning import tune
@@ -206,3 +208,23 @@ def test_an_empty_file_is_told(tmp_path: Path) -> None:
 def test_raw_files_are_found_once_and_in_order(tmp_path: Path) -> None:
     paths = synthetic.write(tmp_path, synthetic.Campaign(launches=3))
     assert list(benchfile.raw_files([tmp_path, paths[0]])) == sorted(paths)
+
+
+def test_directories_that_vanish_while_they_are_searched_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ReFrame deletes the directory of a job that passed, while progress is counted."""
+    kept, deleted = tmp_path / "kept.jsonl", tmp_path / "job" / "deleted.jsonl"
+    deleted.parent.mkdir()
+    kept.touch()
+    deleted.touch()
+    scan = os.scandir
+
+    def delete_then_scan(path: Path) -> Any:
+        if str(path) == str(deleted.parent):
+            shutil.rmtree(deleted.parent)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", delete_then_scan)
+    assert list(benchfile.raw_files([tmp_path])) == [kept]
+    assert rawfiles.complete_of_campaign(tmp_path, "any") == []

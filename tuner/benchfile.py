@@ -6,6 +6,7 @@ does not keep is not looked at.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -237,8 +238,13 @@ def raw_files(sources: list[Path]) -> Iterator[Path]:
     """The raw files named or, for directories, below them, in a fixed order, each once."""
     seen: set[Path] = set()
     for source in sources:
-        below = source.rglob("*.jsonl") if source.is_dir() else [source]
-        for path in sorted(path for path in below if not path.is_dir()):
+        for path in below(source) if source.is_dir() else [source]:
             if path not in seen:
                 seen.add(path)
                 yield path
+
+
+def below(directory: Path) -> list[Path]:
+    """All raw files below a directory; what is deleted meanwhile is not there."""
+    found = [Path(place, name) for place, _, names in os.walk(directory) for name in names]
+    return sorted(path for path in found if path.suffix == ".jsonl")

@@ -26,13 +26,15 @@ def keep(paths: Iterable[Path]) -> list[Path]:
 
 def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
     """The complete raw files of a campaign anywhere below a directory."""
-    return [
-        path
-        for path in sorted(directory.rglob("*.jsonl"))
-        if (file := benchfile.read(path)).complete
-        and file.header is not None
-        and file.header.campaign == campaign
-    ]
+    return [path for path in benchfile.below(directory) if _is_complete(path, campaign)]
+
+
+def _is_complete(path: Path, campaign: str) -> bool:
+    try:
+        file = benchfile.read(path)
+    except FileNotFoundError:
+        return False
+    return file.complete and file.header is not None and file.header.campaign == campaign
 
 
 def of_campaign(campaign: str) -> list[Path]:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tuner import dispatch, export, rawfiles, records, tuning
+from tuner import benchfile, dispatch, export, rawfiles, records, tuning
 from tuner.dispatch import DispatchError, Job, Request, Session
 from tuner.mpi import find_mpis, installation_directory, launch
 from tuner.places import database_path, results_directory
@@ -204,7 +204,7 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
 
     def launches() -> int:
         """A file that is just being taken to the results is in both places: headers tell."""
-        files = [*rawfiles.of_campaign(campaign.name), *campaign.planned.stage.rglob("*.jsonl")]
+        files = [*rawfiles.of_campaign(campaign.name), *benchfile.below(campaign.planned.stage)]
         headers = {rawfiles.header_line(path) for path in files}
         return sum(f'"{campaign.name}"' in header for header in headers)
 
