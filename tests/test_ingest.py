@@ -141,6 +141,24 @@ def test_less_of_a_launch_does_not_replace_more(database: Path, results: Path) -
     assert content(database) == before
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_two_files_that_claim_one_launch_are_told_and_one_is_always_taken(
+    database: Path, results: Path, tmp_path: Path, together: bool
+) -> None:
+    path, *_ = synthetic.write(results, synthetic.Campaign(launches=1, samples=20))
+    other = tmp_path / "other.jsonl"
+    header, *rest = path.read_text().splitlines(keepends=True)
+    other.write_text(header + "".join(rest).replace('"verified": 2', '"verified": 3'))
+    told, contents = [], []
+    for sources in ([path, other], [other, path], [path, other]):
+        steps = [sources] if together else [[source] for source in sources]
+        problems = [problem for step in steps for problem in ingest(database, step).problems]
+        told.append({problem.path for problem in problems})
+        contents.append(content(database))
+    assert len(set.union(*told)) == 1
+    assert contents[0] == contents[1] == contents[2]
+
+
 def test_both_versions_of_a_launch_at_once_count_once(
     database: Path, results: Path, tmp_path: Path
 ) -> None:

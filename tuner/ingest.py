@@ -132,10 +132,11 @@ def _load(group: list[_Source]) -> _Loaded:
         problems += file.problems
         if file.header is None:
             continue
-        launch = _launch(source, file, file.header)
-        rival = fullest.get(launch.id)
-        if rival is None or _fullness(rival[0]) <= _fullness(launch):
-            fullest[launch.id] = launch, file
+        entry = _launch(source, file, file.header), file
+        if rival := fullest.get(entry[0].id):
+            loser, entry = sorted((rival, entry), key=lambda each: _fullness(each[0]))
+            problems.append(_not_used(loser[0], entry[0]))
+        fullest[entry[0].id] = entry
     systems = [(System.of(file.header), launch) for launch, file in fullest.values() if file.header]
     key = group[0].key
     combined = cells.combine(key, fullest.values()) if key else []
@@ -164,8 +165,15 @@ def _launch(source: _Source, file: BenchFile, header: Header) -> Launch:
     )
 
 
-def _fullness(launch: Launch) -> tuple[bool, int]:
-    return launch.complete, launch.samples
+def _fullness(launch: Launch) -> tuple[bool, int, str]:
+    """Orders the files of one launch, the best last; the content decides between equals."""
+    return launch.complete, launch.samples, launch.content
+
+
+def _not_used(loser: Launch, winner: Launch) -> Problem:
+    equal = _fullness(loser)[:2] == _fullness(winner)[:2]
+    reason = "is another file of the launch of" if equal else "holds less of its launch than"
+    return Problem(loser.path, 1, f"{reason} {winner.path}; not used")
 
 
 def _batches(loaded: Iterable[_Loaded]) -> Iterator[list[_Loaded]]:
@@ -188,12 +196,13 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
     for system, launch in loaded.launches:
         earlier = known.get(launch.id)
         if earlier and _fullness(earlier) > _fullness(launch):
-            message = f"holds less of its launch than {earlier.path}; not used"
-            report.problems.append(Problem(launch.path, 1, message))
+            report.problems.append(_not_used(launch, earlier))
             refused.add(launch.id)
             continue
         if earlier:
             replaced.add(launch.id)
+            if _fullness(earlier)[:2] == _fullness(launch)[:2]:
+                report.problems.append(_not_used(earlier, launch))
         known[launch.id] = launch
         store.put_launch(system, launch)
         report.launches += 1

@@ -88,11 +88,14 @@ static void gather_hostnames(const struct team *team, struct facts *facts) {
 
 void facts_collect(const struct team *team, struct facts *facts) {
   *facts = (struct facts){0};
-  const time_t now = time(NULL);
+  struct timespec now;
   struct tm utc;
-  gmtime_r(&now, &utc);
+  clock_gettime(CLOCK_REALTIME, &now);
+  gmtime_r(&now.tv_sec, &utc);
   strftime(facts->date, sizeof facts->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
   strftime(facts->compact_date, sizeof facts->compact_date, "%Y%m%dT%H%M%SZ", &utc);
+  snprintf(facts->identity, sizeof facts->identity, "%lld.%09ld-%ld", (long long)now.tv_sec, now.tv_nsec,
+           (long)getpid());
   if (getloadavg(facts->load, 3) != 3)
     memset(facts->load, 0, sizeof facts->load);
   read_cpu_model(facts->cpu_model, sizeof facts->cpu_model);

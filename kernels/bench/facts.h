@@ -9,6 +9,7 @@ enum { HOSTNAME_ROOM = 256 };
 struct facts {
   char date[32];         /* 2026-11-21T03:45:00Z */
   char compact_date[32]; /* 20261121T034500Z */
+  char identity[64];     /* 1795232700.123456789-4711: no other launch has it */
   char cpu_model[128];
   char mpi_library[256];
   char mpi_standard[16];

@@ -64,6 +64,13 @@ def test_no_undocumented_key(run: Result) -> None:
         assert set(entry) <= set(documented_keys(entry["record"])) | {"record"}
 
 
+def test_no_two_launches_have_one_header(kernels: Kernels, tmp_path: Path) -> None:
+    """Also within a second: by its header a launch is known."""
+    headers = [bench(kernels, tmp_path / f"{i}.jsonl", procs=1).header for i in range(3)]
+    assert len({str(header) for header in headers}) == 3
+    assert len({header["identity"] for header in headers}) == 3
+
+
 def test_header_first_and_end_last(run: Result) -> None:
     kinds = [entry["record"] for entry in run.records]
     assert kinds == ["header"] + ["case"] * (len(kinds) - 2) + ["end"]
