@@ -85,11 +85,12 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         yield_setting = self.use_own_launcher()
         raw_files = [f"{self.raw_name}-{number}.jsonl" for number in range(self.launches)]
         self.keep_files = raw_files
-        self.executable = self.swpbench or str(self.kernels.installation / "bin" / "swpbench")
+        swpbench = self.swpbench or str(self.kernels.installation / "bin" / "swpbench")
+        self.executable = shlex.quote(swpbench)
         pattern = self.write_pattern()
         options = [self.launch_options(n, pattern, yield_setting) for n in range(self.launches)]
         self.executable_opts = options[0]
-        command = f"{self.job.launcher.run_command(self.job)} {shlex.quote(self.executable)}"
+        command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
 
     @property
@@ -133,7 +134,7 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         start = launch(mpi, self.num_tasks, build=self.kernels.installation)
         command = [shlex.quote(word) for word in start.argv_prefix]
         self.job.launcher.command = lambda job: command
-        self.env_vars = self.env_vars | start.env
+        self.env_vars |= {name: shlex.quote(value) for name, value in start.env.items()}
         return start.yield_setting
 
     def write_pattern(self) -> str:

@@ -28,9 +28,9 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
     @run_before("compile")
     def configure(self):
         """Tells CMake where everything is, as the source tree is built without being copied."""
-        build = Path(self.stagedir) / "build"
-        self.build_system.configuredir = str(SOURCES)
-        self.build_system.builddir = str(build)
+        build = shlex.quote(str(Path(self.stagedir) / "build"))
+        self.build_system.configuredir = shlex.quote(str(SOURCES))
+        self.build_system.builddir = build
         self.build_system.flags_from_environ = False
         self.build_system.cc = ""
         self.build_system.config_opts = [
@@ -38,7 +38,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             "-DSWITCHPOINT_TESTS=OFF",
             f"-DCMAKE_INSTALL_PREFIX={shlex.quote(str(self.installation))}",
         ]
-        self.postbuild_cmds = [f"cmake --install {shlex.quote(str(build))}"]
+        self.postbuild_cmds = [f"cmake --install {build}"]
 
     @property
     def installation(self) -> Path:

@@ -1,5 +1,6 @@
 """The checks as ReFrame sees them, and one short campaign that is really run."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -27,12 +28,18 @@ PATTERNS = {
 @pytest.fixture(autouse=True)
 def own_places(tmp_path, monkeypatch):
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def reframe(*options: str) -> str:
-    command = [Path(sys.executable).with_name("reframe"), "-C", CONFIG, "-c", CHECKOUT / "checks"]
+def reframe(*options: str, checkout: Path = CHECKOUT) -> str:
+    config = checkout / "checks" / "config" / "local.py"
+    command = [Path(sys.executable).with_name("reframe"), "-C", config, "-c", checkout / "checks"]
     answer = subprocess.run(
-        [*command, "--nocolor", *options], capture_output=True, text=True, timeout=300
+        [*command, "--nocolor", *options],
+        env=os.environ | {"PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
@@ -81,18 +88,25 @@ def test_a_variable_that_no_check_has_is_an_error():
         dispatch.plan(request_for("--name=discovery", lunches="6"))
 
 
-def test_a_smoke_run_leaves_raw_files_and_a_store(tmp_path):
+def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path):
+    """Without `switchpoint run`, and where every path needs quotes."""
+    place = tmp_path / "a (strange) place"
+    for part in ("checks", "kernels", "results", "templates", "tuner"):
+        shutil.copytree(CHECKOUT / part, place / part, ignore=shutil.ignore_patterns("results/*"))
     environment = find_mpis()[0].name
-    options = ["--tag=smoke", f"--prgenv={environment}", f"--prefix={tmp_path / 'reframe'}"]
-    smoke = request_for(*options, campaign="smoke", launches="2", budget_s="0.2", sizes="8,1K")
-    planned = dispatch.plan(smoke)
-    assert {job.operation for job in planned.wanted} == set(PATTERNS)
-
-    ran = dispatch.run(smoke, planned, tmp_path / "reframe.log", tick=lambda: None)
-
-    assert ran.failures == []
-    assert {job.result for job in ran.jobs} == {"pass"}
-    assert len(rawfiles.of_campaign("smoke")) == 2 * len(planned.wanted)
+    variables = {"campaign": "smoke", "launches": "2", "budget_s": "0.2", "sizes": "8,1K"}
+    said = reframe(
+        "-r",
+        "--tag=smoke",
+        f"--prgenv=^{environment}$",
+        *(f"--setvar={name}={value}" for name, value in variables.items()),
+        checkout=place,
+    )
+    assert "PASSED" in said
+    raw_files = rawfiles.of_campaign("smoke")
+    assert len(raw_files) == 2 * len(PATTERNS)
+    installed = place / "build" / "install" / f"local-cpu-{environment}"
+    assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == set(PATTERNS)
 

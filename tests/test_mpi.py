@@ -71,7 +71,7 @@ def test_ranks_that_fit_get_no_yield_setting(mpi):
     assert launch(mpi, 2, cores=2).yield_setting == ""
 
 
-def test_oversubscribed_ranks_yield(mpi, program, tmp_path):
+def test_oversubscribed_ranks_yield(mpi, tmp_path):
     (tmp_path / YIELD_LIBRARY).touch()
     setting = launch(mpi, 2 * available_cores(), build=tmp_path).yield_setting
     if mpi.family == "openmpi":
@@ -82,8 +82,36 @@ def test_oversubscribed_ranks_yield(mpi, program, tmp_path):
         assert setting == "LD_PRELOAD=libswp_yield.so"
 
 
-def test_a_sanitizer_build_has_no_preload(mpi, tmp_path):
-    assert "LD_PRELOAD" not in launch(mpi, 64, cores=2, build=tmp_path).yield_setting
+@pytest.fixture
+def mpich4(require) -> Mpi:
+    found = [
+        m for m in find_mpis() if m.family == "mpich" and m.device == "ch4:ucx" and m.major < 5
+    ]
+    require("mpich", bool(found), "no MPICH 4 over UCX found")
+    return found[0]
+
+
+def test_a_sanitizer_build_has_no_preload(mpich4, tmp_path):
+    assert launch(mpich4, 64, cores=2, build=tmp_path) == launch(mpich4, 64, cores=64)
+
+
+@pytest.mark.parametrize("place", ["plain", "with (a) space"])
+def test_the_preload_that_is_told_is_there(mpich4, tmp_path, place):
+    library = tmp_path / place / "lib" / YIELD_LIBRARY
+    library.parent.mkdir(parents=True)
+    source = tmp_path / "preload.c"
+    source.write_text(
+        "#include <unistd.h>\n"
+        '__attribute__((constructor)) static void say(void) { (void)!write(1, "here\\n", 5); }\n'
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    start = launch(mpich4, 2, cores=1, build=tmp_path / place)
+    assert start.yield_setting == f"LD_PRELOAD={YIELD_LIBRARY}"
+    answer = subprocess.run(
+        [*start.argv_prefix, "true"], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert answer.stdout == "here\n" * 2
+    assert answer.stderr == ""
 
 
 def test_programs_of_two_families_are_no_pair(require):

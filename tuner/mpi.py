@@ -7,8 +7,10 @@ core away, each family in its own way; that setting is named, so that results ca
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -81,13 +83,29 @@ def build_root() -> Path:
     """Where everything built lies: the checkout's build/, or the user's cache when read-only."""
     if (CHECKOUT / "kernels").is_dir() and os.access(CHECKOUT, os.W_OK):
         return CHECKOUT / "build"
+    return _cache()
+
+
+def scratch_directory() -> Path:
+    """Where ReFrame's jobs run: in the build, or in the cache where ReFrame cannot start a script.
+
+    Raises:
+        ValueError: neither will do.
+    """
+    checkout = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
+    candidates = [build_root() / "reframe", _cache() / f"reframe-{checkout}"]
+    for path in candidates:
+        if shlex.split(str(path)) == [str(path)]:  # ReFrame splits the path of a job's script
+            return path
+    raise ValueError(
+        f"{candidates[-1]}: ReFrame cannot run jobs in a path with spaces; name another place by "
+        "XDG_CACHE_HOME"
+    )
+
+
+def _cache() -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser() / "switchpoint"
-
-
-def build_directory(mpi: Mpi) -> Path:
-    """Where the checkout's own build of the kernels for this MPI lies."""
-    return build_root() / mpi.name
 
 
 def installation_directory(system: str, environment: str) -> Path:
@@ -110,8 +128,8 @@ def launch(mpi: Mpi, procs: int, cores: int | None = None, build: Path | None = 
     """How to start `procs` ranks on this machine.
 
     `cores` are those that the ranks share (default: all that this process may use). `build` is the
-    build or installation directory of the program (default: the checkout's own for this MPI); the
-    library that makes MPICH 4 yield is looked for there.
+    build or installation directory of the kernels, where the library that makes MPICH 4 yield is
+    looked for; without it there is none.
 
     Raises:
         ValueError: `procs` is less than 1.
@@ -135,18 +153,27 @@ def launch(mpi: Mpi, procs: int, cores: int | None = None, build: Path | None = 
         setting = " ".join(f"{name}={value}" for name, value in MPICH_THROTTLE.items())
     elif oversubscribed and (library := _yield_library(mpi, build)) is not None:
         # Given to the ranks only: the launcher itself needs no preload.
-        argv += ["-genv", "LD_PRELOAD", str(library)]
+        for name, value in _preload(library).items():
+            argv += ["-genv", name, value]
         setting = f"LD_PRELOAD={YIELD_LIBRARY}"
     return Launch([*argv, "-n", str(procs)], env, setting)
 
 
+def _preload(library: Path) -> dict[str, str]:
+    """What makes ranks preload a library. LD_PRELOAD splits at spaces, the search path does not."""
+    if " " not in str(library):
+        return {"LD_PRELOAD": str(library)}
+    places = [str(library.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    return {"LD_PRELOAD": library.name, "LD_LIBRARY_PATH": ":".join(places)}
+
+
 def _yield_library(mpi: Mpi, build: Path | None) -> Path | None:
     """The preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
-    if not mpi.device.endswith("ucx"):
+    if build is None or not mpi.device.endswith("ucx"):
         return None
-    directory = build_directory(mpi) if build is None else build
-    candidates = [directory / YIELD_LIBRARY, *directory.glob(f"lib*/{YIELD_LIBRARY}")]
-    return next((path for path in candidates if path.is_file()), None)
+    candidates = [build / YIELD_LIBRARY, *build.glob(f"lib*/{YIELD_LIBRARY}")]
+    # At a colon both lists split: better no preload than one that is told and does nothing.
+    return next((path for path in candidates if path.is_file() and ":" not in str(path)), None)
 
 
 def _pairs() -> Iterator[tuple[str, str]]:

@@ -1,6 +1,8 @@
 """This machine, as ReFrame sees it: one node, and every MPI that tuner.mpi finds here."""
 
-from tuner.mpi import available_cores, build_root, find_mpis, search_path
+import os
+
+from tuner.mpi import available_cores, find_mpis, scratch_directory, search_path
 
 mpis = find_mpis()
 if not mpis:
@@ -9,7 +11,14 @@ if not mpis:
         "environment; `switchpoint doctor` tells how to get one"
     )
 
-prefix = build_root() / "reframe"
+# CMake may be the virtual environment's. Not by env_vars: ReFrame writes those without quotes into
+# the scripts of jobs, which inherit this environment anyway.
+os.environ["PATH"] = search_path()
+
+try:
+    prefix = scratch_directory()
+except ValueError as error:
+    raise SystemExit(f"checks/config/local.py: {error}") from error
 prefix.mkdir(parents=True, exist_ok=True)
 
 site_configuration = {
@@ -29,8 +38,6 @@ site_configuration = {
                     "max_jobs": 1,
                     "environs": [mpi.name for mpi in mpis],
                     "features": ["mpi"],
-                    # CMake may be the virtual environment's.
-                    "env_vars": [["PATH", search_path()]],
                     "processor": {"num_cpus": available_cores(), "num_cpus_per_core": 1},
                     "extras": {"max_nodes": 1},
                 }
