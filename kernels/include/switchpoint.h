@@ -205,14 +205,23 @@ int swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
 
 /*
  * The same in two halves, for overlap: start, compute, then swp_wait. Until then send must not be written
- * and recv not be touched. Methods of several stages progress only inside swp_test and swp_wait.
+ * and recv not be touched. Errors as for swp_exchange_execute; start is collective, but waits for no rank.
+ *
+ * Methods of several stages go on only inside the library, and other ranks need each stage.
+ * swp_exchange_execute, swp_test and swp_wait of any plan progress all exchanges that this process has
+ * started, so every rank may complete its exchanges in its own order. Any other call that blocks for another
+ * rank (an MPI call of the application, planning, freeing, a discovery) does not, and deadlocks if that rank
+ * waits for such an exchange: there all ranks must keep one order, as of collective calls.
  */
 int swp_exchange_start(swp_plan *plan, const void *send, void *recv);
 
-/* Progresses a started exchange; *done is 1 when it is complete (and a further swp_wait not needed). */
+/* Progresses a started exchange. *done is 1 when it is complete (then no swp_wait is due), and 0 on an error:
+   a loop until done must look at the error too. Local. Errors: as swp_wait, and SWP_ERR_ARGUMENT (done is
+   NULL). */
 int swp_test(swp_plan *plan, int *done);
 
-/* Completes a started exchange. */
+/* Completes a started exchange; waits for the ranks that send to this one.
+   Errors: SWP_ERR_MPI, SWP_ERR_STATE, SWP_ERR_POISONED. */
 int swp_wait(swp_plan *plan);
 
 /* What a discovery delivered: nsources messages by increasing source rank. A message of zero bytes is

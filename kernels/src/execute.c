@@ -1,6 +1,6 @@
 /* Execution: checks the plan's state, handles the message to oneself, and lets the method do the rest. */
 #include "inbox.h"
-#include "plan.h"
+#include "outstanding.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -35,8 +35,8 @@ static int advance(struct swp_plan *plan, bool block, bool *done) {
   return SWP_SUCCESS;
 }
 
-int swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
-  int error = check_state(plan, SWP_EXCHANGE, PLAN_IDLE, "swp_exchange_start");
+static int begin(struct swp_plan *plan, const void *send, void *recv, const char *call) {
+  int error = check_state(plan, SWP_EXCHANGE, PLAN_IDLE, call);
   if (error != SWP_SUCCESS)
     return error;
   error = plan->spec.method->start(plan, send, recv);
@@ -49,10 +49,49 @@ int swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
   return SWP_SUCCESS;
 }
 
-int swp_wait(swp_plan *plan) {
-  int error = check_state(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_wait");
+/* Ends the background progress of a plan that forwards. *done when it is complete by that. */
+static int reclaim(struct swp_plan *plan, bool *done) {
+  swp_outstanding_take(plan);
+  *done = plan->background.complete;
+  if (plan->background.error != SWP_SUCCESS)
+    return poison(plan, swp_fail(plan->background.error, "%s", plan->background.text));
+  if (*done)
+    plan->state = PLAN_IDLE;
+  return SWP_SUCCESS;
+}
+
+int swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
+  int error = begin(plan, send, recv, "swp_exchange_execute");
   bool done;
   return error == SWP_SUCCESS ? advance(plan, true, &done) : error;
+}
+
+int swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
+  int error = begin(plan, send, recv, "swp_exchange_start");
+  if (error == SWP_SUCCESS && plan->forwards)
+    swp_outstanding_add(plan);
+  return error;
+}
+
+int swp_wait(swp_plan *plan) {
+  int error = check_state(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_wait");
+  bool done = false;
+  if (error == SWP_SUCCESS && plan->forwards)
+    error = reclaim(plan, &done);
+  return error == SWP_SUCCESS && !done ? advance(plan, true, &done) : error;
+}
+
+static int test(struct swp_plan *plan, bool *done) {
+  int error = SWP_SUCCESS;
+  if (plan->forwards)
+    error = reclaim(plan, done);
+  if (swp_outstanding_any())
+    swp_outstanding_progress();
+  if (error == SWP_SUCCESS && !*done)
+    error = advance(plan, false, done);
+  if (error == SWP_SUCCESS && !*done && plan->forwards)
+    swp_outstanding_add(plan);
+  return error;
 }
 
 int swp_test(swp_plan *plan, int *done) {
@@ -61,16 +100,10 @@ int swp_test(swp_plan *plan, int *done) {
   if (error == SWP_SUCCESS && done == NULL)
     error = swp_fail(SWP_ERR_ARGUMENT, "swp_test: done is NULL");
   if (error == SWP_SUCCESS)
-    error = advance(plan, false, &complete);
+    error = test(plan, &complete);
   if (done != NULL)
-    *done = complete;
+    *done = error == SWP_SUCCESS && complete;
   return error;
-}
-
-int swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
-  int error = swp_exchange_start(plan, send, recv);
-  bool done;
-  return error == SWP_SUCCESS ? advance(plan, true, &done) : error;
 }
 
 static int compare_ints(const void *a, const void *b) {

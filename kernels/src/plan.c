@@ -202,6 +202,7 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
     hinted_features(plan);
   TRY(swp_select_method(plan, method));
   TRY(swp_agree(plan->comm, plan->spec.method->plan(plan)));
+  plan->forwards = plan->nstages > 1;
   if (plan->kind == SWP_EXCHANGE)
     TRY(gather_statistics(plan));
   describe_place(plan, &plan->problem_statistics);

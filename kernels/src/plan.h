@@ -16,6 +16,14 @@ struct stage {
 
 enum plan_state { PLAN_IDLE, PLAN_STARTED, PLAN_POISONED };
 
+/* Of a started exchange that forwards: how it went on while this process waited for something else. */
+struct background {
+  struct swp_plan *next;
+  bool complete;
+  int error;
+  char text[ERROR_TEXT_BYTES]; /* of the error */
+};
+
 struct swp_plan {
   /* First what every execution reads, together: a call of a microsecond feels each cache line. */
   enum swp_kind kind;
@@ -23,6 +31,7 @@ struct swp_plan {
   MPI_Comm comm; /* private */
   bool yields;   /* more ranks than cores on this node: polling gives the core away */
   bool polls;    /* so much that waiting polls, as MPI's own does not give it away */
+  bool forwards; /* in several stages: other ranks wait for this one in between */
   unsigned idle_polls;
   void *method_state;     /* the method's own */
   struct problem problem; /* of an exchange */
@@ -46,6 +55,7 @@ struct swp_plan {
   struct swp_statistics problem_statistics, statistics;
   int *discovery_scratch; /* sorted destinations, to find duplicates */
   int discovery_scratch_length;
+  struct background background;
 };
 
 /* Memory that lives as long as the plan; the method frees it. NULL when memory runs out. */
@@ -69,10 +79,11 @@ int64_t swp_text_hash(const char *text);
 /* Whether a rank that waits inside MPI gives its core away. */
 bool swp_mpi_yields(void);
 
-/* Tests the requests, or with block waits for all of them, giving the core away where the plan yields. */
+/* Tests the requests, or with block waits for all of them, giving the core away where the plan yields.
+   Methods wait by this and swp_plan_relax alone, which let other started exchanges go on. */
 int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
 
-/* For loops that poll: gives the core away where the plan yields. */
+/* For loops that poll: lets other started exchanges go on, and gives the core away where the plan yields. */
 void swp_plan_relax(struct swp_plan *plan);
 
 #endif

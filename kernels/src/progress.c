@@ -1,6 +1,6 @@
 /* Waiting. MPI libraries that poll without yielding need milliseconds a message when ranks outnumber cores.
  */
-#include "plan.h"
+#include "outstanding.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 enum { POLLS_PER_YIELD = 16 };
 
 void swp_plan_relax(struct swp_plan *plan) {
+  if (swp_outstanding_any())
+    swp_outstanding_progress();
   if (plan->yields && ++plan->idle_polls % POLLS_PER_YIELD == 0)
     sched_yield();
 }
@@ -30,7 +32,7 @@ bool swp_mpi_yields(void) {
 
 int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done) {
   int error = SWP_SUCCESS, complete = 0;
-  if (block && !plan->polls) {
+  if (block && !plan->polls && !swp_outstanding_any()) {
     MPI_TRY(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
     complete = 1;
   }

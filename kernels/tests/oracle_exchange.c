@@ -260,19 +260,20 @@ void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]) {
   test_case("exchanges %s, %s and %s at the same time", methods[0], methods[1], methods[2]);
   for (int i = 0; i < 3; i++)
     open = run_open(&runs[i], comm, methods[i], &families[i * 4 % nfamilies], (uint64_t)i, 8, 0) && open;
-  for (uint64_t call = 0; open && call < 4; call++) {
+  for (uint64_t call = 0; open && call < 8; call++) {
     for (int i = 0; i < 3; i++) {
       run_fill(&runs[i], call + 10 * (uint64_t)i);
       EXPECT_ERROR(swp_exchange_start(runs[i].plan, runs[i].send, runs[i].recv), SWP_SUCCESS);
     }
-    /* First poll all, in an order that differs between ranks; or wait in the reverse order. */
+    /* In an order that differs between ranks: poll all, or wait for one after the other. */
     int done[3] = {0, 0, 0};
-    for (int k = runs[0].rank; call % 2 == 0 && done[0] + done[1] + done[2] < 3; k++)
+    int first = (int)(mix((uint64_t)runs[0].rank, call, 9, 0) % 3),
+        step = 1 + (runs[0].rank + (int)call / 2) % 2;
+    for (int k = first; call % 2 == 0 && done[0] + done[1] + done[2] < 3; k++)
       if (!done[k % 3])
         EXPECT_ERROR(swp_test(runs[k % 3].plan, &done[k % 3]), SWP_SUCCESS);
-    for (int i = 2; i >= 0; i--)
-      if (!done[i])
-        EXPECT_ERROR(swp_wait(runs[i].plan), SWP_SUCCESS);
+    for (int k = 0; call % 2 == 1 && k < 3; k++)
+      EXPECT_ERROR(swp_wait(runs[(first + k * step) % 3].plan), SWP_SUCCESS);
     for (int i = 0; i < 3; i++)
       run_check(&runs[i], call + 10 * (uint64_t)i);
   }

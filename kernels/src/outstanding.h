@@ -1,0 +1,27 @@
+/*
+ * Started exchanges that forward. Other ranks need this process at each of their stages, also while it waits
+ * for another plan: all that waits by swp_progress or swp_plan_relax lets them go on.
+ */
+#ifndef SWP_OUTSTANDING_H
+#define SWP_OUTSTANDING_H
+
+#include "plan.h"
+
+#include <stdatomic.h>
+
+extern atomic_int swp_outstanding_count;
+
+static inline bool swp_outstanding_any(void) {
+  return atomic_load_explicit(&swp_outstanding_count, memory_order_relaxed) != 0;
+}
+
+/* From now on the plan may be advanced by any thread that waits. */
+void swp_outstanding_add(struct swp_plan *plan);
+
+/* From now on the plan is the caller's alone; plan->background tells what became of it meanwhile. */
+void swp_outstanding_take(struct swp_plan *plan);
+
+/* Advances all plans, without waiting. */
+void swp_outstanding_progress(void);
+
+#endif
