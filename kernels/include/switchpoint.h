@@ -236,9 +236,13 @@ typedef struct swp_inbox {
 /*
  * Sends data[i], bytes[i] long, to ranks[i] for each of nsends destinations (each at most once, the rank
  * itself allowed), and returns what came here. Collective. *inbox is NULL, for a new one, or an earlier
- * inbox, which is emptied and reused. Errors: SWP_ERR_ARGUMENT and SWP_ERR_TOO_LARGE (over 2 GiB - 1), which
- * like every error of an execution is this rank's alone and poisons the plan; SWP_ERR_MEMORY, SWP_ERR_MPI,
- * SWP_ERR_STATE, SWP_ERR_POISONED.
+ * inbox, which is emptied and reused.
+ *
+ * Errors are this rank's alone. SWP_ERR_ARGUMENT (a NULL plan apart) and SWP_ERR_TOO_LARGE (over 2 GiB - 1):
+ * this rank has sent nothing and its inbox is empty, the other ranks' calls go on without its messages, and
+ * the plan stays good. SWP_ERR_MEMORY: the same while the arguments are read; later it poisons the plan, as
+ * SWP_ERR_MPI does, and other ranks may wait for this one for ever: end the job. SWP_ERR_STATE,
+ * SWP_ERR_POISONED: nothing was done.
  */
 int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                           const void *const *data, swp_inbox **inbox);

@@ -3,6 +3,7 @@
 #include "outstanding.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,35 +159,57 @@ static int check_outbox(struct swp_plan *plan, const struct outbox *outbox, int 
   return check_duplicates(plan, outbox->nsends, outbox->ranks);
 }
 
-static int discover(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
-  int self, error = check_outbox(plan, outbox, &self);
-  if (error != SWP_SUCCESS)
-    return error;
-  if (self >= 0) {
-    void *data = swp_inbox_add(inbox, plan->rank, outbox->bytes[self]);
-    if (data == NULL)
-      return swp_fail(SWP_ERR_MEMORY, "discovery: no memory for %lld bytes", (long long)outbox->bytes[self]);
-    if (outbox->bytes[self] > 0)
-      memcpy(data, outbox->data[self], (size_t)outbox->bytes[self]);
-  }
-  error = plan->spec.method->execute(plan, outbox, inbox);
-  if (error == SWP_SUCCESS)
-    swp_inbox_finish(inbox);
-  return error;
+static int deliver_to_self(const struct swp_plan *plan, const struct outbox *outbox, int self,
+                           struct inbox *inbox) {
+  if (self < 0)
+    return SWP_SUCCESS;
+  void *data = swp_inbox_add(inbox, plan->rank, outbox->bytes[self]);
+  if (data == NULL)
+    return swp_fail(SWP_ERR_MEMORY, "discovery: no memory for %lld bytes", (long long)outbox->bytes[self]);
+  if (outbox->bytes[self] > 0)
+    memcpy(data, outbox->data[self], (size_t)outbox->bytes[self]);
+  return SWP_SUCCESS;
+}
+
+/* A rank that cannot send still takes part, because the others wait for it. What comes is dropped. */
+static int keep_pace(struct swp_plan *plan, struct inbox *inbox, int error) {
+  char why[ERROR_TEXT_BYTES];
+  snprintf(why, sizeof why, "%s", swp_error_message());
+  swp_inbox_empty(inbox);
+  int failed = plan->spec.method->execute(plan, &(struct outbox){0}, inbox);
+  swp_inbox_empty(inbox);
+  return failed != SWP_SUCCESS ? poison(plan, failed) : swp_fail(error, "%s", why);
+}
+
+/* The inbox that the caller gives, or a new one; *inbox stays NULL on an error. */
+static int take_inbox(swp_inbox **result, struct inbox **inbox) {
+  if (result == NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_discovery_execute: inbox is NULL");
+  *inbox = *result != NULL ? swp_inbox_of(*result) : swp_inbox_create();
+  if (*inbox == NULL)
+    return swp_fail(SWP_ERR_MEMORY, "discovery: no memory for an inbox");
+  swp_inbox_empty(*inbox);
+  *result = swp_inbox_seen(*inbox);
+  return SWP_SUCCESS;
 }
 
 int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                           const void *const *data, swp_inbox **result) {
-  int error = check_state(plan, SWP_DISCOVERY, PLAN_IDLE, "swp_discovery_execute");
+  struct outbox outbox = {nsends, ranks, bytes, data};
+  struct inbox *inbox = NULL;
+  int self, error = check_state(plan, SWP_DISCOVERY, PLAN_IDLE, "swp_discovery_execute");
   if (error != SWP_SUCCESS)
     return error;
-  if (result == NULL)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_discovery_execute: inbox is NULL");
-  struct inbox *inbox = *result != NULL ? swp_inbox_of(*result) : swp_inbox_create();
-  if (inbox == NULL)
-    return poison(plan, swp_fail(SWP_ERR_MEMORY, "discovery: no memory for an inbox"));
-  swp_inbox_empty(inbox);
-  *result = swp_inbox_seen(inbox);
-  error = discover(plan, &(struct outbox){nsends, ranks, bytes, data}, inbox);
-  return error == SWP_SUCCESS ? SWP_SUCCESS : poison(plan, error);
+  error = take_inbox(result, &inbox);
+  if (error == SWP_SUCCESS)
+    error = check_outbox(plan, &outbox, &self);
+  if (error == SWP_SUCCESS)
+    error = deliver_to_self(plan, &outbox, self, inbox);
+  if (error != SWP_SUCCESS)
+    return keep_pace(plan, inbox != NULL ? inbox : plan->spare_inbox, error);
+  error = plan->spec.method->execute(plan, &outbox, inbox);
+  if (error != SWP_SUCCESS)
+    return poison(plan, error);
+  swp_inbox_finish(inbox);
+  return SWP_SUCCESS;
 }

@@ -125,16 +125,21 @@ void swp_inbox_finish(struct inbox *inbox) {
   inbox->seen = (swp_inbox){inbox->count, inbox->sources, inbox->bytes, inbox->data};
 }
 
+void swp_inbox_destroy(struct inbox *inbox) {
+  if (inbox == NULL)
+    return;
+  while (inbox->blocks != NULL) {
+    struct block *block = inbox->blocks;
+    inbox->blocks = block->next;
+    swp_release(block);
+  }
+  swp_release(inbox->entries);
+  swp_release(inbox);
+}
+
 void swp_inbox_free(swp_inbox **inbox) {
   if (inbox == NULL || *inbox == NULL)
     return;
-  struct inbox *own = swp_inbox_of(*inbox);
-  while (own->blocks != NULL) {
-    struct block *block = own->blocks;
-    own->blocks = block->next;
-    swp_release(block);
-  }
-  swp_release(own->entries);
-  swp_release(own);
+  swp_inbox_destroy(swp_inbox_of(*inbox));
   *inbox = NULL;
 }

@@ -23,6 +23,9 @@ void *swp_inbox_add(struct inbox *inbox, int source, int64_t bytes);
 /* An empty inbox, or NULL. */
 struct inbox *swp_inbox_create(void);
 
+/* NULL is allowed. */
+void swp_inbox_destroy(struct inbox *inbox);
+
 /* Empties an inbox for reuse; its memory stays. */
 void swp_inbox_empty(struct inbox *inbox);
 

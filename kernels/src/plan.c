@@ -1,6 +1,7 @@
 /* Planning: agrees on the problem, selects a method, lets it plan, and gathers its statistics. */
 #include "plan.h"
 
+#include "inbox.h"
 #include "select.h"
 #include "table.h"
 
@@ -179,6 +180,11 @@ static int check_hints(const struct swp_hints *hints) {
   return SWP_SUCCESS;
 }
 
+static int create_spare_inbox(struct swp_plan *plan) {
+  plan->spare_inbox = swp_inbox_create();
+  return plan->spare_inbox != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for an inbox");
+}
+
 /* The steps that exchange and discovery share, once the plan exists on all ranks. */
 static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exchange *exchange,
                      const char *method) {
@@ -187,6 +193,8 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
     error = swp_problem_build(exchange, plan->rank, plan->procs, &plan->problem, &plan->account);
   if (error == SWP_SUCCESS)
     error = check_hints(&plan->hints);
+  if (error == SWP_SUCCESS && plan->kind == SWP_DISCOVERY)
+    error = create_spare_inbox(plan);
   TRY(swp_agree(plan->comm, error));
   TRY(check_equal(plan, method));
   TRY(swp_topology_find(comm, plan->hints.ppn, plan->hints.placement, &plan->topology));
@@ -273,6 +281,7 @@ int swp_plan_free(swp_plan **pointer) {
   swp_problem_free(&plan->problem);
   swp_release(plan->stages);
   swp_release(plan->discovery_scratch);
+  swp_inbox_destroy(plan->spare_inbox);
   swp_topology_release(plan->topology);
   int mpi_error = MPI_Comm_free(&plan->comm);
   swp_release(plan);

@@ -55,6 +55,7 @@ struct swp_plan {
   struct swp_statistics problem_statistics, statistics;
   int *discovery_scratch; /* sorted destinations, to find duplicates */
   int discovery_scratch_length;
+  struct inbox *spare_inbox; /* of a discovery: for what comes while the caller's arguments are wrong */
   struct background background;
 };
 

@@ -279,9 +279,10 @@ static void a_discovery_survives_no_memory(void) {
     swp_allocate_fail_after(k);
     error = swp_discovery_execute(plan, 1, &rank, bytes, pointers, &inbox);
     swp_allocate_fail_after(0);
-    if (error != SWP_SUCCESS) {
+    if (error != SWP_SUCCESS) { /* before the method begins the plan stays good */
       EXPECT_ERROR(error, SWP_ERR_MEMORY);
-      EXPECT_ERROR(swp_discovery_execute(plan, 0, NULL, NULL, NULL, &inbox), SWP_ERR_POISONED);
+      int next = swp_discovery_execute(plan, 0, NULL, NULL, NULL, &inbox);
+      EXPECT(next == SWP_SUCCESS || next == SWP_ERR_POISONED, "then error %d", next);
     }
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
     swp_inbox_free(&inbox);
@@ -402,37 +403,107 @@ static void exchange_states(void) {
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
-/* The same mistake on every rank, because an execution's errors are not agreed. */
 static void discovery_states(void) {
-  static const struct {
-    const char *name;
-    int nsends;
-    int64_t bytes;
-    int rank_offset; /* of the number of ranks */
-    int error;
-  } rows[] = {{"rank too high", 1, 8, 0, SWP_ERR_ARGUMENT},
-              {"negative bytes", 1, -1, -1, SWP_ERR_ARGUMENT},
-              {"negative nsends", -1, 8, -1, SWP_ERR_ARGUMENT},
-              {"rank twice", 2, 8, -1, SWP_ERR_ARGUMENT},
-              {"2 GiB", 1, (int64_t)INT_MAX + 1, -1, SWP_ERR_TOO_LARGE}};
+  swp_plan *plan = NULL;
   double data[1] = {1};
-  const void *pointers[2] = {data, data};
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    swp_plan *plan = NULL;
-    swp_inbox *inbox = NULL;
-    test_case("discovery with %s", rows[i].name);
-    test_agreed(MPI_COMM_WORLD, swp_discovery_plan(MPI_COMM_WORLD, "pex", NULL, &plan));
-    EXPECT_ERROR(swp_exchange_execute(plan, data, data), SWP_ERR_STATE);
-    EXPECT_ERROR(swp_exchange_start(plan, data, data), SWP_ERR_STATE);
-    EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
-    int ranks[2] = {procs + rows[i].rank_offset, procs + rows[i].rank_offset};
-    int64_t bytes[2] = {rows[i].bytes, rows[i].bytes};
-    int error = swp_discovery_execute(plan, rows[i].nsends, ranks, bytes, pointers, &inbox);
-    EXPECT_ERROR(error, rows[i].error);
-    EXPECT_ERROR(swp_discovery_execute(plan, 0, NULL, NULL, NULL, &inbox), SWP_ERR_POISONED);
-    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
-    swp_inbox_free(&inbox);
+  test_case("states of a discovery");
+  test_agreed(MPI_COMM_WORLD, swp_discovery_plan(MPI_COMM_WORLD, "pex", NULL, &plan));
+  EXPECT_ERROR(swp_exchange_execute(plan, data, data), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_exchange_start(plan, data, data), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+/* ---- A discovery of which one rank gets the arguments wrong ---- */
+
+/* What a rank sends: a number to the next rank. */
+struct parcel {
+  int nsends;
+  int ranks[2];
+  int64_t bytes[2];
+  const void *data[2];
+  bool no_inbox, no_memory;
+};
+
+#define PARCEL_MISTAKES(X)                                                                                   \
+  X(destination_too_high, (p->ranks[0] = procs), SWP_ERR_ARGUMENT)                                           \
+  X(bytes_negative, (p->bytes[0] = -1), SWP_ERR_ARGUMENT)                                                    \
+  X(destinations_negative, (p->nsends = -1), SWP_ERR_ARGUMENT)                                               \
+  X(destination_twice, (p->nsends = 2), SWP_ERR_ARGUMENT)                                                    \
+  X(data_missing, (p->data[0] = NULL), SWP_ERR_ARGUMENT)                                                     \
+  X(message_of_2_gib, (p->bytes[0] = (int64_t)INT_MAX + 1), SWP_ERR_TOO_LARGE)                               \
+  X(inbox_missing, (p->no_inbox = true), SWP_ERR_ARGUMENT)                                                   \
+  X(inbox_without_memory, (p->no_memory = true), SWP_ERR_MEMORY)
+
+#define SPOIL_PARCEL(name, change, error)                                                                    \
+  static void name(struct parcel *p) {                                                                       \
+    change;                                                                                                  \
   }
+PARCEL_MISTAKES(SPOIL_PARCEL)
+
+static const struct {
+  const char *name;
+  void (*spoil)(struct parcel *parcel);
+  int error;
+} parcel_mistakes[] = {
+#define ROW(name, change, error) {#name, name, error},
+    PARCEL_MISTAKES(ROW)
+#undef ROW
+};
+
+static int send_parcel(swp_plan *plan, const struct parcel *parcel, swp_inbox **inbox) {
+  if (parcel->no_memory)
+    swp_allocate_fail_after(1);
+  int error = swp_discovery_execute(plan, parcel->nsends, parcel->ranks, parcel->bytes, parcel->data,
+                                    parcel->no_inbox ? NULL : inbox);
+  swp_allocate_fail_after(0);
+  return error;
+}
+
+/* Expects the number of the rank before, unless `silent` is that rank. */
+static void expect_parcel(const swp_inbox *inbox, int silent) {
+  int before = (rank + procs - 1) % procs;
+  if (before == silent) {
+    EXPECT_EQUAL(inbox->nsources, 0);
+  } else {
+    EXPECT(inbox->nsources == 1 && inbox->sources[0] == before && *(const int *)inbox->data[0] == before,
+           "%d messages", inbox->nsources);
+  }
+}
+
+static void a_discovery_goes_on_without(const char *method, int culprit) {
+  enum { NOBODY = -1 };
+  swp_plan *plan = NULL;
+  swp_inbox *inbox = NULL;
+  test_case("%s", method);
+  EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, method, NULL, &plan), SWP_SUCCESS);
+  int next = (rank + 1) % procs;
+  const struct parcel good = {1, {next, next}, {sizeof rank, sizeof rank}, {&rank, &rank}, false, false};
+  for (size_t i = 0; i < sizeof parcel_mistakes / sizeof parcel_mistakes[0]; i++) {
+    test_case("%s with %s on rank %d", method, parcel_mistakes[i].name, culprit);
+    struct parcel parcel = good;
+    swp_inbox *fresh = NULL;
+    if (rank == culprit)
+      parcel_mistakes[i].spoil(&parcel);
+    int error = send_parcel(plan, &parcel, &fresh);
+    EXPECT_ERROR(error, rank == culprit ? parcel_mistakes[i].error : SWP_SUCCESS);
+    if (rank != culprit)
+      expect_parcel(fresh, culprit);
+    else
+      EXPECT(fresh == NULL || fresh->nsources == 0, "the inbox of the failed call is not empty");
+    swp_inbox_free(&fresh);
+    EXPECT_ERROR(send_parcel(plan, &good, &inbox), SWP_SUCCESS);
+    expect_parcel(inbox, NOBODY);
+  }
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  swp_inbox_free(&inbox);
+}
+
+static void every_discovery_goes_on_without(int culprit) {
+  char *specs = all_specs(SWP_DISCOVERY, procs);
+  for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " "))
+    a_discovery_goes_on_without(spec, culprit);
+  free(specs);
 }
 
 static void null_arguments(void) {
@@ -478,6 +549,8 @@ int main(int argc, char **argv) {
   what_ints_cannot_carry_is_refused();
   exchange_states();
   discovery_states();
+  every_discovery_goes_on_without(0);
+  every_discovery_goes_on_without(procs - 1);
   test_case("a good plan after everything");
   expect_usable();
   return test_end();
