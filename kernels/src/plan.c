@@ -1,6 +1,7 @@
 /* Planning: agrees on the problem, selects a method, lets it plan, and gathers its statistics. */
 #include "plan.h"
 
+#include "communicator.h"
 #include "inbox.h"
 #include "select.h"
 #include "table.h"
@@ -221,17 +222,12 @@ done:
 
 static int create_plan(MPI_Comm comm, enum swp_kind kind, const struct swp_exchange *exchange,
                        const char *method, const struct swp_hints *hints, swp_plan **result) {
-  int error = SWP_SUCCESS, inter = 0;
-  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm own;
   if (result != NULL)
     *result = NULL;
-  if (comm == MPI_COMM_NULL)
-    return swp_fail(SWP_ERR_ARGUMENT, "planning: the communicator is MPI_COMM_NULL");
-  MPI_TRY(MPI_Comm_test_inter(comm, &inter));
-  if (inter)
-    return swp_fail(SWP_ERR_ARGUMENT, "planning: intercommunicators are not supported");
-  MPI_TRY(MPI_Comm_dup(comm, &own));
-  MPI_TRY(MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN));
+  int error = swp_comm_duplicate(comm, &own);
+  if (error != SWP_SUCCESS)
+    return error;
   struct swp_plan *plan = swp_allocate(1, sizeof *plan, NULL);
   if (result == NULL)
     error = swp_fail(SWP_ERR_ARGUMENT, "planning: the place for the plan is NULL");

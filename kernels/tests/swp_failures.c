@@ -359,6 +359,39 @@ static void a_failing_mpi_call_poisons_the_plan(void) {
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
+/* MPICH has 2048 communicators; with an MPI that has more this tells nothing. */
+static void running_out_of_communicators_is_an_error(void) {
+  enum { MOST = 2100 };
+  static swp_plan *plans[MOST];
+  int count = 0, error = SWP_SUCCESS;
+  test_case("many plans");
+  while (procs <= 2 && count < MOST && error == SWP_SUCCESS) {
+    error = swp_discovery_plan(MPI_COMM_WORLD, "pex", NULL, &plans[count]);
+    count += error == SWP_SUCCESS;
+  }
+  EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MPI, "error %d: %s", error, swp_error_message());
+  while (count > 0)
+    EXPECT_ERROR(swp_plan_free(&plans[--count]), SWP_SUCCESS);
+}
+
+static void the_callers_error_handler_stays(void) {
+  struct attempt attempt = good_attempt();
+  swp_plan *plan = NULL;
+  MPI_Errhandler handler;
+  test_case("an intercommunicator");
+  if (procs > 1) {
+    MPI_Comm half, inter;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 0, &inter);
+    EXPECT_ERROR(swp_exchange_plan(inter, &attempt.problem, "direct", NULL, &plan), SWP_ERR_ARGUMENT);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
+  }
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+  EXPECT(handler == MPI_ERRORS_ARE_FATAL, "the caller's error handler was changed");
+  MPI_Errhandler_free(&handler);
+}
+
 /* Items of 2 GiB: planned without buffers. What goes through MPI's vector collectives cannot carry them. */
 static void what_ints_cannot_carry_is_refused(void) {
   static const struct {
@@ -546,6 +579,8 @@ int main(int argc, char **argv) {
   if (procs > 1)
     nobody_waits_for_a_rank_without_memory(procs == 2 ? "stfw:grid=2" : "stfw:grid=2x2", procs - 1);
   a_failing_mpi_call_poisons_the_plan();
+  running_out_of_communicators_is_an_error();
+  the_callers_error_handler_stays();
   what_ints_cannot_carry_is_refused();
   exchange_states();
   discovery_states();

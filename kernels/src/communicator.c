@@ -1,0 +1,31 @@
+/* Communicators of the library's own. */
+#include "communicator.h"
+
+#include "error.h"
+#include "switchpoint.h"
+
+static int duplicate(MPI_Comm comm, MPI_Comm *own) {
+  int error = SWP_SUCCESS, inter = 0;
+  MPI_TRY(MPI_Comm_test_inter(comm, &inter));
+  if (inter)
+    return swp_fail(SWP_ERR_ARGUMENT, "intercommunicators are not supported");
+  MPI_TRY(MPI_Comm_dup(comm, own));
+  MPI_TRY(MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN));
+done:
+  return error;
+}
+
+int swp_comm_duplicate(MPI_Comm comm, MPI_Comm *own) {
+  int error = SWP_SUCCESS;
+  MPI_Errhandler theirs;
+  *own = MPI_COMM_NULL;
+  if (comm == MPI_COMM_NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "the communicator is MPI_COMM_NULL");
+  MPI_TRY(MPI_Comm_get_errhandler(comm, &theirs));
+  MPI_TRY(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  error = duplicate(comm, own);
+  MPI_TRY(MPI_Comm_set_errhandler(comm, theirs));
+  MPI_TRY(MPI_Errhandler_free(&theirs));
+done:
+  return error;
+}
