@@ -61,7 +61,7 @@ static int environment_table(MPI_Comm comm, int rank, swp_table **table) {
   if (rank == 0)
     memcpy(path, value, (size_t)length);
   MPI_TRY(MPI_Bcast(path, length, MPI_CHAR, 0, comm));
-  TRY(swp_table_read(comm, path, table));
+  TRY(swp_table_share(comm, path, table));
 done:
   return error;
 }

@@ -1,6 +1,7 @@
 /* Parses the method table and gives it to all ranks. Grammar: docs/reference/table.md. */
 #include "table.h"
 
+#include "communicator.h"
 #include "plan.h"
 
 #include <ctype.h>
@@ -282,16 +283,13 @@ static int read_file(const char *path, char **text, int64_t *length) {
   return error;
 }
 
-int swp_table_read(MPI_Comm comm, const char *path, swp_table **table) {
+int swp_table_share(MPI_Comm comm, const char *path, swp_table **table) {
   int error = SWP_SUCCESS, rank;
   char *text = NULL;
   int64_t length = 0;
-  if (table == NULL)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_table_read: table is NULL");
-  *table = NULL;
   MPI_TRY(MPI_Comm_rank(comm, &rank));
-  if (path == NULL)
-    error = swp_fail(SWP_ERR_ARGUMENT, "swp_table_read: path is NULL");
+  if (table == NULL || path == NULL)
+    error = swp_fail(SWP_ERR_ARGUMENT, "swp_table_read: %s is NULL", table == NULL ? "table" : "path");
   else if (rank == 0)
     error = read_file(path, &text, &length);
   TRY(swp_agree(comm, error));
@@ -305,6 +303,18 @@ done:
   if (error != SWP_SUCCESS)
     swp_table_free(table);
   swp_release(text);
+  return error;
+}
+
+int swp_table_read(MPI_Comm comm, const char *path, swp_table **table) {
+  MPI_Comm own;
+  if (table != NULL)
+    *table = NULL;
+  int error = swp_comm_duplicate(comm, &own);
+  if (error == SWP_SUCCESS)
+    error = swp_table_share(own, path, table);
+  if (own != MPI_COMM_NULL)
+    MPI_Comm_free(&own);
   return error;
 }
 

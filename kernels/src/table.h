@@ -36,4 +36,7 @@ struct swp_table {
  * SWP_ERR_MEMORY. */
 int swp_table_parse(const char *path, const char *text, size_t length, struct swp_table **table);
 
+/* swp_table_read on a communicator of the library's own. *table must be NULL before. */
+int swp_table_share(MPI_Comm comm, const char *path, struct swp_table **table);
+
 #endif

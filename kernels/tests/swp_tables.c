@@ -211,6 +211,17 @@ static void a_table_in_the_hints_of_one_rank_is_an_error(void) {
   swp_table_free(&table);
 }
 
+static void a_table_without_place_on_one_rank_is_an_error(void) {
+  swp_table *table = NULL;
+  test_case("no place for the table on one rank");
+  write_table("switchpoint-table 1\n");
+  int error = swp_table_read(MPI_COMM_WORLD, path, rank == procs - 1 ? NULL : &table);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_ARGUMENT);
+  EXPECT(table == NULL, "a table was made");
+  test_case("a table without communicator");
+  EXPECT_ERROR(swp_table_read(MPI_COMM_NULL, path, &table), SWP_ERR_ARGUMENT);
+}
+
 static void a_path_missing_on_one_rank_is_an_error(void) {
   swp_table *table = (swp_table *)&rank;
   test_case("a path that is NULL on one rank");
@@ -324,6 +335,7 @@ int main(int argc, char **argv) {
   the_callers_word_goes_before_tables_and_hints_before_the_environment();
   a_table_in_the_hints_of_one_rank_is_an_error();
   a_path_missing_on_one_rank_is_an_error();
+  a_table_without_place_on_one_rank_is_an_error();
   the_chosen_method_exchanges();
   descriptions_fit_their_buffer();
   every_broken_table_is_refused(directory);
