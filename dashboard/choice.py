@@ -5,8 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.query import LAYOUT, NAME, SPEC, WORD, Query, choose, parameter
+from dashboard.query import LAYOUT, WORD, Query, choose, parameter
 from dashboard.widgets import Option
+from tuner.records import NAME, PATTERN_SPEC
 from tuner.store import Store
 
 _LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
@@ -19,7 +20,7 @@ class CaseQuery(Query):
     system: str = parameter("s", NAME)
     campaign: str = parameter("c", NAME)
     operation: str = parameter("o", WORD)
-    pattern: str = parameter("p", SPEC)
+    pattern: str = parameter("p", PATTERN_SPEC)
     layout: str = parameter("r", LAYOUT)
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote
 
-NAME = r"[^\x00-\x1f\x7f<>]{1,200}"
+from tuner.records import SYNC
+
 WORD = r"[a-z][a-z0-9_]{0,30}"
-SPEC = r"[a-z][A-Za-z0-9_.:=,+-]{0,200}"
-LAYOUT = r"[0-9]{1,7}@[0-9]{1,6}x[0-9]{1,5}-[a-z]{1,10}(-over)?"
-INTEGER = r"[0-9]{1,15}"
+LAYOUT = rf"[0-9]{{1,10}}@[0-9]{{1,10}}x[0-9]{{1,10}}-{SYNC}(-over)?"
+INTEGER = r"[0-9]{1,19}"
 
 
 def one_of(*words: str) -> str:

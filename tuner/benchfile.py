@@ -7,8 +7,10 @@ does not keep is not looked at.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any, Generic, TypeVar
@@ -17,7 +19,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.records import DEFAULT_METHODS, Case, Features, Header, Problem
+from tuner.records import (
+    DEFAULT_METHODS,
+    NAME,
+    PATTERN_SPEC,
+    SYNC,
+    Case,
+    Features,
+    Header,
+    Problem,
+)
 
 SCHEMA = 1
 
@@ -28,7 +39,7 @@ T = TypeVar("T")
 _NotNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Real = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
 _Seconds = Annotated[float, msgspec.Meta(ge=1e-30, le=1e30)]  # what float32 can hold
-_Spec = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*(:[^\s\"]+)?$")]
+_Spec = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*(:[^\s\"]+)?\Z")]
 
 
 class _Features(msgspec.Struct):
@@ -61,6 +72,13 @@ class _End(msgspec.Struct, tag_field="record", tag="end"):
     cases: int
     samples: int
 
+
+_FORMS = {  # of texts in the header
+    "campaign": NAME,
+    "date": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
+    "pattern": PATTERN_SPEC,
+    "sync": SYNC,
+}
 
 _decode = msgspec.json.Decoder(_Header | _Case | _End).decode
 _decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
@@ -216,6 +234,15 @@ def _header(line: bytes, record: _Header) -> Header:
     for name, least in (("launch", 0), ("procs", 1), ("nodes", 1), ("ppn", 1), ("cores", 1)):
         if not least <= getattr(header, name) < 2**31:
             raise _UnusableError(f"{name} {getattr(header, name)} is out of range")
+    for name, form in _FORMS.items():
+        if not re.fullmatch(form, getattr(header, name)):
+            raise _UnusableError(f"{name} {getattr(header, name)!r} cannot be used, only {form}")
+    try:
+        datetime.fromisoformat(header.date)
+    except ValueError as error:
+        raise _UnusableError(f"date {header.date}: {error}") from error
+    if len(header.load) != 3 or not all(0 <= load < 1e9 for load in header.load):
+        raise _UnusableError(f"load {header.load} is not three load averages")
     return header
 
 

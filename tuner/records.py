@@ -17,6 +17,14 @@ STATUSES = ("faster", "default", "tie", "undecided")
 """Why a rule has its method: shown to be faster than the default; the default, shown to be faster
 than every other; the default, because nothing was shown; too few launches to show anything."""
 
+NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
+"""What campaigns, and ids of systems, may be called: directories and links have these names."""
+
+PATTERN_SPEC = r"[a-z][^\x00-\x1f\x7f<>]{0,300}"
+"""A pattern; that of a matrix has the name of a file, which may hold spaces."""
+
+SYNC = r"[a-z]{1,10}"
+
 AUTO = "auto"
 """The library's own choice by a table, measured beside the methods; no rule can name it."""
 
@@ -93,7 +101,7 @@ class System:
     @property
     def id(self) -> str:
         """A readable name that differs whenever any field differs: `local-cpu-mpich-1f00ba`."""
-        words = re.sub(r"[^A-Za-z0-9.]+", "-", f"{self.name}-{self.environment}").strip("-")
+        words = re.sub(r"[^A-Za-z0-9.]+", "-", f"{self.name}-{self.environment}")[:150].strip("-.")
         digest = hashlib.sha256(repr(sorted(asdict(self).items())).encode()).hexdigest()
         return f"{words}-{digest[:6]}"
 

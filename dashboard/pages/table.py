@@ -17,11 +17,12 @@ from dashboard.figures.methods import method_style
 from dashboard.figures.ribbons import DECIDED, ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
-from dashboard.query import NAME, Query, UnknownError, choose, one_of, parameter
+from dashboard.query import Query, UnknownError, choose, one_of, parameter
 from dashboard.units import bytes_range_text, interval_text, ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, card, graph
 from tuner import export
+from tuner.records import NAME
 from tuner.store import Store
 
 PATH = "/table"

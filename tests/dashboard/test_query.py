@@ -6,20 +6,19 @@ import pytest
 
 from dashboard.query import (
     INTEGER,
-    NAME,
-    SPEC,
     MalformedError,
     Query,
     UnknownError,
     choose,
     parameter,
 )
+from tuner.records import NAME, PATTERN_SPEC
 
 
 @dataclass(frozen=True)
 class Sample(Query):
     system: str = parameter("s", NAME)
-    pattern: str = parameter("p", SPEC)
+    pattern: str = parameter("p", PATTERN_SPEC)
     size: str = parameter("b", INTEGER)
 
 

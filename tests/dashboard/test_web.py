@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import pytest
 from dash import Dash
 from flask.testing import FlaskClient
 
+from dashboard import pages
 from dashboard.app import create_app
+from tests.synthetic import Campaign, write
 from tuner import export
+from tuner.ingest import ingest
 from tuner.store import Store
 
 PAGES = ("/", "/explore", "/table")
@@ -204,6 +208,23 @@ def test_a_filter_that_no_longer_applies_gives_way(client: FlaskClient) -> None:
             item["value"] = "random:degree=7,seed=1"
     response = client.post("/_dash-update-component", json=request).json["response"]
     assert response["explore-pattern"]["value"] == "hub:hubs=4,seed=1"
+
+
+def test_whatever_a_header_may_say_every_page_answers(tmp_path: Path) -> None:
+    pattern = "matrix:my matrix (1) & more, é.mtx,part=strided"
+    spec = Campaign(system="s" * 240, name="a 'b' & \"c\"", patterns=((pattern, 6, 5.5),))
+    write(tmp_path, replace(spec, sizes=(2**60,), procs=(2**31 - 1,), samples=6))
+    path = tmp_path / "switchpoint.db"
+    report = ingest(path, [tmp_path])
+    assert (report.launches, report.problems) == (6, [])
+    client = client_of(path)
+    with Store.open(path, readonly=True) as store:
+        for page in pages.PAGES:
+            page.layout(store, "")
+    for name in ("explore", "table"):
+        answer = client.post("/_dash-update-component", json=call(client, name))
+        link = answer.json["response"][f"{name}-url"]["search"]
+        assert client.get(f"/{name}{link}").status_code == 200
 
 
 HOSTILE = (None, 3, True, [], {}, [{}], "x", "\x00", "<script>", "a" * 10000, {"$ne": 1}, -1.5)
