@@ -1,8 +1,7 @@
 /* What the discovery methods share that receive from unknown senders. */
 #include "probing.h"
 
-static int make_room(struct swp_plan *plan, struct probing *probing, int count) {
-  probing->count = 0;
+int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int count) {
   if (count <= probing->capacity)
     return SWP_SUCCESS;
   swp_release(probing->requests);
@@ -16,9 +15,10 @@ static int make_room(struct swp_plan *plan, struct probing *probing, int count) 
 
 int swp_probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
                      bool synchronous) {
-  int error = make_room(plan, probing, outbox->nsends);
+  int error = swp_probing_reserve(plan, probing, outbox->nsends);
   if (error != SWP_SUCCESS)
     return error;
+  probing->count = 0;
   for (int i = 0; i < outbox->nsends; i++) {
     if (outbox->ranks[i] == plan->rank)
       continue;
@@ -37,7 +37,7 @@ done:
 }
 
 /* Iprobe and Recv, not Improbe: the communicator is private and a plan is used by one thread at a time. */
-int swp_probing_receive(struct swp_plan *plan, const struct probing *probing, struct inbox *inbox, bool block,
+int swp_probing_receive(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, bool block,
                         bool *received) {
   int error = SWP_SUCCESS, found = 0, bytes;
   MPI_Status status;
@@ -51,11 +51,13 @@ int swp_probing_receive(struct swp_plan *plan, const struct probing *probing, st
     MPI_TRY(MPI_Get_count(&status, MPI_BYTE, &bytes));
     void *data = swp_inbox_add(inbox, status.MPI_SOURCE, bytes);
     if (data == NULL) {
-      error = swp_fail(SWP_ERR_MEMORY, "%s: no memory for %d bytes from rank %d", plan->spec.text, bytes,
-                       status.MPI_SOURCE);
-      goto done;
+      probing->failure = swp_fail(SWP_ERR_MEMORY, "%s: no memory for %d bytes from rank %d", plan->spec.text,
+                                  bytes, status.MPI_SOURCE);
+      TRY(swp_probing_discard(plan, &status));
+    } else {
+      MPI_TRY(
+          MPI_Recv(data, bytes, MPI_BYTE, status.MPI_SOURCE, probing->tag, plan->comm, MPI_STATUS_IGNORE));
     }
-    MPI_TRY(MPI_Recv(data, bytes, MPI_BYTE, status.MPI_SOURCE, probing->tag, plan->comm, MPI_STATUS_IGNORE));
   }
 done:
   *received = found != 0;
@@ -69,6 +71,8 @@ int swp_probing_finish(struct swp_plan *plan, struct probing *probing, struct in
     TRY(swp_probing_receive(plan, probing, inbox, true, &done));
   TRY(swp_progress(plan, probing->count, probing->requests, true, &done));
   probing->tag = (probing->tag + 1) % PROBING_TAGS;
+  error = probing->failure;
+  probing->failure = SWP_SUCCESS;
 done:
   return error;
 }

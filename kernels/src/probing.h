@@ -11,19 +11,25 @@ struct probing {
   int tag;
   int count, capacity;
   MPI_Request *requests;
+  int failure; /* of this call: memory ran out for a message */
 };
 
 enum { PROBING_TAGS = 2, CONTROL_TAG = PROBING_TAGS };
+
+/* Makes room for so many sends. Errors: SWP_ERR_MEMORY. */
+int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int count);
 
 /* Starts a send to every destination but oneself; with synchronous, it completes when it is received. */
 int swp_probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
                      bool synchronous);
 
-/* Receives one message of this call into the inbox; with block, waits for it. *received tells. */
-int swp_probing_receive(struct swp_plan *plan, const struct probing *probing, struct inbox *inbox, bool block,
+/* Receives one message of this call into the inbox; with block, waits for it. *received tells. One for which
+   there is no memory is dropped, so that its sender need not wait, and the call's failure set. */
+int swp_probing_receive(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, bool block,
                         bool *received);
 
-/* Receives `count` messages and completes the sends; the next call uses the other tag. */
+/* Receives `count` messages and completes the sends; the next call uses the other tag. Gives the call's
+   failure. */
 int swp_probing_finish(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, int64_t count);
 
 /* Takes a message that was probed, and drops it: its sender need not wait. Errors: SWP_ERR_MPI. */

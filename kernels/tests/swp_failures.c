@@ -316,13 +316,15 @@ static int discover_without_memory(swp_plan *plan, bool culprit, int k) {
 }
 
 /* In a discovery that forwards, who misses a message by a rank without memory fails; others have theirs. */
-static void nobody_waits_for_a_rank_without_memory(const char *method, int culprit) {
+static void nobody_waits_for_a_rank_without_memory(const char *method, int ppn, int culprit) {
   enum { MOST = 100 };
   int k, error = SWP_ERR_MEMORY;
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  hints.ppn = ppn;
   for (k = 1; error != SWP_SUCCESS && k < MOST; k++) {
     swp_plan *plan = NULL;
-    test_case("discovery %s, allocation %d fails on rank %d", method, k, culprit);
-    EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, method, NULL, &plan), SWP_SUCCESS);
+    test_case("discovery %s, %d ranks a node, allocation %d fails on rank %d", method, ppn, k, culprit);
+    EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, method, &hints, &plan), SWP_SUCCESS);
     error = discover_without_memory(plan, rank == culprit, k);
     EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MEMORY, "error %d: %s", error, swp_error_message());
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
@@ -576,8 +578,10 @@ int main(int argc, char **argv) {
   one_rank_without_problem_or_place(procs - 1);
   every_method_survives_no_memory(procs / 2);
   a_discovery_survives_no_memory();
+  for (int ppn = 1; procs > 1 && ppn <= procs; ppn++)
+    nobody_waits_for_a_rank_without_memory("nap", ppn, ppn % procs);
   if (procs > 1)
-    nobody_waits_for_a_rank_without_memory(procs == 2 ? "stfw:grid=2" : "stfw:grid=2x2", procs - 1);
+    nobody_waits_for_a_rank_without_memory(procs == 2 ? "stfw:grid=2" : "stfw:grid=2x2", procs, procs - 1);
   a_failing_mpi_call_poisons_the_plan();
   running_out_of_communicators_is_an_error();
   the_callers_error_handler_stays();

@@ -65,7 +65,8 @@ static void check_one(MPI_Comm comm, enum swp_kind kind, const char *method, con
     check_discovery(comm, method, family, 24);
 }
 
-/* All methods again where ranks are not those of MPI_COMM_WORLD: two halves at once, in reverse order. */
+/* All methods again where ranks are not those of MPI_COMM_WORLD: two halves at once, in reverse order. Not
+   rsx across nodes: Open MPI 4 may name the files behind the windows of both alike. */
 static void check_halves(void) {
   int rank, procs;
   MPI_Comm half;
@@ -76,7 +77,8 @@ static void check_halves(void) {
     struct specs specs = {.words = all_specs(kind, procs)};
     add_words(&specs, specs.words);
     for (int i = 0; i < specs.count; i++)
-      check_one(half, kind, specs.list[i], &families[i % 5]);
+      if (strcmp(specs.list[i], "rsx") != 0 || !nodes_are_scattered())
+        check_one(half, kind, specs.list[i], &families[i % 5]);
     free(specs.words);
   }
   MPI_Comm_free(&half);

@@ -99,7 +99,8 @@ def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int
     ],
 )
 def test_every_method_delivers_on_virtual_nodes(kernels: Kernels, procs: int, nodes: str) -> None:
-    assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split()) > 100
+    more = "discovery:nap:barrier=dissemination"
+    assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split(), more) > 100
 
 
 @pytest.mark.parametrize("procs", [1, 2, 4, 6, 8, 12, 16])

@@ -20,11 +20,11 @@ static void rsx_free(struct swp_plan *plan) {
     MPI_Win_free(&state->window);
 }
 
-/* On one node shared memory: of other windows there, Open MPI 4 names the files of two disjoint communicators
-   alike, and both are spoilt when they are made at the same time. */
+/* Shared memory where possible: the files behind other windows Open MPI 4 names alike for two disjoint
+   communicators, and both windows are spoilt when they are made at the same time. */
 static int make_window(struct swp_plan *plan, struct state *state) {
   int error = SWP_SUCCESS;
-  if (plan->features.nodes == 1)
+  if (plan->features.shared_memory)
     MPI_TRY(MPI_Win_allocate_shared(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, plan->comm, &state->counter,
                                     &state->window));
   else
