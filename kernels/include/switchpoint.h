@@ -190,8 +190,10 @@ int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, st
 int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max, int64_t *bytes,
                    int64_t *bytes_max);
 
-/* Frees a plan and sets the pointer to NULL. NULL is allowed. Collective on the plan's ranks.
-   Errors: SWP_ERR_STATE (started and not waited for; the plan stays), SWP_ERR_MPI. */
+/* Frees a plan and sets the pointer to NULL. NULL is allowed. Collective on the plan's ranks, which it may
+   synchronise: free several plans in the same order everywhere. Of a plan that an error has poisoned the
+   memory that MPI may still use is kept. Errors: SWP_ERR_STATE (started and not waited for; the plan stays),
+   SWP_ERR_MPI. */
 int swp_plan_free(swp_plan **plan);
 
 /* ---- Executing -------------------------------------------------------------------------------------- */
@@ -199,7 +201,9 @@ int swp_plan_free(swp_plan **plan);
 /*
  * Executes an exchange. send holds nitems items, recv recv_offsets[nrecvs]; they must not overlap, and may
  * change from call to call. Collective over the plan's ranks. Allocates nothing.
- * Errors: SWP_ERR_MPI, SWP_ERR_STATE, SWP_ERR_POISONED; after an MPI error the plan can only be freed.
+ * Errors: SWP_ERR_MPI, SWP_ERR_STATE, SWP_ERR_POISONED; they are this rank's alone. After an MPI error the
+ * plan can only be freed, MPI may use the buffers of the failed call until MPI_Finalize, and other ranks may
+ * wait for this one for ever: end the job.
  */
 int swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
 
@@ -240,9 +244,9 @@ typedef struct swp_inbox {
  *
  * Errors are this rank's alone. SWP_ERR_ARGUMENT (a NULL plan apart) and SWP_ERR_TOO_LARGE (over 2 GiB - 1):
  * this rank has sent nothing and its inbox is empty, the other ranks' calls go on without its messages, and
- * the plan stays good. SWP_ERR_MEMORY: the same while the arguments are read; later it poisons the plan, as
- * SWP_ERR_MPI does, and other ranks may wait for this one for ever: end the job. SWP_ERR_STATE,
- * SWP_ERR_POISONED: nothing was done.
+ * the plan stays good. SWP_ERR_MEMORY: the same while the arguments are read; later, as SWP_ERR_MPI, it
+ * poisons the plan and takes the inbox away (*inbox is NULL), MPI may use data until MPI_Finalize, and other
+ * ranks may wait for this one for ever: end the job. SWP_ERR_STATE, SWP_ERR_POISONED: nothing was done.
  */
 int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                           const void *const *data, swp_inbox **inbox);

@@ -31,8 +31,33 @@ void *swp_allocate(size_t count, size_t bytes, int64_t *account) {
   return memory;
 }
 
+/* Kept memory, which tools for leaks shall find in use. */
+struct kept {
+  struct kept *next;
+  void *memory;
+};
+
+static _Atomic(struct kept *) kept;
+static _Thread_local bool keeps;
+
+void swp_release_keeps(bool keep) {
+  keeps = keep;
+}
+
+static void keep_for_ever(void *memory) {
+  struct kept *entry = malloc(sizeof *entry);
+  if (entry == NULL)
+    return;
+  *entry = (struct kept){atomic_load(&kept), memory};
+  while (!atomic_compare_exchange_weak(&kept, &entry->next, entry)) {
+  }
+}
+
 void swp_release(void *memory) {
-  free(memory);
+  if (keeps && memory != NULL)
+    keep_for_ever(memory);
+  else
+    free(memory);
 }
 
 void swp_allocate_fail_after(long n) {

@@ -2,6 +2,7 @@
 #ifndef SWP_ALLOCATE_H
 #define SWP_ALLOCATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ void *swp_allocate(size_t count, size_t bytes, int64_t *account);
 void *swp_allocate_buffer(size_t bytes);
 
 void swp_release(void *memory);
+
+/* With keep, swp_release by this thread keeps the memory for ever: for what MPI may still read or write. */
+void swp_release_keeps(bool keep);
 
 /* For tests: the n-th allocation from now on (1: the next) fails, and all after it; 0 switches this off. */
 void swp_allocate_fail_after(long n);

@@ -171,14 +171,28 @@ static int deliver_to_self(const struct swp_plan *plan, const struct outbox *out
   return SWP_SUCCESS;
 }
 
+/* Messages may still come into it. */
+static void abandon_inbox(swp_inbox **result, struct inbox *inbox) {
+  *result = NULL;
+  swp_release_keeps(true);
+  swp_inbox_destroy(inbox);
+  swp_release_keeps(false);
+}
+
 /* A rank that cannot send still takes part, because the others wait for it. What comes is dropped. */
-static int keep_pace(struct swp_plan *plan, struct inbox *inbox, int error) {
+static int keep_pace(struct swp_plan *plan, swp_inbox **result, struct inbox *inbox, int error) {
   char why[ERROR_TEXT_BYTES];
+  struct inbox *sink = inbox != NULL ? inbox : plan->spare_inbox;
   snprintf(why, sizeof why, "%s", swp_error_message());
-  swp_inbox_empty(inbox);
-  int failed = plan->spec.method->execute(plan, &(struct outbox){0}, inbox);
-  swp_inbox_empty(inbox);
-  return failed != SWP_SUCCESS ? poison(plan, failed) : swp_fail(error, "%s", why);
+  swp_inbox_empty(sink);
+  int failed = plan->spec.method->execute(plan, &(struct outbox){0}, sink);
+  if (failed == SWP_SUCCESS) {
+    swp_inbox_empty(sink);
+    return swp_fail(error, "%s", why);
+  }
+  if (inbox != NULL)
+    abandon_inbox(result, inbox);
+  return poison(plan, failed);
 }
 
 /* The inbox that the caller gives, or a new one; *inbox stays NULL on an error. */
@@ -206,10 +220,12 @@ int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const in
   if (error == SWP_SUCCESS)
     error = deliver_to_self(plan, &outbox, self, inbox);
   if (error != SWP_SUCCESS)
-    return keep_pace(plan, inbox != NULL ? inbox : plan->spare_inbox, error);
+    return keep_pace(plan, result, inbox, error);
   error = plan->spec.method->execute(plan, &outbox, inbox);
-  if (error != SWP_SUCCESS)
+  if (error != SWP_SUCCESS) {
+    abandon_inbox(result, inbox);
     return poison(plan, error);
+  }
   swp_inbox_finish(inbox);
   return SWP_SUCCESS;
 }

@@ -271,13 +271,15 @@ int swp_plan_free(swp_plan **pointer) {
   struct swp_plan *plan = *pointer;
   if (plan->state == PLAN_STARTED)
     return swp_fail(SWP_ERR_STATE, "swp_plan_free: the exchange is under way; call swp_wait first");
+  swp_release_keeps(plan->state == PLAN_POISONED); /* its messages may still be under way */
   if (plan->spec.method != NULL && plan->spec.method->free != NULL && plan->method_state != NULL)
     plan->spec.method->free(plan);
   swp_release(plan->method_state);
+  swp_inbox_destroy(plan->spare_inbox);
+  swp_release_keeps(false);
   swp_problem_free(&plan->problem);
   swp_release(plan->stages);
   swp_release(plan->discovery_scratch);
-  swp_inbox_destroy(plan->spare_inbox);
   swp_topology_release(plan->topology);
   int mpi_error = MPI_Comm_free(&plan->comm);
   swp_release(plan);

@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "objects.h"
 #include "oracle.h"
+#include "outstanding.h"
 #include "testing.h"
 
 #include <limits.h>
@@ -342,6 +343,64 @@ int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, M
   return receives_fail ? MPI_ERR_OTHER : PMPI_Irecv(buffer, count, type, source, tag, comm, request);
 }
 
+static bool sends_fail;
+
+int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int destination, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+  return sends_fail ? MPI_ERR_OTHER : PMPI_Isend(buffer, count, type, destination, tag, comm, request);
+}
+
+/* Rank 0 fails when it has begun to receive from rank 1, whose message comes later: into memory that is kept.
+ */
+static void a_message_after_a_failure_hurts_nobody(void) {
+  enum { BYTES = 200000 };
+  static char data[BYTES];
+  const void *pointers[1] = {data};
+  const int64_t bytes[1] = {BYTES};
+  const int other = 1 - rank;
+  swp_plan *plan = NULL;
+  swp_inbox *inbox = NULL;
+  test_case("a message after a failure");
+  EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, "pex", NULL, &plan), SWP_SUCCESS);
+  memset(data, 1 + rank, sizeof data);
+  sends_fail = rank == 0;
+  int error = swp_discovery_execute(plan, rank < 2 && procs > 1, &other, bytes, pointers, &inbox);
+  sends_fail = false;
+  if (rank == 0 && procs > 1) {
+    EXPECT_ERROR(error, SWP_ERR_MPI);
+    EXPECT(inbox == NULL, "the inbox of the failed call is left");
+    MPI_Send(data, BYTES, MPI_BYTE, 1, 0, plan->comm); /* what rank 1 waits for */
+  } else {
+    EXPECT_ERROR(error, SWP_SUCCESS);
+    EXPECT_EQUAL(inbox->nsources, rank == 1);
+  }
+  swp_inbox_free(&inbox);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* An exchange that forwards may fail while its rank waits for something else. */
+static void a_failure_in_the_background_is_told_by_the_wait(void) {
+  struct traffic *traffic = traffic_new(&families[5], procs, 0); /* dense */
+  struct swp_exchange problem = exchange_of(traffic, rank, 8, 0);
+  static double send[64], recv[64];
+  swp_plan *plan = NULL;
+  test_case("a failure in the background");
+  EXPECT_ERROR(swp_exchange_plan(MPI_COMM_WORLD, &problem, "stfw:dims=2", NULL, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_exchange_start(plan, send, recv), SWP_SUCCESS);
+  sends_fail = true;
+  while (plan->background.error == SWP_SUCCESS)
+    swp_outstanding_progress();
+  sends_fail = false;
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_wait(plan), SWP_ERR_MPI);
+  EXPECT(strstr(swp_error_message(), "MPI_Isend") != NULL, "'%s' does not name it", swp_error_message());
+  EXPECT_ERROR(swp_wait(plan), SWP_ERR_POISONED);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  exchange_free(&problem);
+  traffic_free(traffic);
+}
+
 static void a_failing_mpi_call_poisons_the_plan(void) {
   struct attempt attempt = good_attempt();
   swp_plan *plan = NULL;
@@ -583,6 +642,9 @@ int main(int argc, char **argv) {
   if (procs > 1)
     nobody_waits_for_a_rank_without_memory(procs == 2 ? "stfw:grid=2" : "stfw:grid=2x2", procs, procs - 1);
   a_failing_mpi_call_poisons_the_plan();
+  a_message_after_a_failure_hurts_nobody();
+  if (procs == 4)
+    a_failure_in_the_background_is_told_by_the_wait();
   running_out_of_communicators_is_an_error();
   the_callers_error_handler_stays();
   what_ints_cannot_carry_is_refused();
