@@ -198,7 +198,7 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
     error = create_spare_inbox(plan);
   TRY(swp_agree(plan->comm, error));
   TRY(check_equal(plan, method));
-  TRY(swp_topology_find(comm, plan->hints.ppn, plan->hints.placement, &plan->topology));
+  TRY(swp_topology_find(comm, plan->comm, plan->hints.ppn, plan->hints.placement, &plan->topology));
   plan->yields = plan->topology->oversubscribed;
   plan->polls = plan->yields && !swp_mpi_yields();
   plan->features.procs = plan->procs;

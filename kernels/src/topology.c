@@ -143,16 +143,17 @@ static int create(MPI_Comm comm, struct topology **topology) {
   return error;
 }
 
-/* The machine's nodes; they belong to the communicator. */
-static int find_machine(MPI_Comm comm, struct topology **topology) {
+/* The machine's nodes; they belong to the caller's communicator, on which nothing is sent: its errors end the
+   job. */
+static int find_machine(MPI_Comm comm, MPI_Comm own, struct topology **topology) {
   int error = SWP_SUCCESS, key, found = 0;
   struct topology *made = NULL;
   TRY(attribute_key(&key));
   MPI_TRY(MPI_Comm_get_attr(comm, key, topology, &found));
   if (found)
     return SWP_SUCCESS;
-  TRY(create(comm, &made));
-  TRY(find_nodes(comm, made));
+  TRY(create(own, &made));
+  TRY(find_nodes(own, made));
   MPI_TRY(MPI_Comm_set_attr(comm, key, made));
   *topology = made;
   return SWP_SUCCESS;
@@ -161,16 +162,16 @@ done:
   return error;
 }
 
-int swp_topology_find(MPI_Comm comm, int ppn, int placement, struct topology **topology) {
+int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struct topology **topology) {
   int error = SWP_SUCCESS;
   struct topology *machine;
-  TRY(find_machine(comm, &machine));
+  TRY(find_machine(comm, own, &machine));
   if (ppn == 0) {
     atomic_fetch_add(&machine->holders, 1);
     *topology = machine;
     return SWP_SUCCESS;
   }
-  TRY(create(comm, topology));
+  TRY(create(own, topology));
   (*topology)->procs = machine->procs;
   (*topology)->shared_memory = machine->shared_memory;
   (*topology)->oversubscribed = machine->oversubscribed;

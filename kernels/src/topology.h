@@ -26,11 +26,11 @@ struct topology {
 };
 
 /*
- * Collective on comm. With ppn 0 the machine's own nodes, the groups of ranks that share memory, found once
- * per communicator and kept as an attribute of it; else nodes of ppn ranks as swp_hints says.
- * swp_topology_release is due. Errors, agreed: SWP_ERR_MEMORY, SWP_ERR_MPI.
+ * Collective on own, a duplicate of comm. With ppn 0 the machine's own nodes, the groups of ranks that share
+ * memory, found once per communicator and kept as an attribute of comm; else nodes of ppn ranks as swp_hints
+ * says. swp_topology_release is due. Errors, agreed: SWP_ERR_MEMORY, SWP_ERR_MPI.
  */
-int swp_topology_find(MPI_Comm comm, int ppn, int placement, struct topology **topology);
+int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struct topology **topology);
 
 /* NULL is allowed. Local. */
 void swp_topology_release(struct topology *topology);

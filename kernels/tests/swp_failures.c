@@ -435,6 +435,27 @@ static void running_out_of_communicators_is_an_error(void) {
     EXPECT_ERROR(swp_plan_free(&plans[--count]), SWP_SUCCESS);
 }
 
+static MPI_Comm watched = MPI_COMM_NULL;
+static int calls_on_watched;
+
+int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  calls_on_watched += comm == watched;
+  return PMPI_Allreduce(in, out, count, type, op, comm);
+}
+
+/* There, errors end the job. */
+static void planning_sends_nothing_on_the_callers_communicator(void) {
+  struct attempt attempt = good_attempt();
+  swp_plan *plan = NULL;
+  test_case("the first plan on a communicator");
+  MPI_Comm_dup(MPI_COMM_WORLD, &watched);
+  calls_on_watched = 0;
+  EXPECT_ERROR(swp_exchange_plan(watched, &attempt.problem, "direct", NULL, &plan), SWP_SUCCESS);
+  EXPECT_EQUAL(calls_on_watched, 0);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  MPI_Comm_free(&watched);
+}
+
 static void the_callers_error_handler_stays(void) {
   struct attempt attempt = good_attempt();
   swp_plan *plan = NULL;
@@ -647,6 +668,7 @@ int main(int argc, char **argv) {
     a_failure_in_the_background_is_told_by_the_wait();
   running_out_of_communicators_is_an_error();
   the_callers_error_handler_stays();
+  planning_sends_nothing_on_the_callers_communicator();
   what_ints_cannot_carry_is_refused();
   exchange_states();
   discovery_states();
