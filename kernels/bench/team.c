@@ -6,15 +6,20 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
-/* The cores that the ranks of this node could use, whether each is bound to one or none to any. */
+/* The cores that the ranks of this node could use, whether each is bound to one or none to any. Where the set
+   has no room for all of the machine (1024), all of them. */
 static int node_cores(MPI_Comm node) {
+  int online = 0;
   cpu_set_t mine, all;
   CPU_ZERO(&mine);
-  sched_getaffinity(0, sizeof mine, &mine);
+  if (sched_getaffinity(0, sizeof mine, &mine))
+    online = (int)sysconf(_SC_NPROCESSORS_ONLN);
   MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
-  return CPU_COUNT(&all);
+  MPI_Allreduce(MPI_IN_PLACE, &online, 1, MPI_INT, MPI_MAX, node);
+  return online > 0 ? online : CPU_COUNT(&all);
 }
 
 void team_create(struct team *team) {

@@ -5,17 +5,20 @@
 #include "plan.h"
 
 #include <sched.h>
+#include <unistd.h>
 
-/* Cores that the ranks of this node may use, together: each may be bound to its own. */
+/* Cores that the ranks of this node may use, together: each may be bound to its own. Where the set has no
+   room for all of the machine (1024), all of them. */
 static int node_cores(MPI_Comm node, int *cores) {
-  int error = SWP_SUCCESS;
+  int error = SWP_SUCCESS, unknown = 0, online;
   cpu_set_t mine, all;
   CPU_ZERO(&mine);
   CPU_ZERO(&all);
   if (sched_getaffinity(0, sizeof mine, &mine) != 0)
-    CPU_SET(0, &mine); /* an unknown set counts as one core: yielding is safe, spinning is not */
+    unknown = (int)sysconf(_SC_NPROCESSORS_ONLN);
   MPI_TRY(MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node));
-  *cores = CPU_COUNT(&all);
+  MPI_TRY(MPI_Allreduce(&unknown, &online, 1, MPI_INT, MPI_MAX, node));
+  *cores = online > 0 ? online : CPU_COUNT(&all);
 done:
   return error;
 }

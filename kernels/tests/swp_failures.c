@@ -2,6 +2,7 @@
  * Failures of one rank end in the same error on every rank, with a message, and leave the communicator
  * usable. Run it under valgrind to see that they leak nothing.
  */
+#define _GNU_SOURCE /* cpu_set_t */
 #include "allocate.h"
 #include "objects.h"
 #include "oracle.h"
@@ -9,8 +10,11 @@
 #include "testing.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static int rank, procs;
 
@@ -456,6 +460,27 @@ static void planning_sends_nothing_on_the_callers_communicator(void) {
   MPI_Comm_free(&watched);
 }
 
+static bool machine_is_huge;
+
+/* Of a machine with more CPUs than a cpu_set_t has room for. */
+int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set) {
+  return machine_is_huge ? -1 : (int)syscall(SYS_sched_getaffinity, process, bytes, set) > 0 ? 0 : -1;
+}
+
+static void the_cores_of_a_huge_machine_are_counted(void) {
+  struct attempt attempt = good_attempt();
+  swp_plan *plan = NULL;
+  MPI_Comm fresh;
+  test_case("more than 1024 CPUs");
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  machine_is_huge = true;
+  EXPECT_ERROR(swp_exchange_plan(fresh, &attempt.problem, "direct", NULL, &plan), SWP_SUCCESS);
+  machine_is_huge = false;
+  EXPECT_EQUAL(plan->yields, procs > sysconf(_SC_NPROCESSORS_ONLN));
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  MPI_Comm_free(&fresh);
+}
+
 static void the_callers_error_handler_stays(void) {
   struct attempt attempt = good_attempt();
   swp_plan *plan = NULL;
@@ -667,6 +692,7 @@ int main(int argc, char **argv) {
   if (procs == 4)
     a_failure_in_the_background_is_told_by_the_wait();
   running_out_of_communicators_is_an_error();
+  the_cores_of_a_huge_machine_are_counted();
   the_callers_error_handler_stays();
   planning_sends_nothing_on_the_callers_communicator();
   what_ints_cannot_carry_is_refused();
