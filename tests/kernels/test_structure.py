@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import io, sparse
 
 from tests.kernels.benchrun import bench
 from tests.kernels.conftest import Kernels
+from tuner.matrices.market import read_pattern
 from tuner.structure.report import Request, report
 
 GOOD = Path(__file__).parents[1] / "data" / "matrix" / "good"
@@ -40,24 +42,46 @@ def counted(path: Path, procs: int, by: str, methods: list[str]) -> dict[str, di
     return {row.method.spec: row.document()["statistics"] for row in report(request)}
 
 
-@pytest.mark.parametrize("procs", [1, 2, 3, 7, 12, 16])
-@pytest.mark.parametrize("name", ["mesh", "scattered", "empty", "few"])
-def test_contiguous_parts(
-    any_kernels: Kernels, tmp_path: Path, matrices: dict[str, Path], name: str, procs: int
-) -> None:
-    pattern = f"matrix:{matrices[name]}"
-    grids = {1: [], 7: ["stfw:grid=2x4", "stfw:grid=3x3"], 12: ["stfw:grid=2x2x3"]}.get(procs, [])
+def assert_reported(kernels: Kernels, out: Path, path: Path, procs: int, by: str) -> None:
+    """Runs every method that is counted and compares."""
+    grids = {7: ["stfw:grid=2x4", "stfw:grid=3x3"], 12: ["stfw:grid=2x2x3"]}.get(procs, [])
     result = bench(
-        any_kernels,
-        tmp_path / "o",
+        kernels,
+        out,
         procs,
-        pattern=pattern,
+        pattern=f"matrix:{path},part={by}",
         methods=" ".join(["direct", "stfw", *grids]),
         max_samples=1,
     )
     assert result.status == 0, result.stderr
     reported = {case["method"]: case["statistics"] for case in result.cases}
-    for method, statistics in counted(matrices[name], procs, "contiguous", list(reported)).items():
+    for method, statistics in counted(path, procs, by, list(reported)).items():
         known = {key: value for key, value in reported[method].items() if key in statistics}
         assert known == pytest.approx({key: statistics[key] for key in known}), method
         assert len(known) >= 8
+
+
+@pytest.mark.parametrize("procs", [1, 2, 7, 12, 16])
+@pytest.mark.parametrize("by", ["contiguous", "strided", "file"])
+@pytest.mark.parametrize("name", ["mesh", "scattered"])
+def test_counts_are_those_of_the_library(
+    any_kernels: Kernels,
+    tmp_path: Path,
+    matrices: dict[str, Path],
+    name: str,
+    by: str,
+    procs: int,
+) -> None:
+    if by == "file":
+        rows = read_pattern(matrices[name]).shape[0]
+        parts = np.random.default_rng(procs).integers(0, procs, rows)
+        by = str(tmp_path / "a.part")
+        np.savetxt(by, parts, fmt="%d")
+    assert_reported(any_kernels, tmp_path / "o", matrices[name], procs, by)
+
+
+@pytest.mark.parametrize("name", ["empty", "few"])
+def test_counts_of_few_entries(
+    any_kernels: Kernels, tmp_path: Path, matrices: dict[str, Path], name: str
+) -> None:
+    assert_reported(any_kernels, tmp_path / "o", matrices[name], 7, "contiguous")
