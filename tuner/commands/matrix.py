@@ -8,13 +8,34 @@ from pathlib import Path
 
 import click
 
+from tuner.commands.make import make
+
 _FILE = click.Path(path_type=Path)
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
 def matrix() -> None:
-    """Make, inspect and partition matrices, which are Matrix Market files."""
+    """Make, fetch, inspect and partition matrices, which are Matrix Market files."""
+
+
+matrix.add_command(make)
+
+
+@matrix.command()
+@click.argument("name")
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    show_default="the current one",
+    help="Where the file goes.",
+)
+def fetch(name: str, directory: Path) -> None:
+    """Fetch the matrix NAME or GROUP/NAME of the SuiteSparse collection."""
+    from tuner.matrices import suitesparse
+
+    click.echo(suitesparse.fetch(name, directory))
 
 
 @matrix.command()

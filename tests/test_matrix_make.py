@@ -1,0 +1,172 @@
+"""Matrices that are made have what they are made for."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyamg.gallery import diffusion_stencil_2d, stencil_grid
+from scipy.io import mmread
+
+from tests.conftest import Require
+from tests.test_cli import fail, succeed
+from tuner.matrices import amg, lookalike
+from tuner.matrices.degree_sequence import Target, degree_sequence
+from tuner.matrices.degrees import degrees
+from tuner.matrices.market import MatrixError, read_pattern
+from tuner.matrices.symmetric import lower_triangle
+
+TABLE = lookalike.originals()
+
+
+def test_the_table_has_22_matrices() -> None:
+    assert len(TABLE) == 22
+    assert TABLE["gupta2"].target == Target(62064, 4248286, 8413, 5.2)
+    assert TABLE["cbuckle"].local and not TABLE["gupta2"].local
+
+
+@pytest.mark.parametrize("name", ["cbuckle", "coAuthorsDBLP", "net125"])
+def test_a_lookalike_has_the_numbers_of_its_original(tmp_path: Path, name: str) -> None:
+    target = TABLE[name].target
+    if target.nnz > 1_500_000:
+        target = lookalike.scaled(target, 10_000)
+    path = tmp_path / "a.mtx"
+    made = lookalike.make(TABLE[name], target, path, seed=3)
+    assert made.missed == ""
+    found = degrees(read_pattern(path))
+    assert found == made.achieved
+    assert found.rows == target.rows
+    assert found.nnz == pytest.approx(target.nnz, rel=0.1)
+    assert found.max_degree == pytest.approx(target.max_degree, rel=0.1)
+    assert found.cv == pytest.approx(target.cv, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["gupta2", "fe_rotor"])
+def test_a_smaller_lookalike_tells_what_it_misses(tmp_path: Path, name: str) -> None:
+    target = lookalike.scaled(TABLE[name].target, 2000)
+    made = lookalike.make(TABLE[name], target, tmp_path / "a.mtx", seed=1)
+    close = abs(made.achieved.cv / target.cv - 1) <= 0.1
+    assert made.achieved.nnz == pytest.approx(target.nnz, rel=0.1)
+    assert made.achieved.max_degree == pytest.approx(target.max_degree, rel=0.1)
+    assert bool(made.missed) != close
+
+
+def test_a_lookalike_is_symmetric_with_a_full_diagonal_and_no_entry_twice(tmp_path: Path) -> None:
+    target = lookalike.scaled(TABLE["gupta2"].target, 900)
+    lookalike.make(TABLE["gupta2"], target, tmp_path / "a.mtx", seed=1)
+    matrix = mmread(tmp_path / "a.mtx").tocsr()
+    assert (matrix != matrix.T).nnz == 0
+    assert matrix.diagonal().all()
+    assert matrix.max() == 1
+
+
+def test_a_seed_makes_the_same_file(tmp_path: Path) -> None:
+    target = lookalike.scaled(TABLE["sparsine"].target, 500)
+    files = []
+    for number, seed in enumerate((1, 1, 2)):
+        files.append(tmp_path / f"{number}.mtx.gz")
+        lookalike.make(TABLE["sparsine"], target, files[-1], seed)
+    first, second, third = (file.read_bytes() for file in files)
+    assert first == second != third
+
+
+def test_too_few_rows_for_a_lookalike() -> None:
+    assert "take twice that" in fail("matrix", "make", "lookalike", "nd3k", "--rows", "300")
+    assert "unknown: nd3" in fail("matrix", "make", "lookalike", "nd3")
+
+
+@st.composite
+def targets(draw: st.DrawFn) -> Target:
+    rows = draw(st.integers(2, 300))
+    most = draw(st.integers(1, rows))
+    # One row has the most, the others at least one entry.
+    nnz = draw(st.integers(most + rows - 1, rows * most))
+    return Target(rows, nnz, most, draw(st.floats(0, 8)))
+
+
+@settings(max_examples=40)
+@given(targets(), st.integers(0, 5))
+def test_degrees_add_up(target: Target, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = degree_sequence(target, rng)
+    assert found.sum() == target.nnz
+    assert found[0] == found.max() == target.max_degree
+    assert found.min() >= 1
+    rows, columns = lower_triangle(found, bool(seed % 2), rng)
+    assert len(np.unique(rows * target.rows + columns)) == len(rows)
+    assert np.all(columns <= rows) and rows.max() < target.rows
+    counts = np.bincount(rows, minlength=target.rows)
+    counts += np.bincount(columns[columns < rows], minlength=target.rows)
+    assert counts.max() <= target.max_degree and counts.min() >= 1
+
+
+@pytest.mark.parametrize(("rows", "nonzeros"), [(500, 25), (60, 50), (100, 100), (20_000, 3)])
+def test_random_rows(tmp_path: Path, rows: int, nonzeros: int) -> None:
+    path = tmp_path / "r.mtx.gz"
+    succeed("matrix", "make", "random", path, "--rows", str(rows), "--nonzeros", str(nonzeros))
+    pattern = read_pattern(path)
+    positions = np.unique(pattern.rows * rows + pattern.columns)
+    assert np.array_equal(np.bincount(positions // rows), np.full(rows, nonzeros))
+
+
+def test_a_row_cannot_have_more_entries_than_columns(tmp_path: Path) -> None:
+    command = ("matrix", "make", "random", tmp_path / "r.mtx", "--rows", "9", "--nonzeros", "10")
+    assert "no room" in fail(*command)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_levels_of_a_hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(amg, "_ENTRIES", 100)
+    text = succeed(
+        *("matrix", "make", "amg", "diffusion", "--rows", "150"),
+        "--gzip",
+        "--json",
+        "--directory",
+        tmp_path,
+    )
+    made = json.loads(text)
+    assert made[0]["degrees"]["rows"] == 144
+    assert all(a["degrees"]["rows"] > b["degrees"]["rows"] for a, b in pairwise(made))
+    finest = mmread(made[0]["path"])
+    stencil = diffusion_stencil_2d(type="FE", epsilon=0.001, theta=np.pi / 4)
+    assert abs(finest - stencil_grid(stencil, (12, 12))).max() < 1e-12
+    for level in made:
+        assert degrees(read_pattern(Path(level["path"]))).nnz == level["degrees"]["nnz"]
+
+
+def test_elasticity(tmp_path: Path) -> None:
+    levels = list(amg.make("elasticity", 200, tmp_path, ".mtx"))
+    assert levels[0].degrees.rows == 200
+    assert len(levels) > 1
+
+
+def test_fetching_without_a_network(tmp_path: Path, require: Require) -> None:
+    require("ssgetpy", find_spec("ssgetpy") is not None, "this client is not installed")
+    nowhere = {"HOME": str(tmp_path), "HTTPS_PROXY": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tuner.cli", "matrix", "fetch", "HB/bcsstk01"],
+        env=os.environ | nowhere,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "Error: HB/bcsstk01: the SuiteSparse collection cannot be reached"
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_fetching_needs_a_name() -> None:
+    assert "give NAME" in fail("matrix", "fetch", "../etc")
+
+
+def test_too_many_rows_are_refused() -> None:
+    with pytest.raises(MatrixError, match="do not fit"):
+        degree_sequence(Target(10, 5, 3, 1.0), np.random.default_rng(1))

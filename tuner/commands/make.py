@@ -1,0 +1,138 @@
+"""`switchpoint matrix make`: writes matrices for experiments, the same ones for the same seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from tuner.matrices.amg import Level
+    from tuner.matrices.lookalike import Lookalike
+
+_seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of all chances."
+)
+_directory_option = click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    show_default="the current one",
+    help="Where the files go.",
+)
+_gzip_option = click.option("--gzip", "packed", is_flag=True, help="Write .mtx.gz.")
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def make() -> None:
+    """Write matrices: look-alikes, multigrid levels, random ones."""
+
+
+@make.command()
+@click.argument("names", nargs=-1)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=2),
+    show_default="those of the original",
+    help="Make a version with so many rows.",
+)
+@_seed_option
+@_directory_option
+@_gzip_option
+@_json_option
+def lookalike(
+    names: tuple[str, ...],
+    rows: int | None,
+    seed: int,
+    directory: Path,
+    packed: bool,
+    as_json: bool,
+) -> None:
+    """Write look-alikes of the 22 matrices of the store-and-forward paper's Table 1.
+
+    NAMES are of that table, such as cbuckle and gupta2; without any, all. Prints what was wanted
+    and what was achieved, and what is more than 10 % off.
+    """
+    from tuner.matrices import lookalike as looking
+    from tuner.matrices.market import MatrixError
+
+    table = looking.originals()
+    if unknown := set(names) - set(table):
+        raise MatrixError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(table)}")
+    chosen = [table[name] for name in names or table]
+    targets = [looking.scaled(each.target, rows) if rows else each.target for each in chosen]
+    made = []
+    for each, target in zip(chosen, targets, strict=True):
+        path = directory / f"{each.name}-{target.rows}{_suffix(packed)}"
+        made.append(looking.make(each, target, path, seed))
+        if not as_json:
+            click.echo(_told(made[-1]))
+    if as_json:
+        _print_json(made)
+
+
+@make.command()
+@click.argument("problem", type=click.Choice(["diffusion", "elasticity"]))
+@click.option("--rows", type=click.IntRange(min=4), required=True, help="About so many rows.")
+@_directory_option
+@_gzip_option
+@_json_option
+def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -> None:
+    """Write every level of an algebraic multigrid hierarchy."""
+    from tuner.matrices import amg as multigrid
+
+    made = []
+    for level in multigrid.make(problem, rows, directory, _suffix(packed)):
+        made.append(level)
+        if not as_json:
+            found = level.degrees
+            click.echo(
+                f"{level.path}: {found.rows} rows, {found.nnz} entries, "
+                f"{found.mean_degree:.1f} a row, at most {found.max_degree}"
+            )
+    if as_json:
+        _print_json(made)
+
+
+@make.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--rows", type=click.IntRange(min=1), required=True, help="Rows and columns.")
+@click.option(
+    "--nonzeros",
+    type=click.IntRange(min=1),
+    default=25,
+    show_default=True,
+    help="Entries of every row.",
+)
+@_seed_option
+def random(file: Path, rows: int, nonzeros: int, seed: int) -> None:
+    """Write FILE with as many entries in every row, at random; packed when it ends in .gz."""
+    from tuner.matrices import random_rows
+
+    random_rows.make(file, rows, nonzeros, seed)
+    click.echo(f"{file}: {rows} rows, {rows * nonzeros} entries")
+
+
+def _suffix(packed: bool) -> str:
+    return ".mtx.gz" if packed else ".mtx"
+
+
+def _told(made: Lookalike) -> str:
+    wanted, found = made.wanted, made.achieved
+    text = (
+        f"{made.path}: {found.rows} rows, nnz {found.nnz} (wanted {wanted.nnz}), most in a row "
+        f"{found.max_degree} ({wanted.max_degree}), cv {found.cv:.3f} ({wanted.cv:.3f})"
+    )
+    return f"{text}; missed: {made.missed}" if made.missed else text
+
+
+def _print_json(made: Sequence[Lookalike | Level]) -> None:
+    def document(each: Lookalike | Level) -> dict[str, Any]:
+        return asdict(each) | {"path": str(each.path)}
+
+    click.echo(json.dumps([document(each) for each in made], indent=1))
