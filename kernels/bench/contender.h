@@ -12,6 +12,7 @@ struct sample {
   double seconds;
   int argmax_rank, round, position, late;
   double skew_s, canary_s;
+  double phase_s[PHASES_MOST]; /* the operation's phases on their own, in the same round */
 };
 
 struct contender {

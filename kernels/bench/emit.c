@@ -169,6 +169,9 @@ int emit_case(struct output *output, const struct workload *workload, const stru
   write_statistics(&json, workload->operation->kind, &contender->statistics);
   json_int(&json, "inner", contender->inner);
   write_samples(&json, contender->samples, samples);
+  for (int i = 0; i < workload->operation->nphases; i++)
+    json_doubles(&json, workload->operation->phases[i].key, &contender->samples->phase_s[i],
+                 sizeof *contender->samples, samples);
   json_doubles(&json, "plan_s", contender->plan_s, sizeof *contender->plan_s, contender->plannings);
   json_int(&json, "verified", contender->verified);
   output->cases++;

@@ -23,21 +23,24 @@ enum { OBSERVATION_WORDS = sizeof(struct observation) / sizeof(int64_t) };
 struct round {
   int number;               /* negative in the warm-up */
   int *order;               /* of the contenders */
-  struct observation *mine; /* by contender */
-  struct observation *all;  /* on rank 0: by rank, then contender */
+  int spans;                /* what is timed of each: the whole operation, then its phases */
+  struct observation *mine; /* by contender, then span */
+  struct observation *all;  /* on rank 0: by rank, contender, span */
   int64_t *warm_ns;         /* on rank 0: shortest execution in the warm-up, by contender */
   double canary_s;
   int64_t duration_ns;
 };
 
-static struct observation execute(struct block *block, struct contender *contender) {
+typedef int execution(struct workload *workload, swp_plan *plan);
+
+static struct observation observe(struct block *block, struct contender *contender, execution *execute) {
   struct workload *workload = block->workload;
   workload->payload.repetition++;
   workload->operation->prepare(workload);
   const struct sync_start start = block->sync->scheme->start(block->sync);
   int error = 0;
   for (int i = 0; i < contender->inner && !error; i++)
-    error = workload->operation->execute(workload, contender->plan);
+    error = execute(workload, contender->plan);
   const int64_t end = clock_ns();
   if (error) {
     failure_set("%s fails at %lld bytes: %s", contender->spec, (long long)workload->payload.item_bytes,
@@ -55,34 +58,61 @@ static int verify(const struct block *block, struct contender *contender) {
   return status;
 }
 
+static const struct observation *seen(const struct block *block, const struct round *round, int rank,
+                                      int contender, int span) {
+  return &round->all[((size_t)rank * (size_t)block->count + (size_t)contender) * (size_t)round->spans +
+                     (size_t)span];
+}
+
+static int64_t longest_ns(const struct block *block, const struct round *round, int contender, int span,
+                          int *argmax) {
+  *argmax = 0;
+  for (int rank = 1; rank < block->team->procs; rank++)
+    if (seen(block, round, rank, contender, span)->duration_ns >
+        seen(block, round, *argmax, contender, span)->duration_ns)
+      *argmax = rank;
+  return seen(block, round, *argmax, contender, span)->duration_ns;
+}
+
 /* Reduces what the ranks saw of one contender to its sample, and keeps it unless the round is a warm-up. */
 static void reduce(const struct block *block, struct round *round, int contender, int position) {
-  const struct observation *first = &round->all[contender];
-  int64_t longest = first->duration_ns, begin_least = first->begin_ns, begin_most = first->begin_ns;
-  int argmax = 0, late = 0;
-  for (int rank = 0; rank < block->team->procs; rank++) {
-    const struct observation *seen = &round->all[(size_t)rank * (size_t)block->count + (size_t)contender];
-    late += (int)seen->late;
-    if (seen->duration_ns > longest) {
-      longest = seen->duration_ns;
-      argmax = rank;
-    }
-    begin_least = seen->begin_ns < begin_least ? seen->begin_ns : begin_least;
-    begin_most = seen->begin_ns > begin_most ? seen->begin_ns : begin_most;
-  }
+  int argmax, late = 0;
+  const int64_t longest = longest_ns(block, round, contender, 0, &argmax);
   if (round->number < 0) {
     if (longest < round->warm_ns[contender])
       round->warm_ns[contender] = longest;
     return;
   }
+  int64_t begin_least = INT64_MAX, begin_most = INT64_MIN;
+  for (int rank = 0; rank < block->team->procs; rank++) {
+    const struct observation *here = seen(block, round, rank, contender, 0);
+    late += (int)here->late;
+    begin_least = here->begin_ns < begin_least ? here->begin_ns : begin_least;
+    begin_most = here->begin_ns > begin_most ? here->begin_ns : begin_most;
+  }
   struct contender *of = &block->contenders[contender];
-  of->samples[round->number] = (struct sample){.seconds = (double)longest * 1e-9 / of->inner,
-                                               .argmax_rank = argmax,
-                                               .round = round->number,
-                                               .position = position,
-                                               .late = late,
-                                               .skew_s = (double)(begin_most - begin_least) * 1e-9,
-                                               .canary_s = round->canary_s};
+  struct sample *sample = &of->samples[round->number];
+  *sample = (struct sample){.seconds = (double)longest * 1e-9 / of->inner,
+                            .argmax_rank = argmax,
+                            .round = round->number,
+                            .position = position,
+                            .late = late,
+                            .skew_s = (double)(begin_most - begin_least) * 1e-9,
+                            .canary_s = round->canary_s};
+  for (int span = 1; span < round->spans; span++)
+    sample->phase_s[span - 1] = (double)longest_ns(block, round, contender, span, &argmax) * 1e-9 / of->inner;
+}
+
+/* Executes one contender, then the phases of the operation on their own. 0, or -1 for a wrong payload. */
+static int run_contender(struct block *block, struct round *round, int index, bool verified) {
+  const struct operation *operation = block->workload->operation;
+  struct contender *contender = &block->contenders[index];
+  struct observation *mine = &round->mine[index * round->spans];
+  mine[0] = observe(block, contender, operation->execute);
+  const int status = verified ? verify(block, contender) : 0;
+  for (int i = 0; i < operation->nphases; i++)
+    mine[i + 1] = observe(block, contender, operation->phases[i].execute);
+  return status;
 }
 
 /* One pass over all contenders in random order. */
@@ -92,17 +122,15 @@ static int run_round(struct block *block, struct round *round, bool verified) {
   rng_permutation(&(struct rng){key}, block->count, round->order);
   round->canary_s = canary_s(block->team);
   int status = 0;
-  for (int position = 0; position < block->count; position++) {
-    struct contender *contender = &block->contenders[round->order[position]];
-    round->mine[round->order[position]] = execute(block, contender);
-    if (verified && status == 0)
-      status = verify(block, contender);
-  }
+  for (int position = 0; position < block->count; position++)
+    if (run_contender(block, round, round->order[position], verified && status == 0))
+      status = -1;
   if (verified && team_agree(block->team, status))
     return -1;
   MPI_Request request;
-  MPI_Igather(round->mine, block->count * OBSERVATION_WORDS, MPI_INT64_T, round->all,
-              block->count * OBSERVATION_WORDS, MPI_INT64_T, 0, block->team->comm, &request);
+  const int words = block->count * round->spans * OBSERVATION_WORDS;
+  MPI_Igather(round->mine, words, MPI_INT64_T, round->all, words, MPI_INT64_T, 0, block->team->comm,
+              &request);
   team_wait(block->team, 1, &request);
   for (int position = 0; block->team->rank == 0 && position < block->count; position++)
     reduce(block, round, round->order[position], position);
@@ -170,11 +198,13 @@ static int run_rounds(struct block *block, struct round *round, double *seconds)
 int block_measure(struct block *block) {
   const size_t count = (size_t)block->count, most = (size_t)block->max_samples;
   const bool root = block->team->rank == 0;
-  struct round round = {.order = allocate(count * sizeof(int)),
-                        .mine = allocate(count * sizeof(struct observation))};
+  const int spans = 1 + block->workload->operation->nphases;
+  const size_t observations = count * (size_t)spans * sizeof(struct observation);
+  struct round round = {
+      .order = allocate(count * sizeof(int)), .spans = spans, .mine = allocate(observations)};
   double *seconds = allocate(root ? most * sizeof *seconds : 0);
   if (root) {
-    round.all = allocate((size_t)block->team->procs * count * sizeof *round.all);
+    round.all = allocate((size_t)block->team->procs * observations);
     round.warm_ns = allocate(count * sizeof *round.warm_ns);
     for (size_t i = 0; i < count; i++) {
       round.warm_ns[i] = INT64_MAX;

@@ -40,12 +40,14 @@ static int allocate_buffer(int64_t bytes, char **buffer) {
 
 int workload_create(const struct team *team, const struct operation *operation, const struct pattern *pattern,
                     const struct pattern_features *features, int64_t item_bytes, uint64_t seed,
-                    struct workload *workload) {
+                    const struct swp_hints *hints, struct workload *workload) {
   *workload = (struct workload){.operation = operation,
                                 .team = team,
                                 .pattern = pattern,
                                 .payload = {seed, 0, item_bytes},
                                 .hints = SWP_HINTS_DEFAULT};
+  if (hints)
+    workload->hints = *hints;
   if (operation->kind == SWP_DISCOVERY) {
     workload->hints.degree = features->messages_max;
     workload->hints.bytes = mean_message_bytes(features, item_bytes);
@@ -55,9 +57,8 @@ int workload_create(const struct team *team, const struct operation *operation, 
   if (items_most > INT64_MAX / item_bytes)
     status =
         failure_set("out of memory: %lld items of %lld bytes", (long long)items_most, (long long)item_bytes);
-  if (team_agree(team, status))
+  if (team_agree(team, status) || team_agree(team, operation->size(workload)))
     return -1;
-  operation->size(workload);
   status = allocate_buffer(workload->send_bytes, &workload->send);
   if (status == 0)
     status = allocate_buffer(workload->recv_bytes, &workload->recv);
@@ -67,6 +68,8 @@ int workload_create(const struct team *team, const struct operation *operation, 
 }
 
 void workload_free(struct workload *workload) {
+  if (workload->operation->free)
+    workload->operation->free(workload);
   swp_inbox_free(&workload->inbox);
   free(workload->send);
   free(workload->recv);

@@ -18,17 +18,34 @@ struct workload {
   char *send;             /* exchange: all own items; discovery: the messages, one after the other */
   char *recv;             /* exchange only */
   int64_t send_bytes, recv_bytes;
-  const void **messages;  /* discovery only: where each message is in send */
-  int64_t *message_bytes; /* discovery only */
-  swp_inbox *inbox;       /* discovery only; one for all methods */
+  const void **messages;   /* discovery only: where each message is in send */
+  int64_t *message_bytes;  /* discovery only */
+  swp_inbox *inbox;        /* discovery only; one for all methods */
+  struct product *product; /* spmv only */
 };
+
+/* A part of an operation that is timed on its own too. */
+struct phase {
+  const char *key; /* of its times in a case record */
+  /* As the operation's. */
+  int (*execute)(struct workload *workload, swp_plan *plan);
+};
+
+enum { PHASES_MOST = 2 };
 
 /* A kind of operation: one file in operations/, registered by one line in operations/kinds.def. */
 struct operation {
   const char *name;
-  enum swp_kind kind;
-  /* Sets send_bytes and recv_bytes, and what else can be made before the buffers are there. Local. */
-  void (*size)(struct workload *workload);
+  enum swp_kind kind; /* of its plans */
+  struct phase phases[PHASES_MOST];
+  int nphases;
+  /* Refuses patterns and sizes that are not for it, by failure_set(); may be NULL. Local. */
+  int (*check)(const struct pattern_spec *pattern, const int64_t *sizes_bytes, int nsizes);
+  /* Sets send_bytes and recv_bytes, and what else can be made before the buffers are there. Local. 0, or -1
+     with failure_text() set. */
+  int (*size)(struct workload *workload);
+  /* Frees what size made; may be NULL. Local. */
+  void (*free)(struct workload *workload);
   /* Collective. Returns a code of enum swp_error. */
   int (*plan)(const struct workload *workload, const char *method, swp_plan **plan);
   /* Writes the payload and wipes what the last execution delivered: also what makes the buffers warm. Local.
@@ -45,10 +62,11 @@ const struct operation *operation_kind(int index);
 
 const struct operation *operation_by_name(const char *name);
 
-/* Collective; the failure is agreed. workload_free is due in both cases. */
+/* The plans are told the hints, NULL: of the pattern only. Collective; the failure is agreed. workload_free
+   is due in both cases. */
 int workload_create(const struct team *team, const struct operation *operation, const struct pattern *pattern,
                     const struct pattern_features *features, int64_t item_bytes, uint64_t seed,
-                    struct workload *workload);
+                    const struct swp_hints *hints, struct workload *workload);
 void workload_free(struct workload *workload);
 
 /* Mean payload bytes per message over all ranks, rounded down; 0 without messages. */

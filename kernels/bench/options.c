@@ -30,7 +30,7 @@ static int parse_number(const char *name, const char *text, int64_t least, int64
 
 static int set_operation(struct options *options, const char *value) {
   options->operation = operation_by_name(value);
-  return options->operation ? 0 : failure_set("--op \"%s\": write exchange or discovery", value);
+  return options->operation ? 0 : failure_set("--op \"%s\": write exchange, discovery or spmv", value);
 }
 
 static int set_methods(struct options *options, const char *value) {
@@ -129,7 +129,7 @@ static int set_quiet(struct options *options, const char *value) {
 }
 
 static const struct option OPTIONS[] = {
-    {"--op", "exchange|discovery", "the operation", true, set_operation},
+    {"--op", "OPERATION", "exchange, discovery or spmv", true, set_operation},
     {"--pattern", "SPEC", "who sends to whom", true, set_pattern},
     {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", true, set_sizes},
     {"--out", "FILE", "the file to write, new or empty", true, set_out},
@@ -198,6 +198,8 @@ int options_parse(int argc, char **argv, struct options *options) {
     return failure_set("--placement is of virtual nodes: give --ppn too");
   if (options->placement == UNSET)
     options->placement = SWP_PLACEMENT_BLOCK;
+  if (options->operation->check)
+    return options->operation->check(&options->pattern, options->sizes_bytes, options->nsizes);
   return 0;
 }
 

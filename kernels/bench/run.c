@@ -122,10 +122,11 @@ static int measure_size(struct session *session, int index, bool *out_of_time) {
                         .max_samples = session->options->max_samples,
                         .tick_ns = session->launch.tick_ns,
                         .deadline_ns = deadline_ns};
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  hints.ppn = (int)session->options->ppn;
+  hints.placement = session->options->placement;
   int status = workload_create(session->team, session->options->operation, &session->pattern,
-                               &session->features, size_bytes, seed, &workload);
-  workload.hints.ppn = (int)session->options->ppn;
-  workload.hints.placement = session->options->placement;
+                               &session->features, size_bytes, seed, &hints, &workload);
   if (status == 0)
     status = measure_block(session, &block, size_bytes);
   contenders_free(block.contenders, block.count);

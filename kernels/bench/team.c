@@ -45,6 +45,30 @@ void team_free(struct team *team) {
   MPI_Comm_free(&team->comm);
 }
 
+static int virtual_node(const struct team *team, const struct swp_hints *hints, int rank) {
+  const int nodes = (team->procs - 1) / hints->ppn + 1;
+  return hints->placement == SWP_PLACEMENT_CYCLIC ? rank % nodes : rank / hints->ppn;
+}
+
+void team_find_near(const struct team *team, const struct swp_hints *hints, int n, const int *ranks,
+                    bool *near) {
+  if (hints->ppn > 0) {
+    for (int i = 0; i < n; i++)
+      near[i] = virtual_node(team, hints, ranks[i]) == virtual_node(team, hints, team->rank);
+    return;
+  }
+  int *places = allocate((size_t)n * sizeof *places);
+  MPI_Group all, node;
+  MPI_Comm_group(team->comm, &all);
+  MPI_Comm_group(team->node, &node);
+  MPI_Group_translate_ranks(all, n, ranks, node, places);
+  for (int i = 0; i < n; i++)
+    near[i] = places[i] != MPI_UNDEFINED;
+  MPI_Group_free(&all);
+  MPI_Group_free(&node);
+  free(places);
+}
+
 void team_wait(const struct team *team, int count, MPI_Request *requests) {
   int done = 0;
   while (team->oversubscribed && !done) {

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <switchpoint.h>
 #include <stddef.h>
 
 struct team {
@@ -18,6 +19,13 @@ struct team {
 /* Collective on MPI_COMM_WORLD, as is team_free. */
 void team_create(struct team *team);
 void team_free(struct team *team);
+
+/*
+ * For each of n ranks, whether it shares this rank's node: near[i]. The nodes are those that the hints give
+ * to plans. Local.
+ */
+void team_find_near(const struct team *team, const struct swp_hints *hints, int n, const int *ranks,
+                    bool *near);
 
 /* Waits for all requests; gives the core away meanwhile where ranks outnumber cores. */
 void team_wait(const struct team *team, int count, MPI_Request *requests);

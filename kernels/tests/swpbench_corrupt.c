@@ -1,7 +1,10 @@
 /*
- * swpbench with an exchange and a discovery that go wrong, linked in front of the library's own by --wrap.
- * SWP_CORRUPT says how; from the call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK.
+ * swpbench with exchanges, whole or in halves, discoveries and products that go wrong, linked in front of the
+ * right ones by --wrap. SWP_CORRUPT says how; from the call SWP_CORRUPT_CALL on, on the rank
+ * SWP_CORRUPT_RANK.
  */
+#include "csr.h"
+
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +13,16 @@
 int __real_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
 int __real_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                                  const void *const *data, swp_inbox **inbox);
+int __real_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
+int __real_swp_test(swp_plan *plan, int *done);
+int __real_swp_wait(swp_plan *plan);
+void __real_csr_multiply(const struct csr *csr, int32_t begin, int32_t end, int vectors, const double *x,
+                         double *y);
+int __wrap_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
+int __wrap_swp_test(swp_plan *plan, int *done);
+int __wrap_swp_wait(swp_plan *plan);
+void __wrap_csr_multiply(const struct csr *csr, int32_t begin, int32_t end, int vectors, const double *x,
+                         double *y);
 int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                                  const void *const *data, swp_inbox **inbox);
@@ -28,18 +41,45 @@ static int is_due(const char *way, int call) {
          call >= number("SWP_CORRUPT_CALL");
 }
 
-int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
+/* What a completed exchange delivered goes wrong in its first byte. */
+static int deliver(unsigned char *first, int error) {
   static int calls;
   static unsigned char before;
   const int call = calls++;
-  const int error = __real_swp_exchange_execute(plan, send, recv);
-  unsigned char *first = recv;
   if (is_due("byte", call))
     *first ^= 0x10;
   if (is_due("stale", call))
     *first = before;
   before = *first;
   return is_due("error", call) ? SWP_ERR_MPI : error;
+}
+
+int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
+  return deliver(recv, __real_swp_exchange_execute(plan, send, recv));
+}
+
+static void *started; /* where the exchange that was started last delivers */
+
+int __wrap_swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
+  started = recv;
+  return __real_swp_exchange_start(plan, send, recv);
+}
+
+int __wrap_swp_test(swp_plan *plan, int *done) {
+  const int error = __real_swp_test(plan, done);
+  return *done ? deliver(started, error) : error;
+}
+
+int __wrap_swp_wait(swp_plan *plan) {
+  return deliver(started, __real_swp_wait(plan));
+}
+
+void __wrap_csr_multiply(const struct csr *csr, int32_t begin, int32_t end, int vectors, const double *x,
+                         double *y) {
+  static int calls;
+  __real_csr_multiply(csr, begin, end, vectors, x, y);
+  if (is_due("row", calls++) && end > begin)
+    y[csr->rows ? csr->rows[begin] : begin] += 1e-9;
 }
 
 int __wrap_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,

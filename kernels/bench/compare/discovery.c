@@ -189,7 +189,8 @@ static int compare(const struct team *team, struct sync *sync, const struct patt
   struct workload workload;
   struct field field = {.count = 0};
   pattern_measure(team, pattern, &features);
-  int status = workload_create(team, operation_by_name("discovery"), pattern, &features, bytes, 1, &workload);
+  int status =
+      workload_create(team, operation_by_name("discovery"), pattern, &features, bytes, 1, NULL, &workload);
   if (status == 0) {
     status = enter_all(&field, &workload);
     const int rounds = status ? -1 : race(team, sync, field.entrants, field.count, seconds);

@@ -189,7 +189,8 @@ static int compare(const struct team *team, struct sync *sync, const struct patt
   int64_t needed_bytes[ENTRANTS_MOST];
   pattern_measure(team, pattern, &features);
   int rounds = -1;
-  if (workload_create(team, operation_by_name("exchange"), pattern, &features, bytes, 1, &workload) == 0) {
+  if (workload_create(team, operation_by_name("exchange"), pattern, &features, bytes, 1, NULL, &workload) ==
+      0) {
     const int count = enter_all(&workload, runners, entrants, needed_bytes);
     rounds = race(team, sync, entrants, count, seconds);
     if (rounds > 0)

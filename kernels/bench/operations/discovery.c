@@ -4,13 +4,14 @@
 
 #include <string.h>
 
-static void size(struct workload *workload) {
+static int size(struct workload *workload) {
   const struct lists *sends = &workload->pattern->sends;
   workload->send_bytes = sends->offsets[sends->n] * workload->payload.item_bytes;
   workload->messages = allocate((size_t)sends->n * sizeof *workload->messages);
   workload->message_bytes = allocate((size_t)sends->n * sizeof *workload->message_bytes);
   for (int i = 0; i < sends->n; i++)
     workload->message_bytes[i] = (sends->offsets[i + 1] - sends->offsets[i]) * workload->payload.item_bytes;
+  return 0;
 }
 
 static int plan(const struct workload *workload, const char *method, swp_plan **plan) {

@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-static void size(struct workload *workload) {
+static int size(struct workload *workload) {
   const struct pattern *pattern = workload->pattern;
   workload->send_bytes = pattern->nitems * workload->payload.item_bytes;
   workload->recv_bytes = pattern->recvs.offsets[pattern->recvs.n] * workload->payload.item_bytes;
+  return 0;
 }
 
 static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
