@@ -13,10 +13,6 @@ from numpy.typing import NDArray
 DEFAULT_METHODS = {"exchange": "direct", "discovery": "pex"}
 """What every operation falls back to; left only for a method that is shown to be faster."""
 
-STATUSES = ("faster", "default", "tie", "undecided")
-"""Why a rule has its method: shown to be faster than the default; the default, shown to be faster
-than every other; the default, because nothing was shown; too few launches to show anything."""
-
 NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
 """What campaigns, and ids of systems, may be called: directories and links have these names."""
 
@@ -236,6 +232,9 @@ class Point(NamedTuple):
     `ratio` is time(challenger) / time(default) with its interval; the challenger is the selected
     method or, where the default stays, the best of the others. Together with the system, the
     fields from campaign to bytes and a method are the key of a cell.
+
+    `status` tells why the method: "faster", shown to be so; "default", shown to be faster than
+    every other; "tie", nothing was shown; "undecided", too few launches to show anything.
     """
 
     campaign: str

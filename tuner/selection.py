@@ -99,7 +99,8 @@ class _Verdict:
         if seeming:
             winner = min(seeming, key=lambda method: float(self._choosing[method].mean()))
             return (winner, "faster") if self.is_faster(winner) else (self.trial.default, "tie")
-        slower = all(
+        others = {method for method, _ in self.trial.cells} - {self.trial.default}
+        slower = self._choosing.keys() == others and all(
             stats.upper_bound(-ratios, self._level) < 0 for ratios in self._choosing.values()
         )
         return self.trial.default, "default" if slower else "tie"
