@@ -7,7 +7,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import run_after, run_before, sanity_function
 
-from tuner.mpi import installation_directory
+from tuner.mpi import available_cores, installation_directory
 
 SOURCES = Path(__file__).resolve().parent.parent / "kernels"
 
@@ -31,6 +31,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         build = shlex.quote(str(Path(self.stagedir) / "build"))
         self.build_system.configuredir = shlex.quote(str(SOURCES))
         self.build_system.builddir = build
+        self.build_system.max_concurrency = available_cores()
         self.build_system.flags_from_environ = False
         self.build_system.cc = ""
         self.build_system.config_opts = [

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from checks.scales import SCALES
-from tests.kernels.conftest import build_kernels
 from tuner import dispatch, rawfiles
 from tuner.dispatch import DispatchError, Request
 from tuner.mpi import available_cores, find_mpis
@@ -109,39 +108,3 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path):
     assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == set(PATTERNS)
-
-
-def test_a_wrong_payload_fails_the_check_and_is_told_first(tmp_path, monkeypatch):
-    mpi = find_mpis()[0]
-    corrupt = build_kernels(mpi) / "bench" / "swpbench_corrupt"
-    monkeypatch.setenv("SWP_CORRUPT", "byte")
-    options = ["--tag=smoke", "--name=exchange", f"--prgenv={mpi.name}", f"--prefix={tmp_path}"]
-    variables = {"campaign": "corrupt", "launches": "1", "sizes": "8", "swpbench": str(corrupt)}
-    request = request_for(*options, **variables)
-
-    ran = dispatch.run(request, dispatch.plan(request), tmp_path / "log", tick=lambda: None)
-
-    (failure,) = ran.failures
-    assert "sanity" in failure
-    assert "payload verified in 0 of 1 launches" in failure
-    assert rawfiles.of_campaign("corrupt") == []
-
-
-def test_an_interrupted_campaign_keeps_its_finished_launches(tmp_path):
-    environment = find_mpis()[0].name
-    options = ["--tag=smoke", "--name=exchange", f"--prgenv={environment}"]
-    stage = tmp_path / "reframe"
-    request = request_for(
-        *options, f"--prefix={stage}", campaign="interrupted", launches="50", sizes="8"
-    )
-    planned = dispatch.plan(request)
-
-    def interrupt() -> None:
-        if len(rawfiles.complete_of_campaign(stage, "interrupted")) >= 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        dispatch.run(request, planned, tmp_path / "reframe.log", interrupt)
-    finished = rawfiles.complete_of_campaign(stage, "interrupted")
-    assert len(finished) >= 2
-    assert len(rawfiles.keep(finished)) == len(rawfiles.of_campaign("interrupted"))

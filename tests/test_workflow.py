@@ -1,12 +1,24 @@
 """`switchpoint run`: what it would do, and that it does it."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
-from tuner.cli import main
+from tests.kernels.conftest import build_kernels
+from tuner import rawfiles, workflow
+from tuner.cli import THIS_MACHINE, main
+from tuner.dispatch import DispatchError
 from tuner.mpi import find_mpis
+from tuner.places import database_path
+from tuner.store import Store
 
 
 @pytest.fixture
@@ -55,3 +67,53 @@ def test_a_run_measures_tunes_exports_and_tells_where(results):
     assert "rule op=exchange" in (system / "switchpoint.table").read_text()
     assert json.loads((system / "table.json").read_text())["rules"]
     assert all(path in said for path in map(str, system.glob("*table*")))
+
+
+CORRUPT_SECOND_LAUNCH = """#!/bin/sh
+case "$*" in *"--launch 1"*) SWP_CORRUPT=byte; export SWP_CORRUPT ;; esac
+exec '{swpbench}' "$@"
+"""
+
+
+def test_a_wrong_payload_fails_and_the_other_launches_are_kept(results, tmp_path):
+    mpi = find_mpis()[0]
+    bench = tmp_path / "bench.sh"
+    program = build_kernels(mpi) / "bench" / "swpbench_corrupt"
+    bench.write_text(CORRUPT_SECOND_LAUNCH.format(swpbench=program))
+    bench.chmod(0o700)
+    selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange"]
+    selection.append(f"--prefix={tmp_path / 'reframe'}")
+    variables = {"swpbench": str(bench), "sizes": "8"}
+    campaign = workflow.plan(THIS_MACHINE, selection, 2, 0.1, variables)
+    with pytest.raises(DispatchError, match="payload verified in 1 of 2 launches"):
+        workflow.measure(campaign, Console())
+    (kept,) = rawfiles.of_campaign(campaign.name)
+    assert kept.name.endswith("-0.jsonl")
+    with Store.open(database_path(), readonly=True) as store:
+        assert [launch.path for launch in store.launches().values()] == [str(kept)]
+
+
+def processes_below(directory: Path) -> list[str]:
+    """Command lines that name a directory."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(status.read_text())
+    return [line for line in found if str(directory) in line]
+
+
+def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, tmp_path):
+    stage = tmp_path / "reframe"
+    options = ["--minutes", "1", "--launches", "50", "--environment", find_mpis()[0].name]
+    selection = ["--tag=smoke", "--name=exchange", f"--prefix={stage}", "--setvar=sizes=8"]
+    command = [sys.executable, "-m", "tuner.cli", "run", *options, "--", *selection]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        while run.poll() is None and len(list(stage.rglob("*-2.jsonl"))) == 0:
+            time.sleep(0.1)
+        run.terminate()
+        said, _ = run.communicate(timeout=120)
+    assert run.returncode == 128 + signal.SIGTERM
+    kept = len(list(results.glob("*/*/*.jsonl")))
+    assert kept >= 2
+    assert f"interrupted: {kept} of 50 launches are kept" in said
+    assert processes_below(stage) == []

@@ -13,10 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tuner.errors import SwitchpointError
@@ -120,7 +122,8 @@ def plan(request: Request) -> Session:
 def run(request: Request, planned: Session, log: Path, tick: Callable[[], None]) -> Session:
     """Runs a campaign, one job at a time; `tick` is called every half second.
 
-    On Ctrl-C ReFrame is interrupted and waited for, and KeyboardInterrupt passes on.
+    On Ctrl-C, SIGTERM and SIGHUP ReFrame is interrupted and waited for; KeyboardInterrupt or
+    SystemExit passes on.
 
     Raises:
         DispatchError: ReFrame ended without a report, or did not run what was planned.
@@ -134,9 +137,10 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
             command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            while process.poll() is None:
-                tick()
-                time.sleep(POLL_S)
+            with _exits_on(signal.SIGTERM, signal.SIGHUP):
+                while process.poll() is None:
+                    tick()
+                    time.sleep(POLL_S)
         except BaseException:
             process.send_signal(signal.SIGINT)
             process.wait()
@@ -149,6 +153,24 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
         names = "; ".join(" ".join(key) for key in sorted(missing))
         raise DispatchError(f"planned and not run: {names}; ReFrame's output is in {log}")
     return session
+
+
+@contextmanager
+def _exits_on(*signals: signal.Signals) -> Iterator[None]:
+    """Makes signals raise SystemExit, unless they are ignored, as under nohup."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.getsignal(number) for number in signals}
+    heeded = [number for number, handler in before.items() if handler != signal.SIG_IGN]
+    try:
+        for number in heeded:
+            signal.signal(number, leave)
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
 
 
 def _read(report: Path, variables: dict[str, str]) -> Session:

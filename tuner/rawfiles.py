@@ -7,20 +7,27 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tuner import benchfile
+from tuner.errors import SwitchpointError
 from tuner.ingest import ingest
 from tuner.places import database_path, results_directory
 from tuner.records import Header, System
+
+
+class RawFileError(SwitchpointError):
+    """A raw file of a launch that has just ended is not as it should be."""
 
 
 def keep(paths: Iterable[Path]) -> list[Path]:
     """Copies complete raw files to results/<system>/<campaign>/ and ingests them.
 
     Raises:
-        ValueError: a file is not complete, or its place holds another file.
+        RawFileError: a file is not complete, its place holds another file, or what was copied
+            cannot be used as it is.
         OSError: a file cannot be read or copied.
     """
     kept = [_copy(path) for path in paths]
-    ingest(database_path(), kept)
+    if problems := ingest(database_path(), kept).problems:
+        raise RawFileError("\n".join(map(str, problems)))
     return kept
 
 
@@ -59,10 +66,10 @@ def place_of(header: Header) -> Path:
 def _copy(path: Path) -> Path:
     file = benchfile.read(path)
     if file.header is None or not file.complete:
-        raise ValueError(f"{path}: {file.problems[0].message}")
+        raise RawFileError(f"{path}: {file.problems[0].message}")
     target = place_of(file.header) / path.name
     if target.exists() and target.read_bytes() != path.read_bytes():
-        raise ValueError(f"{target} exists and is another file; {path} was not copied")
+        raise RawFileError(f"{target} exists and is another file; {path} was not copied")
     target.parent.mkdir(parents=True, exist_ok=True)
     # Written aside and renamed: who reads the results sees whole files only.
     partial = target.with_suffix(".partial")

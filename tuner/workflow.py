@@ -170,22 +170,23 @@ def show_plan(campaign: Campaign, console: Console) -> None:
 def measure(campaign: Campaign, console: Console) -> list[Path]:
     """Runs a campaign and returns its raw files, which are then in the store.
 
-    On Ctrl-C the finished launches are kept, and KeyboardInterrupt passes on.
+    Whatever happens, the finished launches are kept.
 
     Raises:
-        DispatchError: a job failed, or did not run; what succeeded is kept.
+        DispatchError: a job failed, or did not run.
+        KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
     log = results_directory() / "logs" / f"{campaign.name}.log"
-    with _progress(campaign, console) as tick:
-        try:
+    try:
+        with _progress(campaign, console) as tick:
             session = dispatch.run(campaign.request, campaign.planned, log, tick)
-        except KeyboardInterrupt:
-            left = rawfiles.complete_of_campaign(campaign.planned.stage, campaign.name)
-            rawfiles.keep(left)
-            count = len(rawfiles.of_campaign(campaign.name))
-            console.print(f"interrupted: {count} of {campaign.launches} launches are kept")
-            raise
-    raw_files = rawfiles.of_campaign(campaign.name)
+    except BaseException as error:
+        raw_files = _keep_finished(campaign)
+        if not isinstance(error, Exception):
+            kept = f"{len(raw_files)} of {campaign.launches} launches are kept"
+            console.print(f"interrupted: {kept}")
+        raise
+    raw_files = _keep_finished(campaign)
     _show_left_out(raw_files, console)
     if session.failures:
         failures = "\n  ".join(session.failures)
@@ -195,6 +196,15 @@ def measure(campaign: Campaign, console: Console) -> list[Path]:
             f"{len(raw_files)} raw files of {campaign.launches} launches; see {log}"
         )
     return raw_files
+
+
+def _keep_finished(campaign: Campaign) -> list[Path]:
+    """Keeps what jobs that did not pass have finished, and returns all raw files there are.
+
+    A job that passed has taken its launches to the results itself.
+    """
+    rawfiles.keep(rawfiles.complete_of_campaign(campaign.planned.stage, campaign.name))
+    return rawfiles.of_campaign(campaign.name)
 
 
 @contextmanager
