@@ -15,7 +15,7 @@ from rich.console import Console
 from tests.kernels.conftest import build_kernels
 from tuner import rawfiles, workflow
 from tuner.cli import THIS_MACHINE, main
-from tuner.dispatch import DispatchError
+from tuner.dispatch import DispatchError, Job
 from tuner.mpi import find_mpis
 from tuner.places import database_path
 from tuner.store import Store
@@ -117,3 +117,33 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
     assert kept >= 2
     assert f"interrupted: {kept} of 50 launches are kept" in said
     assert processes_below(stage) == []
+
+
+@pytest.fixture
+def example(tmp_path, monkeypatch) -> Path:
+    """A program that the workflow takes for the installed example."""
+    monkeypatch.setattr(workflow, "installation_directory", lambda system, environment: tmp_path)
+    program = tmp_path / "bin" / "swp_example_halo"
+    program.parent.mkdir()
+    program.touch(mode=0o700)
+    return program
+
+
+def job_on(system: str) -> Job:
+    name = find_mpis()[0].name
+    return Job("exchange", system, name, "exchange", "random", "1_node", 2, 6, "pass", "")
+
+
+def test_the_example_is_started_on_this_machine_only(tmp_path, example):
+    example.write_text(f"#!/bin/sh\ntouch '{tmp_path}/started'\n")
+    workflow.try_example(tmp_path / "x.table", job_on("cluster:cpu"), Console())
+    assert not (tmp_path / "started").exists()
+    workflow.try_example(tmp_path / "x.table", job_on("local:cpu"), Console())
+    assert (tmp_path / "started").exists()
+
+
+def test_an_example_that_hangs_is_told(tmp_path, example, monkeypatch):
+    example.write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(workflow, "EXAMPLE_TIMEOUT_S", 0.5)
+    with pytest.raises(DispatchError, match=r"did not end within 0\.5 s"):
+        workflow.try_example(tmp_path / "x.table", job_on("local:cpu"), Console())

@@ -34,6 +34,8 @@ LINE_S = 10.0  # between lines of progress
 
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 EXAMPLE_SIZES = ["8", "1024", "65536"]
+EXAMPLE_TIMEOUT_S = 120
+THIS_MACHINE = "local:cpu"  # of checks/config/local.py
 
 
 @dataclass(frozen=True)
@@ -79,16 +81,17 @@ def run(campaign: Campaign, console: Console) -> dict[str, Any]:
         KeyboardInterrupt: after a Ctrl-C, with the finished launches kept.
     """
     raw_files = measure(campaign, console)
-    for tuned in tune(raw_files, console):
+    tables = tune(raw_files, console)
+    raw_directories = sorted({path.parent for path in raw_files})
+    exported = [place.parent / name for place in raw_directories for name in EXPORTS.values()]
+    places = {"raw files": raw_directories, "tables": exported, "database": [database_path()]}
+    for what, paths in places.items():
+        for path in paths:
+            console.print(f"{what:10} {path}", highlight=False, soft_wrap=True)
+    for tuned in tables:
         jobs = [job for job in campaign.planned.wanted if tuned.is_of(job)]
         if jobs:  # none when the results go under another system's name
             try_example(tuned.path, max(jobs, key=lambda job: job.procs), console)
-    raw_directories = sorted({path.parent for path in raw_files})
-    tables = [place.parent / name for place in raw_directories for name in EXPORTS.values()]
-    places = {"raw files": raw_directories, "tables": tables, "database": [database_path()]}
-    for what, paths in places.items():
-        for path in paths:
-            console.print(f"{what:10} {path}", highlight=False)
     return {
         "campaign": campaign.name,
         "launches": len(raw_files),
@@ -267,24 +270,34 @@ def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
 def try_example(table: Path, job: Job, console: Console) -> None:
     """Runs the example program with an exported table, as the job's ranks were run.
 
+    Only on this machine: elsewhere it would start its ranks on a login node.
+
     Raises:
-        DispatchError: the program fails.
+        DispatchError: the program fails, or does not end.
     """
+    if job.system != THIS_MACHINE:
+        return
     mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
     installed = installation_directory(job.system, job.environment)
     example = installed / "bin" / "swp_example_halo"
     if mpi is None or not example.is_file():
-        return  # another machine's environment: its launcher is ReFrame's affair
+        return
     start = launch(mpi, job.procs, build=installed)
     command = [*start.argv_prefix, str(example), *EXAMPLE_SIZES]
-    console.print(f"SWITCHPOINT_TABLE={table} {shlex.join(command)}")
-    answer = subprocess.run(
-        command,
-        env=os.environ | start.env | {"SWITCHPOINT_TABLE": str(table)},
-        capture_output=True,
-        text=True,
-    )
-    console.print(answer.stdout, end="", highlight=False)
+    settings = {"SWITCHPOINT_TABLE": str(table), **start.env}
+    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    console.print(" ".join([*words, shlex.join(command)]), highlight=False, soft_wrap=True)
+    try:
+        answer = subprocess.run(
+            command,
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            timeout=EXAMPLE_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DispatchError(f"the example did not end within {EXAMPLE_TIMEOUT_S} s") from error
+    console.print(answer.stdout, end="", highlight=False, soft_wrap=True)
     if answer.returncode != 0:
         raise DispatchError(f"the example failed with the new table: {answer.stderr.strip()}")
 
