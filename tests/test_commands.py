@@ -8,6 +8,7 @@ import pytest
 from tests.test_cli import call, fail, succeed
 
 GOOD = Path(__file__).parent / "data" / "matrix" / "good"
+RECTANGULAR = GOOD.parent / "broken" / "rectangular.mtx"  # for products
 MATRIX = GOOD / "symmetric-integer.mtx"
 
 
@@ -48,7 +49,7 @@ def test_parts_are_whole_numbers(parts: str) -> None:
 
 def test_a_matrix_is_told_of() -> None:
     assert "9 x 9, 22 entries" in succeed("matrix", "info", MATRIX)
-    assert json.loads(succeed("matrix", "info", GOOD / "rectangular.mtx", "--json"))["columns"] == 8
+    assert json.loads(succeed("matrix", "info", RECTANGULAR, "--json"))["columns"] == 8
 
 
 def test_a_matrix_is_partitioned_and_reported_on(tmp_path: Path) -> None:
