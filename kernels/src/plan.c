@@ -36,9 +36,11 @@ void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
   }
 }
 
-/* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. */
+/* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. A
+   rank without messages learns the size of items. */
 static int check_equal(struct swp_plan *plan, const char *method) {
-  enum { VALUES = 10 };
+  enum { VALUES = 10, ITEM_BYTES = 2 };
+  const int64_t ANY = INT64_MIN; /* of a rank that has no say */
   static const char *const names[VALUES] = {
       "kind of operation", "method",      "item_bytes",         "hints.flags", "hints.executions",
       "hints.degree",      "hints.bytes", "table in the hints", "hints.ppn",   "hints.placement"};
@@ -56,11 +58,14 @@ static int check_equal(struct swp_plan *plan, const char *method) {
   int64_t greatest[2 * VALUES];
   int error = SWP_SUCCESS;
   for (int i = 0; i < VALUES; i++)
-    mine[VALUES + i] = -mine[i];
+    mine[VALUES + i] = ~mine[i]; /* of which the greatest is that of the least */
+  if (plan->problem.item_bytes == 0)
+    mine[ITEM_BYTES] = mine[VALUES + ITEM_BYTES] = ANY;
   MPI_TRY(MPI_Allreduce(mine, greatest, 2 * VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
   for (int i = 0; i < VALUES; i++)
-    if (greatest[i] != -greatest[VALUES + i])
+    if (greatest[i] != ANY && greatest[i] != ~greatest[VALUES + i])
       return swp_fail(SWP_ERR_ARGUMENT, "the %s differs between ranks", names[i]);
+  plan->problem.item_bytes = greatest[ITEM_BYTES] != ANY ? greatest[ITEM_BYTES] : 1;
 done:
   return error;
 }
@@ -172,6 +177,11 @@ static void describe_place(const struct swp_plan *plan, struct swp_statistics *s
 static int check_hints(const struct swp_hints *hints) {
   if (hints->flags != SWP_ESTIMATE)
     return swp_fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE is known", hints->flags);
+  if (hints->executions < 0 || hints->degree < -1 || hints->bytes < -1)
+    return swp_fail(
+        SWP_ERR_ARGUMENT,
+        "hints.executions is %lld, degree %lld, bytes %lld: write at least 0, or 0, -1, -1 for unknown",
+        (long long)hints->executions, (long long)hints->degree, (long long)hints->bytes);
   if (hints->ppn < 0)
     return swp_fail(SWP_ERR_ARGUMENT, "hints.ppn is %d; it must be positive, or 0 for the machine's nodes",
                     hints->ppn);

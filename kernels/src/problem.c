@@ -44,22 +44,15 @@ static int check_list(const char *what, int count, const int *ranks, const int64
   return error;
 }
 
-static int check(const struct swp_exchange *exchange, int procs) {
-  if (exchange == NULL)
-    return swp_fail(SWP_ERR_ARGUMENT, "exchange: the problem is NULL");
-  if (exchange->item_bytes < 1 || exchange->nitems < 0)
-    return swp_fail(SWP_ERR_ARGUMENT, "exchange: item_bytes must be at least 1 and nitems at least 0");
-  if (exchange->nitems > INT64_MAX / exchange->item_bytes)
-    return swp_fail(SWP_ERR_ARGUMENT, "exchange: nitems times item_bytes exceeds 64 bits");
-  int error = check_list("send", exchange->nsends, exchange->send_ranks, exchange->send_offsets, procs);
-  if (error == SWP_SUCCESS)
-    error = check_list("recv", exchange->nrecvs, exchange->recv_ranks, exchange->recv_offsets, procs);
-  if (error != SWP_SUCCESS)
-    return error;
-  if (exchange->nrecvs > 0 && exchange->recv_offsets[exchange->nrecvs] > INT64_MAX / exchange->item_bytes)
-    return swp_fail(SWP_ERR_ARGUMENT, "exchange: the receive buffer exceeds 64 bits");
-  if (exchange->nsends == 0)
+/* No sum over ranks of what is sent and received, forwarded a few times, exceeds 64 bits. */
+static int check_volume(const char *what, int64_t items, int64_t item_bytes, int procs) {
+  if (items <= INT64_MAX / 4 / procs / item_bytes)
     return SWP_SUCCESS;
+  return swp_fail(SWP_ERR_ARGUMENT, "exchange: %lld %s items of %lld bytes are too many for 64 bits",
+                  (long long)items, what, (long long)item_bytes);
+}
+
+static int check_send_items(const struct swp_exchange *exchange) {
   int64_t first = exchange->send_offsets[0], last = exchange->send_offsets[exchange->nsends];
   if (exchange->send_items == NULL && last > exchange->nitems)
     return swp_fail(SWP_ERR_ARGUMENT, "exchange: send_offsets end at %lld, past nitems = %lld",
@@ -69,6 +62,32 @@ static int check(const struct swp_exchange *exchange, int procs) {
       return swp_fail(SWP_ERR_ARGUMENT, "exchange: send_items[%lld] is %lld; nitems is %lld", (long long)k,
                       (long long)exchange->send_items[k], (long long)exchange->nitems);
   return SWP_SUCCESS;
+}
+
+/* Whether this rank has no part in the exchange; then only the counts matter. */
+static bool is_idle(const struct swp_exchange *exchange) {
+  return exchange->nsends == 0 && exchange->nrecvs == 0;
+}
+
+static int check(const struct swp_exchange *exchange, int procs) {
+  int error = SWP_SUCCESS;
+  if (exchange == NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: the problem is NULL");
+  if (is_idle(exchange))
+    return SWP_SUCCESS;
+  if (exchange->item_bytes < 1 || exchange->nitems < 0)
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: item_bytes must be at least 1 and nitems at least 0");
+  TRY(check_volume("own", exchange->nitems, exchange->item_bytes, procs));
+  TRY(check_list("send", exchange->nsends, exchange->send_ranks, exchange->send_offsets, procs));
+  TRY(check_list("recv", exchange->nrecvs, exchange->recv_ranks, exchange->recv_offsets, procs));
+  if (exchange->nrecvs > 0)
+    TRY(check_volume("received", exchange->recv_offsets[exchange->nrecvs], exchange->item_bytes, procs));
+  if (exchange->nsends > 0) {
+    TRY(check_volume("sent", exchange->send_offsets[exchange->nsends], exchange->item_bytes, procs));
+    TRY(check_send_items(exchange));
+  }
+done:
+  return error;
 }
 
 void swp_runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes) {
@@ -157,7 +176,7 @@ int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, 
   int64_t nruns = 0;
   for (int i = 0; i < exchange->nsends; i++)
     nruns += message_runs(exchange, i, NULL);
-  problem->item_bytes = exchange->item_bytes;
+  problem->item_bytes = is_idle(exchange) ? 0 : exchange->item_bytes;
   problem->sends = swp_allocate((size_t)exchange->nsends, sizeof *problem->sends, account);
   problem->recvs = swp_allocate((size_t)exchange->nrecvs, sizeof *problem->recvs, account);
   problem->runs = swp_allocate((size_t)nruns, sizeof *problem->runs, account);

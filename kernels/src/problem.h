@@ -31,10 +31,10 @@ struct problem {
   struct send self;    /* bytes is 0 when there is none */
   int64_t self_offset; /* where it goes in the receive buffer */
   int nsends, nrecvs;
-  struct send *sends;    /* in the caller's order */
-  struct receive *recvs; /* in the caller's order */
-  struct run *runs;      /* storage of all runs */
-  int64_t item_bytes;
+  struct send *sends;                            /* in the caller's order */
+  struct receive *recvs;                         /* in the caller's order */
+  struct run *runs;                              /* storage of all runs */
+  int64_t item_bytes;                            /* 0 on a rank without messages, until ranks agree */
   int64_t send_bytes, recv_bytes, largest_bytes; /* to and from other ranks; the largest message sent */
   uint64_t send_hash, recv_hash; /* summed over ranks they agree when every message has its receiver */
 };

@@ -80,6 +80,11 @@ static struct attempt good_attempt(void) {
   X(item_bytes_zero, (a->problem.item_bytes = 0), SWP_ERR_ARGUMENT, 1)                                       \
   X(item_bytes_negative, (a->problem.item_bytes = -8), SWP_ERR_ARGUMENT, 1)                                  \
   X(buffer_over_64_bits, (a->problem.nitems = INT64_MAX / 4), SWP_ERR_ARGUMENT, 1)                           \
+  X(repeated_items_over_64_bits,                                                                             \
+    (a->problem.nrecvs = 0, a->problem.nitems = 1, a->problem.item_bytes = INT64_MAX / 3,                    \
+     memset(send_items, 0, sizeof send_items)),                                                              \
+    SWP_ERR_ARGUMENT, 1)                                                                                     \
+  X(receives_over_64_bits, (recv_offsets[1] = recv_offsets[2] = INT64_MAX / 8), SWP_ERR_ARGUMENT, 1)         \
   X(item_bytes_differ, (a->problem.item_bytes = 16), SWP_ERR_ARGUMENT, 2)                                    \
   X(method_differs, (a->method = "alltoallv"), SWP_ERR_ARGUMENT, 2)                                          \
   X(method_missing, (a->method = NULL), SWP_ERR_ARGUMENT, 2)                                                 \
@@ -91,6 +96,9 @@ static struct attempt good_attempt(void) {
   X(placement_differs, (a->hints.placement = SWP_PLACEMENT_CYCLIC), SWP_ERR_ARGUMENT, 2)                     \
   X(ppn_negative, (a->hints.ppn = -1), SWP_ERR_ARGUMENT, 1)                                                  \
   X(placement_unknown, (a->hints.placement = 2), SWP_ERR_ARGUMENT, 1)                                        \
+  X(executions_negative, (a->hints.executions = -1), SWP_ERR_ARGUMENT, 1)                                    \
+  X(degree_below_unknown, (a->hints.degree = -2), SWP_ERR_ARGUMENT, 1)                                       \
+  X(bytes_below_unknown, (a->hints.bytes = INT64_MIN), SWP_ERR_ARGUMENT, 1)                                  \
   X(flags_unknown, (a->hints.flags = 64), SWP_ERR_ARGUMENT, 1)                                               \
   X(send_too_few, (send_offsets[0] = 1), SWP_ERR_MISMATCH, 1)                                                \
   X(receive_too_few, (recv_offsets[0] = 1), SWP_ERR_MISMATCH, 1)                                             \
@@ -168,6 +176,49 @@ static void one_rank_without_problem_or_place(int culprit) {
     EXPECT(test_agreed(MPI_COMM_WORLD, error) != SWP_SUCCESS, "no error");
   }
   EXPECT(plan == NULL, "the plan is not NULL");
+}
+
+/* ---- What need not be given ---- */
+
+/* Rank 0 sends to rank 1 and nobody else has a part: no arrays, buffers, or size of items. */
+static void idle_ranks_give_nothing(const char *method) {
+  static const int64_t offsets[2] = {0, 1};
+  const int peer = 1 - rank;
+  double send = 5, recv = 0;
+  swp_plan *plan = NULL;
+  test_case("%s, most ranks without messages", method);
+  struct swp_exchange problem = {0};
+  if (rank == 0)
+    problem = (struct swp_exchange){
+        .item_bytes = sizeof send, .nitems = 1, .nsends = 1, .send_ranks = &peer, .send_offsets = offsets};
+  else if (rank == 1)
+    problem = (struct swp_exchange){
+        .item_bytes = sizeof recv, .nrecvs = 1, .recv_ranks = &peer, .recv_offsets = offsets};
+  else
+    problem.item_bytes = -rank;
+  EXPECT_ERROR(swp_exchange_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_exchange_execute(plan, rank == 0 ? &send : NULL, rank == 1 ? &recv : NULL), SWP_SUCCESS);
+  EXPECT(rank != 1 || recv == 5, "%g came", recv);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+static void nobody_gives_anything(const char *method) {
+  const struct swp_exchange problem = {0};
+  swp_plan *plan = NULL;
+  test_case("%s, no rank with messages", method);
+  EXPECT_ERROR(swp_exchange_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_exchange_execute(plan, NULL, NULL), SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+static void what_is_not_needed_is_not_asked_for(void) {
+  char *specs = all_specs(SWP_EXCHANGE, procs);
+  for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " ")) {
+    nobody_gives_anything(spec);
+    if (procs > 1)
+      idle_ranks_give_nothing(spec);
+  }
+  free(specs);
 }
 
 /* ---- Specs ---- */
@@ -681,6 +732,7 @@ int main(int argc, char **argv) {
   mistakes_of_one_rank_reach_all(0);
   mistakes_of_one_rank_reach_all(procs - 1);
   one_rank_without_problem_or_place(procs - 1);
+  what_is_not_needed_is_not_asked_for();
   every_method_survives_no_memory(procs / 2);
   a_discovery_survives_no_memory();
   for (int ppn = 1; procs > 1 && ppn <= procs; ppn++)
