@@ -2,8 +2,10 @@
 
 import logging
 import signal
+import socket
 import sys
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 
@@ -21,6 +23,11 @@ from dashboard.web import OpenStore
 from dashboard.widgets import notice
 from tuner.errors import SwitchpointError
 from tuner.store import Store, StoreError
+
+
+class ListenError(SwitchpointError):
+    """The address cannot be listened on; the text says why."""
+
 
 _THREADS = 8
 _MOST_REQUEST_BYTES = 64 * 1024
@@ -126,14 +133,11 @@ def _add_routing(app: Dash, open_store: OpenStore) -> None:
 def serve(database: Path, host: str = "127.0.0.1", port: int = 8050) -> None:
     """Serve until interrupted or terminated; both end it cleanly.
 
-    Raises SwitchpointError when the address can not be listened on.
+    Raises ListenError.
     """
-    try:
-        server = create_server(create_app(database).server, host=host, port=port, threads=_THREADS)
-    except OSError as error:
-        raise SwitchpointError(
-            f"{host}:{port}: cannot be listened on: {error.strerror}; name another --port or --host"
-        ) from error
+    app = create_app(database)
+    sockets = [_listen(host, port)]
+    server = create_server(app.server, sockets=sockets, threads=_THREADS)
 
     # A browser asks for a page's scripts all at once; that they queue is no news.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
@@ -142,9 +146,23 @@ def serve(database: Path, host: str = "127.0.0.1", port: int = 8050) -> None:
         sys.exit(0)  # waitress finishes the requests in hand
 
     signal.signal(signal.SIGTERM, stop)
-    reach = "this machine only" if host in ("127.0.0.1", "::1", "localhost") else "every network"
-    print(f"Switchpoint dashboard: http://{host}:{server.effective_port}/ ({reach})", flush=True)
+    address = ip_address(server.effective_host.partition("%")[0])
+    shown = f"[{server.effective_host}]" if address.version == 6 else server.effective_host
+    reach = "this machine only" if address.is_loopback else "other machines as well"
+    print(f"Switchpoint dashboard: http://{shown}:{server.effective_port}/ ({reach})", flush=True)
     try:
         server.run()
     finally:
         server.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket at the first address of a host. Raises ListenError."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ListenError(
+            f"{host}:{port}: cannot be listened on: {reason}; name another --port or --host"
+        ) from error

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,9 +14,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from dashboard import app
 from tests import synthetic
 from tests.conftest import Require
-from tuner import __version__
+from tuner import __version__, cli
 from tuner.cli import main
 from tuner.verify import VerifyError, find_swpbench
 
@@ -197,21 +199,66 @@ def test_piped_output_is_not_wrapped(results: Path) -> None:
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "\x1b" not in shown
     rows = [line for line in shown.splitlines() if line.startswith("exchange")]
+    assert len(rows) == 2
     assert all("stfw:dims=2" in row or "direct" in row for row in rows)
 
 
-def test_serve_answers_until_it_is_ended(results: Path) -> None:
+def test_words_in_brackets_are_shown_as_they_are(results: Path) -> None:
+    for path in results.rglob("*.jsonl"):
+        path.write_text(path.read_text().replace("MPICH Version", "MPICH [/x] [mpiexec@n0]"))
     succeed("ingest")
-    command = [sys.executable, "-m", "tuner.cli", "serve", "--port", "0"]
+    assert "MPICH [/x] [mpiexec@n0]: 5.0.2" in succeed("show")
+    assert "MPICH [/x] [mpiexec@n0]: 5.0.2" in succeed("tune")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_serve_answers_until_it_is_ended(results: Path, host: str, require: Require) -> None:
+    require("ipv6", ":" not in host or _has_ipv6(), "::1 cannot be listened on")
+    succeed("ingest")
+    command = [sys.executable, "-m", "tuner.cli", "serve", "--port", "0", "--host", host]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        address = next(word for word in server.stdout.readline().split() if word[:4] == "http")
+        line = server.stdout.readline()
+        address = next(word for word in line.split() if word[:4] == "http")
+        assert "(this machine only)" in line
         with urllib.request.urlopen(f"{address}healthz") as answer:
             assert answer.status == 200
     finally:
         server.terminate()
     assert server.wait(timeout=60) == 0
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "192.0.2.1"])
+def test_an_address_that_cannot_be_listened_on_is_told(results: Path, host: str) -> None:
+    succeed("ingest")
+    line = fail("serve", "--host", host)
+    assert f"{host}:8050: cannot be listened on" in line
+    assert call("serve", "--port", "65536").exit_code == 2
+
+
+def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve(database: Path, host: str, port: int) -> None:
+        ports.append(port)
+        if port:
+            raise app.ListenError("taken")
+
+    ports: list[int] = []
+    succeed("ingest")
+    monkeypatch.setattr(app, "serve", serve)
+    with click.Context(main) as context:
+        cli._serve_somewhere(context)
+    assert ports == [8050, 0]
 
 
 def test_doctor_tells_what_is_there() -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from tuner import __version__
 from tuner.commands.matrix import matrix
@@ -125,7 +124,7 @@ def run(
     from tuner.show import console
 
     # JSON has standard output for itself.
-    out = Console(stderr=True) if as_json else console()
+    out = console(stderr=as_json)
     if environment is None and config == THIS_MACHINE:
         environment = workflow.default_environment(out)
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
@@ -143,7 +142,7 @@ def run(
     if as_json:
         click.echo(json.dumps(results, indent=1))
     elif out.is_terminal:
-        context.invoke(serve)
+        _serve_somewhere(context)
 
 
 @main.command()
@@ -249,7 +248,13 @@ def show(system: str | None, database: Path, as_json: bool) -> None:
 
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8050, show_default=True, help="The port; 0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8050,
+    show_default=True,
+    help="The port; 0 takes a free one.",
+)
 @database_option
 def serve(host: str, port: int, database: Path) -> None:
     """Start the dashboard, for this machine only unless --host says otherwise."""
@@ -258,6 +263,16 @@ def serve(host: str, port: int, database: Path) -> None:
     from dashboard.app import serve as serve_dashboard
 
     serve_dashboard(database, host=host, port=port)
+
+
+def _serve_somewhere(context: click.Context) -> None:
+    """Starts the dashboard; its usual port may be taken by that of an earlier run."""
+    from dashboard.app import ListenError
+
+    try:
+        context.invoke(serve)
+    except ListenError:
+        context.invoke(serve, port=0)
 
 
 @main.command()

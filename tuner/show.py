@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 _KIB = 1024
 
 
-def console() -> Console:
-    """The console of standard output; when piped, without colour and never wrapped."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=10_000, no_color=True)
+def console(stderr: bool = False) -> Console:
+    """The console of standard output or error; when piped, without colour and never wrapped.
+
+    Text is printed as it is: `[x]` in the words of an MPI library is no markup.
+    """
+    terminal = Console(stderr=stderr, markup=False, emoji=False)
+    if terminal.is_terminal:
+        return terminal
+    return Console(stderr=stderr, markup=False, emoji=False, width=10_000, no_color=True)
 
 
 def size_text(size: float) -> str:

@@ -1,10 +1,6 @@
 """The pages in headless Chromium."""
 
 import re
-import signal
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -191,18 +187,6 @@ def test_pages_link_to_each_other_and_keep_the_system(visit: Visit) -> None:
     page.get_by_role("link", name="Explore").click()
     expect(page.locator("h1")).to_have_text("Explore")
     expect(page.get_by_label("System")).to_have_value(re.compile("openmpi"))
-
-
-def test_the_server_stops_cleanly_on_a_signal(database: Path) -> None:
-    command = [sys.executable, "-m", "tuner.cli", "serve", "--port=0", f"--database={database}"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    line = process.stdout.readline()
-    url = line.split()[2]
-    assert url.startswith("http://127.0.0.1:")
-    with urllib.request.urlopen(f"{url}healthz") as answer:
-        assert answer.status == 200
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=20) == 0
 
 
 def test_a_store_that_vanishes_is_told_until_it_is_back(
