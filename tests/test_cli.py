@@ -149,7 +149,7 @@ def test_a_table_can_be_restricted_to_campaigns(results: Path) -> None:
     (both,) = json.loads(succeed("tune", *arguments))
     (one,) = json.loads(succeed("tune", *arguments, "--campaign", "20261122T000000Z"))
     assert both["provenance"]["launches"] == 2 * one["provenance"]["launches"]
-    assert "6 launches are newer than this table" in succeed("show")
+    assert "this table does not use 6 launches" in succeed("show")
     assert "no campaign other" in fail("tune", *arguments, "--campaign", "other")
 
 

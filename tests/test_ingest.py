@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -112,6 +114,21 @@ def test_files_read_by_several_processes_give_the_same_store(
     monkeypatch.setattr(ingest_module, "PARALLEL_BYTES", 1)
     ingest(database, [results])
     assert content(database) == content(tmp_path / "whole.db")
+
+
+def test_what_is_read_ahead_is_bounded() -> None:
+    begun: list[int] = []
+
+    def values() -> Iterator[int]:
+        for value in range(20):
+            begun.append(value)
+            yield value
+
+    with ThreadPoolExecutor(4) as threads:
+        results = ingest_module._in_order(threads, lambda value: 2 * value, values(), ahead=3)
+        for taken, result in enumerate(results):
+            assert result == 2 * taken
+            assert len(begun) <= taken + 1 + 3
 
 
 def test_a_file_that_has_grown_takes_the_place_of_its_beginning(

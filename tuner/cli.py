@@ -242,8 +242,8 @@ def show(system: str | None, database: Path, as_json: bool) -> None:
     launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:
         out.print()
-        newer = int(launches[table.provenance.system]) - table.provenance.launches
-        showing.show_table(table, newer, out)
+        unused = int(launches[table.provenance.system]) - table.provenance.launches
+        showing.show_table(table, unused, out)
 
 
 @main.command()

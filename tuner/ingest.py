@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tuner import benchfile, cells
 from tuner.benchfile import BenchFile
 from tuner.cells import LaunchKey
+from tuner.mpi import available_cores
 from tuner.records import Cell, Header, Launch, Problem, System
 from tuner.store import CellRow, Store, cell_of, cell_row
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 BATCH_SAMPLES = 2_000_000
 """Samples to a transaction: bounds the memory."""
@@ -112,15 +115,28 @@ def _source(path: Path) -> _Source | Problem:
 def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
     """Loads each group, on all cores when that is worth their start-up."""
     size = sum(source.path.stat().st_size for group in groups for source in group)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if not cores or cores == 1 or size < PARALLEL_BYTES:
+    cores = available_cores()
+    if cores == 1 or size < PARALLEL_BYTES:
         yield from map(_load, groups)
         return
     # Few groups are split, so that each core has its share; what is split is merged when stored.
     parts = -(-2 * cores // len(groups))
     units = [group[i::parts] for group in groups for i in range(min(parts, len(group)))]
     with ProcessPoolExecutor(cores) as processes:
-        yield from processes.map(_load, units)
+        yield from _in_order(processes, _load, units, ahead=2 * cores)
+
+
+def _in_order(
+    executor: Executor, function: Callable[[T], U], values: Iterable[T], ahead: int
+) -> Iterator[U]:
+    """As `executor.map`, but at most `ahead` results wait to be taken: that bounds the memory."""
+    waiting: deque[Future[U]] = deque()
+    for value in values:
+        if len(waiting) == ahead:
+            yield waiting.popleft().result()
+        waiting.append(executor.submit(function, value))
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _load(group: list[_Source]) -> _Loaded:

@@ -68,7 +68,7 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
     out.print(grid)
 
 
-def show_table(table: Table, newer_launches: int, out: Console) -> None:
+def show_table(table: Table, unused_launches: int, out: Console) -> None:
     """A system's table: its switch points, and for each rule the speed over the default."""
     provenance = table.provenance
     out.print(
@@ -87,9 +87,9 @@ def show_table(table: Table, newer_launches: int, out: Console) -> None:
     out.print(grid)
     if any(rule.evidence.oversubscribed for rule in table.rules):
         out.print("(o) more ranks than cores", highlight=False)
-    if newer_launches > 0:
+    if unused_launches > 0:
         out.print(
-            f"{newer_launches} launches are newer than this table; `switchpoint tune` uses them",
+            f"this table does not use {unused_launches} launches; `switchpoint tune` uses all",
             highlight=False,
         )
 
