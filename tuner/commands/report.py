@@ -37,7 +37,7 @@ def report() -> None:
     "--methods",
     metavar="SPECS",
     default="",
-    show_default="direct, and stfw of every number of dimensions",
+    show_default="direct, stfw of every number of dimensions, nap",
     help="Method specs, separated by spaces.",
 )
 @click.option(

@@ -14,23 +14,31 @@ from tuner.matrices.ownership import Ownership
 
 @dataclass(frozen=True)
 class Halo:
-    """Message i brings the elements columns[first[i]:first[i+1]] from source[i] to destination[i].
+    """Message i brings the elements slots[first[i]:first[i+1]] from source[i] to destination[i].
 
-    Messages are ordered by source and destination, elements by their place at the source. None is
-    empty, and none stays on its process.
+    Elements are numbered process by process: those of process p are begins[p], …, begins[p+1] - 1
+    as they lie there. Messages are ordered by source and destination, and their elements increase.
+    None is empty, and none stays on its process.
     """
 
     procs: int
     source: Indices
     destination: Indices
     first: Indices
-    columns: Indices
-    together: npt.NDArray[np.bool_]  # the elements of the message lie side by side at its source
+    slots: Indices
+    begins: Indices
 
     @cached_property
     def items(self) -> Indices:
         """Elements of each message."""
         return np.diff(self.first)
+
+    @cached_property
+    def together(self) -> npt.NDArray[np.bool_]:
+        """Whether the elements of each message lie side by side at its source."""
+        extent = self.slots[self.first[1:] - 1] - self.slots[self.first[:-1]] + 1
+        together: npt.NDArray[np.bool_] = extent == self.items
+        return together
 
 
 def halo(pattern: Pattern, owned: Ownership) -> Halo:
@@ -45,11 +53,8 @@ def halo(pattern: Pattern, owned: Ownership) -> Halo:
     starts = np.flatnonzero(group_starts(pair))
     first = np.append(starts, len(pair))
     source, destination = np.divmod(pair[starts], procs)
-    extent = place[first[1:] - 1] - place[starts] + 1
-    begins = owned.first[np.repeat(source, np.diff(first))]
-    return Halo(
-        procs, source, destination, first, owned.order[begins + place], extent == np.diff(first)
-    )
+    place += owned.first[np.repeat(source, np.diff(first))]
+    return Halo(procs, source, destination, first, place, owned.first)
 
 
 def _codes(pattern: Pattern, owned: Ownership, span: int) -> Indices:

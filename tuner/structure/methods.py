@@ -10,6 +10,7 @@ from tuner.errors import SwitchpointError
 from tuner.structure import grid as grids
 from tuner.structure.direct import direct
 from tuner.structure.halo import Halo
+from tuner.structure.nap import nap
 from tuner.structure.stfw import stfw
 from tuner.structure.traffic import Traffic
 
@@ -29,8 +30,8 @@ class Method:
 
 
 def standard_specs(procs: int) -> list[str]:
-    """`direct` and `stfw` of every number of dimensions that the processes allow."""
-    return ["direct", *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length()))]
+    """`direct`, `stfw` of every number of dimensions that the processes allow, and `nap`."""
+    return ["direct", *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length())), "nap"]
 
 
 def method(spec: str, procs: int) -> Method:
@@ -43,8 +44,12 @@ def method(spec: str, procs: int) -> Method:
         return Method(spec, "", max(procs - 1, 0), direct)
     if found := re.fullmatch(r"stfw(?::(?:dims=(\d{1,9})|grid=(\d{1,9}(?:x\d{1,9})*)))?", spec):
         return _stfw(spec, procs, *found.groups())
+    if found := re.fullmatch(r"nap(?::sharing=(yes|no))?", spec):
+        sharing = found[1] != "no"
+        return Method(spec, "", None, lambda halo, ppn: nap(halo, ppn, sharing))
     raise MethodError(
-        f"{spec}: only direct, stfw, stfw:dims=N and stfw:grid=AxB… are counted from a pattern"
+        f"{spec}: what is counted from a pattern is direct, stfw, stfw:dims=N, stfw:grid=AxB…, "
+        "nap and nap:sharing=no"
     )
 
 
