@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -66,6 +66,8 @@ class _Case(msgspec.Struct, tag_field="record", tag="case"):
     canary_s: msgspec.Raw
     plan_s: list[_Real]
     verified: int
+    communication_s: list[_Real] = []
+    local_s: list[_Real] = []
 
 
 class _End(msgspec.Struct, tag_field="record", tag="end"):
@@ -85,6 +87,13 @@ _decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, l
 _decode_seconds = msgspec.json.Decoder(list[_Real]).decode
 
 
+class Phases(NamedTuple):
+    """Medians over a case's samples of the communication and the local part on their own."""
+
+    communication_s: float
+    local_s: float
+
+
 @dataclass(slots=True)
 class BenchFile:
     """What a raw file holds. Without a header there is nothing to ingest."""
@@ -94,6 +103,7 @@ class BenchFile:
     header_text: str = ""
     complete: bool = False
     cases: list[Case] = field(default_factory=list)
+    products: list[Phases] = field(default_factory=list)  # of spmv, one a case
     samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
     problems: list[Problem] = field(default_factory=list)
@@ -198,6 +208,8 @@ class _Reader:
         statistics = bytes(record.statistics).decode()
         if not statistics.startswith("{"):
             raise _UnusableError("statistics is not an object")
+        if self.file.header and self.file.header.operation == "spmv":
+            self.file.products.append(_phases(record))
         self._seen.add(key)
         its = record.features
         features = Features(its.mmax, its.mavg, its.vavg_bytes, its.vmax_bytes, statistics)
@@ -205,6 +217,15 @@ class _Reader:
         self.file.cases.append(Case(*key, features, n, late, plan_s, canary_s))
         self.samples.append(np.array(record.samples_s, dtype=np.float32))
         self.rounds.append(rounds)
+
+
+def _phases(record: _Case) -> Phases:
+    n, lists = len(record.samples_s), (record.communication_s, record.local_s)
+    if not all(len(seconds) == n for seconds in lists):
+        raise _UnusableError(
+            f"{n} samples_s, but {len(lists[0])} communication_s, {len(lists[1])} local_s"
+        )
+    return Phases(*map(median, lists))
 
 
 class _Last(Generic[T]):

@@ -19,7 +19,7 @@ from tuner import benchfile, cells
 from tuner.benchfile import BenchFile
 from tuner.cells import LaunchKey
 from tuner.mpi import available_cores
-from tuner.records import Cell, Header, Launch, Problem, System
+from tuner.records import Cell, CellKey, Header, Launch, Problem, Product, System
 from tuner.store import CellRow, Store, cell_of, cell_row
 
 T = TypeVar("T")
@@ -56,6 +56,7 @@ class _Loaded(NamedTuple):
     key: LaunchKey | None
     launches: list[tuple[System, Launch]]
     rows: list[CellRow]
+    products: list[Product]
     problems: list[Problem]
 
 
@@ -156,7 +157,14 @@ def _load(group: list[_Source]) -> _Loaded:
     systems = [(System.of(file.header), launch) for launch, file in fullest.values() if file.header]
     key = group[0].key
     combined = cells.combine(key, fullest.values()) if key else []
-    return _Loaded(key, systems, _rows(combined), problems)
+    products = [each for entry in fullest.values() if key for each in _products(key, *entry)]
+    return _Loaded(key, systems, _rows(combined), products, problems)
+
+
+def _products(key: LaunchKey, launch: Launch, file: BenchFile) -> Iterator[Product]:
+    for case, phases in zip(file.cases, file.products, strict=False):  # other operations have none
+        cell = CellKey(*key, case.size_bytes, case.bytes, case.method)
+        yield Product(cell, launch.id, *phases)
 
 
 def _rows(of_cells: list[Cell]) -> list[CellRow]:
@@ -217,6 +225,7 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
             continue
         if earlier:
             replaced.add(launch.id)
+            store.delete_products(launch.id)
             if _fullness(earlier)[:2] == _fullness(launch)[:2]:
                 report.problems.append(_not_used(earlier, launch))
         known[launch.id] = launch
@@ -233,4 +242,5 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
             store.delete_cell(cell.key)
         rows = _rows(cells.merge([*cells.without(there, replaced), *new]))
     store.put_cells(rows)
+    store.put_products(each for each in loaded.products if each.launch not in refused)
     report.cells += len(rows)

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-DEFAULT_METHODS = {"exchange": "direct", "discovery": "pex"}
+DEFAULT_METHODS = {"exchange": "direct", "discovery": "pex", "spmv": "direct"}
 """What every operation falls back to; left only for a method that is shown to be faster."""
+
+RULED_OPERATIONS = ("exchange", "discovery")
+"""Those that method tables have rules for: the exchange of an spmv is planned as any other."""
 
 NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
 """What campaigns, and ids of systems, may be called: directories and links have these names."""
@@ -212,6 +215,15 @@ class Case(NamedTuple):
     late: int  # samples for which some rank was late for the start
     plan_s: float  # median of the planning times, 0 when none was taken
     canary_s: float  # median of the ping-pong times
+
+
+class Product(NamedTuple):
+    """What a launch of spmv measured beside the whole product, of one cell: medians in seconds."""
+
+    key: CellKey
+    launch: int
+    communication_s: float
+    local_s: float
 
 
 @dataclass(frozen=True, slots=True)

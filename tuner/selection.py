@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
-from tuner.records import AUTO, DEFAULT_METHODS, Cell, Part, Point, Rule
+from tuner.records import AUTO, DEFAULT_METHODS, RULED_OPERATIONS, Cell, Part, Point, Rule
 from tuner.rules import MAVG_DIGITS, compile_rules, degree_class
 
 ERROR_LEVEL = 0.05
@@ -135,7 +135,7 @@ def decide(cells: Iterable[Cell]) -> list[Point]:
     """Decides at every size of every degree class at which the default was measured."""
     layouts: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
     for cell in cells:
-        if cell.key.method != AUTO:
+        if cell.key.method != AUTO and cell.key.operation in RULED_OPERATIONS:
             layouts[cell.key.operation, cell.key.nodes, cell.key.ppn].append(cell)
     points = []
     for (operation, _, _), of_layout in sorted(layouts.items(), key=lambda item: item[0]):

@@ -28,6 +28,7 @@ from tuner.records import (
     Features,
     Launch,
     Point,
+    Product,
     Provenance,
     Rule,
     System,
@@ -38,10 +39,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 2
+VERSION = 3
 BUSY_TIMEOUT_S = 30
 
 _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
+_PRODUCT = (*CellKey._fields, *Product._fields[1:])
 _CASE = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
@@ -249,6 +251,15 @@ class Store:
         """Adds cells; replaces those of the same key."""
         self._insert("cell", _CELL, rows)
 
+    def put_products(self, products: Iterable[Product]) -> None:
+        """Adds what launches of spmv measured beside whole products."""
+        rows = ((*product.key, *product[1:]) for product in products)
+        self._insert("product", _PRODUCT, rows)
+
+    def delete_products(self, launch: int) -> None:
+        """Forgets what a launch measured beside whole products."""
+        self._execute("DELETE FROM product WHERE launch = ?", [launch])
+
     def delete_cell(self, key: CellKey) -> None:
         """Forgets a cell, if there is one."""
         self._execute(f"DELETE FROM cell WHERE {_where(CellKey._fields)}", key)  # noqa: S608
@@ -348,6 +359,15 @@ class Store:
             key,
         )
         return np.frombuffer(rows[0][0] if rows else b"", np.float32)
+
+    def products(self, system: str, campaign: str | None = None) -> pd.DataFrame:
+        """One row a cell of spmv and launch: medians of `communication_s` and `local_s`."""
+        where, values = _filter(system=system, campaign=campaign)
+        columns = ", ".join(_PRODUCT)
+        return self._frame(
+            f"SELECT {columns} FROM product WHERE {where} ORDER BY {columns}",  # noqa: S608
+            values,
+        )
 
     def rules(self, system: str) -> pd.DataFrame:
         """The rules of a system by rank, with the weakest point of each; empty before `tune`."""

@@ -26,6 +26,7 @@ struct workload {
 
 /* A part of an operation that is timed on its own too. */
 struct phase {
+  const char *name;
   const char *key; /* of its times in a case record */
   /* As the operation's. */
   int (*execute)(struct workload *workload, swp_plan *plan);

@@ -56,30 +56,39 @@ static void drop_inapplicable(struct session *session, struct block *block, int6
   block->count = kept;
 }
 
+/* A contender's median time, of the whole (span 0) or of one of its phases. */
+static double median_s(const struct contender *contender, int samples, int span) {
+  double *seconds = allocate((size_t)samples * sizeof *seconds);
+  for (int s = 0; s < samples; s++)
+    seconds[s] = span ? contender->samples[s].phase_s[span - 1] : contender->samples[s].seconds;
+  const double median = median_interval(seconds, samples).median;
+  free(seconds);
+  return median;
+}
+
+static void print_block(const struct block *block, const struct contender *best) {
+  const struct operation *operation = block->workload->operation;
+  printf("%8lld B  %2d methods  %3d samples (%s)  fastest %s, %.3g us",
+         (long long)block->workload->payload.item_bytes, block->count, block->samples, block->stopped,
+         best->spec, median_s(best, block->samples, 0) * 1e6);
+  for (int i = 0; i < operation->nphases; i++)
+    printf(", %s %.3g us", operation->phases[i].name, median_s(best, block->samples, i + 1) * 1e6);
+  putchar('\n');
+  fflush(stdout);
+}
+
 /* Writes the cases of a block and says on stdout how it went. */
 static int write_block(struct session *session, const struct block *block) {
-  double *seconds = allocate((size_t)block->samples * sizeof *seconds);
   const struct contender *best = NULL;
-  double best_s = 0;
   int status = 0;
   for (int i = 0; status == 0 && i < block->count; i++) {
     const struct contender *contender = &block->contenders[i];
-    for (int s = 0; s < block->samples; s++)
-      seconds[s] = contender->samples[s].seconds;
-    const double median_s = median_interval(seconds, block->samples).median;
-    if (!best || median_s < best_s) {
+    if (!best || median_s(contender, block->samples, 0) < median_s(best, block->samples, 0))
       best = contender;
-      best_s = median_s;
-    }
     status = emit_case(&session->output, block->workload, &session->features, contender, block->samples);
   }
-  free(seconds);
-  if (best && !session->options->quiet) {
-    printf("%8lld B  %2d methods  %3d samples (%s)  fastest %s, %.3g us\n",
-           (long long)block->workload->payload.item_bytes, block->count, block->samples, block->stopped,
-           best->spec, best_s * 1e6);
-    fflush(stdout);
-  }
+  if (best && !session->options->quiet)
+    print_block(block, best);
   return status;
 }
 

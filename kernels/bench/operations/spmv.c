@@ -151,7 +151,7 @@ static int plan(const struct workload *workload, const char *method, swp_plan **
 const struct operation operation_spmv = {
     .name = "spmv",
     .kind = SWP_EXCHANGE,
-    .phases = {{"communication_s", communicate}, {"local_s", compute}},
+    .phases = {{"communication", "communication_s", communicate}, {"local part", "local_s", compute}},
     .nphases = 2,
     .check = check,
     .size = size,

@@ -1,0 +1,102 @@
+"""Products of matrices and vectors in the store: measured and shown, without rules of their own."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import synthetic
+from tuner.ingest import ingest
+from tuner.records import CellKey
+from tuner.store import Store
+from tuner.tuning import tune
+
+SPMV = synthetic.Campaign(
+    operation="spmv", patterns=(("matrix:bar.mtx", 3, 2.5),), launches=6, sizes=(8, 16)
+)
+
+
+def edit(path: Path, **changes: object) -> None:
+    """Changes the first case of a raw file; None takes a key away."""
+    lines = path.read_text().splitlines()
+    record = json.loads(lines[1]) | changes
+    lines[1] = json.dumps({key: value for key, value in record.items() if value is not None})
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_medians_of_every_launch_are_kept(tmp_path: Path) -> None:
+    paths = synthetic.write(tmp_path, SPMV)
+    database = tmp_path / "s.db"
+    assert not ingest(database, [tmp_path]).problems
+    with Store.open(database, readonly=True) as store:
+        (system,) = store.systems()["system"]
+        products, cells = store.products(system), store.cells(system)
+        launches = store.launches()
+    assert len(products) == 6 * len(cells) == 6 * 2 * 4
+    assert len(products.merge(cells, on=list(CellKey._fields))) == len(products)
+    whole = {}
+    for path in paths:
+        for line in path.read_text().splitlines()[1:-1]:
+            case = json.loads(line)
+            whole[str(path), case["method"], case["bytes"]] = float(np.median(case["samples_s"]))
+    for row in products.itertuples():
+        median = whole[launches[row.launch].path, row.method, row.bytes]
+        assert row.communication_s == pytest.approx(0.75 * median)
+        assert row.local_s == pytest.approx(0.5 * median)
+
+
+def test_ingesting_again_and_fuller_files_change_only_what_is_new(tmp_path: Path) -> None:
+    path = synthetic.write(tmp_path, SPMV)[0]
+    whole = path.read_text()
+    path.write_text("".join(whole.splitlines(keepends=True)[:3]))
+    database = tmp_path / "s.db"
+    ingest(database, [path])
+    path.write_text(whole)
+    ingest(database, [path])
+    ingest(database, [path])
+    with Store.open(database, readonly=True) as store:
+        (system,) = store.systems()["system"]
+        assert len(store.products(system)) == len(store.cells(system)) == 8
+        assert store.products(system, "another").empty
+
+
+@pytest.mark.parametrize(
+    "changes", [{"local_s": None}, {"communication_s": [1e-6]}, {"local_s": [-1.0] * 40}]
+)
+def test_a_case_without_its_phases_is_reported(tmp_path: Path, changes: dict[str, object]) -> None:
+    path = synthetic.write(tmp_path, SPMV)[0]
+    edit(path, **changes)
+    report = ingest(tmp_path / "s.db", [path])
+    problem = report.problems[0]
+    assert (problem.path, problem.line) == (str(path), 2)
+    assert "_s" in problem.message
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        assert len(store.products(system)) == len(store.cells(system)) == 7
+
+
+def test_phases_of_other_operations_are_not_looked_at(tmp_path: Path) -> None:
+    path = synthetic.write(tmp_path, synthetic.Campaign())[0]
+    edit(path, local_s=[1e-6])
+    assert not ingest(tmp_path / "s.db", [path]).problems
+
+
+def test_products_make_no_rules(tmp_path: Path) -> None:
+    """A product's exchange is planned as an exchange, by the rules of exchanges."""
+    synthetic.write(tmp_path, SPMV)
+    synthetic.write(tmp_path, synthetic.Campaign())
+    ingest(tmp_path / "s.db", [tmp_path])
+    with Store.open(tmp_path / "s.db") as store:
+        (system,) = store.systems()["system"]
+        table = tune(store, system)
+    assert {rule.operation for rule in table.rules} == {"exchange"}
+    assert {point.operation for point in table.points} == {"exchange"}
+
+
+def test_a_system_with_products_alone_has_an_empty_table(tmp_path: Path) -> None:
+    synthetic.write(tmp_path, SPMV)
+    ingest(tmp_path / "s.db", [tmp_path])
+    with Store.open(tmp_path / "s.db") as store:
+        (system,) = store.systems()["system"]
+        assert tune(store, system).rules == []
