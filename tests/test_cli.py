@@ -99,6 +99,14 @@ def test_ingest_tells_what_it_did(results: Path) -> None:
     assert report["database"] == str(results / "switchpoint.db")
 
 
+def test_the_committed_sample_is_ingested_only_when_it_is_named(results: Path) -> None:
+    sample = results / "sample"
+    synthetic.write(sample, synthetic.Campaign(system="sample", samples=20))
+    assert "12 launches" in succeed("ingest")
+    assert "6 launches" in succeed("ingest", sample)
+    assert "0 launches" in succeed("ingest")
+
+
 def test_ingest_tells_what_it_cannot_use(results: Path) -> None:
     broken = results / "broken.jsonl"
     broken.write_text("{\n")

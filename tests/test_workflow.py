@@ -41,6 +41,15 @@ def test_a_dry_run_tells_the_jobs_and_the_time_and_runs_nothing(results):
     assert list(results.iterdir()) == []
 
 
+def test_a_misspelt_option_is_not_left_to_reframe(results):
+    wrong = CliRunner().invoke(main, ["run", "--minuts", "3", "--dry-run"])
+    assert wrong.exit_code == 2
+    assert "--minuts" in wrong.stderr
+    wrong = CliRunner().invoke(main, ["run", "--dry-run", "--", "--nmae", "exchange"])
+    assert wrong.exit_code == 1
+    assert wrong.stderr.splitlines()[-1].startswith("Error: ReFrame's dry run failed: ")
+
+
 def test_launches_share_the_time(results):
     def plan(minutes: str) -> dict:
         options = ["--dry-run", "--json", "--minutes", minutes, "--", "--name=discovery"]

@@ -19,7 +19,7 @@ from tuner.commands.report import report
 from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
 from tuner.export import FORMS
-from tuner.places import database_path, results_directory
+from tuner.places import database_path
 
 if TYPE_CHECKING:
     from tuner.records import Table
@@ -67,7 +67,7 @@ def main() -> None:
     """Measure MPI exchange methods, choose the fastest, and hand the choice to applications."""
 
 
-@main.command(context_settings={"ignore_unknown_options": True})
+@main.command()
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -152,13 +152,14 @@ def run(
 def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
     """Bring raw files into the store.
 
-    SOURCES are raw files, or directories with such below; without any, all of the results. What is
-    there already stays as it is. Lines that cannot be used are told with file and line, and the
-    rest is ingested.
+    SOURCES are raw files, or directories with such below; without any, all of the results but the
+    committed sample. What is there already stays as it is. Lines that cannot be used are told with
+    file and line, and the rest is ingested.
     """
     from tuner.ingest import ingest as bring_in
+    from tuner.rawfiles import of_results
 
-    report = bring_in(database, list(sources) or [results_directory()])
+    report = bring_in(database, list(sources) or of_results())
     if as_json:
         click.echo(json.dumps({**asdict(report), "database": str(database)}, indent=1))
         return

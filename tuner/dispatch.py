@@ -109,7 +109,8 @@ def plan(request: Request) -> Session:
             if "WARNING" in line and any(warning in line for warning in WARNINGS):
                 raise DispatchError(f"ReFrame leaves out a part of the campaign: {line}")
         if answer.returncode != 0:
-            raise DispatchError(f"ReFrame's dry run failed:\n{output.strip()}")
+            reason = output.split("reframe: error: ")[-1].strip()  # without the usage before it
+            raise DispatchError(f"ReFrame's dry run failed: {reason}")
         if not report.is_file():
             raise DispatchError(f"nothing to run: no check matches {' '.join(request.selection)}")
         session = _read(report, request.variables)

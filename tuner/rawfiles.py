@@ -12,6 +12,8 @@ from tuner.ingest import ingest
 from tuner.places import database_path, results_directory
 from tuner.records import Header, System
 
+SAMPLE = "sample"
+
 
 class RawFileError(SwitchpointError):
     """A raw file of a launch that has just ended is not as it should be."""
@@ -42,6 +44,12 @@ def _is_complete(path: Path, campaign: str) -> bool:
     except FileNotFoundError:
         return False
     return file.complete and file.header is not None and file.header.campaign == campaign
+
+
+def of_results() -> list[Path]:
+    """The results but the committed sample: that was measured on another machine."""
+    sample = results_directory() / SAMPLE
+    return [path for path in benchfile.below(results_directory()) if sample not in path.parents]
 
 
 def of_campaign(campaign: str) -> list[Path]:
