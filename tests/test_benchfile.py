@@ -70,6 +70,7 @@ def test_an_unknown_key_is_ignored(raw: Path) -> None:
         ({"bytes": 10**30}, "not a valid record"),
         ({"samples_s": [1e-60] * 20}, "not a valid record"),
         ({"record": "kase"}, "Invalid value 'kase'"),
+        ({"verified": 0}, "not a valid record"),
     ],
 )
 def test_a_bad_case_is_told_with_its_line_and_the_rest_is_used(

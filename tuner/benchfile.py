@@ -59,13 +59,12 @@ class _Case(msgspec.Struct, tag_field="record", tag="case"):
     bytes: _NotNegative
     features: _Features
     statistics: msgspec.Raw
-    inner: Annotated[int, msgspec.Meta(ge=1)]
     samples_s: Annotated[list[_Seconds], msgspec.Meta(min_length=1)]
     round: msgspec.Raw
     late: msgspec.Raw
     canary_s: msgspec.Raw
     plan_s: list[_Real]
-    verified: int
+    verified: Annotated[int, msgspec.Meta(ge=1)]
     communication_s: list[_Real] = []
     local_s: list[_Real] = []
 
