@@ -1,1 +1,1 @@
-"""The jinja2 templates of exported tables, headers and site files."""
+"""The jinja2 templates of exported tables and headers."""
