@@ -13,6 +13,41 @@ settings.load_profile("untimed")
 
 Require = Callable[[str, bool, str], None]
 
+PARTS = {
+    "mpi",
+    "mpich",
+    "mpich4",
+    "mpich5",
+    "openmpi",
+    "cmake",
+    "c++",
+    "zlib",
+    "valgrind",
+    "chromium",
+    "ipv6",
+    "namespaces",
+    "pymetis",
+    "mtkahypar",
+    "ssgetpy",
+}
+"""What tests may need and a machine may lack: the names that SWITCHPOINT_REQUIRE takes."""
+
+
+def required_parts() -> set[str]:
+    """The parts that must not be missing here. Raises UsageError for a name that nobody knows."""
+    named = os.environ.get("SWITCHPOINT_REQUIRE", "").split(",")
+    required = {name.strip() for name in named} - {""}
+    if unknown := sorted(required - PARTS):
+        raise pytest.UsageError(
+            f"SWITCHPOINT_REQUIRE names {unknown[0]}; known are {', '.join(sorted(PARTS))}"
+        )
+    return required
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Fails at once when SWITCHPOINT_REQUIRE is misspelt."""
+    required_parts()
+
 
 @pytest.fixture(scope="session")
 def require() -> Require:
@@ -22,9 +57,10 @@ def require() -> Require:
     argument is false, or fails when the environment's SWITCHPOINT_REQUIRE, a comma list of
     such names, says that this machine must have the part.
     """
-    required = {name.strip() for name in os.environ.get("SWITCHPOINT_REQUIRE", "").split(",")}
+    required = required_parts()
 
     def check(part: str, available: bool, reason: str) -> None:
+        assert part in PARTS
         if available:
             return
         if part in required:

@@ -17,9 +17,10 @@ from click.testing import CliRunner, Result
 from dashboard import app
 from tests import synthetic
 from tests.conftest import Require
+from tests.kernels.conftest import build_kernels
 from tuner import __version__, cli
 from tuner.cli import main
-from tuner.verify import VerifyError, find_swpbench
+from tuner.mpi import find_mpis
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
 
@@ -286,9 +287,11 @@ def test_without_kernels_the_way_to_them_is_told(
 
 
 def test_the_library_reads_what_is_exported(
-    results: Path, tmp_path: Path, require: Require
+    results: Path, tmp_path: Path, require: Require, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require("kernels", *_kernels())
+    mpis = find_mpis()
+    require("mpi", bool(mpis), "no MPI is installed")
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build_kernels(mpis[0])))
     succeed("ingest")
     table = tmp_path / "exported.table"
     succeed("export", "--system", "local-cpu-mpich", "--output", table)
@@ -298,11 +301,3 @@ def test_the_library_reads_what_is_exported(
     result = call("verify-table", "--json", table)
     assert result.exit_code == 1
     assert json.loads(result.stdout)["valid"] is False
-
-
-def _kernels() -> tuple[bool, str]:
-    try:
-        find_swpbench()
-    except VerifyError as error:
-        return False, str(error)
-    return True, ""

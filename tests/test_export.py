@@ -122,7 +122,7 @@ def test_the_header_is_a_program_of_its_own(
     tmp_path: Path, require: Require, compiler: str, name: str, standard: str
 ) -> None:
     path = shutil.which(compiler)
-    require("compiler", path is not None, f"no {compiler} on the path")
+    require("c++", path is not None or compiler == "cc", "no C++ compiler on the path")
     write(TABLE, "header", tmp_path / "rules.h")
     calls = [
         f'show(switchpoint_method("{operation}", {nodes}, {ppn}, {mmax}, {mavg}, INT64_C({size})));'

@@ -87,7 +87,7 @@ def mpich4(require) -> Mpi:
     found = [
         m for m in find_mpis() if m.family == "mpich" and m.device == "ch4:ucx" and m.major < 5
     ]
-    require("mpich", bool(found), "no MPICH 4 over UCX found")
+    require("mpich4", bool(found), "no MPICH 4 over UCX found")
     return found[0]
 
 

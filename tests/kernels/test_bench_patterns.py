@@ -64,13 +64,12 @@ def test_matrix_in_parts(any_kernels: Kernels, tmp_path: Path, path: Path, procs
     assert name == f"matrix:{path.name},part={part.name}"
 
 
-def test_matrix_compressed_by_gzip(any_kernels: Kernels, tmp_path: Path) -> None:
+def test_matrix_compressed_by_gzip(any_kernels: Kernels, require, tmp_path: Path) -> None:
     plain = MATRICES / "general-real.mtx"
     path = tmp_path / "general-real.mtx.gz"
     path.write_bytes(gzip.compress(plain.read_bytes()))
     result = bench(any_kernels, tmp_path / "o", 3, pattern=f"matrix:{path}", methods="direct")
-    if "without zlib" in result.stderr:
-        pytest.skip("zlib: the kernels were built without it")
+    require("zlib", "without zlib" not in result.stderr, "the kernels were built without it")
     assert result.cases[0]["features"] == pytest.approx(matrix_halo(plain, 3).features(8))
 
 

@@ -31,9 +31,10 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared)
     [("swp_oracle", []), ("swp_counts", []), ("swp_failures", []), ("swp_tables", [TABLES])],
 )
 @pytest.mark.parametrize("procs", [1, 2, 4])
-def test_sanitizers_find_nothing(kernels: Kernels, program, arguments, procs) -> None:
-    if procs > 2 and kernels.mpi.family == "mpich" and kernels.mpi.major < 5:
-        pytest.skip("MPICH 4 yields by a preload only, which disturbs the sanitizers")
+def test_sanitizers_find_nothing(kernels: Kernels, require, program, arguments, procs) -> None:
+    old_mpich = kernels.mpi.family == "mpich" and kernels.mpi.major < 5
+    reason = "MPICH 4 yields by a preload only, which disturbs the sanitizers"
+    require("mpich5", procs <= 2 or not old_mpich, reason)
     sanitized = Kernels(kernels.mpi, build_kernels(kernels.mpi, "sanitized", *SANITIZED))
     run(sanitized, program, procs, *arguments, env=SANITIZER_OPTIONS)
 

@@ -164,11 +164,11 @@ def test_a_static_link_takes_no_name_that_an_application_may_have(any_kernels: K
     assert [name for name in names if not name.startswith("swp_")] == []
 
 
-def test_the_yield_preload_stands_before_ucx(kernels_of) -> None:
+def test_the_yield_preload_stands_before_ucx(kernels_of, require) -> None:
     kernels = kernels_of("mpich")
     procs = available_cores() + 1
-    if "LD_PRELOAD" not in launch(kernels.mpi, procs, build=kernels.build).yield_setting:
-        pytest.skip(f"mpich: {kernels.mpi.version} yields without a preload")
+    setting = launch(kernels.mpi, procs, build=kernels.build).yield_setting
+    require("mpich4", "LD_PRELOAD" in setting, f"{kernels.mpi.version} yields without a preload")
     bindings = kernels.run("tests/swp_header", [], procs, env={"LD_DEBUG": "bindings"}).stderr
     assert re.search(r"libmpich\S+ \[0\] to \S*libswp_yield.so .*ucp_worker_progress", bindings)
 
