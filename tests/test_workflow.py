@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from tests import synthetic
 from tests.kernels.conftest import build_kernels
 from tuner import rawfiles, workflow
 from tuner.cli import THIS_MACHINE, main
@@ -76,6 +77,23 @@ def test_a_run_measures_tunes_exports_and_tells_where(results):
     assert "rule op=exchange" in (system / "switchpoint.table").read_text()
     assert json.loads((system / "table.json").read_text())["rules"]
     assert all(path in said for path in map(str, system.glob("*table*")))
+
+
+def test_a_second_campaign_adds_to_the_first(results):
+    names = ["20261121T034500Z", "20261122T034500Z"]
+    tables = []
+    for seed, name in enumerate(names):
+        spec = synthetic.Campaign(name=name, launches=3, samples=20, seed=seed)
+        kept = rawfiles.keep(synthetic.write(results / "scratch" / name, spec))
+        ((table, path),) = workflow.tune(kept, Console())
+        tables.append(table)
+    assert [table.provenance.campaigns for table in tables] == [names[:1], names]
+    assert [{rule.method for rule in table.rules} for table in tables] == [
+        {"direct"},  # three launches decide nothing
+        {"direct", "stfw:dims=2"},
+    ]
+    assert all(name in path.read_text() for name in names)
+    assert len(list(path.parent.glob("*/*.jsonl"))) == 6
 
 
 CORRUPT_SECOND_LAUNCH = """#!/bin/sh
