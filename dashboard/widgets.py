@@ -64,11 +64,6 @@ def notice(title: str, *children: Any, color: str = "info") -> Component:
     return dbc.Alert([html.H2(title, className="alert-heading h5"), *children], color=color)
 
 
-def commands(*lines: str) -> Component:
-    """Commands to type."""
-    return html.Pre(html.Code("\n".join(lines)), className="commands", tabIndex=0)
-
-
 def data_table(caption: str, header: Sequence[str], rows: Sequence[Component]) -> Component:
     """A table that scrolls by itself where the page is too narrow for it."""
     return html.Div(

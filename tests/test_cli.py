@@ -21,6 +21,7 @@ from tests.kernels.conftest import build_kernels
 from tuner import __version__, cli
 from tuner.cli import main
 from tuner.mpi import find_mpis
+from tuner.verify import find_swpbench
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
 
@@ -284,6 +285,16 @@ def test_without_kernels_the_way_to_them_is_told(
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
     (tmp_path / "x.table").write_text("switchpoint-table 1\n")
     assert "no built swpbench below" in fail("verify-table", tmp_path / "x.table")
+
+
+def test_the_library_is_that_of_a_campaign_not_of_the_newest_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
+    for place in ("install/local-cpu-mpich/bin", "sanitized-mpich-4.0.2/bench"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "swpbench").touch(mode=0o700)
+    assert find_swpbench() == tmp_path / "install" / "local-cpu-mpich" / "bin" / "swpbench"
 
 
 def test_the_library_reads_what_is_exported(

@@ -38,6 +38,20 @@ def test_a_new_store_says_what_it_is(database: Path) -> None:
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
+def test_opening_a_store_to_write_changes_nothing_yet(database: Path) -> None:
+    before = database.read_bytes()
+    Store.open(database).close()
+    assert database.read_bytes() == before
+
+
+def test_systems_without_a_table_are_known(database: Path) -> None:
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        assert store.untuned() == [system]
+        tune(store, system)
+        assert store.untuned() == []
+
+
 def test_a_missing_store_is_not_made_by_a_reader(tmp_path: Path) -> None:
     with pytest.raises(MissingStoreError, match="switchpoint ingest"):
         Store.open(tmp_path / "none.db", readonly=True)

@@ -328,8 +328,8 @@ def _tuned(database: Path) -> Store:
     from tuner.tuning import tune_missing
 
     with Store.open(database, readonly=True) as store:
-        complete = all(store.table(name) is not None for name in _systems(store))
-    if not complete:
+        incomplete = store.untuned()
+    if incomplete:
         with Store.open(database) as store:
             tune_missing(store)
     return Store.open(database, readonly=True)

@@ -164,6 +164,8 @@ class Store:
         schema = resources.files("tuner").joinpath("schema.sql").read_text()
         versions = schema.split("\n-- version ")[1:]
         before = self._version() if self.path.stat().st_size else 0
+        if before == VERSION:
+            return
         for version in versions[before:]:
             self._run(version.partition("\n")[2])
         self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -316,12 +318,11 @@ class Store:
     def cases(self, system: str, campaign: str) -> pd.DataFrame:
         """One row a case of a campaign: what all its cells have in common but size and method."""
         columns = ", ".join(_CASE)
-        frame = self._frame(
+        return self._frame(
             f"SELECT DISTINCT {columns} FROM cell "  # noqa: S608
             f"WHERE system = ? AND campaign = ? ORDER BY {columns}",
             [system, campaign],
         )
-        return frame.astype({"oversubscribed": bool})
 
     def cells(
         self,
@@ -376,6 +377,13 @@ class Store:
     def points(self, system: str) -> pd.DataFrame:
         """What was decided at each measured size of a system; empty before `tune`."""
         return self._frame(f"SELECT * FROM point {_OF_SYSTEM}", [system])  # noqa: S608
+
+    def untuned(self) -> list[str]:
+        """The systems that have no table: of a store that was rebuilt, all."""
+        rows = self._query(
+            "SELECT DISTINCT system FROM launch EXCEPT SELECT system FROM tuned ORDER BY system"
+        )
+        return [str(row[0]) for row in rows]
 
     def table(self, system: str) -> Table | None:
         """The table of a system as `tune` stored it, None when it did not."""

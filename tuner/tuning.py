@@ -56,6 +56,5 @@ def tune(store: Store, system: str, campaigns: list[str] | None = None) -> Table
 
 def tune_missing(store: Store) -> None:
     """Makes the tables that a rebuilt store lacks. Raises StoreError."""
-    for system in store.systems()["system"]:
-        if store.table(system) is None:
-            tune(store, system)
+    for system in store.untuned():
+        tune(store, system)

@@ -17,7 +17,7 @@ class VerifyError(SwitchpointError):
 
 
 def find_swpbench() -> Path:
-    """The benchmark program: below SWITCHPOINT_KERNELS when that is set, else the newest build.
+    """The newest benchmark program below SWITCHPOINT_KERNELS, or that a campaign installed.
 
     Raises VerifyError when there is none.
     """
@@ -33,8 +33,8 @@ def find_swpbench() -> Path:
 
 
 def _below(root: Path) -> list[Path]:
-    """Its places in an installation, in a build, and in the directory of all builds."""
-    patterns = ("bin/swpbench", "bench/swpbench", "*/bench/swpbench", "*/*/bin/swpbench")
+    """Its places in an installation, in a build, and in the installations of all campaigns."""
+    patterns = ("bin/swpbench", "bench/swpbench", "install/*/bin/swpbench")
     return [path for pattern in patterns for path in root.glob(pattern)]
 
 
