@@ -50,7 +50,8 @@ class Grid:
     def route(self, source: Indices, destination: Indices, stage: int) -> Indices:
         """The process that holds a message after stages 1 … `stage`; 0 is before the first."""
         stride = self.strides[stage]
-        position = source - source % stride + destination % stride
+        # Floor division by a scalar is several times as fast as a remainder.
+        position = (source // stride - destination // stride) * stride + destination
         if not self.complete:
             position[position >= self.procs] -= self.strides[-2]
         return position
