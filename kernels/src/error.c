@@ -21,6 +21,9 @@ int swp_fail_mpi(int mpi_error, const char *call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(mpi_error, text, &length);
+  for (char *c = text; *c != '\0'; c++)
+    if (*c == '\n' || *c == '\r')
+      *c = ' '; /* a message is one line */
   return swp_fail(SWP_ERR_MPI, "%.*s failed: %s", (int)strcspn(call, "("), call, text);
 }
 

@@ -482,7 +482,7 @@ static void running_out_of_communicators_is_an_error(void) {
   int count = 0, error = SWP_SUCCESS;
   test_case("many plans");
   while (procs <= 2 && count < MOST && error == SWP_SUCCESS) {
-    error = swp_discovery_plan(MPI_COMM_WORLD, "pex", NULL, &plans[count]);
+    error = test_agreed(MPI_COMM_WORLD, swp_discovery_plan(MPI_COMM_WORLD, "pex", NULL, &plans[count]));
     count += error == SWP_SUCCESS;
   }
   EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MPI, "error %d: %s", error, swp_error_message());

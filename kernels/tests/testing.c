@@ -84,6 +84,8 @@ int test_agreed(MPI_Comm comm, int error) {
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   }
   EXPECT(error == SWP_SUCCESS || swp_error_message()[0] != '\0', "error %d without a message", error);
+  EXPECT(error == SWP_SUCCESS || strchr(swp_error_message(), '\n') == NULL, "a message of several lines: %s",
+         swp_error_message());
   return error;
 }
 
