@@ -202,6 +202,42 @@ static void check_grids(int procs) {
   }
 }
 
+/* ---- Memory ---- */
+
+static void check_scattered_items(const char *method, int64_t most_bytes) {
+  enum { ITEMS = 4096 };
+  static int64_t items[ITEMS];
+  const int64_t offsets[2] = {0, ITEMS};
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int peer = rank ^ 1; /* one hop in stage 1 */
+  for (int i = 0; i < ITEMS; i++)
+    items[i] = 2 * i;
+  const struct swp_exchange problem = {.item_bytes = 8,
+                                       .nitems = 2 * ITEMS,
+                                       .nsends = 1,
+                                       .send_ranks = &peer,
+                                       .send_offsets = offsets,
+                                       .send_items = items,
+                                       .nrecvs = 1,
+                                       .recv_ranks = &peer,
+                                       .recv_offsets = offsets};
+  swp_plan *plan = NULL;
+  struct swp_statistics statistics;
+  test_case("memory of %s for scattered items", method);
+  EXPECT_ERROR(swp_exchange_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_statistics(plan, NULL, &statistics), SWP_SUCCESS);
+  EXPECT(statistics.plan_bytes < most_bytes, "%lld bytes", (long long)statistics.plan_bytes);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+/* The runs of the items (16 bytes each) are kept once, and the payload (8 bytes each) at most once. */
+static void check_memory(void) {
+  enum { RUNS_BYTES = 4096 * 16, PAYLOAD_BYTES = 4096 * 8, ROOM_BYTES = 16384 };
+  check_scattered_items("direct", RUNS_BYTES + PAYLOAD_BYTES + ROOM_BYTES);
+  check_scattered_items("stfw:dims=2", RUNS_BYTES + PAYLOAD_BYTES + ROOM_BYTES);
+}
+
 /* ---- Figure 4 of the paper, on its 64 processes ---- */
 
 static int paper_rank(int high, int mid, int low) {
@@ -253,5 +289,7 @@ int main(int argc, char **argv) {
     check_method(spec, NULL);
   free(specs);
   check_grids(procs);
+  if (procs == 4)
+    check_memory();
   return test_end();
 }

@@ -258,14 +258,29 @@ static int plan_send(struct scheduler *s, int d, const struct parcel *parcels, i
   return swp_transfer_set(transfer, rank, PLACE_OUTGOING, &packed, 1);
 }
 
+/* Runs of all messages of the stage, and of those that are packed because of parcels that are not this rank's
+   own. */
+static void count_runs(const struct scheduler *s, int64_t *total, int64_t *packed) {
+  const struct parcel *parcel = s->held;
+  *total = *packed = 0;
+  for (int i = 0; i < s->nneighbors; i++) {
+    int64_t nruns = 0, own = 0;
+    for (const struct parcel *end = parcel + s->neighbors[i].out; parcel < end; parcel++) {
+      nruns += parcel_runs(parcel);
+      own += parcel->send != NULL;
+    }
+    *total += nruns;
+    *packed += own < s->neighbors[i].out ? nruns : 0;
+  }
+}
+
 static int plan_sends(struct scheduler *s, int d) {
   struct stfw_stage *stage = &s->stfw->stages[d];
   int error = SWP_SUCCESS;
-  int64_t total_runs = 0, outgoing = 0, first = 0;
-  for (int64_t i = 0; i < s->nout; i++)
-    total_runs += parcel_runs(&s->held[i]);
+  int64_t total_runs, packed_runs, outgoing = 0, first = 0;
+  count_runs(s, &total_runs, &packed_runs);
   struct run *runs = swp_allocate((size_t)total_runs, sizeof *runs, NULL);
-  stage->packs = swp_plan_allocate(s->plan, total_runs, sizeof *stage->packs);
+  stage->packs = swp_plan_allocate(s->plan, packed_runs, sizeof *stage->packs);
   if (runs == NULL || stage->packs == NULL) {
     error = swp_plan_no_memory(s->plan);
     goto done;
