@@ -133,7 +133,6 @@ static void write_statistics(struct json *json, enum swp_kind kind, const struct
     json_int(json, "buffer_bytes", statistics->buffer_bytes);
     json_int(json, "copied_bytes", statistics->copied_bytes);
     json_int(json, "hop_bytes", statistics->hop_bytes);
-    json_int(json, "plan_bytes", statistics->plan_bytes);
     json_int(json, "on_node_messages", statistics->on_node_messages);
     json_int(json, "off_node_messages", statistics->off_node_messages);
     json_int(json, "on_node_bytes", statistics->on_node_bytes);
@@ -141,6 +140,7 @@ static void write_statistics(struct json *json, enum swp_kind kind, const struct
     json_int(json, "off_node_mmax", statistics->off_node_mmax);
     json_int(json, "off_node_vmax_bytes", statistics->off_node_vmax_bytes);
   }
+  json_int(json, "plan_bytes", statistics->plan_bytes);
   json_close(json, '}');
 }
 

@@ -261,6 +261,7 @@ def test_sizes_are_sorted_and_unique(any_kernels: Kernels, tmp_path: Path) -> No
 def test_same_method_written_twice_is_measured_once(any_kernels: Kernels, tmp_path: Path) -> None:
     result = bench(any_kernels, tmp_path / "o.jsonl", op="discovery", methods="pex;pex dense pex")
     assert [case["method"] for case in result.cases] == ["pex", "dense"]
+    assert all(set(case["statistics"]) == {"plan_bytes"} for case in result.cases)
 
 
 def test_auto_tells_what_it_selected(any_kernels: Kernels, tmp_path: Path) -> None:
@@ -358,6 +359,12 @@ def test_every_option_is_in_the_reference(any_kernels: Kernels) -> None:
     assert len(options) > 15
     for option in options:
         assert option in reference, option
+
+
+def test_help_of_run(any_kernels: Kernels) -> None:
+    done = any_kernels.run(SWPBENCH, ["run", "--help"], 2)
+    assert done.returncode == 0
+    assert done.stdout.count("--methods") == 1
 
 
 def test_version(any_kernels: Kernels) -> None:
