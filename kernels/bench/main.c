@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int usage(const char *problem, const char *word) {
-  fprintf(stderr, "swpbench: %s%s; see swpbench --help\n", problem, word);
-  return EXIT_FAILURE;
-}
-
 /* The methods' kinds are the operations' kinds. */
 static const char *kind_name(enum swp_kind kind) {
   for (int i = 0; operation_kind(i); i++)
@@ -45,7 +40,16 @@ static int read_table(const struct team *team, const char *path) {
   return 0;
 }
 
+static bool is_help(const char *word) {
+  return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int run_command(const struct team *team, int argc, char **argv) {
+  if (argc > 0 && is_help(argv[0])) {
+    if (team->rank == 0)
+      options_help();
+    return 0;
+  }
   struct options options;
   int status = team_agree(team, options_parse(argc, argv, &options));
   if (status == 0)
@@ -54,9 +58,27 @@ static int run_command(const struct team *team, int argc, char **argv) {
   return status;
 }
 
+/* What needs MPI: the commands on ranks, and to say only once what is wrong with a command. */
+static int command_on_team(const struct team *team, int argc, char **argv) {
+  const char *command = argc > 1 ? argv[1] : "";
+  if (strcmp(command, "run") == 0)
+    return run_command(team, argc - 2, argv + 2);
+  if (strcmp(command, "table") == 0 && argc == 3)
+    return read_table(team, argv[2]);
+  if (strcmp(command, "table") == 0)
+    failure_set("write swpbench table FILE; see swpbench --help");
+  else if (strcmp(command, "list") == 0)
+    failure_set("list takes no arguments; see swpbench --help");
+  else if (*command)
+    failure_set("unknown command %s; see swpbench --help", command);
+  else
+    failure_set("a command is missing; see swpbench --help");
+  return team_agree(team, -1);
+}
+
 int main(int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
-  if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0) {
+  if (is_help(command)) {
     options_help();
     return EXIT_SUCCESS;
   }
@@ -64,18 +86,13 @@ int main(int argc, char **argv) {
     printf("swpbench %s\n", swp_version());
     return EXIT_SUCCESS;
   }
-  if (strcmp(command, "list") == 0)
-    return argc == 2 ? list_methods() : usage("list takes no arguments", "");
-  const bool is_table = strcmp(command, "table") == 0;
-  if (!is_table && strcmp(command, "run") != 0)
-    return usage(*command ? "unknown command " : "a command is missing", command);
-  if (is_table && argc != 3)
-    return usage("write swpbench table FILE", "");
+  if (strcmp(command, "list") == 0 && argc == 2)
+    return list_methods();
 
   struct team team;
   MPI_Init(&argc, &argv);
   team_create(&team);
-  const int status = is_table ? read_table(&team, argv[2]) : run_command(&team, argc - 2, argv + 2);
+  const int status = command_on_team(&team, argc, argv);
   team_free(&team);
   MPI_Finalize();
   return status ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -4,6 +4,7 @@
  * it sets how far ahead the instant must lie; the announcement goes down the same tree.
  */
 #include "../clock.h"
+#include "../error.h"
 #include "../sync.h"
 
 #include <sched.h>
@@ -68,6 +69,10 @@ static struct sync_start start(struct sync *sync) {
   int64_t now = clock_ns();
   sync->delay_ns = now - announcement[0];
   const bool late = now > announcement[1];
+  if (announcement[1] - now > LEAD_MOST_NS) {
+    failure_set("--sync window needs one clock for all ranks; use --sync barrier");
+    team_abort();
+  }
   while (now < announcement[1]) {
     if (team->oversubscribed)
       sched_yield();
