@@ -40,6 +40,7 @@ struct operation {
   enum swp_kind kind; /* of its plans */
   struct phase phases[PHASES_MOST];
   int nphases;
+  int64_t message_bytes_most; /* that it can carry; 0: any */
   /* Refuses patterns and sizes that are not for it, by failure_set(); may be NULL. Local. */
   int (*check)(const struct pattern_spec *pattern, const int64_t *sizes_bytes, int nsizes);
   /* Sets send_bytes and recv_bytes, and what else can be made before the buffers are there. Local. 0, or -1

@@ -4,12 +4,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SAMPLES_MOST = 65535, UNSET = -1 };
+
+static const double BUDGET_MOST_S = 1e9; /* nanoseconds of it fit into 64 bits */
 
 /* An option of `run`; those without an argument are flags. `set` gets the argument and returns 0 or -1. */
 struct option {
@@ -57,8 +58,8 @@ static int set_out(struct options *options, const char *value) {
 static int set_budget(struct options *options, const char *value) {
   char *end;
   options->budget_s = strtod(value, &end);
-  if (*end || end == value || !isfinite(options->budget_s) || options->budget_s < 0)
-    return failure_set("--budget \"%s\": write a number of seconds, 0 for no limit", value);
+  if (*end || end == value || !(options->budget_s >= 0 && options->budget_s <= BUDGET_MOST_S))
+    return failure_set("--budget \"%s\": write a number of seconds up to 1e9, 0 for no limit", value);
   return 0;
 }
 

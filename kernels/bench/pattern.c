@@ -131,8 +131,13 @@ void pattern_measure(const struct team *team, const struct pattern *pattern,
   const int64_t messages = pattern->sends.n;
   const int64_t items = pattern->sends.offsets[pattern->sends.n];
   int64_t sums[2] = {messages, items};
-  int64_t most[2] = {messages, items};
+  int64_t most[3] = {messages, items, 0};
+  for (int i = 0; i < pattern->sends.n; i++) {
+    const int64_t length = pattern->sends.offsets[i + 1] - pattern->sends.offsets[i];
+    if (length > most[2])
+      most[2] = length;
+  }
   team_allreduce(team, sums, 2, MPI_INT64_T, MPI_SUM);
-  team_allreduce(team, most, 2, MPI_INT64_T, MPI_MAX);
-  *features = (struct pattern_features){sums[0], most[0], sums[1], most[1]};
+  team_allreduce(team, most, 3, MPI_INT64_T, MPI_MAX);
+  *features = (struct pattern_features){sums[0], most[0], sums[1], most[1], most[2]};
 }

@@ -20,6 +20,7 @@ struct pattern {
 struct pattern_features {
   int64_t messages, messages_max; /* total over ranks, most sent by one */
   int64_t items, items_max;       /* items sent, likewise */
+  int64_t message_items_max;      /* most items of one message */
 };
 
 struct pattern_parameter {

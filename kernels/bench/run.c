@@ -38,11 +38,11 @@ static void skip(struct session *session, const char *method, int64_t size_bytes
   snprintf(skipped->reason, sizeof skipped->reason, "%s", reason);
 }
 
-static void skip_size(struct session *session, int64_t size_bytes) {
+static void skip_size(struct session *session, int64_t size_bytes, const char *reason) {
   for (int m = 0; m < session->nmethods; m++)
-    skip(session, session->methods[m].spec, size_bytes, "time budget");
+    skip(session, session->methods[m].spec, size_bytes, reason);
   if (session->team->rank == 0)
-    printf("%lld B left out: time budget\n", (long long)size_bytes);
+    printf("%lld B left out: %s\n", (long long)size_bytes, reason);
 }
 
 /* Moves contenders without a plan to `skipped`. */
@@ -144,6 +144,12 @@ static int measure_size(struct session *session, int index, bool *out_of_time) {
   return status;
 }
 
+/* Whether the operation can carry the pattern's largest message. */
+static bool is_possible(const struct session *session, int64_t size_bytes) {
+  const int64_t most = session->options->operation->message_bytes_most;
+  return most == 0 || session->features.message_items_max <= most / size_bytes;
+}
+
 static int prepare(struct session *session) {
   const struct team *team = session->team;
   const struct options *options = session->options;
@@ -184,10 +190,12 @@ int run(const struct team *team, const struct options *options) {
   struct session session = {.team = team, .options = options, .begin_ns = clock_ns()};
   int status = prepare(&session);
   for (int i = 0; status == 0 && i < options->nsizes; i++) {
-    bool out_of_time;
-    status = measure_size(&session, i, &out_of_time);
-    if (out_of_time)
-      skip_size(&session, options->sizes_bytes[i]);
+    bool out_of_time = false;
+    const bool possible = is_possible(&session, options->sizes_bytes[i]);
+    if (possible)
+      status = measure_size(&session, i, &out_of_time);
+    if (out_of_time || !possible)
+      skip_size(&session, options->sizes_bytes[i], possible ? "time budget" : "messages of over 2 GiB - 1");
   }
   if (status == 0)
     status = finish(&session);

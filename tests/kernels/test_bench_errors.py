@@ -156,6 +156,7 @@ def test_broken_compression(any_kernels: Kernels, tmp_path: Path, keep: int, cha
         ("budget", "soon"),
         ("budget", "-1"),
         ("budget", "inf"),
+        ("budget", "1e10"),
         ("launch", "-1"),
         ("launch", "first"),
         ("max-samples", "0"),
@@ -188,15 +189,27 @@ def test_bad_option(any_kernels: Kernels, tmp_path: Path, option: str, value: st
         (["run", "--quiet=yes"], "no value"),
         (["run", "file"], "file"),
         (["table"], "FILE"),
+        (["table", "a", "b"], "FILE"),
         (["list", "all"], "list"),
         (["table", "/nonexistent/table"], "/nonexistent/table"),
     ],
 )
 def test_bad_command_line(any_kernels: Kernels, arguments: list[str], words: str) -> None:
-    done = any_kernels.run("bench/swpbench", arguments, 1)
+    done = any_kernels.run("bench/swpbench", arguments, 2)
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("swpbench: ")]
     assert words in line
+
+
+def test_messages_that_a_discovery_cannot_carry(any_kernels: Kernels, tmp_path: Path) -> None:
+    result = bench(any_kernels, tmp_path / "o", op="discovery", methods="pex", sizes="8,4G")
+    assert result.status == 0, result.stderr
+    assert [case["size_bytes"] for case in result.cases] == [8]
+    (skipped,) = result.records[-1]["skipped"]
+    assert skipped["size_bytes"] == 2**32
+    assert "2 GiB" in skipped["reason"]
+    text = complaint(bench(any_kernels, tmp_path / "none", op="discovery", sizes="4G"))
+    assert "2 GiB" in text
 
 
 def test_measured_data_are_not_overwritten(any_kernels: Kernels, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 #include "../error.h"
 #include "../operation.h"
 
+#include <limits.h>
 #include <string.h>
 
 static int size(struct workload *workload) {
@@ -57,6 +58,7 @@ static int verify(const struct workload *workload) {
 const struct operation operation_discovery = {
     .name = "discovery",
     .kind = SWP_DISCOVERY,
+    .message_bytes_most = INT_MAX,
     .size = size,
     .plan = plan,
     .prepare = prepare,
