@@ -31,6 +31,24 @@ void *swp_allocate(size_t count, size_t bytes, int64_t *account) {
   return memory;
 }
 
+void *swp_array_add(struct array *array, size_t bytes, int64_t *account) {
+  enum { FIRST = 4 };
+  if (array->count == array->capacity) {
+    int64_t capacity = array->capacity > 0 ? 2 * array->capacity : FIRST, grown = 0;
+    void *items = swp_allocate((size_t)capacity, bytes, &grown);
+    if (items == NULL)
+      return NULL;
+    if (array->count > 0)
+      memcpy(items, array->items, (size_t)array->count * bytes);
+    swp_release(array->items);
+    if (account != NULL)
+      *account += grown - array->capacity * (int64_t)bytes;
+    array->items = items;
+    array->capacity = capacity;
+  }
+  return (char *)array->items + (size_t)array->count++ * bytes;
+}
+
 /* Kept memory, which tools for leaks shall find in use. */
 struct kept {
   struct kept *next;

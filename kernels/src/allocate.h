@@ -19,6 +19,15 @@ void *swp_allocate_buffer(size_t bytes);
 
 void swp_release(void *memory);
 
+/* Elements that become more; items is NULL or to be released. */
+struct array {
+  void *items;
+  int64_t count, capacity;
+};
+
+/* A zeroed element more; NULL, with nothing changed, when memory runs out. `*account` as above. */
+void *swp_array_add(struct array *array, size_t bytes, int64_t *account);
+
 /* With keep, swp_release by this thread keeps the memory for ever: for what MPI may still read or write. */
 void swp_release_keeps(bool keep);
 

@@ -1,6 +1,6 @@
 /*
  * stfw: store-and-forward over a virtual process topology T_n (Selvitopi & Aykanat, SC'19). Stage d exchanges
- * with the processes that differ in coordinate d only. The schedule is made once (swp_stfw_schedule.c), so
+ * with the processes that differ in coordinate d only. The schedule is made once (stfw_schedule.c), so
  * that no headers travel and nothing is allocated at execution.
  */
 #include "stfw.h"
@@ -9,9 +9,7 @@
 
 static void stfw_free(struct swp_plan *plan) {
   struct stfw *stfw = plan->method_state;
-  swp_stfw_stages_free(stfw);
-  swp_release(stfw->incoming);
-  swp_release(stfw->outgoing);
+  swp_schedule_free(&stfw->schedule);
 }
 
 static int stfw_plan(struct swp_plan *plan) {
@@ -20,79 +18,23 @@ static int stfw_plan(struct swp_plan *plan) {
   if (error == SWP_SUCCESS) {
     swp_stfw_choose_grid(&plan->spec, plan->procs, &stfw->grid);
     swp_stfw_describe(plan, &stfw->grid);
-    stfw->stages = swp_plan_allocate(plan, stfw->grid.ndims, sizeof *stfw->stages);
-    error = stfw->stages != NULL ? swp_plan_stages(plan, stfw->grid.ndims) : swp_plan_no_memory(plan);
+    error = swp_schedule_begin(plan, &stfw->schedule, stfw->grid.ndims);
   }
   TRY(swp_agree(plan->comm, error));
   TRY(swp_stfw_schedule(plan, stfw));
-  stfw->incoming = swp_plan_allocate(plan, stfw->incoming_bytes, 1);
-  stfw->outgoing = swp_plan_allocate(plan, stfw->outgoing_bytes, 1);
-  plan->buffer_bytes = stfw->incoming_bytes + stfw->outgoing_bytes;
-  if (stfw->incoming == NULL || stfw->outgoing == NULL)
-    error = swp_plan_no_memory(plan);
-done:
-  return error;
-}
-
-static int send_stage(struct swp_plan *plan, struct stfw *stfw) {
-  const struct stfw_stage *stage = &stfw->stages[stfw->stage];
-  int error = SWP_SUCCESS;
-  for (int64_t i = 0; i < stage->npacks; i++) {
-    const struct piece *piece = &stage->packs[i];
-    const char *from = piece->from == PLACE_USER ? stfw->send : stfw->incoming;
-    swp_runs_pack(&(struct run){piece->from_offset, piece->bytes}, 1, from,
-                  stfw->outgoing + piece->to_offset);
-  }
-  for (int i = 0; i < stage->nsends; i++) {
-    const struct transfer *t = &stage->sends[i];
-    const char *from = t->place == PLACE_USER       ? stfw->send
-                       : t->place == PLACE_OUTGOING ? stfw->outgoing
-                                                    : stfw->incoming;
-    MPI_TRY(MPI_Isend(from + t->offset, t->count, t->type, t->peer, stfw->stage, plan->comm,
-                      &stage->requests[stage->nrecvs + i]));
-  }
+  TRY(swp_schedule_end(plan, &stfw->schedule));
 done:
   return error;
 }
 
 static int stfw_start(struct swp_plan *plan, const char *send, char *recv) {
   struct stfw *stfw = plan->method_state;
-  int error = SWP_SUCCESS;
-  stfw->send = send;
-  stfw->recv = recv;
-  stfw->stage = 0;
-  for (int d = 0; d < stfw->grid.ndims; d++) {
-    const struct stfw_stage *stage = &stfw->stages[d];
-    for (int i = 0; i < stage->nrecvs; i++) {
-      const struct transfer *t = &stage->recvs[i];
-      char *to = t->place == PLACE_USER ? recv : stfw->incoming;
-      MPI_TRY(MPI_Irecv(to + t->offset, t->count, t->type, t->peer, d, plan->comm, &stage->requests[i]));
-    }
-  }
-  TRY(send_stage(plan, stfw));
-done:
-  return error;
+  return swp_schedule_start(plan, &stfw->schedule, send, recv);
 }
 
 static int stfw_advance(struct swp_plan *plan, bool block, bool *done) {
   struct stfw *stfw = plan->method_state;
-  int error = SWP_SUCCESS;
-  for (;;) {
-    const struct stfw_stage *stage = &stfw->stages[stfw->stage];
-    TRY(swp_progress(plan, stage->nrecvs + stage->nsends, stage->requests, block, done));
-    if (!*done)
-      break;
-    for (int64_t i = 0; i < stage->nunpacks; i++) {
-      const struct piece *piece = &stage->unpacks[i];
-      swp_runs_unpack(&(struct run){piece->to_offset, piece->bytes}, 1, stfw->incoming + piece->from_offset,
-                      stfw->recv);
-    }
-    if (++stfw->stage == stfw->grid.ndims)
-      break;
-    TRY(send_stage(plan, stfw));
-  }
-done:
-  return error;
+  return swp_schedule_advance(plan, &stfw->schedule, block, done);
 }
 
 const struct method swp_exchange_stfw = {

@@ -142,22 +142,14 @@ done:
 }
 
 /* Room for all that comes in this stage, so that nothing fails between here and the next agreement. */
-static int make_room(struct scheduler *s, struct stfw_stage *stage) {
-  int nsends = 0, nrecvs = 0;
+static int make_room(struct scheduler *s) {
   if (s->nin > INT_MAX / 2 || s->nout > INT_MAX / 2)
     return swp_fail(SWP_ERR_TOO_LARGE, "%s: over 2^30 messages are forwarded by one rank",
                     s->plan->spec.text);
-  for (int i = 0; i < s->nneighbors; i++) {
-    nsends += s->neighbors[i].out > 0;
-    nrecvs += s->neighbors[i].in > 0;
-  }
   swp_release(s->out);
   swp_release(s->in);
   s->out = swp_allocate((size_t)s->nout, sizeof *s->out, NULL);
   s->in = swp_allocate((size_t)s->nin, sizeof *s->in, NULL);
-  stage->sends = swp_plan_allocate(s->plan, nsends, sizeof *stage->sends);
-  stage->recvs = swp_plan_allocate(s->plan, nrecvs, sizeof *stage->recvs);
-  stage->requests = swp_plan_allocate(s->plan, (int64_t)nsends + nrecvs, sizeof *stage->requests);
   struct parcel *held = s->held;
   if (s->nheld + s->nin > s->capacity) {
     s->capacity = s->nheld + s->nin;
@@ -169,10 +161,7 @@ static int make_room(struct scheduler *s, struct stfw_stage *stage) {
       s->held = held;
     }
   }
-  if (held == NULL || s->out == NULL || s->in == NULL || stage->sends == NULL || stage->recvs == NULL ||
-      stage->requests == NULL)
-    return swp_plan_no_memory(s->plan);
-  return SWP_SUCCESS;
+  return held != NULL && s->out != NULL && s->in != NULL ? SWP_SUCCESS : swp_plan_no_memory(s->plan);
 }
 
 static int exchange_headers(struct scheduler *s, int stage) {
@@ -200,16 +189,6 @@ done:
   return error;
 }
 
-/* Appends a copy, joined with the one before when they continue each other. */
-static void append_piece(struct piece *pieces, int64_t *npieces, struct piece piece) {
-  struct piece *last = *npieces > 0 ? &pieces[*npieces - 1] : NULL;
-  if (last != NULL && last->from == piece.from && last->from_offset + last->bytes == piece.from_offset &&
-      last->to_offset + last->bytes == piece.to_offset)
-    last->bytes += piece.bytes;
-  else
-    pieces[(*npieces)++] = piece;
-}
-
 /* Runs of a parcel in the buffer where it lies. */
 static void append_runs(const struct parcel *parcel, struct run *runs, int64_t *nruns) {
   if (parcel->send == NULL) {
@@ -224,77 +203,62 @@ static int64_t parcel_runs(const struct parcel *parcel) {
   return parcel->send != NULL ? parcel->send->nruns : 1;
 }
 
+/* Room for the runs of any message of a stage. */
+struct workspace {
+  struct run *runs;
+  struct piece *pieces;
+};
+
 /* The message of consecutive parcels to one neighbour: sent from where it lies when it is all this rank's
-   own or one run of forwarded bytes, else packed. `runs` has room for all runs. */
+   own or one run of forwarded bytes, else packed. */
 static int plan_send(struct scheduler *s, int d, const struct parcel *parcels, int64_t count, int rank,
-                     struct run *runs, int64_t *outgoing) {
-  struct stfw_stage *stage = &s->stfw->stages[d];
-  struct transfer *transfer = &stage->sends[stage->nsends];
-  int64_t nruns = 0, own = 0, bytes = 0;
+                     const struct workspace *space, int64_t *outgoing) {
+  struct schedule *schedule = &s->stfw->schedule;
+  int64_t nruns = 0, own = 0, bytes = 0, npieces = 0;
   for (int64_t i = 0; i < count; i++) {
-    append_runs(&parcels[i], runs, &nruns);
+    append_runs(&parcels[i], space->runs, &nruns);
     own += parcels[i].send != NULL;
     bytes += parcels[i].bytes;
   }
-  stage->nsends++;
-  swp_plan_count(s->plan, d, rank, bytes);
   if (own == count)
-    return swp_transfer_set(transfer, rank, PLACE_USER, runs, nruns);
+    return swp_schedule_send(s->plan, schedule, d, rank, PLACE_USER, space->runs, nruns, NULL, 0);
   if (own == 0 && nruns == 1)
-    return swp_transfer_set(transfer, rank, PLACE_INCOMING, runs, 1);
-  int64_t offset = *outgoing;
+    return swp_schedule_send(s->plan, schedule, d, rank, PLACE_INCOMING, space->runs, 1, NULL, 0);
+  struct run packed = {*outgoing, bytes};
   for (int64_t i = 0; i < count; i++) {
     enum transfer_place from = parcels[i].send != NULL ? PLACE_USER : PLACE_INCOMING;
     nruns = 0;
-    append_runs(&parcels[i], runs, &nruns);
+    append_runs(&parcels[i], space->runs, &nruns);
     for (int64_t r = 0; r < nruns; r++) {
-      append_piece(stage->packs, &stage->npacks, (struct piece){from, runs[r].offset, offset, runs[r].bytes});
-      offset += runs[r].bytes;
+      space->pieces[npieces++] = (struct piece){from, space->runs[r].offset, *outgoing, space->runs[r].bytes};
+      *outgoing += space->runs[r].bytes;
     }
   }
-  struct run packed = {*outgoing, bytes};
-  *outgoing = offset;
-  s->plan->copied_bytes += bytes;
-  return swp_transfer_set(transfer, rank, PLACE_OUTGOING, &packed, 1);
-}
-
-/* Runs of all messages of the stage, and of those that are packed because of parcels that are not this rank's
-   own. */
-static void count_runs(const struct scheduler *s, int64_t *total, int64_t *packed) {
-  const struct parcel *parcel = s->held;
-  *total = *packed = 0;
-  for (int i = 0; i < s->nneighbors; i++) {
-    int64_t nruns = 0, own = 0;
-    for (const struct parcel *end = parcel + s->neighbors[i].out; parcel < end; parcel++) {
-      nruns += parcel_runs(parcel);
-      own += parcel->send != NULL;
-    }
-    *total += nruns;
-    *packed += own < s->neighbors[i].out ? nruns : 0;
-  }
+  return swp_schedule_send(s->plan, schedule, d, rank, PLACE_OUTGOING, &packed, 1, space->pieces, npieces);
 }
 
 static int plan_sends(struct scheduler *s, int d) {
-  struct stfw_stage *stage = &s->stfw->stages[d];
   int error = SWP_SUCCESS;
-  int64_t total_runs, packed_runs, outgoing = 0, first = 0;
-  count_runs(s, &total_runs, &packed_runs);
-  struct run *runs = swp_allocate((size_t)total_runs, sizeof *runs, NULL);
-  stage->packs = swp_plan_allocate(s->plan, packed_runs, sizeof *stage->packs);
-  if (runs == NULL || stage->packs == NULL) {
+  int64_t total_runs = 0, outgoing = 0, first = 0;
+  for (int64_t i = 0; i < s->nout; i++)
+    total_runs += parcel_runs(&s->held[i]);
+  struct workspace space = {swp_allocate((size_t)total_runs, sizeof *space.runs, NULL),
+                            swp_allocate((size_t)total_runs, sizeof *space.pieces, NULL)};
+  if (space.runs == NULL || space.pieces == NULL) {
     error = swp_plan_no_memory(s->plan);
     goto done;
   }
   for (int i = 0; i < s->nneighbors; i++) {
     int64_t count = s->neighbors[i].out;
     if (count > 0)
-      TRY(plan_send(s, d, s->held + first, count, s->neighbors[i].rank, runs, &outgoing));
+      TRY(plan_send(s, d, s->held + first, count, s->neighbors[i].rank, &space, &outgoing));
     first += count;
   }
-  if (outgoing > s->stfw->outgoing_bytes)
-    s->stfw->outgoing_bytes = outgoing;
+  if (outgoing > s->stfw->schedule.outgoing_bytes)
+    s->stfw->schedule.outgoing_bytes = outgoing;
 done:
-  swp_release(runs);
+  swp_release(space.runs);
+  swp_release(space.pieces);
   return error;
 }
 
@@ -319,31 +283,30 @@ static int header_destination(const struct header *header) {
 }
 
 /* A message of which every parcel has arrived is received into the caller's buffer. */
-static int receive_in_place(struct scheduler *s, struct transfer *transfer, const struct header *headers,
-                            int64_t count, int rank, struct run *runs) {
+static int receive_in_place(struct scheduler *s, int d, const struct header *headers, int64_t count, int rank,
+                            struct run *runs) {
   int error = SWP_SUCCESS;
   int64_t nruns = 0, place = 0;
   for (int64_t i = 0; i < count; i++) {
     TRY(find_place(s, header_source(&headers[i]), headers[i].bytes, &place));
     swp_runs_append(runs, &nruns, place, headers[i].bytes);
   }
-  TRY(swp_transfer_set(transfer, rank, PLACE_USER, runs, nruns));
+  TRY(swp_schedule_receive(s->plan, &s->stfw->schedule, d, rank, PLACE_USER, runs, nruns));
 done:
   return error;
 }
 
 /* Any other is kept in the incoming buffer: what has arrived is unpacked, the rest held. */
-static int receive_and_hold(struct scheduler *s, struct stfw_stage *stage, struct transfer *transfer,
-                            const struct header *headers, int64_t count, int rank) {
+static int receive_and_hold(struct scheduler *s, int d, const struct header *headers, int64_t count,
+                            int rank) {
+  struct schedule *schedule = &s->stfw->schedule;
   int error = SWP_SUCCESS;
-  int64_t start = s->stfw->incoming_bytes, offset = start, place = 0;
+  int64_t start = schedule->incoming_bytes, offset = start, place = 0;
   for (int64_t i = 0; i < count; i++) {
     int source = header_source(&headers[i]), destination = header_destination(&headers[i]);
     if (destination == s->plan->rank) {
       TRY(find_place(s, source, headers[i].bytes, &place));
-      append_piece(stage->unpacks, &stage->nunpacks,
-                   (struct piece){PLACE_INCOMING, offset, place, headers[i].bytes});
-      s->plan->copied_bytes += headers[i].bytes;
+      TRY(swp_schedule_unpack(s->plan, schedule, d, offset, place, headers[i].bytes));
     } else {
       s->held[s->nheld++] = (struct parcel){.source = source,
                                             .destination = destination,
@@ -353,18 +316,18 @@ static int receive_and_hold(struct scheduler *s, struct stfw_stage *stage, struc
     }
     offset += headers[i].bytes;
   }
-  s->stfw->incoming_bytes = offset;
-  TRY(swp_transfer_set(transfer, rank, PLACE_INCOMING, &(struct run){start, offset - start}, 1));
+  schedule->incoming_bytes = offset;
+  TRY(swp_schedule_receive(s->plan, schedule, d, rank, PLACE_INCOMING, &(struct run){start, offset - start},
+                           1));
 done:
   return error;
 }
 
-static int plan_recvs(struct scheduler *s, struct stfw_stage *stage) {
+static int plan_recvs(struct scheduler *s, int d) {
   int error = SWP_SUCCESS;
   const struct header *headers = s->in;
   struct run *runs = swp_allocate((size_t)s->nin, sizeof *runs, NULL);
-  stage->unpacks = swp_plan_allocate(s->plan, s->nin, sizeof *stage->unpacks);
-  if (runs == NULL || stage->unpacks == NULL) {
+  if (runs == NULL) {
     error = swp_plan_no_memory(s->plan);
     goto done;
   }
@@ -372,13 +335,12 @@ static int plan_recvs(struct scheduler *s, struct stfw_stage *stage) {
     int64_t count = s->neighbors[i].in, arrived = 0;
     if (count == 0)
       continue;
-    struct transfer *transfer = &stage->recvs[stage->nrecvs++];
     for (int64_t k = 0; k < count; k++)
       arrived += header_destination(&headers[k]) == s->plan->rank;
     if (arrived == count)
-      TRY(receive_in_place(s, transfer, headers, count, s->neighbors[i].rank, runs));
+      TRY(receive_in_place(s, d, headers, count, s->neighbors[i].rank, runs));
     else
-      TRY(receive_and_hold(s, stage, transfer, headers, count, s->neighbors[i].rank));
+      TRY(receive_and_hold(s, d, headers, count, s->neighbors[i].rank));
     headers += count;
   }
 done:
@@ -392,11 +354,10 @@ int swp_stfw_schedule(struct swp_plan *plan, struct stfw *stfw) {
   TRY(swp_agree(plan->comm, scheduler_begin(&s)));
   local = SWP_SUCCESS;
   for (int d = 0; d < stfw->grid.ndims; d++) {
-    struct stfw_stage *stage = &stfw->stages[d];
     TRY(exchange_counts(&s, d + 1));
     /* A local error of the stage before is agreed on only here: until now every rank has kept pace. */
     if (local == SWP_SUCCESS)
-      local = make_room(&s, stage);
+      local = make_room(&s);
     TRY(swp_agree(plan->comm, local));
     qsort(s.held, (size_t)s.nheld, sizeof *s.held, compare_parcels);
     TRY(exchange_headers(&s, d + 1));
@@ -404,26 +365,10 @@ int swp_stfw_schedule(struct swp_plan *plan, struct stfw *stfw) {
     s.nheld -= s.nout;
     memmove(s.held, s.held + s.nout, (size_t)s.nheld * sizeof *s.held);
     if (local == SWP_SUCCESS)
-      local = plan_recvs(&s, stage);
+      local = plan_recvs(&s, d);
   }
   error = local;
 done:
   scheduler_end(&s);
   return error;
-}
-
-void swp_stfw_stages_free(struct stfw *stfw) {
-  for (int d = 0; stfw->stages != NULL && d < stfw->grid.ndims; d++) {
-    struct stfw_stage *stage = &stfw->stages[d];
-    for (int i = 0; i < stage->nsends; i++)
-      swp_transfer_free(&stage->sends[i]);
-    for (int i = 0; i < stage->nrecvs; i++)
-      swp_transfer_free(&stage->recvs[i]);
-    swp_release(stage->sends);
-    swp_release(stage->recvs);
-    swp_release(stage->packs);
-    swp_release(stage->unpacks);
-    swp_release(stage->requests);
-  }
-  swp_release(stfw->stages);
 }
