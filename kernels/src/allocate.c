@@ -18,6 +18,11 @@ void *swp_allocate_buffer(size_t bytes) {
   return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
 }
 
+/* What so many bytes take. */
+static int64_t rounded(size_t bytes) {
+  return (int64_t)((bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+}
+
 void *swp_allocate(size_t count, size_t bytes, int64_t *account) {
   if (bytes != 0 && count > (SIZE_MAX - ALIGNMENT) / bytes)
     return NULL;
@@ -27,7 +32,7 @@ void *swp_allocate(size_t count, size_t bytes, int64_t *account) {
     return NULL;
   memset(memory, 0, size);
   if (account != NULL)
-    *account += (int64_t)((size + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+    *account += rounded(size);
   return memory;
 }
 
@@ -42,11 +47,25 @@ void *swp_array_add(struct array *array, size_t bytes, int64_t *account) {
       memcpy(items, array->items, (size_t)array->count * bytes);
     swp_release(array->items);
     if (account != NULL)
-      *account += grown - array->capacity * (int64_t)bytes;
+      *account += grown - (array->capacity > 0 ? rounded((size_t)array->capacity * bytes) : 0);
     array->items = items;
     array->capacity = capacity;
   }
   return (char *)array->items + (size_t)array->count++ * bytes;
+}
+
+void swp_array_trim(struct array *array, size_t bytes, int64_t *account) {
+  int64_t trimmed = 0;
+  void *items = array->count < array->capacity ? swp_allocate((size_t)array->count, bytes, &trimmed) : NULL;
+  if (items == NULL)
+    return;
+  if (array->count > 0)
+    memcpy(items, array->items, (size_t)array->count * bytes);
+  swp_release(array->items);
+  if (account != NULL)
+    *account += trimmed - rounded((size_t)array->capacity * bytes);
+  array->items = items;
+  array->capacity = array->count;
 }
 
 /* Kept memory, which tools for leaks shall find in use. */

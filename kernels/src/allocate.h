@@ -31,6 +31,9 @@ void *swp_array_add(struct array *array, size_t bytes, int64_t *account);
 /* With keep, swp_release by this thread keeps the memory for ever: for what MPI may still read or write. */
 void swp_release_keeps(bool keep);
 
+/* Gives back the room for more elements, if memory allows. */
+void swp_array_trim(struct array *array, size_t bytes, int64_t *account);
+
 /* For tests: the n-th allocation from now on (1: the next) fails, and all after it; 0 switches this off. */
 void swp_allocate_fail_after(long n);
 

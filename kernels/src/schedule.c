@@ -65,6 +65,8 @@ int swp_schedule_end(struct swp_plan *plan, struct schedule *schedule) {
         swp_plan_allocate(plan, stage->recvs.count + stage->sends.count, sizeof *stage->requests);
     if (stage->requests == NULL)
       return swp_plan_no_memory(plan);
+    swp_array_trim(&stage->packs, sizeof(struct piece), &plan->account);
+    swp_array_trim(&stage->unpacks, sizeof(struct piece), &plan->account);
   }
   schedule->incoming = swp_plan_allocate(plan, schedule->incoming_bytes, 1);
   schedule->outgoing = swp_plan_allocate(plan, schedule->outgoing_bytes, 1);

@@ -8,17 +8,20 @@
 enum { MOST_PERSISTENT = 4096 };
 
 static bool counting;
+static const int *nodes;
 static struct activity activity;
 
 /* Persistent sends that exist: what each start of them sends. */
 static struct {
   MPI_Request request;
-  int64_t messages, bytes;
+  int source, destination;
+  int64_t bytes;
 } persistent[MOST_PERSISTENT];
 static int persistent_count;
 
-void activity_start(void) {
+void activity_start(const int *node_of) {
   memset(&activity, 0, sizeof activity);
+  nodes = node_of;
   counting = true;
 }
 
@@ -27,10 +30,15 @@ struct activity activity_stop(void) {
   return activity;
 }
 
-static int64_t messages_to(int destination, MPI_Comm comm) {
-  int rank;
-  PMPI_Comm_rank(comm, &rank);
-  return destination != rank && destination != MPI_PROC_NULL;
+/* A message begins to be sent. */
+static void add_message(int64_t bytes, int source, int destination) {
+  if (!counting || destination == source || destination == MPI_PROC_NULL)
+    return;
+  bool off_node = nodes[source] != nodes[destination];
+  activity.messages++;
+  activity.bytes += bytes;
+  activity.off_node_messages += off_node;
+  activity.off_node_bytes += off_node ? bytes : 0;
 }
 
 static int64_t bytes_of(int count, MPI_Datatype type) {
@@ -40,10 +48,9 @@ static int64_t bytes_of(int count, MPI_Datatype type) {
 }
 
 static void count_send(int count, MPI_Datatype type, int destination, MPI_Comm comm) {
-  if (!counting || messages_to(destination, comm) == 0)
-    return;
-  activity.messages++;
-  activity.bytes += bytes_of(count, type);
+  int rank;
+  PMPI_Comm_rank(comm, &rank);
+  add_message(bytes_of(count, type), rank, destination);
 }
 
 #define SEND(name)                                                                                           \
@@ -66,8 +73,9 @@ static void count_send(int count, MPI_Datatype type, int destination, MPI_Comm c
     int error = PMPI_##name(buffer, count, type, destination, tag, comm, request);                           \
     if (error == MPI_SUCCESS && persistent_count < MOST_PERSISTENT) {                                        \
       persistent[persistent_count].request = *request;                                                       \
-      persistent[persistent_count].messages = messages_to(destination, comm);                                \
-      persistent[persistent_count++].bytes = messages_to(destination, comm) * bytes_of(count, type);         \
+      PMPI_Comm_rank(comm, &persistent[persistent_count].source);                                            \
+      persistent[persistent_count].destination = destination;                                                \
+      persistent[persistent_count++].bytes = bytes_of(count, type);                                          \
     }                                                                                                        \
     return error;                                                                                            \
   }
@@ -85,10 +93,8 @@ SEND_INIT(Ssend_init)
 
 static void count_start(MPI_Request request) {
   for (int i = 0; counting && i < persistent_count; i++)
-    if (persistent[i].request == request) {
-      activity.messages += persistent[i].messages;
-      activity.bytes += persistent[i].bytes;
-    }
+    if (persistent[i].request == request)
+      add_message(persistent[i].bytes, persistent[i].source, persistent[i].destination);
 }
 
 int MPI_Start(MPI_Request *request) {

@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 struct activity {
-  int64_t messages, bytes; /* started by point-to-point calls, to other ranks */
-  int64_t allocations;     /* by the library's own code */
-  int64_t copied_bytes;    /* by memcpy and memmove in the library's own code */
+  int64_t messages, bytes;                   /* started by point-to-point calls, to other ranks */
+  int64_t off_node_messages, off_node_bytes; /* those of them to ranks of another node */
+  int64_t allocations;                       /* by the library's own code */
+  int64_t copied_bytes;                      /* by memcpy and memmove in the library's own code */
 };
 
-/* Counted from now on. */
-void activity_start(void);
+/* Counted from now on, with a node of each rank. */
+void activity_start(const int *nodes);
 
 /* What was counted since. */
 struct activity activity_stop(void);

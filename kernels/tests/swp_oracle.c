@@ -8,6 +8,7 @@
  */
 #include "nodes.h"
 #include "oracle.h"
+#include "scatter.h"
 #include "testing.h"
 
 #include <stdio.h>
@@ -25,9 +26,11 @@ struct specs {
   char *words; /* storage of those that the library proposes */
 };
 
+/* On scattered nodes without `shared`, which needs memory of all, and `rsx`: its windows take care of Open
+   MPI's fault on one node only where they know that it is one. */
 static void add_words(struct specs *specs, char *words) {
   for (char *word = strtok(words, " "); word != NULL && specs->count < MOST_SPECS; word = strtok(NULL, " "))
-    if (strcmp(word, "shared") != 0 || !nodes_are_scattered()) /* it needs ranks that share memory */
+    if (!nodes_are_scattered() || (strcmp(word, "shared") != 0 && strcmp(word, "rsx") != 0))
       specs->list[specs->count++] = word;
 }
 
