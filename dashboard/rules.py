@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.choice import layout_text
+from tuner.units import degree_text
 
 _INTERVALS = ("mmax", "mavg", "bytes")
 
@@ -57,17 +58,5 @@ def size_range(rules: pd.DataFrame) -> tuple[float, float]:
 def case_text(rule: Any) -> str:
     """What a rule is about but for sizes: operation, layout, degree."""
     layout = layout_text(rule.nodes, rule.ppn, oversubscribed=rule.oversubscribed)
-    parts = [rule.operation, layout]
-    for name, word in (("mmax", "degree"), ("mavg", "mean degree")):
-        low, high = getattr(rule, f"{name}_low"), getattr(rule, f"{name}_high")
-        if math.isfinite(low) or math.isfinite(high):
-            parts.append(f"{word} {_interval_text(low, high)}")
-    return ", ".join(parts)
-
-
-def _interval_text(low: float, high: float) -> str:
-    if low == high:
-        return f"{low:g}"
-    if math.isinf(low):
-        return f"≤ {high:g}"
-    return f"≥ {low:g}" if math.isinf(high) else f"{low:g} – {high:g}"
+    degree = degree_text((rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high))
+    return ", ".join(filter(None, [rule.operation, layout, degree]))

@@ -13,6 +13,7 @@ from typing import Any
 
 from tuner.errors import SwitchpointError
 from tuner.records import DEFAULT_METHODS, Point, Provenance, Table
+from tuner.units import multiple_text
 
 
 class ExportError(SwitchpointError):
@@ -60,15 +61,9 @@ def speed(point: Point) -> str:
     if point.ratio is None:
         return ""
     if point.ratio_low is None or point.ratio_high is None:
-        return f"{_multiple(1 / point.ratio)} x"
-    low, high = _multiple(1 / point.ratio_high), _multiple(1 / point.ratio_low)
-    return f"{_multiple(1 / point.ratio)} x ({low} to {high})"
-
-
-def _multiple(value: float) -> str:
-    if value < 10:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if value < 1000 else "over 1000"
+        return f"{multiple_text(1 / point.ratio)} x"
+    low, high = multiple_text(1 / point.ratio_high), multiple_text(1 / point.ratio_low)
+    return f"{multiple_text(1 / point.ratio)} x ({low} to {high})"
 
 
 def table_document(table: Table) -> dict[str, Any]:

@@ -12,11 +12,10 @@ from rich.table import Table as Grid
 
 from tuner.export import speed, table_document
 from tuner.records import Rule, Table
+from tuner.units import bytes_text, degree_text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_KIB = 1024
 
 
 def console(stderr: bool = False) -> Console:
@@ -28,15 +27,6 @@ def console(stderr: bool = False) -> Console:
     if terminal.is_terminal:
         return terminal
     return Console(stderr=stderr, markup=False, emoji=False, width=10_000, no_color=True)
-
-
-def size_text(size: float) -> str:
-    """A number of bytes with a binary unit: `1.41 KiB`."""
-    for unit in ("B", "KiB", "MiB"):
-        if size < _KIB:
-            return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
-        size /= _KIB
-    return f"{size:.3g} GiB"
 
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
@@ -80,9 +70,10 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     grid = _grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
     before: tuple[str, ...] = ()
     for rule in table.rules:
-        case = (rule.operation, f"{rule.nodes} x {rule.ppn}{_mark(rule)}", degree_text(rule))
+        case = (rule.operation, f"{rule.nodes} x {rule.ppn}{_mark(rule)}", _degree_text(rule))
+        sizes = bytes_text(rule.bytes_low, rule.bytes_high)
         shown = ("", "", "") if case == before and out.is_terminal else case
-        grid.add_row(*shown, bytes_text(rule), rule.method, rule.evidence.status, _speed_text(rule))
+        grid.add_row(*shown, sizes, rule.method, rule.evidence.status, _speed_text(rule))
         before = case
     out.print(grid)
     if any(rule.evidence.oversubscribed for rule in table.rules):
@@ -94,31 +85,9 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         )
 
 
-def bytes_text(rule: Rule) -> str:
-    """The sizes of a rule: `up to 1.41 KiB`, and for the next `above 1.41 KiB`."""
-    low, high = rule.bytes_low, rule.bytes_high
-    if low is None:
-        return "all" if high is None else f"up to {size_text(high)}"
-    return f"above {size_text(low - 1)}" + ("" if high is None else f" to {size_text(high)}")
-
-
-def degree_text(rule: Rule) -> str:
-    """The degrees of a rule: `most 3 to 8, mean up to 4.5`."""
-    parts = [
-        f"{word} {text}"
-        for word, low, high in (
-            ("most", rule.mmax_low, rule.mmax_high),
-            ("mean", rule.mavg_low, rule.mavg_high),
-        )
-        if (text := _interval_text(low, high))
-    ]
-    return ", ".join(parts) or "all"
-
-
-def _interval_text(low: float | None, high: float | None) -> str:
-    if low is None:
-        return "" if high is None else f"up to {high:.4g}"
-    return f"from {low:.4g}" if high is None else f"{low:.4g} to {high:.4g}"
+def _degree_text(rule: Rule) -> str:
+    degrees = (rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high)
+    return degree_text(*degrees) or "all"
 
 
 def _mark(rule: Rule) -> str:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from dashboard.units import size_text, time_text
+from dashboard.units import time_text
+from tuner.units import size_text
 
 Figure = dict[str, Any]
 

@@ -19,7 +19,8 @@ from dashboard.figures.axes import (
 )
 from dashboard.figures.methods import method_style, short_name, transparent
 from dashboard.figures.ribbons import UNIFORM_TEXT, ribbon
-from dashboard.units import ratio_text, size_text, time_text
+from dashboard.units import ratio_text, time_text
+from tuner.units import size_text
 
 HEIGHT = 660
 _MARGIN = {"l": 72, "t": 38, "b": 48}

@@ -7,7 +7,8 @@ import pandas as pd
 
 from dashboard.figures.axes import Figure, base_layout, byte_axis, message
 from dashboard.figures.methods import method_style, transparent
-from dashboard.units import bytes_range_text, ratio_text
+from dashboard.units import ratio_text
+from tuner.units import bytes_text
 
 # Statuses of rules that rest on a difference that was shown; the others are drawn hollow.
 DECIDED = ("faster", "default")
@@ -54,7 +55,7 @@ def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) ->
 
 
 def _hover(rule: dict[str, Any]) -> str:
-    lines = [f"<b>{rule['method']}</b>", bytes_range_text(rule["bytes_low"], rule["bytes_high"])]
+    lines = [f"<b>{rule['method']}</b>", bytes_text(rule["bytes_low"], rule["bytes_high"])]
     if rule["status"] == "faster":
         lines.append(f"{ratio_text(rule['speedup'])} the speed of the default")
     else:

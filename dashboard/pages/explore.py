@@ -17,12 +17,13 @@ from dashboard.figures.ecdf import ecdf
 from dashboard.pages.page import FilteredPage
 from dashboard.query import INTEGER, choose, parameter
 from dashboard.speedup import paired_speedups
-from dashboard.units import interval_text, ratio_text, share_text, size_text, time_text
+from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, method_name
 from tuner.records import DEFAULT_METHODS
 from tuner.selection import MIN_LAUNCHES
 from tuner.store import Store
+from tuner.units import size_text
 
 PATH = "/explore"
 

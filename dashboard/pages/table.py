@@ -18,12 +18,13 @@ from dashboard.figures.ribbons import DECIDED, ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.query import Query, UnknownError, choose, one_of, parameter
-from dashboard.units import bytes_range_text, interval_text, ratio_text
+from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, card, graph
 from tuner import export
 from tuner.records import NAME
 from tuner.store import Store
+from tuner.units import bytes_text
 
 PATH = "/table"
 DOWNLOAD_PATH = f"{PATH}/download"
@@ -108,7 +109,7 @@ def _grid(table: pd.DataFrame) -> Component:
 def _row(rule: Any) -> dict[str, Any]:
     return {
         "case": rules.case_text(rule),
-        "bytes": bytes_range_text(rule.bytes_low, rule.bytes_high),
+        "bytes": bytes_text(rule.bytes_low, rule.bytes_high),
         "method": rule.method,
         "color": method_style(rule.method).color,
         "status": rule.status,

@@ -62,6 +62,6 @@ def test_a_case_is_said_in_words() -> None:
         {"mmax_low": 4, "mmax_high": 9}, {"mavg_high": 5.5, "oversubscribed": 1, "nodes": 2}
     )
     assert [rules.case_text(row) for row in rows.itertuples()] == [
-        "exchange, 1 node × 8, degree 4 – 9",
-        "exchange, 2 nodes × 8, oversubscribed, mean degree ≤ 5.5",
+        "exchange, 1 node × 8, degree 4 to 9",
+        "exchange, 2 nodes × 8, oversubscribed, mean degree up to 5.5",
     ]

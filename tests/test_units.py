@@ -1,0 +1,43 @@
+"""Numbers as people read them, the same everywhere."""
+
+import math
+
+import pytest
+
+from tuner.units import bytes_text, degree_text, multiple_text, size_text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (512, "512 B"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (1025, "1 KiB"),
+        (3 * 2**20, "3 MiB"),
+    ],
+)
+def test_sizes_have_binary_units(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize("open_end", [None, math.inf])
+def test_intervals_of_sizes_are_said_in_words(open_end: float | None) -> None:
+    before = None if open_end is None else -open_end
+    assert bytes_text(before, 724) == bytes_text(0, 724) == "up to 724 B"
+    assert bytes_text(725, 1024) == "above 724 B to 1 KiB"
+    assert bytes_text(1025, open_end) == "above 1 KiB"
+    assert bytes_text(before, open_end) == "all"
+
+
+def test_degrees_are_said_in_words() -> None:
+    assert degree_text((None, 8), (4.5, None)) == "degree up to 8, mean degree from 4.5"
+    assert degree_text((4, 4), (-math.inf, math.inf)) == "degree 4"
+    assert degree_text((3, 8), (None, None)) == "degree 3 to 8"
+    assert degree_text((None, None), (None, None)) == ""
+
+
+def test_ratios_have_three_digits() -> None:
+    texts = {2.0: "2.00", 0.0456: "0.0456", 12.34: "12.3", 1234.0: "over 1000", 0: "under 0.001"}
+    assert {ratio: multiple_text(ratio) for ratio in texts} == texts

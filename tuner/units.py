@@ -1,0 +1,66 @@
+"""Numbers as people read them: sizes in binary units, intervals in words, ratios.
+
+An end of an interval that is None or infinite is open.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeGuard
+
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` with that many significant digits, never in exponent form."""
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
+
+
+def size_text(size_bytes: float) -> str:
+    """Bytes as `512 B`, `1 KiB`, `1.5 MiB`."""
+    value = float(size_bytes)
+    unit = 0
+    while value >= 1024 and unit < len(_BYTE_UNITS) - 1:
+        value /= 1024
+        unit += 1
+    return (
+        f"{value:.0f} {_BYTE_UNITS[unit]}" if value >= 100 else f"{value:.3g} {_BYTE_UNITS[unit]}"
+    )
+
+
+def multiple_text(ratio: float) -> str:
+    """A ratio as `1.07`; so far off that launches disagree, `over 1000`."""
+    if ratio >= 1000:
+        return "over 1000"
+    return significant(ratio) if ratio > 0.001 else "under 0.001"
+
+
+def bytes_text(low: float | None, high: float | None) -> str:
+    """The sizes of a rule: `up to 1.41 KiB`, and for the next `above 1.41 KiB`."""
+    above = f"above {size_text(low - 1)}" if _is_end(low) and low > 0 else ""
+    if not _is_end(high):
+        return above or "all"
+    return f"{above} to {size_text(high)}" if above else f"up to {size_text(high)}"
+
+
+def degree_text(
+    mmax: tuple[float | None, float | None], mavg: tuple[float | None, float | None]
+) -> str:
+    """The degrees of a rule: `degree 3 to 8, mean degree up to 4.5`; "" when both are open."""
+    texts = (("degree", _range_text(*mmax)), ("mean degree", _range_text(*mavg)))
+    return ", ".join(f"{word} {text}" for word, text in texts if text)
+
+
+def _range_text(low: float | None, high: float | None) -> str:
+    if not _is_end(low):
+        return f"up to {high:.4g}" if _is_end(high) else ""
+    if not _is_end(high):
+        return f"from {low:.4g}"
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+
+
+def _is_end(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
