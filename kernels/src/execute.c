@@ -27,8 +27,8 @@ static int poison(struct swp_plan *plan, int error) {
   return error;
 }
 
-static int advance(struct swp_plan *plan, bool block, bool *done) {
-  int error = plan->spec.method->advance(plan, block, done);
+HOT static int advance(struct swp_plan *plan, bool block, bool *done) {
+  int error = plan->advance(plan, block, done);
   if (error != SWP_SUCCESS)
     return poison(plan, error);
   if (*done)
@@ -36,17 +36,21 @@ static int advance(struct swp_plan *plan, bool block, bool *done) {
   return SWP_SUCCESS;
 }
 
-static int begin(struct swp_plan *plan, const void *send, void *recv, const char *call) {
+static void copy_to_self(const struct problem *problem, const char *send, char *recv) {
+  swp_runs_pack(problem->self.runs, problem->self.nruns, send, recv + problem->self_offset);
+}
+
+HOT static int begin(struct swp_plan *plan, const void *send, void *recv, const char *call) {
   int error = check_state(plan, SWP_EXCHANGE, PLAN_IDLE, call);
   if (error != SWP_SUCCESS)
     return error;
-  error = plan->spec.method->start(plan, send, recv);
+  __builtin_prefetch(&swp_outstanding_count); /* read after the messages are posted */
+  error = plan->start(plan, send, recv);
   if (error != SWP_SUCCESS)
     return poison(plan, error);
   plan->state = PLAN_STARTED;
-  const struct problem *problem = &plan->problem;
-  if (problem->self.bytes > 0)
-    swp_runs_pack(problem->self.runs, problem->self.nruns, send, (char *)recv + problem->self_offset);
+  if (plan->has_self)
+    copy_to_self(&plan->problem, send, recv);
   return SWP_SUCCESS;
 }
 
@@ -61,7 +65,7 @@ static int reclaim(struct swp_plan *plan, bool *done) {
   return SWP_SUCCESS;
 }
 
-int swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
+HOT int swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
   int error = begin(plan, send, recv, "swp_exchange_execute");
   bool done;
   return error == SWP_SUCCESS ? advance(plan, true, &done) : error;

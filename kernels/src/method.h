@@ -11,6 +11,9 @@
 
 enum { SPEC_PARAMETERS = 3, SPEC_BYTES = 256, GRID_DIMS = 62 };
 
+/* For what each execution runs: such functions lie together, apart from planning and failing. */
+#define HOT __attribute__((hot))
+
 struct swp_plan;
 struct outbox;
 struct inbox;

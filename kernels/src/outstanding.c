@@ -40,7 +40,7 @@ void swp_outstanding_progress(void) {
     return;
   for (struct swp_plan **place = &first; *place != NULL;) {
     struct background *background = &(*place)->background;
-    background->error = (*place)->spec.method->advance(*place, false, &background->complete);
+    background->error = (*place)->advance(*place, false, &background->complete);
     if (background->error != SWP_SUCCESS)
       snprintf(background->text, sizeof background->text, "%s", swp_error_message());
     if (background->complete || background->error != SWP_SUCCESS)

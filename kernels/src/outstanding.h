@@ -7,14 +7,6 @@
 
 #include "plan.h"
 
-#include <stdatomic.h>
-
-extern atomic_int swp_outstanding_count;
-
-static inline bool swp_outstanding_any(void) {
-  return atomic_load_explicit(&swp_outstanding_count, memory_order_relaxed) != 0;
-}
-
 /* From now on the plan may be advanced by any thread that waits. */
 void swp_outstanding_add(struct swp_plan *plan);
 

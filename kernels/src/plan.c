@@ -220,6 +220,9 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
   else
     hinted_features(plan);
   TRY(swp_select_method(plan, method));
+  plan->start = plan->spec.method->start;
+  plan->advance = plan->spec.method->advance;
+  plan->has_self = plan->problem.self.bytes > 0;
   TRY(swp_agree(plan->comm, plan->spec.method->plan(plan)));
   plan->forwards = plan->nstages > 1;
   if (plan->kind == SWP_EXCHANGE)

@@ -8,6 +8,8 @@
 #include "problem.h"
 #include "topology.h"
 
+#include <stdatomic.h>
+
 /* Messages and bytes that this rank sends in a stage, then (after planning) over all ranks. */
 struct stage {
   int64_t messages, bytes;
@@ -25,18 +27,21 @@ struct background {
 };
 
 struct swp_plan {
-  /* First what every execution reads, together: a call of a microsecond feels each cache line. */
+  /* First what every execution reads, in one cache line: an exchange of a microsecond feels each other. */
   enum swp_kind kind;
   enum plan_state state;
   MPI_Comm comm; /* private */
   bool yields;   /* more ranks than cores on this node: polling gives the core away */
   bool polls;    /* so much that waiting polls, as MPI's own does not give it away */
   bool forwards; /* in several stages: other ranks wait for this one in between */
+  bool has_self; /* there is a message to this rank itself */
   unsigned idle_polls;
-  void *method_state;     /* the method's own */
+  void *method_state; /* the method's own */
+  int (*start)(struct swp_plan *plan, const char *send, char *recv);
+  int (*advance)(struct swp_plan *plan, bool block, bool *done); /* both of the method */
+
   struct problem problem; /* of an exchange */
   struct spec spec;
-
   int rank, procs;
   struct topology *topology;
   struct features features;
@@ -80,9 +85,27 @@ int64_t swp_text_hash(const char *text);
 /* Whether a rank that waits inside MPI gives its core away. */
 bool swp_mpi_yields(void);
 
+/* Whether started exchanges need this process to forward: see outstanding.h. */
+extern atomic_int swp_outstanding_count;
+
+static inline bool swp_outstanding_any(void) {
+  return atomic_load_explicit(&swp_outstanding_count, memory_order_relaxed) != 0;
+}
+
+/* The part of swp_progress that polls. */
+int swp_progress_poll(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
+
 /* Tests the requests, or with block waits for all of them, giving the core away where the plan yields.
-   Methods wait by this and swp_plan_relax alone, which let other started exchanges go on. */
-int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
+   Methods wait by this and swp_plan_relax alone, which let other started exchanges go on. Inline: an exchange
+   of a microsecond feels each line of code that is not in the cache. */
+static inline int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block,
+                               bool *done) {
+  if (!block || plan->polls || swp_outstanding_any())
+    return swp_progress_poll(plan, count, requests, block, done);
+  int mpi_error = MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+  *done = mpi_error == MPI_SUCCESS;
+  return *done ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Waitall");
+}
 
 /* For loops that poll: lets other started exchanges go on, and gives the core away where the plan yields. */
 void swp_plan_relax(struct swp_plan *plan);

@@ -30,17 +30,12 @@ bool swp_mpi_yields(void) {
 #endif
 }
 
-int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done) {
+int swp_progress_poll(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done) {
   int error = SWP_SUCCESS, complete = 0;
-  if (block && !plan->polls && !swp_outstanding_any()) {
-    MPI_TRY(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
-    complete = 1;
-  }
-  while (!complete) {
-    MPI_TRY(MPI_Testall(count, requests, &complete, MPI_STATUSES_IGNORE));
-    if (complete || !block)
-      break;
+  MPI_TRY(MPI_Testall(count, requests, &complete, MPI_STATUSES_IGNORE));
+  while (block && !complete) {
     swp_plan_relax(plan);
+    MPI_TRY(MPI_Testall(count, requests, &complete, MPI_STATUSES_IGNORE));
   }
 done:
   *done = complete != 0;

@@ -5,20 +5,16 @@
 #include "transfer.h"
 
 struct state {
-  int nrecvs, nsends;
-  struct transfer *recvs, *sends;
-  char *staging; /* packed messages */
-  MPI_Request *requests;
+  int nrecvs, nmessages;       /* nmessages: receives and sends */
+  MPI_Request *requests;       /* of the receives, then of the sends */
+  char *staging;               /* packed messages */
+  struct transfer transfers[]; /* as the requests */
 };
 
 static void direct_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
-  for (int i = 0; state->recvs != NULL && i < state->nrecvs; i++)
-    swp_transfer_free(&state->recvs[i]);
-  for (int i = 0; state->sends != NULL && i < state->nsends; i++)
-    swp_transfer_free(&state->sends[i]);
-  swp_release(state->recvs);
-  swp_release(state->sends);
+  for (int i = 0; i < state->nmessages; i++)
+    swp_transfer_free(&state->transfers[i]);
   swp_release(state->staging);
   swp_release(state->requests);
 }
@@ -30,14 +26,14 @@ static int plan_transfers(struct swp_plan *plan, struct state *state) {
   for (int i = 0; i < problem->nrecvs; i++) {
     const struct receive *receive = &problem->recvs[i];
     struct run run = {receive->offset, receive->bytes};
-    TRY(swp_transfer_set(&state->recvs[i], receive->peer, PLACE_USER, &run, 1));
+    TRY(swp_transfer_set(&state->transfers[i], receive->peer, PLACE_USER, &run, 1));
   }
   for (int i = 0; i < problem->nsends; i++) {
     const struct send *send = &problem->sends[i];
     struct run packed = {staged, send->bytes};
     bool together = send->nruns == 1;
-    TRY(swp_transfer_set(&state->sends[i], send->peer, together ? PLACE_USER : PLACE_OUTGOING,
-                         together ? send->runs : &packed, 1));
+    TRY(swp_transfer_set(&state->transfers[state->nrecvs + i], send->peer,
+                         together ? PLACE_USER : PLACE_OUTGOING, together ? send->runs : &packed, 1));
     staged += together ? 0 : send->bytes;
   }
 done:
@@ -46,39 +42,37 @@ done:
 
 static int direct_plan(struct swp_plan *plan) {
   const struct problem *problem = &plan->problem;
-  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
+  const int nmessages = problem->nrecvs + problem->nsends;
+  struct state *state = plan->method_state =
+      swp_plan_allocate(plan, 1, sizeof *state + (size_t)nmessages * sizeof *state->transfers);
   if (state == NULL || swp_plan_stages(plan, 1) != SWP_SUCCESS)
     return swp_plan_no_memory(plan);
   state->nrecvs = problem->nrecvs;
-  state->nsends = problem->nsends;
+  state->nmessages = nmessages;
   int64_t staging_bytes = 0;
   for (int i = 0; i < problem->nsends; i++) {
     swp_plan_count(plan, 0, problem->sends[i].peer, problem->sends[i].bytes);
     staging_bytes += problem->sends[i].nruns == 1 ? 0 : problem->sends[i].bytes;
   }
   plan->buffer_bytes = plan->copied_bytes = staging_bytes;
-  state->recvs = swp_plan_allocate(plan, state->nrecvs, sizeof *state->recvs);
-  state->sends = swp_plan_allocate(plan, state->nsends, sizeof *state->sends);
-  state->requests = swp_plan_allocate(plan, (int64_t)state->nrecvs + state->nsends, sizeof *state->requests);
+  state->requests = swp_plan_allocate(plan, nmessages, sizeof *state->requests);
   state->staging = swp_plan_allocate(plan, staging_bytes, 1);
-  if (state->recvs == NULL || state->sends == NULL || state->requests == NULL || state->staging == NULL)
+  if (state->requests == NULL || state->staging == NULL)
     return swp_plan_no_memory(plan);
   return plan_transfers(plan, state);
 }
 
-static int direct_start(struct swp_plan *plan, const char *send, char *recv) {
-  struct state *state = plan->method_state;
+HOT static int direct_start(struct swp_plan *plan, const char *send, char *recv) {
+  const struct state *state = plan->method_state;
+  const struct transfer *t = state->transfers, *sends = t + state->nrecvs, *end = t + state->nmessages;
   MPI_Request *request = state->requests;
   int error = SWP_SUCCESS;
-  for (int i = 0; i < state->nrecvs; i++) {
-    const struct transfer *t = &state->recvs[i];
+  for (; t < sends; t++)
     MPI_TRY(MPI_Irecv(recv + t->offset, t->count, t->type, t->peer, 0, plan->comm, request++));
-  }
-  for (int i = 0; i < state->nsends; i++) {
-    const struct transfer *t = &state->sends[i];
+  for (; t < end; t++) {
     const char *from = send + t->offset;
     if (t->place == PLACE_OUTGOING) {
-      const struct send *message = &plan->problem.sends[i];
+      const struct send *message = &plan->problem.sends[t - sends];
       swp_runs_pack(message->runs, message->nruns, send, state->staging + t->offset);
       from = state->staging + t->offset;
     }
@@ -88,9 +82,9 @@ done:
   return error;
 }
 
-static int direct_advance(struct swp_plan *plan, bool block, bool *done) {
-  struct state *state = plan->method_state;
-  return swp_progress(plan, state->nrecvs + state->nsends, state->requests, block, done);
+HOT static int direct_advance(struct swp_plan *plan, bool block, bool *done) {
+  const struct state *state = plan->method_state;
+  return swp_progress(plan, state->nmessages, state->requests, block, done);
 }
 
 const struct method swp_exchange_direct = {
