@@ -16,6 +16,7 @@ import click
 from tuner import __version__
 from tuner.commands.matrix import matrix
 from tuner.commands.report import report
+from tuner.commands.study import study
 from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
 from tuner.export import FORMS
@@ -312,6 +313,7 @@ def verify_table(file: Path, as_json: bool) -> None:
 
 main.add_command(matrix)
 main.add_command(report)
+main.add_command(study)
 
 
 def _require_store(database: Path) -> None:

@@ -1,0 +1,197 @@
+"""After how many products of a matrix with a vector does partitioning it pay?
+
+The study of Figure 17 of Bienz, Gropp, Olson (2019): rows dealt out in strides cost nothing to
+deal, balanced ones the time of a partitioner, but then every product is faster. Both are measured
+in launches that alternate; what it takes to move the rows to their processes is not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tuner import benchfile
+from tuner.errors import SwitchpointError
+from tuner.matrices.market import read_pattern, stem
+from tuner.matrices.partition import kept_partition
+from tuner.mpi import Mpi, find_mpis, installation_directory, launch
+from tuner.places import results_directory
+from tuner.records import Header
+from tuner.stats import Floats, mean_interval
+
+_TIMEOUT_S = 600
+_THIS_MACHINE = "local:cpu"
+
+
+class StudyError(SwitchpointError):
+    """The study cannot be made; the text says why."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to measure. `environment` is the MPI's name, the first found when empty."""
+
+    matrix: Path
+    procs: int
+    by: str
+    methods: str
+    ppn: int | None
+    launches: int
+    budget_s: float
+    environment: str
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Of one method: times of a product, medians over launches, and what follows.
+
+    `ratio` is the balanced over the strided time, with its 95 % interval. `products` is how many it
+    takes until the partitioner's time is made good; None unless balanced is shown to be faster.
+    """
+
+    method: str
+    strided_s: float
+    balanced_s: float
+    ratio: tuple[float, float, float]
+    products: int | None
+
+
+@dataclass(frozen=True)
+class Study:
+    """The result, and where it is stored."""
+
+    matrix: str
+    procs: int
+    nodes: int
+    mpi: str
+    oversubscribed: bool
+    commit: str
+    partitioner: str
+    partition_s: float
+    launches: int
+    date: str
+    methods: list[Crossover]
+
+
+def study(request: Request) -> tuple[Study, Path]:
+    """Partitions, measures, and stores the result below the results' directory `studies`.
+
+    Raises:
+        MatrixError, PartitionerError: the matrix cannot be read or partitioned.
+        StudyError: there is no built swpbench, or it fails.
+    """
+    mpi, program = _find_program(request.environment)
+    kept = kept_partition(request.matrix, read_pattern(request.matrix), request.by, request.procs)
+    times: dict[str, list[dict[str, float]]] = {"strided": [], str(kept.path): []}
+    for number in range(request.launches):
+        for part, launches in times.items():
+            header, medians = _measure(request, mpi, program, part, number)
+            launches.append(medians)
+    strided, balanced = (
+        {method: np.array([each[method] for each in launches]) for method in launches[0]}
+        for launches in times.values()
+    )
+    result = Study(
+        matrix=request.matrix.name,
+        procs=request.procs,
+        nodes=header.nodes,
+        mpi=header.mpi_library,
+        oversubscribed=header.oversubscribed,
+        commit=header.commit,
+        partitioner=request.by,
+        partition_s=kept.partition_s,
+        launches=request.launches,
+        date=header.date,
+        methods=[
+            crossover(method, strided[method], balanced[method], kept.partition_s)
+            for method in strided
+        ],
+    )
+    return result, _store(result)
+
+
+def _find_program(environment: str) -> tuple[Mpi, Path]:
+    """An MPI, and the swpbench that is built for it."""
+    named = os.environ.get("SWITCHPOINT_KERNELS")
+    for mpi in find_mpis():
+        if environment in ("", mpi.name):
+            root = Path(named) if named else installation_directory(_THIS_MACHINE, mpi.name)
+            for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
+                if os.access(program, os.X_OK):
+                    return mpi, program
+    raise StudyError(
+        f"no built swpbench{' for ' if environment else ''}{environment}; `switchpoint run` builds "
+        "the kernels, or name a build or installation by SWITCHPOINT_KERNELS"
+    )
+
+
+def _measure(
+    request: Request, mpi: Mpi, program: Path, part: str, number: int
+) -> tuple[Header, dict[str, float]]:
+    """One launch on rows dealt so: the median time of each method's products, in seconds."""
+    start = launch(mpi, request.procs, build=program.parents[1])
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "launch.jsonl"
+        command = [*start.argv_prefix, str(program), "run", "--op", "spmv", "--sizes", "8"]
+        command += ["--pattern", f"matrix:{request.matrix},part={part}"]
+        command += ["--methods", request.methods, "--budget", str(request.budget_s)]
+        command += ["--launch", str(number), "--out", str(out)]
+        if start.yield_setting:
+            command += ["--yield", start.yield_setting]
+        if request.ppn:
+            command += ["--ppn", str(request.ppn)]
+        try:
+            answer = subprocess.run(
+                command,
+                env=os.environ | start.env,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise StudyError(f"a launch did not end within {_TIMEOUT_S} s") from error
+        if answer.returncode != 0:
+            said = [line for line in answer.stderr.splitlines() if line.startswith("swpbench: ")]
+            raise StudyError(said[0] if said else f"swpbench ended with {answer.returncode}")
+        file = benchfile.read(out)
+    if file.problems:
+        raise StudyError(f"a launch with part={part} cannot be used: {file.problems[0]}")
+    if file.header is None or not file.cases:
+        raise StudyError(f"no method could be measured: {request.methods}")
+    return file.header, _medians(file)
+
+
+def _medians(file: benchfile.BenchFile) -> dict[str, float]:
+    ends = np.cumsum([case.samples for case in file.cases])[:-1]
+    samples = np.split(file.samples_s, ends)
+    return {
+        case.method: float(np.median(each)) for case, each in zip(file.cases, samples, strict=True)
+    }
+
+
+def crossover(method: str, strided_s: Floats, balanced_s: Floats, partition_s: float) -> Crossover:
+    """From the medians of launches, of which those of one number ran one after the other."""
+    logs = np.log(balanced_s / strided_s)
+    low, high = (float(end) for end in mean_interval(logs))
+    strided, balanced = float(np.median(strided_s)), float(np.median(balanced_s))
+    saved_s = strided * -math.expm1(float(logs.mean()))
+    products = math.ceil(partition_s / saved_s) if high < 0 else None
+    ratio = (math.exp(logs.mean()), math.exp(low), math.exp(high))
+    return Crossover(method, strided, balanced, ratio, products)
+
+
+def _store(result: Study) -> Path:
+    date = result.date.replace("-", "").replace(":", "")
+    directory = results_directory() / "studies"
+    directory.mkdir(parents=True, exist_ok=True)
+    name = f"crossover-{stem(Path(result.matrix))}-{result.partitioner}-{result.procs}-{date}.json"
+    path = directory / name
+    path.write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
+    return path
