@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { LINE_BYTES = 4096, PROVENANCE_KEYS = 64 };
 
@@ -267,11 +268,14 @@ int swp_table_parse(const char *path, const char *text, size_t length, struct sw
 static int read_file(const char *path, char **text, int64_t *length) {
   int error = SWP_SUCCESS;
   FILE *file = fopen(path, "rb");
+  struct stat status;
   *text = NULL;
   *length = 0;
   if (file == NULL)
     return swp_fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
-  if (fseek(file, 0, SEEK_END) != 0 || (*length = ftell(file)) < 0 || fseek(file, 0, SEEK_SET) != 0)
+  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+    error = swp_fail(SWP_ERR_TABLE, "%s: a directory; name the table in it", path);
+  else if (fseek(file, 0, SEEK_END) != 0 || (*length = ftell(file)) < 0 || fseek(file, 0, SEEK_SET) != 0)
     error = swp_fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
   else if (*length > INT_MAX)
     error = swp_fail(SWP_ERR_TABLE, "%s: over 2 GiB is no method table", path);

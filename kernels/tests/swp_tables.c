@@ -312,6 +312,8 @@ static void files_that_cannot_be_read_are_refused(void) {
     test_case("reading %s", path);
     EXPECT_ERROR(read_table(&table), SWP_ERR_TABLE);
     EXPECT(strstr(swp_error_message(), path) != NULL, "'%s' does not name the file", swp_error_message());
+    EXPECT(i == 0 || strstr(swp_error_message(), "directory") != NULL, "'%s' does not say why",
+           swp_error_message());
   }
 }
 
