@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -519,6 +520,24 @@ static void planning_sends_nothing_on_the_callers_communicator(void) {
   MPI_Comm_free(&watched);
 }
 
+static bool shared_memory_is_full;
+
+int statvfs(const char *path, struct statvfs *place) {
+  (void)path;
+  *place = (struct statvfs){.f_frsize = 4096, .f_bavail = shared_memory_is_full ? 1 : 1 << 20};
+  return 0;
+}
+
+static void full_shared_memory_is_an_error(void) {
+  test_case("a full /dev/shm");
+  swp_plan *plan = NULL;
+  shared_memory_is_full = rank == 0;
+  int error = swp_discovery_plan(MPI_COMM_WORLD, "shared", NULL, &plan);
+  shared_memory_is_full = false;
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
+  EXPECT(plan == NULL, "a plan was made");
+}
+
 static bool machine_is_huge;
 
 /* Of a machine with more CPUs than a cpu_set_t has room for. */
@@ -752,6 +771,7 @@ int main(int argc, char **argv) {
   if (procs == 4)
     a_failure_in_the_background_is_told_by_the_wait();
   running_out_of_communicators_is_an_error();
+  full_shared_memory_is_an_error();
   the_cores_of_a_huge_machine_are_counted();
   the_callers_error_handler_stays();
   planning_sends_nothing_on_the_callers_communicator();

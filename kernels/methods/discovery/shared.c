@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 enum {
   NOTICE_NONE = -1,    /* bytes of a notice: no message */
@@ -33,6 +34,8 @@ struct board {
 
 enum { BOARDS = 2 };
 
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
+
 struct state {
   MPI_Win window;
   size_t data_offset, board_bytes;
@@ -57,6 +60,19 @@ static void shared_free(struct swp_plan *plan) {
 
 static size_t round_up(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
+}
+
+/* Memory of a window is backed where it is first touched: without room that is a SIGBUS. */
+static int check_room(const struct swp_plan *plan, const struct state *state) {
+  struct statvfs place;
+  if (statvfs("/dev/shm", &place) != 0)
+    return SWP_SUCCESS;
+  uint64_t needed = (uint64_t)plan->procs * BOARDS * state->board_bytes;
+  uint64_t available = (uint64_t)place.f_bavail * place.f_frsize;
+  if (needed <= available)
+    return SWP_SUCCESS;
+  return swp_fail(SWP_ERR_NOT_APPLICABLE, "shared: /dev/shm has room for %llu bytes, %llu are needed",
+                  (unsigned long long)available, (unsigned long long)needed);
 }
 
 /* No board is read before planning ends, which is when all ranks have zeroed theirs. */
@@ -87,7 +103,7 @@ static int shared_plan(struct swp_plan *plan) {
     state->board_bytes = round_up(state->data_offset + BOARD_BYTES, PAGE_BYTES);
   }
   bool allocated = state != NULL && state->boards != NULL && state->requests != NULL;
-  TRY(swp_agree(plan->comm, allocated ? SWP_SUCCESS : swp_plan_no_memory(plan)));
+  TRY(swp_agree(plan->comm, allocated ? check_room(plan, state) : swp_plan_no_memory(plan)));
   TRY(map_boards(plan, state));
 done:
   return error;
