@@ -1,10 +1,11 @@
 /*
  * switchpoint.h: plan an MPI exchange once, by the fastest known method, and execute it many times.
  *
- * Every function returns SWP_SUCCESS or one of enum swp_error; swp_error_message() then tells what was
- * wrong, where, and what to do. "Collective" means: every rank of the communicator calls it, in the same
- * order. A plan is used by one thread at a time. MPI must be initialised before the first call, and every
- * plan freed before MPI_Finalize. Buffers given to a call stay the caller's.
+ * A function that returns int, but for swp_table_rules, returns SWP_SUCCESS or one of enum swp_error;
+ * swp_error_message() then tells what was wrong, where, and what to do. "Collective" means: every rank of the
+ * communicator calls it, in the same order. A plan is used by one thread at a time; two plans in two threads
+ * at once need MPI_THREAD_MULTIPLE. MPI must be initialised before the first call, unless it is said to need
+ * no MPI, and every plan freed before MPI_Finalize. Buffers given to a call stay the caller's.
  */
 #ifndef SWITCHPOINT_H
 #define SWITCHPOINT_H
@@ -56,7 +57,7 @@ const char *swp_error_message(void);
 struct swp_method_info {
   enum swp_kind kind;
   const char *name;       /* as written in a spec, before the colon */
-  const char *parameters; /* for example "dims=2..62 | grid=AxBx..."; "" when there are none */
+  const char *parameters; /* for example "dims=2..30 | grid=AxBx..."; "" when there are none */
   const char *summary;    /* one line */
   const char *source;     /* where it comes from */
 };
@@ -67,7 +68,7 @@ int swp_method_list(int index, struct swp_method_info *info);
 /*
  * Writes into specs, separated by spaces and NUL-terminated, every spec of the method `name` that is worth
  * trying on `procs` processes: "stfw:dims=2 stfw:dims=3". Empty when none is applicable. Local.
- * Errors: SWP_ERR_METHOD (unknown name), SWP_ERR_ARGUMENT (does not fit in length).
+ * Errors: SWP_ERR_METHOD (unknown name), SWP_ERR_ARGUMENT (does not fit in length, a NULL, or procs < 1).
  */
 int swp_method_specs(enum swp_kind kind, const char *name, int procs, char *specs, size_t length);
 
@@ -77,7 +78,8 @@ typedef struct swp_table swp_table;
 
 /*
  * Reads a method table on rank 0 and gives it to every rank of comm. Collective. Free with swp_table_free.
- * Errors: SWP_ERR_TABLE, with file and line in swp_error_message().
+ * Errors, the same on every rank: SWP_ERR_TABLE, with file and line in swp_error_message(); SWP_ERR_ARGUMENT,
+ * _MEMORY, _MPI.
  */
 int swp_table_read(MPI_Comm comm, const char *path, swp_table **table);
 
@@ -94,7 +96,7 @@ typedef struct swp_plan swp_plan;
 /* What the caller knows beyond the problem; equal on every rank (checked). Start from SWP_HINTS_DEFAULT. */
 struct swp_hints {
   unsigned flags;         /* SWP_ESTIMATE: choose from the table, without measuring (the only way today) */
-  int64_t executions;     /* how often the plan will be executed; 0: unknown */
+  int64_t executions;     /* how often the plan will be executed; 0: unknown. Nothing is chosen by it yet */
   int64_t degree;         /* discovery: the most messages any rank will send at once; -1: unknown */
   int64_t bytes;          /* discovery: mean bytes per message; -1: unknown */
   const swp_table *table; /* used instead of the table named by SWITCHPOINT_TABLE; NULL: none */
@@ -135,9 +137,10 @@ struct swp_exchange {
 /*
  * Plans an exchange. Collective on comm, of which the plan keeps a private duplicate. `method` is a spec
  * such as "direct" or "stfw:dims=3", equal on every rank; NULL or "auto" selects: a table in the hints,
- * then the table named by SWITCHPOINT_TABLE, then the default ("direct"). hints may be NULL. The problem's
- * arrays are no longer needed afterwards. On an error, the same on every rank, *plan is NULL.
- * Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE, _TOO_LARGE.
+ * then the table named by SWITCHPOINT_TABLE, which every such call reads again, then the default ("direct").
+ * hints may be NULL. The problem's arrays are no longer needed afterwards. On an error, the same on every
+ * rank, *plan is NULL. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE,
+ * _TOO_LARGE.
  */
 int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
                       const struct swp_hints *hints, swp_plan **plan);
@@ -169,7 +172,7 @@ struct swp_statistics {
   int64_t buffer_bytes;  /* largest over ranks: original sends and receives plus the method's buffers */
   int64_t copied_bytes;  /* sum over ranks: bytes that the method copies itself, packing and unpacking */
   int64_t hop_bytes;     /* sum over ranks: bytes sent, which counts a forwarded byte once per hop */
-  int64_t plan_bytes;    /* this rank: memory that the plan holds */
+  int64_t plan_bytes;    /* this rank: memory that the plan holds, without that of MPI's own objects */
   /* Sums over ranks, by whether sender and receiver of a message are on one node: */
   int64_t on_node_messages, off_node_messages;
   int64_t on_node_bytes, off_node_bytes;
