@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int check_state(const struct swp_plan *plan, enum swp_kind kind, enum plan_state expected,
@@ -111,11 +110,6 @@ int swp_test(swp_plan *plan, int *done) {
   return error;
 }
 
-static int compare_ints(const void *a, const void *b) {
-  int x = *(const int *)a, y = *(const int *)b;
-  return (x > y) - (x < y);
-}
-
 /* Each destination at most once. Increasing ranks, the usual case, need no memory. */
 static int check_duplicates(struct swp_plan *plan, int nsends, const int *ranks) {
   int i = 1;
@@ -131,13 +125,10 @@ static int check_duplicates(struct swp_plan *plan, int nsends, const int *ranks)
       return swp_fail(SWP_ERR_MEMORY, "discovery: no memory for %d destinations", nsends);
     plan->discovery_scratch_length = nsends;
   }
-  int *sorted = plan->discovery_scratch;
-  memcpy(sorted, ranks, (size_t)nsends * sizeof *sorted);
-  qsort(sorted, (size_t)nsends, sizeof *sorted, compare_ints);
-  for (i = 1; i < nsends; i++)
-    if (sorted[i] == sorted[i - 1])
-      return swp_fail(SWP_ERR_ARGUMENT, "discovery: rank %d is twice among the destinations", sorted[i]);
-  return SWP_SUCCESS;
+  int duplicate = swp_find_duplicate(ranks, nsends, plan->discovery_scratch);
+  return duplicate < 0
+             ? SWP_SUCCESS
+             : swp_fail(SWP_ERR_ARGUMENT, "discovery: rank %d is twice among the destinations", duplicate);
 }
 
 /* *self becomes the index of the message to this rank, or -1. */

@@ -52,9 +52,6 @@ struct features {
   int64_t mmax;       /* -1: unknown, of a discovery without hint */
   double mavg;        /* -1: unknown */
   int64_t bytes;      /* mean payload bytes per message; -1: unknown */
-  int64_t vmax_bytes; /* most bytes sent by a rank; -1: unknown */
-  double vavg_bytes;
-  int64_t item_bytes; /* of an exchange */
 };
 
 struct method {

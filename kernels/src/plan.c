@@ -112,10 +112,7 @@ static int find_features(struct swp_plan *plan) {
   statistics->buffer_bytes = max[BUFFER];
   plan->features.mmax = statistics->mmax;
   plan->features.mavg = statistics->mavg;
-  plan->features.vmax_bytes = statistics->vmax_bytes;
-  plan->features.vavg_bytes = statistics->vavg_bytes;
   plan->features.bytes = sum[0] > 0 ? sum[1] / sum[0] : 0;
-  plan->features.item_bytes = problem->item_bytes;
 done:
   return error;
 }
@@ -125,8 +122,6 @@ static void hinted_features(struct swp_plan *plan) {
   plan->features.mmax = plan->hints.degree;
   plan->features.mavg = (double)plan->hints.degree;
   plan->features.bytes = plan->hints.bytes;
-  plan->features.vmax_bytes = -1;
-  plan->features.vavg_bytes = -1;
 }
 
 /* Sums this rank's stages over ranks, two reductions however many stages there are. */

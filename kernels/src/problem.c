@@ -13,6 +13,15 @@ static int compare_ints(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+int swp_find_duplicate(const int *ranks, int count, int *sorted) {
+  memcpy(sorted, ranks, (size_t)count * sizeof *sorted);
+  qsort(sorted, (size_t)count, sizeof *sorted, compare_ints);
+  for (int i = 1; i < count; i++)
+    if (sorted[i] == sorted[i - 1])
+      return sorted[i];
+  return -1;
+}
+
 /* Ranks in range and each at most once; offsets from 0 on, never decreasing. */
 static int check_list(const char *what, int count, const int *ranks, const int64_t *offsets, int procs) {
   if (count < 0)
@@ -34,14 +43,11 @@ static int check_list(const char *what, int count, const int *ranks, const int64
   int *sorted = swp_allocate((size_t)count, sizeof *sorted, NULL);
   if (sorted == NULL)
     return swp_fail(SWP_ERR_MEMORY, "exchange: no memory for %d neighbours", count);
-  memcpy(sorted, ranks, (size_t)count * sizeof *sorted);
-  qsort(sorted, (size_t)count, sizeof *sorted, compare_ints);
-  int error = SWP_SUCCESS;
-  for (int i = 1; i < count && error == SWP_SUCCESS; i++)
-    if (sorted[i] == sorted[i - 1])
-      error = swp_fail(SWP_ERR_ARGUMENT, "exchange: rank %d is twice in %s_ranks", sorted[i], what);
+  int duplicate = swp_find_duplicate(ranks, count, sorted);
   swp_release(sorted);
-  return error;
+  return duplicate < 0
+             ? SWP_SUCCESS
+             : swp_fail(SWP_ERR_ARGUMENT, "exchange: rank %d is twice in %s_ranks", duplicate, what);
 }
 
 /* No sum over ranks of what is sent and received, forwarded a few times, exceeds 64 bits. */
@@ -146,8 +152,6 @@ static void build_sends(const struct swp_exchange *exchange, int rank, struct pr
     }
     problem->sends[problem->nsends++] = send;
     problem->send_bytes += send.bytes;
-    if (send.bytes > problem->largest_bytes)
-      problem->largest_bytes = send.bytes;
   }
 }
 

@@ -31,12 +31,12 @@ struct problem {
   struct send self;    /* bytes is 0 when there is none */
   int64_t self_offset; /* where it goes in the receive buffer */
   int nsends, nrecvs;
-  struct send *sends;                            /* in the caller's order */
-  struct receive *recvs;                         /* in the caller's order */
-  struct run *runs;                              /* storage of all runs */
-  int64_t item_bytes;                            /* 0 on a rank without messages, until ranks agree */
-  int64_t send_bytes, recv_bytes, largest_bytes; /* to and from other ranks; the largest message sent */
-  uint64_t send_hash, recv_hash; /* summed over ranks they agree when every message has its receiver */
+  struct send *sends;             /* in the caller's order */
+  struct receive *recvs;          /* in the caller's order */
+  struct run *runs;               /* storage of all runs */
+  int64_t item_bytes;             /* 0 on a rank without messages, until ranks agree */
+  int64_t send_bytes, recv_bytes; /* to and from other ranks */
+  uint64_t send_hash, recv_hash;  /* summed over ranks they agree when every message has its receiver */
 };
 
 /* Checks the caller's description and builds the problem. Local. On an error the problem can still be freed.
@@ -45,6 +45,9 @@ int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, 
                       int64_t *account);
 
 void swp_problem_free(struct problem *problem);
+
+/* A rank that is twice among `count` ranks, or -1. `sorted` has room for them. */
+int swp_find_duplicate(const int *ranks, int count, int *sorted);
 
 /* Copies runs of `from` to consecutive bytes at `to`, and back. */
 void swp_runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to);

@@ -27,12 +27,12 @@ static bool matches(const struct rule *rule, const struct swp_plan *plan) {
       [CONDITION_MMAX] = (double)features->mmax,   [CONDITION_MAVG] = features->mavg,
       [CONDITION_BYTES] = (double)features->bytes,
   };
-  if (rule->kind != plan->kind || not_applicable(&rule->spec, features) != NULL)
+  if (rule->kind != plan->kind)
     return false;
   for (int i = 0; i < CONDITIONS; i++)
     if (!within(&rule->ranges[i], values[i]))
       return false;
-  return true;
+  return not_applicable(&rule->spec, features) == NULL;
 }
 
 static bool select_from_table(struct swp_plan *plan, const swp_table *table) {

@@ -19,7 +19,8 @@ struct transfer {
 };
 
 /* A message that lies in a buffer as these runs. One run of less than 2 GiB is sent as bytes, anything else
-   by a type, so that nothing is copied. Errors: as swp_runs_type. Free with swp_transfer_free. */
+   by a type: MPI may pack that, which is not counted among the bytes copied. Errors: as swp_runs_type. Free
+   with swp_transfer_free. */
 int swp_transfer_set(struct transfer *transfer, int peer, enum transfer_place place, const struct run *runs,
                      int64_t nruns);
 
