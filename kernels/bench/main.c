@@ -1,5 +1,6 @@
-/* swpbench: lists methods, reads tables, measures. */
+/* swpbench: lists methods, reads tables, measures, searches graphs. */
 #include "error.h"
+#include "graphs/bfs.h"
 #include "run.h"
 
 #include <stdio.h>
@@ -65,6 +66,8 @@ static int command_on_team(const struct team *team, int argc, char **argv) {
     return run_command(team, argc - 2, argv + 2);
   if (strcmp(command, "table") == 0 && argc == 3)
     return read_table(team, argv[2]);
+  if (strcmp(command, "bfs") == 0)
+    return bfs_command(team, argc - 2, argv + 2);
   if (strcmp(command, "table") == 0)
     failure_set("write swpbench table FILE; see swpbench --help");
   else if (strcmp(command, "list") == 0)

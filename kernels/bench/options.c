@@ -214,6 +214,8 @@ void options_help(void) {
          "  swpbench list           the methods: kind, name, parameters, summary\n"
          "  swpbench table FILE     reads a method table as an application would\n"
          "  swpbench run OPTIONS    measures; start it with mpiexec\n"
+         "  swpbench bfs [vertices=N,degree=N,clusters=N,inside=PERCENT,seed=N [METHODS]]\n"
+         "                          searches a random graph, one discovery a level; start it with mpiexec\n"
          "  swpbench --version | --help\n\noptions of run:\n",
          swp_version());
   for (int i = 0; i < NOPTIONS; i++)

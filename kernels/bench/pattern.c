@@ -25,11 +25,11 @@ const struct pattern_family *pattern_family(int index) {
 }
 
 /* Reads "name=value" of the given length into its place in values. */
-static int parse_parameter(const struct pattern_family *family, const char *text, int length, int64_t *values,
-                           bool *given) {
+static int parse_parameter(const struct pattern_parameter *parameters, int count, const char *text,
+                           int length, int64_t *values, bool *given) {
   const char *equals = memchr(text, '=', (size_t)length);
-  for (int i = 0; equals && i < PATTERN_PARAMETERS && family->parameters[i].name; i++) {
-    const struct pattern_parameter *parameter = &family->parameters[i];
+  for (int i = 0; equals && i < count && parameters[i].name; i++) {
+    const struct pattern_parameter *parameter = &parameters[i];
     if (strlen(parameter->name) != (size_t)(equals - text) ||
         strncmp(parameter->name, text, (size_t)(equals - text)) != 0)
       continue;
@@ -45,16 +45,17 @@ static int parse_parameter(const struct pattern_family *family, const char *text
     given[i] = true;
     return 0;
   }
-  return failure_set("\"%.*s\" is no parameter of this pattern; see swpbench --help", length, text);
+  return failure_set("\"%.*s\" is no parameter here; see swpbench --help", length, text);
 }
 
-static int parse_parameters(const char *text, struct pattern_spec *spec) {
-  bool given[PATTERN_PARAMETERS] = {false};
-  for (int i = 0; i < PATTERN_PARAMETERS; i++)
-    spec->values[i] = spec->family->parameters[i].standard;
+int parameters_parse(const char *text, const struct pattern_parameter *parameters, int count,
+                     int64_t *values) {
+  bool given[PARAMETERS_MOST] = {false};
+  for (int i = 0; i < count; i++)
+    values[i] = parameters[i].standard;
   while (text) {
     const int length = (int)strcspn(text, ",");
-    if (parse_parameter(spec->family, text, length, spec->values, given))
+    if (parse_parameter(parameters, count, text, length, values, given))
       return -1;
     text = text[length] == ',' ? text + length + 1 : NULL;
   }
@@ -89,7 +90,7 @@ int pattern_parse(const char *text, struct pattern_spec *spec) {
     return failure_set("unknown pattern; see swpbench --help");
   if (spec->family->from_file)
     return parse_file(rest ? rest : "", spec);
-  if (parse_parameters(rest, spec))
+  if (parameters_parse(rest, spec->family->parameters, PATTERN_PARAMETERS, spec->values))
     return -1;
   return spec->family->check ? spec->family->check(spec) : 0;
 }

@@ -28,7 +28,7 @@ struct pattern_parameter {
   int64_t standard, least, most;
 };
 
-enum { PATTERN_PARAMETERS = 4, PATTERN_PATH_MAX = 4096 };
+enum { PATTERN_PARAMETERS = 4, PARAMETERS_MOST = 8, PATTERN_PATH_MAX = 4096 };
 
 struct pattern_spec;
 
@@ -52,6 +52,13 @@ struct pattern_spec {
   char file[PATTERN_PATH_MAX];
   char part[PATTERN_PATH_MAX]; /* "contiguous", "strided" or a file */
 };
+
+/*
+ * Reads "name=value,..." into the values of `count` parameters, at most PARAMETERS_MOST; text may be NULL. A
+ * parameter without a name ends them earlier. 0, or -1 with failure_text() set. Local.
+ */
+int parameters_parse(const char *text, const struct pattern_parameter *parameters, int count,
+                     int64_t *values);
 
 /* The index-th family, NULL past the last. */
 const struct pattern_family *pattern_family(int index);

@@ -1,5 +1,6 @@
 #include "partition.h"
 
+#include "blocks.h"
 #include "error.h"
 #include "lines.h"
 #include "lists.h"
@@ -10,23 +11,6 @@
 #include <string.h>
 
 enum { TAG_OWNERS = 2 };
-
-/* n things dealt to p ranks in contiguous blocks, the first n mod p of them one larger. */
-static int64_t block_first(int64_t n, int p, int rank) {
-  const int64_t rest = n % p;
-  return n / p * rank + (rank < rest ? rank : rest);
-}
-
-static int64_t block_size(int64_t n, int p, int rank) {
-  return n / p + (rank < n % p);
-}
-
-static int block_owner(int64_t n, int p, int64_t index) {
-  const int64_t size = n / p, rest = n % p;
-  if (index < rest * (size + 1))
-    return (int)(index / (size + 1));
-  return (int)(rest + (index - rest * (size + 1)) / size);
-}
 
 /* The parts that a name such as "bcsstk01.metis.8.part" tells of, 0 when it tells of none. */
 static int parts_of_name(const char *path) {

@@ -1,12 +1,16 @@
 """What make check and make nightly add: strict builds, sanitizers, long runs, valgrind."""
 
+import os
 import shutil
 
 import pytest
 
+from tuner.mpi import CHECKOUT
+
 from .conftest import Kernels, build_kernels
 from .test_library import TESTS, VALGRIND, run
 
+SQUARE = CHECKOUT / "tests" / "data" / "matrix" / "good" / "general-real.mtx"
 TABLES = str(TESTS / "tables" / "broken")
 STRICT = ("-DSWITCHPOINT_WERROR=ON", "-DCMAKE_BUILD_TYPE=Debug")
 SANITIZED = (*STRICT, "-DSWITCHPOINT_SANITIZE=address,undefined")
@@ -28,7 +32,14 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared)
 @pytest.mark.check
 @pytest.mark.parametrize(
     ("program", "arguments"),
-    [("swp_oracle", []), ("swp_counts", []), ("swp_failures", []), ("swp_tables", [TABLES])],
+    [
+        ("swp_oracle", []),
+        ("swp_counts", []),
+        ("swp_failures", []),
+        ("swp_tables", [TABLES]),
+        ("swp_spmv", ["--vectors", "2", "--ppn", "2", str(SQUARE), "strided", os.devnull]),
+        ("swp_graphs", []),
+    ],
 )
 @pytest.mark.parametrize("procs", [1, 2, 4])
 def test_sanitizers_find_nothing(kernels: Kernels, require, program, arguments, procs) -> None:
