@@ -30,6 +30,8 @@ VALGRIND = (
     f"--suppressions={TESTS / 'valgrind.supp'}",
 )
 
+BY_NODE = ("exchange:nap", "exchange:nap:sharing=no", "discovery:nap")
+
 # Grids that no `dims=` chooses, beside the specs that the library itself proposes.
 GRIDS = {
     1: ["1", "1x1"],
@@ -88,19 +90,33 @@ def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int
 @pytest.mark.parametrize(
     ("procs", "nodes"),
     [
-        (3, "--ppn 1"),
-        (3, "--ppn 2"),
-        (4, "--ppn 2"),
+        (5, "--ppn 1"),
         (5, "--ppn 2 --cyclic"),
-        (7, "--ppn 3"),
-        (8, "--ppn 4"),
-        (8, "--ppn 3 --cyclic"),
-        (8, "--scatter 3"),
+        (5, "--ppn 3"),
+        (5, "--ppn 4"),
+        (7, "--scatter 3"),
     ],
 )
 def test_every_method_delivers_on_virtual_nodes(kernels: Kernels, procs: int, nodes: str) -> None:
     more = "discovery:nap:barrier=dissemination"
     assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split(), more) > 100
+
+
+@pytest.mark.parametrize(
+    ("procs", "nodes"),
+    [
+        (2, "--ppn 1"),
+        (3, "--ppn 2"),
+        (4, "--ppn 2 --cyclic"),
+        (7, "--ppn 3 --cyclic"),
+        (8, "--ppn 3"),
+        (12, "--ppn 1"),
+        (12, "--scatter 4"),
+        (16, "--ppn 4"),
+    ],
+)
+def test_methods_that_know_nodes_deliver(kernels: Kernels, procs: int, nodes: str) -> None:
+    assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split(), "--only", *BY_NODE) > 50
 
 
 @pytest.mark.parametrize("procs", [1, 2, 4, 6, 8, 12, 16])
@@ -182,6 +198,7 @@ def test_the_yield_preload_stands_before_ucx(kernels_of, require) -> None:
     ("program", "procs", "arguments"),
     [
         ("swp_oracle", 4, ["--brief"]),
+        ("swp_oracle", 3, ["--brief", "--ppn", "2", "--only", *BY_NODE]),
         ("swp_failures", 2, []),
         ("swp_tables", 2, [str(TESTS / "tables" / "broken")]),
     ],
