@@ -50,7 +50,7 @@ static void check_families(MPI_Comm comm, enum swp_kind kind, const char *method
 }
 
 static void check_method(enum swp_kind kind, const char *method) {
-  double seconds = brief ? 0 : 0.3; /* about so long do the back-to-back calls go on */
+  double seconds = brief ? 0 : 0.15; /* about so long do the back-to-back calls go on */
   check_families(MPI_COMM_WORLD, kind, method);
   if (kind == SWP_EXCHANGE) {
     check_exchange(MPI_COMM_WORLD, method, &large_family, 4096);

@@ -203,6 +203,6 @@ def test_the_yield_preload_stands_before_ucx(kernels_of, require) -> None:
         ("swp_tables", 2, [str(TESTS / "tables" / "broken")]),
     ],
 )
-def test_valgrind_finds_nothing(kernels, require, program, procs, arguments) -> None:
+def test_valgrind_finds_nothing(any_kernels, require, program, procs, arguments) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
-    run(kernels, program, procs, *arguments, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "240"})
+    run(any_kernels, program, procs, *arguments, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "240"})
