@@ -24,7 +24,7 @@ _FAMILY_COLORS = {
     # exchange
     "neighbor": _GREEN,
     "alltoallv": _PURPLE,
-    "nap": _ORANGE,
+    "nap": _RED,
     # discovery
     "pcx": _GREEN,
     "rsx": _PURPLE,
@@ -48,7 +48,7 @@ _FAMILY_SYMBOLS = {
     "pcx": "triangle-up",
     "alltoallv": "cross",
     "rsx": "cross",
-    "nap": "diamond",
+    "nap": "hexagon",
     "nbx": "diamond",
     "dense": "pentagon",
     "shared": "star",
