@@ -102,6 +102,7 @@ int team_agree(const struct team *team, int status) {
 _Noreturn void team_abort(void) {
   fprintf(stderr, "swpbench: %s\n", failure_text());
   fflush(NULL);
+  usleep(200000); /* MPICH's launcher may end before it has read what the ranks said last */
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   abort();
 }
