@@ -77,6 +77,7 @@ static void write_layout(struct json *json, const struct launch *launch) {
   json_int(json, "procs", procs);
   json_int(json, "nodes", nodes);
   json_int(json, "ppn", ppn);
+  json_int(json, "machines", launch->team->machines);
   json_string(json, "placement",
               !options->ppn                                ? ""
               : options->placement == SWP_PLACEMENT_CYCLIC ? "cyclic"

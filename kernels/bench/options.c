@@ -138,7 +138,7 @@ static const struct option OPTIONS[] = {
      set_methods},
     {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", false, set_budget},
     {"--max-samples", "N", "most samples of a case (200)", false, set_max_samples},
-    {"--sync", "window|barrier", "how executions start together (window on one node)", false, set_sync},
+    {"--sync", "window|barrier", "how executions start together (window on one machine)", false, set_sync},
     {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", false, set_ppn},
     {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", false, set_placement},
     {"--seed", "N", "of the order of methods and of payloads (1)", false, set_seed},

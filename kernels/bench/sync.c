@@ -18,7 +18,7 @@ const struct sync_scheme *sync_scheme(int index) {
 
 const struct sync_scheme *sync_choose(const struct team *team, const char *name) {
   if (!*name)
-    name = team->nodes == 1 ? "window" : "barrier";
+    name = team->machines == 1 ? "window" : "barrier";
   for (int i = 0; schemes[i]; i++)
     if (strcmp(schemes[i]->name, name) == 0)
       return schemes[i];

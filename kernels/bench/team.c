@@ -4,22 +4,53 @@
 #include "error.h"
 
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <string.h>
+#include <unistd.h>
 
-/* The cores that the ranks of this node could use, whether each is bound to one or none to any. Where the set
-   has no room for all of the machine (1024), all of them. */
-static int node_cores(MPI_Comm node) {
+/* The cores that the ranks of a node or machine could use, whether each is bound to one or none to any. Where
+   the set has no room for all of the machine (1024), all of them. */
+static int shared_cores(MPI_Comm comm) {
   int online = 0;
   cpu_set_t mine, all;
   CPU_ZERO(&mine);
   if (sched_getaffinity(0, sizeof mine, &mine))
     online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-  MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
-  MPI_Allreduce(MPI_IN_PLACE, &online, 1, MPI_INT, MPI_MAX, node);
+  MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, comm);
+  MPI_Allreduce(MPI_IN_PLACE, &online, 1, MPI_INT, MPI_MAX, comm);
   return online > 0 ? online : CPU_COUNT(&all);
+}
+
+/* A number that only the ranks of this machine have: they share its clock and its cores, and are on several
+   nodes where nodes are virtual. */
+static int machine_color(void) {
+  char boot[64] = "";
+  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+  if (!file || !fgets(boot, sizeof boot, file))
+    gethostname(boot, sizeof boot - 1);
+  if (file)
+    fclose(file);
+  uint32_t hash = 2166136261u;
+  for (const char *letter = boot; *letter; letter++)
+    hash = (hash ^ (unsigned char)*letter) * 16777619u;
+  return (int)(hash >> 1);
+}
+
+/* How many machines there are, and whether one has more ranks than cores. */
+static void find_machines(struct team *team) {
+  MPI_Comm machine;
+  MPI_Comm_split(team->comm, machine_color(), team->rank, &machine);
+  int ranks_here, rank_here;
+  MPI_Comm_size(machine, &ranks_here);
+  MPI_Comm_rank(machine, &rank_here);
+  int oversubscribed = ranks_here > shared_cores(machine), machines = rank_here == 0;
+  MPI_Allreduce(MPI_IN_PLACE, &oversubscribed, 1, MPI_INT, MPI_MAX, team->comm);
+  MPI_Allreduce(MPI_IN_PLACE, &machines, 1, MPI_INT, MPI_SUM, team->comm);
+  team->oversubscribed = oversubscribed;
+  team->machines = machines;
+  MPI_Comm_free(&machine);
 }
 
 void team_create(struct team *team) {
@@ -30,14 +61,12 @@ void team_create(struct team *team) {
   int ranks_here, rank_here;
   MPI_Comm_size(team->node, &ranks_here);
   MPI_Comm_rank(team->node, &rank_here);
-  team->cores = node_cores(team->node);
-
-  int most[2] = {ranks_here, ranks_here > team->cores};
-  MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, team->comm);
-  team->ppn = most[0];
-  team->oversubscribed = most[1];
+  team->cores = shared_cores(team->node);
+  team->ppn = ranks_here;
   team->nodes = rank_here == 0;
+  MPI_Allreduce(MPI_IN_PLACE, &team->ppn, 1, MPI_INT, MPI_MAX, team->comm);
   MPI_Allreduce(MPI_IN_PLACE, &team->nodes, 1, MPI_INT, MPI_SUM, team->comm);
+  find_machines(team);
 }
 
 void team_free(struct team *team) {

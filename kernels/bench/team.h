@@ -13,7 +13,8 @@ struct team {
   int rank, procs;
   int nodes, ppn;      /* ppn: most ranks on one node */
   int cores;           /* cores that the ranks of rank 0's node could use together */
-  bool oversubscribed; /* more ranks than cores on some node */
+  int machines;        /* fewer than nodes where nodes are virtual; ranks on one share its clock and cores */
+  bool oversubscribed; /* more ranks than cores on some machine */
 };
 
 /* Collective on MPI_COMM_WORLD, as is team_free. */

@@ -5,34 +5,65 @@
 #include "plan.h"
 
 #include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 
-/* Cores that the ranks of this node may use, together: each may be bound to its own. Where the set has no
-   room for all of the machine (1024), all of them. */
-static int node_cores(MPI_Comm node, int *cores) {
+/* Cores that the ranks of a node or machine may use, together: each may be bound to its own. Where the set
+   has no room for all of the machine (1024), all of them. */
+static int shared_cores(MPI_Comm comm, int *cores) {
   int error = SWP_SUCCESS, unknown = 0, online;
   cpu_set_t mine, all;
   CPU_ZERO(&mine);
   CPU_ZERO(&all);
   if (sched_getaffinity(0, sizeof mine, &mine) != 0)
     unknown = (int)sysconf(_SC_NPROCESSORS_ONLN);
-  MPI_TRY(MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node));
-  MPI_TRY(MPI_Allreduce(&unknown, &online, 1, MPI_INT, MPI_MAX, node));
+  MPI_TRY(MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, comm));
+  MPI_TRY(MPI_Allreduce(&unknown, &online, 1, MPI_INT, MPI_MAX, comm));
   *cores = online > 0 ? online : CPU_COUNT(&all);
 done:
   return error;
 }
 
+/* A number that only the ranks of this machine have, which share its cores. */
+static int machine_color(void) {
+  char boot[64] = "";
+  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+  if (file == NULL || fgets(boot, sizeof boot, file) == NULL)
+    gethostname(boot, sizeof boot - 1);
+  if (file != NULL)
+    fclose(file);
+  uint32_t hash = 2166136261u;
+  for (const char *letter = boot; *letter != '\0'; letter++)
+    hash = (hash ^ (unsigned char)*letter) * 16777619u;
+  return (int)(hash >> 1);
+}
+
+/* Whether the ranks outnumber the cores, also where several nodes are on one machine. */
+static int compare_with_cores(MPI_Comm comm, MPI_Comm node, struct topology *topology) {
+  int error = SWP_SUCCESS, size, cores = 0;
+  MPI_Comm machine = MPI_COMM_NULL;
+  if (topology->nodes > 1)
+    MPI_TRY(MPI_Comm_split(comm, machine_color(), 0, &machine));
+  MPI_Comm here = topology->nodes > 1 ? machine : node;
+  MPI_TRY(MPI_Comm_size(here, &size));
+  TRY(shared_cores(here, &cores));
+  topology->oversubscribed = size > cores;
+done:
+  if (machine != MPI_COMM_NULL)
+    MPI_Comm_free(&machine);
+  return error;
+}
+
 /* This rank's node, numbered by the lowest rank on it, and its place there. */
 static int measure(MPI_Comm comm, struct topology *topology, int *node, int *local) {
-  int error = SWP_SUCCESS, rank, size, cores = 0, before = 0;
+  int error = SWP_SUCCESS, rank, size, before = 0;
   MPI_Comm here = MPI_COMM_NULL;
   MPI_TRY(MPI_Comm_rank(comm, &rank));
   MPI_TRY(MPI_Comm_size(comm, &topology->procs));
   MPI_TRY(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here));
   MPI_TRY(MPI_Comm_rank(here, local));
   MPI_TRY(MPI_Comm_size(here, &size));
-  TRY(node_cores(here, &cores));
   int leader = *local == 0;
   MPI_TRY(MPI_Exscan(&leader, &before, 1, MPI_INT, MPI_SUM, comm));
   *node = rank == 0 ? 0 : before; /* of the leader, whose word the others take */
@@ -40,7 +71,7 @@ static int measure(MPI_Comm comm, struct topology *topology, int *node, int *loc
   MPI_TRY(MPI_Allreduce(&leader, &topology->nodes, 1, MPI_INT, MPI_SUM, comm));
   MPI_TRY(MPI_Allreduce(&size, &topology->ppn, 1, MPI_INT, MPI_MAX, comm));
   topology->shared_memory = topology->nodes == 1;
-  topology->oversubscribed = size > cores;
+  TRY(compare_with_cores(comm, here, topology));
 done:
   if (here != MPI_COMM_NULL)
     MPI_Comm_free(&here);

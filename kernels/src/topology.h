@@ -18,7 +18,7 @@ struct topology {
   int procs, nodes;
   int ppn;             /* the most ranks on one node */
   bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
-  bool oversubscribed; /* the machine's node of this rank has more ranks than cores that they may use */
+  bool oversubscribed; /* this rank's machine has more ranks than cores that they may use */
   enum topology_order order;
   int *node_of, *local_of;       /* listed: per rank */
   int *node_begins, *node_ranks; /* listed: the ranks of node n are node_ranks[node_begins[n] …] */

@@ -4,8 +4,13 @@
 
 #include "switchpoint.h"
 
+#include <stdbool.h>
+
 /* Of every plan of the oracle. */
 extern struct swp_hints oracle_hints;
+
+/* Whether all ranks of MPI_COMM_WORLD are on one node of the machine. Collective. */
+bool ranks_share_memory(void);
 
 /* The lowest rank on the node of each rank, to be freed. Collective. */
 int *nodes_of(MPI_Comm comm);

@@ -26,11 +26,11 @@ struct specs {
   char *words; /* storage of those that the library proposes */
 };
 
-/* On scattered nodes without `shared`, which needs memory of all, and `rsx`: its windows take care of Open
-   MPI's fault on one node only where they know that it is one. */
-static void add_words(struct specs *specs, char *words) {
+/* On several nodes without `shared`, which needs memory of all, and on scattered ones without `rsx`: its
+   windows take care of Open MPI's fault on one node only where they know that it is one. */
+static void add_words(struct specs *specs, char *words, bool sharing) {
   for (char *word = strtok(words, " "); word != NULL && specs->count < MOST_SPECS; word = strtok(NULL, " "))
-    if (!nodes_are_scattered() || (strcmp(word, "shared") != 0 && strcmp(word, "rsx") != 0))
+    if ((sharing || strcmp(word, "shared") != 0) && (!nodes_are_scattered() || strcmp(word, "rsx") != 0))
       specs->list[specs->count++] = word;
 }
 
@@ -76,11 +76,12 @@ static void check_halves(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   MPI_Comm_size(half, &procs);
+  bool sharing = ranks_share_memory();
   for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++) {
     struct specs specs = {.words = all_specs(kind, procs)};
-    add_words(&specs, specs.words);
+    add_words(&specs, specs.words, sharing);
     for (int i = 0; i < specs.count; i++)
-      if (strcmp(specs.list[i], "rsx") != 0 || !nodes_are_scattered())
+      if (sharing || strcmp(specs.list[i], "rsx") != 0)
         check_one(half, kind, specs.list[i], &families[i % 5]);
     free(specs.words);
   }
@@ -131,10 +132,11 @@ static void gather_specs(int argc, char **argv, struct specs specs[2]) {
     }
   }
   int procs;
+  bool sharing = ranks_share_memory();
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY && !only; kind++) {
     specs[kind].words = all_specs(kind, procs);
-    add_words(&specs[kind], specs[kind].words);
+    add_words(&specs[kind], specs[kind].words, sharing);
     specs[kind].list[specs[kind].count++] = "auto";
   }
 }

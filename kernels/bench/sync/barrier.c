@@ -45,7 +45,7 @@ static void compare_clocks(struct sync *sync, int rank) {
 }
 
 static void prepare(struct sync *sync) {
-  if (sync->team->nodes == 1)
+  if (sync->team->machines == 1)
     return; /* one clock */
   for (int rank = 1; rank < sync->team->procs; rank++)
     if (sync->team->rank == 0 || sync->team->rank == rank)
