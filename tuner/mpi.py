@@ -20,6 +20,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 YIELD_LIBRARY = "libswp_yield.so"
+FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks talk TCP
 
 # Plain names first: what the user put on PATH wins over what Debian names apart beside it.
 SUFFIXES = ("", ".mpich", ".openmpi")
@@ -124,12 +125,18 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def launch(mpi: Mpi, procs: int, cores: int | None = None, build: Path | None = None) -> Launch:
+def launch(
+    mpi: Mpi,
+    procs: int,
+    cores: int | None = None,
+    build: Path | None = None,
+    over_tcp: bool = False,
+) -> Launch:
     """How to start `procs` ranks on this machine.
 
     `cores` are those that the ranks share (default: all that this process may use). `build` is the
-    build or installation directory of the kernels, where the library that makes MPICH 4 yield is
-    looked for; without it there is none.
+    build or installation directory of the kernels, where the libraries are looked for that make
+    MPICH 4 yield and, `over_tcp`, end; without it there are none.
 
     Raises:
         ValueError: `procs` is less than 1.
@@ -151,27 +158,45 @@ def launch(mpi: Mpi, procs: int, cores: int | None = None, build: Path | None = 
     elif oversubscribed and mpi.major >= 5:
         env |= MPICH_THROTTLE
         setting = " ".join(f"{name}={value}" for name, value in MPICH_THROTTLE.items())
-    elif oversubscribed and (library := _yield_library(mpi, build)) is not None:
+    elif mpi.major < 5:
+        wanted = [YIELD_LIBRARY] * oversubscribed + [FINALIZE_LIBRARY] * over_tcp
+        libraries = [path for name in wanted if (path := _library(name, mpi, build)) is not None]
         # Given to the ranks only: the launcher itself needs no preload.
-        for name, value in _preload(library).items():
+        for name, value in _preload(libraries).items():
             argv += ["-genv", name, value]
-        setting = f"LD_PRELOAD={YIELD_LIBRARY}"
+        if any(path.name == YIELD_LIBRARY for path in libraries):
+            setting = f"LD_PRELOAD={YIELD_LIBRARY}"
     return Launch([*argv, "-n", str(procs)], env, setting)
 
 
-def _preload(library: Path) -> dict[str, str]:
-    """What makes ranks preload a library. LD_PRELOAD splits at spaces, the search path does not."""
-    if " " not in str(library):
-        return {"LD_PRELOAD": str(library)}
-    places = [str(library.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-    return {"LD_PRELOAD": library.name, "LD_LIBRARY_PATH": ":".join(places)}
+def has_preloads(build: Path) -> bool:
+    """Whether a directory is a build or installation with the libraries that MPICH 4 needs."""
+    return _find(FINALIZE_LIBRARY, build) is not None
 
 
-def _yield_library(mpi: Mpi, build: Path | None) -> Path | None:
-    """The preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
+def _preload(libraries: list[Path]) -> dict[str, str]:
+    """What makes ranks preload libraries of one place, which all are of one build."""
+    if not libraries:
+        return {}
+    # LD_PRELOAD splits at spaces, the search path does not.
+    if not any(" " in str(library) for library in libraries):
+        return {"LD_PRELOAD": ":".join(str(library) for library in libraries)}
+    places = [str(libraries[0].parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    return {
+        "LD_PRELOAD": ":".join(library.name for library in libraries),
+        "LD_LIBRARY_PATH": ":".join(places),
+    }
+
+
+def _library(name: str, mpi: Mpi, build: Path | None) -> Path | None:
+    """A preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
     if build is None or not mpi.device.endswith("ucx"):
         return None
-    candidates = [build / YIELD_LIBRARY, *build.glob(f"lib*/{YIELD_LIBRARY}")]
+    return _find(name, build)
+
+
+def _find(name: str, build: Path) -> Path | None:
+    candidates = [build / name, *build.glob(f"lib*/{name}")]
     # At a colon both lists split: better no preload than one that is told and does nothing.
     return next((path for path in candidates if path.is_file() and ":" not in str(path)), None)
 
