@@ -24,7 +24,8 @@ from checks import scales
 from checks.kernels import build_kernels
 from tuner import rawfiles
 from tuner.inputs import write_matrix
-from tuner.mpi import identify, launch
+from tuner.mpi import identify
+from tuner.nodes.launch import launch_on
 
 # All checks of one ReFrame session belong to one campaign.
 STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -122,7 +123,7 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         return ["run", *(shlex.quote(word) for word in words)]
 
     def use_own_launcher(self) -> str:
-        """Starts ranks by tuner.mpi where the environment names its mpiexec; its yield setting."""
+        """Starts ranks by the tuner where the environment names its mpiexec; its yield setting."""
         mpiexec = self.current_environ.extras.get("mpiexec")
         if mpiexec is None:
             return ""
@@ -131,7 +132,13 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             raise rfm.core.exceptions.ReframeError(
                 f"{mpiexec} and {self.current_environ.cc} are not of one MPI that is known"
             )
-        start = launch(mpi, self.num_tasks, build=self.kernels.installation)
+        start = launch_on(
+            self.current_partition.fullname,
+            mpi,
+            self.num_tasks,
+            self.num_tasks_per_node,
+            self.kernels.installation,
+        )
         command = [shlex.quote(word) for word in start.argv_prefix]
         self.job.launcher.command = lambda job: command
         self.env_vars |= {name: shlex.quote(value) for name, value in start.env.items()}

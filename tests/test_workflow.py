@@ -158,7 +158,7 @@ def example(tmp_path, monkeypatch) -> Path:
 
 def job_on(system: str) -> Job:
     name = find_mpis()[0].name
-    return Job("exchange", system, name, "exchange", "random", "1_node", 2, 6, "pass", "")
+    return Job("exchange", system, name, "exchange", "random", "1_node", 2, 2, 6, "pass", "")
 
 
 def test_the_example_is_started_on_this_machine_only(tmp_path, example):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import click
 
 from tuner import __version__
 from tuner.commands.matrix import matrix
+from tuner.commands.nodes import nodes
 from tuner.commands.report import report
 from tuner.commands.study import study
 from tuner.dispatch import CHECKS
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from tuner.store import Store
 
 
+# Of this machine: as it is, and as several virtual nodes.
 THIS_MACHINE = CHECKS / "config" / "local.py"
+SYSTEMS = {"local": THIS_MACHINE, "nodes": CHECKS / "config" / "nodes.py"}
 
 
 class _Commands(click.Group):
@@ -72,9 +76,13 @@ def main() -> None:
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    default=THIS_MACHINE,
-    show_default="this machine",
-    help="The system's ReFrame configuration.",
+    help="The system's ReFrame configuration; otherwise that of --system.",
+)
+@click.option(
+    "--system",
+    type=click.Choice(list(SYSTEMS)),
+    help="This machine as it is, local, or as virtual nodes; those that are up, else four at "
+    "1 Gbit/s that end with the run.  [default: local]",
 )
 @click.option(
     "--launches",
@@ -107,7 +115,8 @@ def main() -> None:
 @click.pass_context
 def run(
     context: click.Context,
-    config: Path,
+    config: Path | None,
+    system: str | None,
     launches: int,
     minutes: float,
     environment: str | None,
@@ -122,24 +131,28 @@ def run(
     On a terminal the dashboard starts at the end.
     """
     from tuner import workflow
+    from tuner.nodes import namespaces
     from tuner.show import console
 
     # JSON has standard output for itself.
     out = console(stderr=as_json)
-    if environment is None and config == THIS_MACHINE:
+    if config is not None and system is not None:
+        raise click.UsageError("--config and --system both name a system: give one")
+    if environment is None and config is None:
         environment = workflow.default_environment(out)
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
     options = [*selection, *reframe_options]
-    campaign = workflow.plan(config, options, launches, minutes, variables)
-    if dry_run:
-        if as_json:
+    with namespaces.available() if system == "nodes" else nullcontext():
+        config = config or SYSTEMS[system or "local"]
+        campaign = workflow.plan(config, options, launches, minutes, variables)
+        if dry_run and as_json:
             click.echo(json.dumps(workflow.plan_document(campaign), indent=1))
-        else:
-            workflow.show_plan(campaign, out)
-        return
-    workflow.show_plan(campaign, out)
-    results = workflow.run(campaign, out)
+            return
+        workflow.show_plan(campaign, out)
+        if dry_run:
+            return
+        results = workflow.run(campaign, out)
     if as_json:
         click.echo(json.dumps(results, indent=1))
     elif out.is_terminal:
@@ -312,6 +325,7 @@ def verify_table(file: Path, as_json: bool) -> None:
 
 
 main.add_command(matrix)
+main.add_command(nodes)
 main.add_command(report)
 main.add_command(study)
 

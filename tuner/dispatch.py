@@ -43,6 +43,7 @@ class Job:
     pattern: str
     scale: str
     procs: int
+    ppn: int
     launches: int
     result: str  # ReFrame's word: "pass", "fail", "skip", "abort"
     skipped_because: str
@@ -197,6 +198,7 @@ def _job(case: dict[str, Any]) -> Job:
         pattern=case["pattern"],
         scale=case["scale"],
         procs=case["num_tasks"],
+        ppn=case["num_tasks_per_node"],
         launches=case["launches"],
         result=case["result"],
         skipped_because=case["skipped_because"],

@@ -35,6 +35,7 @@ class _Program(NamedTuple):
     used_for: str
     required: bool
     advice: str
+    version_option: str = "--version"
 
 
 _PROGRAMS = (
@@ -44,6 +45,7 @@ _PROGRAMS = (
     _Program("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
     _Program("git", ("git",), "naming the commit in results", False, "apt install git"),
     _Program("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
+    _Program("ip", ("ip",), "virtual nodes", False, "apt install iproute2", "-V"),
     _Program("valgrind", ("valgrind",), "kernel tests", False, "apt install valgrind"),
     _Program(
         "chromium",
@@ -98,7 +100,7 @@ def _examine_mpis() -> list[Part]:
 def _examine(program: _Program) -> Part:
     paths = (shutil.which(command, path=search_path()) for command in program.commands)
     path = next(filter(None, paths), None)
-    found = f"{_version(path)} ({path})" if path else ""
+    found = f"{_version(path, program.version_option)} ({path})" if path else ""
     return Part(program.name, program.used_for, found, program.required, program.advice)
 
 
@@ -116,11 +118,11 @@ def _examine_results() -> Part:
     return Part("results", "raw files and store", f"{place} ({holds})", True, "")
 
 
-def _version(path: str) -> str:
+def _version(path: str, option: str) -> str:
     """The first line of what a program says of its version."""
     try:
         answer = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=20, cwd=Path("/")
+            [path, option], capture_output=True, text=True, timeout=20, cwd=Path("/")
         )
     except (OSError, subprocess.TimeoutExpired):
         return "does not run"

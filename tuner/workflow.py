@@ -21,7 +21,8 @@ from rich.table import Table
 
 from tuner import benchfile, dispatch, export, rawfiles, records, tuning
 from tuner.dispatch import DispatchError, Job, Request, Session
-from tuner.mpi import find_mpis, installation_directory, launch
+from tuner.mpi import find_mpis, installation_directory
+from tuner.nodes.launch import SYSTEM, launch_on
 from tuner.places import database_path, results_directory
 from tuner.show import show_table
 from tuner.store import Store
@@ -35,7 +36,7 @@ LINE_S = 10.0  # between lines of progress
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 EXAMPLE_SIZES = ["8", "1024", "65536"]
 EXAMPLE_TIMEOUT_S = 120
-THIS_MACHINE = "local:cpu"  # of checks/config/local.py
+THIS_MACHINE = {"local", SYSTEM}  # of checks/config/local.py and nodes.py
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def run(campaign: Campaign, console: Console) -> dict[str, Any]:
     for tuned in tables:
         jobs = [job for job in campaign.planned.wanted if tuned.is_of(job)]
         if jobs:  # none when the results go under another system's name
-            try_example(tuned.path, max(jobs, key=lambda job: job.procs), console)
+            try_example(tuned.path, max(jobs, key=lambda job: (job.procs, -job.ppn)), console)
     return {
         "campaign": campaign.name,
         "launches": len(raw_files),
@@ -275,14 +276,14 @@ def try_example(table: Path, job: Job, console: Console) -> None:
     Raises:
         DispatchError: the program fails, or does not end.
     """
-    if job.system != THIS_MACHINE:
+    if job.system.partition(":")[0] not in THIS_MACHINE:
         return
     mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
     installed = installation_directory(job.system, job.environment)
     example = installed / "bin" / "swp_example_halo"
     if mpi is None or not example.is_file():
         return
-    start = launch(mpi, job.procs, build=installed)
+    start = launch_on(job.system, mpi, job.procs, job.ppn, installed)
     command = [*start.argv_prefix, str(example), *EXAMPLE_SIZES]
     settings = {"SWITCHPOINT_TABLE": str(table), **start.env}
     words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]

@@ -1,0 +1,76 @@
+"""What the site configurations of this machine have in common: every MPI that tuner.mpi finds."""
+
+import os
+from typing import Any
+
+from tuner.mpi import find_mpis, scratch_directory, search_path
+
+
+def site(system: dict[str, Any], partition: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with one partition, which runs one job at a time.
+
+    `system` and `partition` tell name and description; `partition` also processor and extras.
+
+    Raises:
+        SystemExit: nothing can be measured here.
+    """
+    mpis = find_mpis()
+    if not mpis:
+        raise SystemExit(
+            "checks/config: no mpicc with a matching mpiexec on PATH or in this virtual "
+            "environment; `switchpoint doctor` tells how to get one"
+        )
+    # CMake may be the virtual environment's. Not by env_vars: ReFrame writes those without quotes
+    # into the scripts of jobs, which inherit this environment anyway.
+    os.environ["PATH"] = search_path()
+    try:
+        prefix = scratch_directory()
+    except ValueError as error:
+        raise SystemExit(f"checks/config: {error}") from error
+    prefix.mkdir(parents=True, exist_ok=True)
+    return {
+        "systems": [
+            {
+                "hostnames": [".*"],
+                "modules_system": "nomod",
+                "prefix": str(prefix),
+                **system,
+                "partitions": [
+                    {
+                        "scheduler": "local",
+                        "launcher": "mpiexec",
+                        "max_jobs": 1,
+                        "environs": [mpi.name for mpi in mpis],
+                        "features": ["mpi"],
+                        **partition,
+                    }
+                ],
+            }
+        ],
+        "environments": [
+            {
+                "name": mpi.name,
+                "cc": mpi.mpicc,
+                "cxx": "",
+                "ftn": "",
+                "features": ["mpi"],
+                # The checks start ranks by the tuner where an environment names its launcher.
+                "extras": {"mpiexec": mpi.mpiexec},
+            }
+            for mpi in mpis
+        ],
+        "general": [{"resolve_module_conflicts": False}],
+        "logging": [
+            {
+                "handlers": [
+                    {
+                        "type": "file",
+                        "name": str(prefix / "reframe.log"),
+                        "level": "debug2",
+                        "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+                        "append": False,
+                    }
+                ]
+            }
+        ],
+    }

@@ -1,0 +1,34 @@
+"""Four virtual nodes for the session; they end with it, however it ends."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Require
+from tests.kernels.conftest import kernels, kernels_of
+from tuner.nodes import namespaces
+from tuner.nodes.namespaces import UNLIMITED, Nodes, NodesError
+
+__all__ = ["kernels", "kernels_of", "nodes", "set_name"]
+
+
+@pytest.fixture(scope="session")
+def nodes(require: Require) -> Iterator[Nodes]:
+    """Of this process alone: beside the user's own, and those of other test processes."""
+    try:
+        context = namespaces.temporary(f"tests-{os.getpid()}", 4, UNLIMITED)
+        made = context.__enter__()
+    except NodesError as error:
+        require("namespaces", False, str(error))
+        raise
+    yield made
+    context.__exit__(None, None, None)
+
+
+@pytest.fixture
+def set_name(nodes: Nodes) -> Iterator[str]:
+    """The name of a set that a test may make, on machines that can; it is ended afterwards."""
+    name = f"test-{os.getpid()}"
+    yield name
+    namespaces.down(name)

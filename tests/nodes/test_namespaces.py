@@ -1,0 +1,169 @@
+"""Virtual nodes come up, are nodes apart, and leave nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tuner.mpi import CHECKOUT
+from tuner.nodes import namespaces
+from tuner.nodes.namespaces import UNLIMITED, Nodes, NodesError
+
+SOON_S = 20  # how long a test waits for what follows at once
+
+
+def said(nodes: Nodes, host: str, command: str) -> str:
+    answer = subprocess.run(
+        [*nodes.on_node(host), command], capture_output=True, text=True, check=True
+    )
+    return answer.stdout.strip()
+
+
+def switches() -> set[int]:
+    """The processes that run switch.sh."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if any(word.endswith(b"/switch.sh") for word in words):
+            found.add(int(path.parent.name))
+    return found
+
+
+def eventually(condition) -> bool:
+    deadline_s = time.monotonic() + SOON_S
+    while not condition() and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    return condition()
+
+
+def program_before(tmp_path: Path, monkeypatch, name: str, script: str) -> None:
+    """Puts a program of this name before the real one on the path."""
+    program = tmp_path / name
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_each_node_has_a_name_an_address_and_memory_of_its_own(nodes, tmp_path):
+    for number, host in enumerate(nodes.hosts):
+        assert said(nodes, host, "hostname; ls /sys/class/net; ls /dev/shm") == f"{host}\neth0\nlo"
+        assert f"10.77.0.{number + 2}/24" in said(nodes, host, "ip -brief address show eth0")
+        said(nodes, host, f"touch /dev/shm/of-{host}; touch {tmp_path}/of-{host}")
+        assert said(nodes, host, "ls /dev/shm; rm /dev/shm/*") == f"of-{host}"
+    assert {path.name for path in tmp_path.iterdir()} == {f"of-{host}" for host in nodes.hosts}
+
+
+def test_processes_of_a_node_do_not_see_those_of_another(nodes):
+    names = {host: said(nodes, host, "readlink /proc/self/ns/pid") for host in nodes.hosts}
+    assert len(set(names.values())) == len(nodes.hosts)
+
+
+def test_up_and_down_can_be_repeated(set_name):
+    first = namespaces.up(set_name, 2, UNLIMITED)
+    assert namespaces.up(set_name, 2, UNLIMITED) == first
+    assert namespaces.find(set_name) == first
+    with pytest.raises(NodesError, match=r"2 nodes at unlimited are up; .*nodes down"):
+        namespaces.up(set_name, 3, UNLIMITED)
+    assert namespaces.down(set_name)
+    assert not namespaces.down(set_name)
+    assert namespaces.find(set_name) is None
+
+
+def test_down_ends_what_runs_on_the_nodes(set_name):
+    made = namespaces.up(set_name, 1, UNLIMITED)
+    sleeper = subprocess.Popen([*made.on_node("vnode0"), "sleep 1000"])
+    launcher = subprocess.Popen([*made.beside_switch(), "sleep", "1000"])
+    namespaces.down(set_name)
+    assert sleeper.wait(SOON_S) != 0
+    assert launcher.wait(SOON_S) != 0
+    assert not made.directory.exists()
+
+
+def test_a_rate_is_set_on_both_ends_of_every_cable(set_name):
+    made = namespaces.up(set_name, 2, "100mbit")
+    for host in made.hosts:
+        assert "rate 100Mbit" in said(made, host, "tc qdisc show dev eth0")
+    shown = subprocess.run(
+        [*made.beside_switch(), "tc", "qdisc", "show"], capture_output=True, text=True, check=True
+    ).stdout
+    assert shown.count("rate 100Mbit") == 2
+
+
+def test_a_failure_half_way_leaves_nothing(set_name, tmp_path, monkeypatch):
+    """The third network card cannot be limited."""
+    before = switches()
+    place = namespaces.meant().directory.parent
+    script = f'echo >>{tmp_path}/calls; [ "$(wc -l <{tmp_path}/calls)" -lt 5 ] || {{'
+    program_before(tmp_path, monkeypatch, "tc", f"{script} echo 'tc: broken' >&2; exit 1; }}")
+    with pytest.raises(NodesError, match=r"cannot be made: tc: broken: failed: tc qdisc") as error:
+        namespaces.up(set_name, 4, UNLIMITED)
+    assert "\n" not in str(error.value)
+    assert eventually(lambda: switches() == before)
+    assert not (place / set_name).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_while_they_come_up_leaves_nothing(set_name, tmp_path, monkeypatch, number):
+    before = switches()
+    program_before(tmp_path, monkeypatch, "tc", f"touch {tmp_path}/reached; sleep 0.3")
+    command = [sys.executable, "-m", "tuner.cli", "nodes", "up", "--name", set_name]
+    making = subprocess.Popen(
+        command, cwd=CHECKOUT, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    assert eventually((tmp_path / "reached").exists)
+    making.send_signal(number)
+    assert making.wait(SOON_S) != 0
+    assert eventually(lambda: switches() == before)
+    assert namespaces.find(set_name) is None
+
+
+def test_temporary_nodes_end_with_the_process_that_made_them(nodes, tmp_path):
+    name = f"orphan-{os.getpid()}"
+    script = (
+        "import os, signal\nfrom tuner.nodes import namespaces\n"
+        f"with namespaces.temporary({name!r}, 1, 'unlimited'):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT)
+    assert done.returncode == -signal.SIGKILL
+    assert eventually(lambda: namespaces.find(name) is None)
+    namespaces.down(name)
+
+
+def test_a_machine_that_cannot_have_them_says_so(set_name, tmp_path, monkeypatch):
+    words = "unshare: unshare failed: Operation not permitted"
+    program_before(tmp_path, monkeypatch, "unshare", f"echo '{words}' >&2; exit 1")
+    with pytest.raises(NodesError, match=f"virtual nodes cannot be made: {words} \\("):
+        namespaces.up(set_name, 2, UNLIMITED)
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NodesError, match=r"need \w+: install (iproute2|util-linux)"):
+        namespaces.up("none", 2, UNLIMITED)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "rate", "reason"),
+    [
+        ("../x", 2, "1gbit", "is no name"),
+        ("x", 0, "1gbit", "1 to 64 can be had"),
+        ("x", 65, "1gbit", "1 to 64 can be had"),
+        ("x", 2, "fast", 'rate "fast": write 100mbit'),
+    ],
+)
+def test_nonsense_is_refused(name, count, rate, reason):
+    with pytest.raises(NodesError, match=reason):
+        namespaces.up(name, count, rate)
+
+
+def test_a_node_that_is_not_there_is_told(nodes):
+    with pytest.raises(NodesError, match="no virtual node vnode9: there are vnode0 to vnode3"):
+        nodes.on_node("vnode9")

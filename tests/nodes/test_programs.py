@@ -1,0 +1,206 @@
+"""MPI programs on virtual nodes: traffic goes where it should, and the kernels work."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kernels.conftest import Kernels
+from tuner.mpi import CHECKOUT, Mpi, available_cores, find_mpis
+from tuner.nodes import namespaces
+from tuner.nodes.launch import SYSTEM, launch, launch_on
+from tuner.nodes.namespaces import SET_VARIABLE, UNLIMITED, Nodes, NodesError
+from tuner.nodes.traffic import traffic
+
+TIMEOUT_S = 300
+PAYLOAD_BYTES = 16 << 20
+# Start and end of a program: launcher, addresses, output. Far below the payload.
+CONTROL_BYTES = 1 << 20
+
+# Every rank sends to the rank whose number differs by the argument: on two nodes with two ranks
+# each the partner is on the same node for 1, on the other for 2. Small and large messages, because
+# libraries send them in different ways.
+PARTNERS = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+enum { LARGE = 1 << 20, SMALL = 1 << 10 };
+static char out[LARGE], in[LARGE];
+static void swap(int bytes, int count, int partner) {
+  for (int i = 0; i < count; i++)
+    MPI_Sendrecv(out, bytes, MPI_BYTE, partner, 0, in, bytes, MPI_BYTE, partner, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+int main(int argc, char **argv) {
+  int rank, on_node;
+  MPI_Comm node;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Comm_size(node, &on_node);
+  swap(SMALL, 8 << 10, rank ^ atoi(argv[1]));
+  swap(LARGE, 8, rank ^ atoi(argv[1]));
+  printf("ranks on the node of rank %d: %d\\n", rank, on_node);
+  MPI_Comm_free(&node);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def run(nodes: Nodes, kernels: Kernels, procs: int, program: Path, *arguments: str) -> str:
+    start = launch(nodes, kernels.mpi, procs, 2, kernels.build)
+    done = subprocess.run(
+        [*start.argv_prefix, str(program), *arguments],
+        env=os.environ | start.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture
+def partners(kernels: Kernels, tmp_path) -> Path:
+    source = tmp_path / "partners.c"
+    source.write_text(PARTNERS)
+    program = tmp_path / "partners"
+    subprocess.run([kernels.mpi.mpicc, str(source), "-o", str(program)], check=True)
+    return program
+
+
+def sent_bytes(nodes: Nodes, device: str) -> list[int]:
+    return [count.sent_bytes for count in traffic(nodes, device)]
+
+
+def tcp_segments(nodes: Nodes, host: str) -> int:
+    """How many TCP segments a node has sent, retransmissions excluded."""
+    command = [*nodes.on_node(host), "grep ^Tcp: /proc/net/snmp"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    names, values = (line.split() for line in lines)
+    return int(values[names.index("OutSegs")])
+
+
+@pytest.mark.parametrize(("distance", "crosses"), [(1, False), (2, True)])
+def test_messages_between_nodes_cross_tcp_and_those_on_a_node_do_not(
+    nodes, kernels, partners, distance, crosses
+):
+    """Two ranks on each of the first two nodes; each sends PAYLOAD_BYTES, so a node twice that."""
+    before = {device: sent_bytes(nodes, device) for device in ("eth0", "lo")}
+    segments = tcp_segments(nodes, "vnode0")
+    printed = run(nodes, kernels, 4, partners, str(distance))
+    sent = {
+        device: [now - then for now, then in zip(sent_bytes(nodes, device), counts, strict=True)]
+        for device, counts in before.items()
+    }
+    segments = tcp_segments(nodes, "vnode0") - segments
+
+    assert printed.count(": 2\n") == 4
+    assert sent["eth0"][2:] == [0, 0]
+    assert max(sent["lo"]) < CONTROL_BYTES
+    if crosses:
+        assert min(sent["eth0"][:2]) > 2 * PAYLOAD_BYTES
+        assert segments * (1 << 16) > 2 * PAYLOAD_BYTES  # a segment has at most 64 KiB
+    else:
+        assert max(sent["eth0"][:2]) < CONTROL_BYTES
+
+
+def test_every_method_delivers_on_four_nodes_with_two_ranks(nodes, kernels):
+    oracle = kernels.build / "tests" / "swp_oracle"
+    assert "cases passed on 8 ranks" in run(nodes, kernels, 8, oracle, "--brief")
+
+
+def measure(nodes: Nodes, kernels: Kernels, raw_file: Path) -> list[dict[str, Any]]:
+    """The header and the one case of a launch with two ranks on each of four nodes."""
+    options = [
+        "--op",
+        "exchange",
+        "--pattern",
+        "random:degree=3",
+        "--methods",
+        "direct",
+        "--sizes",
+        "8",
+    ]
+    options += ["--max-samples", "4", "--out", str(raw_file)]
+    run(nodes, kernels, 8, kernels.build / "bench" / "swpbench", "run", *options)
+    header, case, _ = map(json.loads, raw_file.read_text().splitlines())
+    return [header, case]
+
+
+def test_a_launch_tells_that_its_nodes_share_a_machine(nodes, kernels, tmp_path):
+    header, _ = measure(nodes, kernels, tmp_path / "raw.jsonl")
+    assert (header["procs"], header["nodes"], header["ppn"]) == (8, 4, 2)
+    assert header["machines"] == 1
+    assert header["sync"] == "window"
+    assert header["hostnames"] == nodes.hosts
+    assert header["oversubscribed"] == (available_cores() < 8)
+
+
+def test_nodes_of_several_machines_start_by_barrier(set_name, kernels, tmp_path):
+    """Each node takes itself for a machine of its own when it sees another boot id."""
+    nodes = namespaces.up(set_name, 4, UNLIMITED)
+    for host in nodes.hosts:
+        (tmp_path / host).write_text(f"{host}\n")
+        bind = f"mount --bind {tmp_path / host} /proc/sys/kernel/random/boot_id"
+        subprocess.run([*nodes.on_node(host), bind], check=True)
+    header, case = measure(nodes, kernels, tmp_path / "raw.jsonl")
+    assert (header["nodes"], header["machines"], header["sync"]) == (4, 4, "barrier")
+    assert header["oversubscribed"] == (available_cores() < 2)
+    assert all(skew >= 0 for skew in case["skew_s"])
+
+
+def test_the_last_node_gets_the_ranks_that_are_left(nodes):
+    mpi = Mpi("mpich", "mpich", "5.0", "mpicc", "mpiexec")
+    assert "vnode0:2,vnode1:1" in launch(nodes, mpi, 3, 2).argv_prefix
+
+
+def test_more_ranks_than_the_nodes_take_are_refused(nodes):
+    mpi = Mpi("mpich", "mpich", "4.0", "mpicc", "mpiexec")
+    with pytest.raises(NodesError, match="9 ranks, 2 on each node, need 5 nodes; 4 are up"):
+        launch(nodes, mpi, 9, 2)
+    with pytest.raises(NodesError, match="at least 1"):
+        launch(nodes, mpi, 1, 0)
+
+
+def test_other_systems_are_launched_as_ever():
+    mpi = Mpi("mpich", "mpich", "5.0", "mpicc", "mpiexec")
+    assert launch_on("local:cpu", mpi, 2, 1).argv_prefix == ["mpiexec", "-n", "2"]
+
+
+def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, require):
+    require("mpi", bool(find_mpis()), "no MPI is installed")
+    command = [sys.executable, "-m", "tuner.cli", "run", "--system", "nodes", "--dry-run", "--json"]
+    command += ["--environment", find_mpis()[0].name]
+    said = subprocess.run(
+        command,
+        cwd=CHECKOUT,
+        env=os.environ | {SET_VARIABLE: nodes.name, "SWITCHPOINT_RESULTS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    jobs = json.loads(said)["jobs"]
+    assert {job["system"] for job in jobs} == {f"{SYSTEM}:tcp-unlimited"}
+    wanted = {(job["operation"], job["scale"]) for job in jobs if job["result"] != "skip"}
+    for operation in ("exchange", "discovery"):
+        assert {(operation, "2_nodes"), (operation, "4_nodes")} <= wanted
+    skipped = {job["scale"]: job["skipped_because"] for job in jobs if job["result"] == "skip"}
+    assert skipped["8_nodes"] == "8 nodes needed, the partition has 4"
+
+
+@pytest.mark.nightly
+def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(nodes, tmp_path, monkeypatch):
+    monkeypatch.setenv(SET_VARIABLE, f"campaign-{os.getpid()}")
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    command = [sys.executable, "-m", "tuner.cli", "run", "--system", "nodes", "--minutes", "1"]
+    command += ["--", "--name=discovery", f"--prefix={tmp_path / 'reframe'}"]
+    subprocess.run(command, cwd=CHECKOUT, check=True)
+    (table,) = tmp_path.glob(f"{SYSTEM}-tcp-1gbit-*/switchpoint.table")
+    assert "rule op=discovery" in table.read_text()

@@ -1,0 +1,133 @@
+"""`switchpoint nodes`: several nodes on one machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from tuner.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
+from tuner.nodes import namespaces
+from tuner.nodes.launch import launch
+from tuner.nodes.namespaces import DEFAULT_COUNT, DEFAULT_RATE, SET_VARIABLE, NodesError
+
+name_option = click.option(
+    "--name",
+    default=namespaces.name_meant,
+    show_default=f"{SET_VARIABLE}, or default",
+    help="Which set of nodes, where several are up.",
+)
+
+
+@click.group()
+def nodes() -> None:
+    """Run on virtual nodes: network namespaces on this machine, joined by a switch."""
+
+
+@nodes.command()
+@click.option(
+    "--nodes", "count", default=DEFAULT_COUNT, show_default=True, help="How many nodes, up to 64."
+)
+@click.option(
+    "--rate",
+    default=DEFAULT_RATE,
+    show_default=True,
+    help="What a node's network card carries each way: 100mbit, 1gbit, …, or unlimited.",
+)
+@name_option
+def up(count: int, rate: str, name: str) -> None:
+    """Make the nodes; they stay until `nodes down`. Those that are up already are kept."""
+    made = namespaces.up(name, count, rate)
+    click.echo(f"{made.count} virtual nodes, {made.hosts[0]} to {made.hosts[-1]}, at {made.rate}")
+
+
+@nodes.command()
+@name_option
+def down(name: str) -> None:
+    """End the nodes and everything that runs on them."""
+    click.echo("virtual nodes ended" if namespaces.down(name) else "no virtual nodes were up")
+
+
+@nodes.command()
+@name_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(name: str, as_json: bool) -> None:
+    """Show the nodes, and what each has sent and received over its network card."""
+    from tuner.nodes.traffic import traffic
+
+    there = namespaces.meant(name)
+    counts = traffic(there)
+    if as_json:
+        shape = {"name": there.name, "rate": there.rate}
+        click.echo(json.dumps({**shape, "nodes": [asdict(count) for count in counts]}, indent=1))
+        return
+    click.echo(f"{there.count} virtual nodes at {there.rate}")
+    for count in counts:
+        sent, received = f"{count.sent_bytes} B sent", f"{count.received_bytes} B received"
+        click.echo(f"{count.host}: {sent}, {received}")
+
+
+@nodes.command("exec", context_settings={"ignore_unknown_options": True})
+@click.option(
+    "-n", "--procs", type=int, help="Start the command as an MPI program of so many ranks."
+)
+@click.option("--ppn", type=int, help="Ranks on a node; by default as evenly as the nodes allow.")
+@click.option(
+    "--environment", metavar="NAME", help="The MPI to start by, as mpich; by default the first."
+)
+@click.option("--node", metavar="HOST", help="Run the command on this node.")
+@name_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def execute(
+    procs: int | None,
+    ppn: int | None,
+    environment: str | None,
+    node: str | None,
+    name: str,
+    command: tuple[str, ...],
+) -> None:
+    """Run COMMAND with --procs as an MPI program on the nodes, with --node on one of them.
+
+    With neither it runs beside their switch, where a launcher of MPI programs has its place.
+    """
+    there = namespaces.meant(name)
+    if procs is not None:
+        mpi = _mpi(environment)
+        each = ppn or -(-procs // there.count)
+        start = launch(there, mpi, procs, each, _build_of(command[0], mpi))
+        os.environ.update(start.env)
+        before = start.argv_prefix
+    elif node is not None:
+        before = there.on_node(node)
+        command = (f"cd {shlex.quote(str(Path.cwd()))} && exec {shlex.join(command)}",)
+    else:
+        before = there.beside_switch()
+    os.execvp(before[0], [*before, *command])  # noqa: S606 - no shell is wanted
+
+
+def _mpi(environment: str | None) -> Mpi:
+    mpis = {mpi.name: mpi for mpi in find_mpis()}
+    if not mpis:
+        raise NodesError("no MPI found: `switchpoint doctor` tells how to get one")
+    if environment is not None and environment not in mpis:
+        raise NodesError(f"no MPI {environment} here; there are {', '.join(mpis)}")
+    return mpis[environment or next(iter(mpis))]
+
+
+def _build_of(program: str, mpi: Mpi) -> Path | None:
+    """The build or installation of the kernels that a program lies in, else any for this MPI."""
+    path = shutil.which(program)
+    above = Path(path).resolve().parents if path else ()
+    builds = [*above, *sorted(build_root().glob(f"install/*-{mpi.name}"))]
+    build = next(filter(has_preloads, builds), None)
+    if build is None and mpi.device.endswith("ucx") and mpi.major < 5:
+        raise NodesError(
+            f"MPICH {mpi.version} hangs in MPI_Finalize without {FINALIZE_LIBRARY}, and no build "
+            "of the kernels has it: `switchpoint run --system nodes` makes one"
+        )
+    return build

@@ -1,0 +1,317 @@
+"""Sets of virtual nodes: made, found again, and ended.
+
+A set hangs on one process, the switch (switch.sh). All its namespaces and everything that runs in
+them end with that process, so nothing can be left behind, and no name can collide.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from tuner.errors import SwitchpointError
+
+SCRIPTS = Path(__file__).resolve().parent
+PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
+MOST_NODES = 64
+UNLIMITED = "unlimited"
+RATE = re.compile(r"[1-9]\d*(kbit|mbit|gbit)")
+DEFAULT_COUNT = 4
+DEFAULT_RATE = "1gbit"
+# Names the set that is meant; several can be up at once.
+SET_VARIABLE = "SWITCHPOINT_NODES"
+RECORD = "nodes.json"
+START_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 10.0
+
+
+class NodesError(SwitchpointError):
+    """Virtual nodes cannot be made, found or used; the text says why."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """A set of virtual nodes that is up."""
+
+    name: str
+    count: int
+    rate: str  # of each network card, as "1gbit", or "unlimited"
+    pid: int  # of the switch
+    started: str  # when that process started, in the kernel's ticks: a later one is another
+
+    @property
+    def directory(self) -> Path:
+        """Where the scripts that enter the nodes are."""
+        return _own_directory() / self.name
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the nodes."""
+        return [f"vnode{number}" for number in range(self.count)]
+
+    def beside_switch(self) -> list[str]:
+        """What goes before a command that is to run where launchers of MPI programs run."""
+        return [str(self.directory / "enter")]
+
+    def on_node(self, host: str) -> list[str]:
+        """What goes before a command, in one string, that a shell is to run on a node.
+
+        Raises:
+            NodesError: there is no such node.
+        """
+        if host not in self.hosts:
+            raise NodesError(
+                f"no virtual node {host}: there are {self.hosts[0]} to {self.hosts[-1]}"
+            )
+        return [*self.beside_switch(), str(self.directory / "rsh"), host]
+
+
+def name_meant() -> str:
+    """The set that SWITCHPOINT_NODES names, "default" when it names none."""
+    return os.environ.get(SET_VARIABLE) or "default"
+
+
+def find(name: str) -> Nodes | None:
+    """The set of this user that has a name, or None when it is not up."""
+    try:
+        nodes = Nodes(**json.loads((_place(name) / RECORD).read_text()))
+    except FileNotFoundError:
+        return None
+    return nodes if _start_of(nodes.pid) == nodes.started else None
+
+
+def meant(name: str | None = None) -> Nodes:
+    """The set of a name, or the one that SWITCHPOINT_NODES names.
+
+    Raises:
+        NodesError: it is not up.
+    """
+    name = name or name_meant()
+    nodes = find(name)
+    if nodes is None:
+        raise NodesError(f'no virtual nodes "{name}" are up: `switchpoint nodes up` makes them')
+    return nodes
+
+
+def up(name: str, count: int, rate: str) -> Nodes:
+    """Makes a set of nodes that stays; gives the one that is there when it has that shape already.
+
+    Raises:
+        NodesError: the set is up in another shape, or this machine or user can have none.
+    """
+    with _lock():
+        there = find(name)
+        if there is not None:
+            if (there.count, there.rate) != (count, rate):
+                shape = f"{there.count} nodes at {there.rate} are up"
+                raise NodesError(f'"{name}": {shape}; `switchpoint nodes down` ends them')
+            return there
+        nodes, switch = _start(name, count, rate)
+        switch.write("stay\n")
+        switch.close()
+    return nodes
+
+
+def down(name: str) -> bool:
+    """Ends a set and all that runs in it; tells whether there was one.
+
+    Raises:
+        NodesError: its processes do not end.
+    """
+    with _lock():
+        nodes = find(name)
+        if nodes is not None:
+            os.kill(nodes.pid, signal.SIGKILL)
+            _await_end(nodes)
+        shutil.rmtree(_place(name), ignore_errors=True)
+    return nodes is not None
+
+
+@contextmanager
+def temporary(name: str, count: int = DEFAULT_COUNT, rate: str = DEFAULT_RATE) -> Iterator[Nodes]:
+    """A set that is meant within the context, and ends with it or with this process.
+
+    Raises:
+        NodesError: the name is taken, or this machine or user can have no nodes.
+    """
+    with _lock():
+        if find(name) is not None:
+            raise NodesError(f'"{name}" is up already')
+        nodes, switch = _start(name, count, rate)
+    before = os.environ.get(SET_VARIABLE)
+    os.environ[SET_VARIABLE] = name
+    try:
+        with switch:  # never told to stay, it ends when this process does
+            yield nodes
+    finally:
+        os.environ.pop(SET_VARIABLE)
+        if before is not None:
+            os.environ[SET_VARIABLE] = before
+        down(name)
+
+
+@contextmanager
+def available() -> Iterator[Nodes]:
+    """The set that is meant where it is up, else a temporary one."""
+    there = find(name_meant())
+    if there is not None:
+        yield there
+        return
+    with temporary(f"process-{os.getpid()}") as nodes:
+        yield nodes
+
+
+def _check(count: int, rate: str) -> None:
+    if not 1 <= count <= MOST_NODES:
+        raise NodesError(f"{count} virtual nodes: 1 to {MOST_NODES} can be had")
+    if rate != UNLIMITED and not RATE.fullmatch(rate):
+        raise NodesError(f'rate "{rate}": write 100mbit, 1gbit or {UNLIMITED}')
+    for program, package in PROGRAMS.items():
+        if shutil.which(program, path=_search_path()) is None:
+            raise NodesError(f"virtual nodes need {program}: install {package}")
+
+
+def _start(name: str, count: int, rate: str) -> tuple[Nodes, IO[str]]:
+    """Makes a set, under the lock. It ends when its input, which is given back, does first."""
+    _check(count, rate)
+    place = _place(name)
+    for stale in place.parent.iterdir():
+        if stale.is_dir() and find(stale.name) is None:
+            shutil.rmtree(stale)
+    place.mkdir()
+    for script in ("node", "enter", "rsh"):
+        shutil.copyfile(SCRIPTS / f"{script}.sh", place / script)
+        (place / script).chmod(0o755)
+    input_end, tether = os.pipe()
+    output, output_end = os.pipe()
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        try:
+            process = _start_switch(place, count, rate, input_end, output_end)
+        finally:
+            os.close(input_end)
+            os.close(output_end)
+        with os.fdopen(output) as said:
+            _await_ready(process, said)
+        nodes = Nodes(name, count, rate, process.pid, _start_of(process.pid))
+        (place / RECORD).write_text(json.dumps(asdict(nodes)))
+    except BaseException:
+        os.close(tether)
+        if process is not None:
+            process.kill()
+            process.wait()
+        shutil.rmtree(place)
+        raise
+    return nodes, os.fdopen(tether, "w")
+
+
+def _start_switch(
+    place: Path, count: int, rate: str, stdin: int, stdout: int
+) -> subprocess.Popen[bytes]:
+    """Starts switch.sh in new namespaces, and notes how they are entered."""
+    qdisc = "noqueue" if rate == UNLIMITED else f"tbf rate {rate} burst 32kb latency 100ms"
+    root = os.geteuid() == 0
+    own = [] if root else ["--user", "--map-root-user"]
+    spaces = ["--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--mount-proc"]
+    script = ["bash", str(SCRIPTS / "switch.sh"), str(count), qdisc, str(place)]
+    process = subprocess.Popen(
+        [str(shutil.which("unshare", path=_search_path())), *own, *spaces, "--kill-child", *script],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stdout,
+        env=os.environ | {"PATH": _search_path()},
+        start_new_session=True,  # a Ctrl-C is not for it
+    )
+    options = "" if root else "--user --preserve-credentials"
+    (place / "switch.pid").write_text(f"{process.pid} {options}\n")
+    return process
+
+
+def _search_path() -> str:
+    """PATH, with the places of tc and ip that only root has there on some systems."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+
+
+def _await_ready(process: subprocess.Popen[bytes], output: IO[str]) -> None:
+    """Waits for the switch's word."""
+    deadline = threading.Timer(START_TIMEOUT_S, process.kill)
+    deadline.start()
+    complaints = []
+    try:
+        for line in output:
+            if line == "ready\n":
+                return
+            complaints.append(line.strip())
+    finally:
+        deadline.cancel()
+    raise NodesError(_reason(complaints))
+
+
+def _reason(complaints: list[str]) -> str:
+    """One line on why there are no nodes."""
+    reason = ": ".join(complaints[:2]) or f"nothing happened within {START_TIMEOUT_S:.0f} s"
+    advice = ""
+    if reason.startswith("unshare: "):
+        root = os.geteuid() == 0
+        advice = (
+            " (this container lacks the right CAP_SYS_ADMIN)"
+            if root
+            else " (not root, and this system has no unprivileged user namespaces)"
+        )
+    return f"virtual nodes cannot be made: {reason}{advice}"
+
+
+def _await_end(nodes: Nodes) -> None:
+    deadline_s = time.monotonic() + END_TIMEOUT_S
+    while _start_of(nodes.pid) == nodes.started:
+        if time.monotonic() > deadline_s:
+            raise NodesError(f"process {nodes.pid}, the switch of {nodes.name}, does not end")
+        time.sleep(0.01)
+
+
+def _start_of(pid: int) -> str:
+    """When a process started, in ticks since the machine did; "" when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _place(name: str) -> Path:
+    """The directory of a set; nobody else can write there."""
+    if not name.replace("-", "").isalnum():
+        raise NodesError(f'"{name}" is no name for virtual nodes: use letters, digits and dashes')
+    return _own_directory() / name
+
+
+def _own_directory() -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    base = Path(runtime) if runtime else Path(tempfile.gettempdir())
+    directory = base / f"switchpoint-nodes-{os.geteuid()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    owner = directory.stat(follow_symlinks=False)
+    if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
+        raise NodesError(f"{directory} belongs to another user, or others can write there")
+    return directory
+
+
+@contextmanager
+def _lock() -> Iterator[None]:
+    """One at a time makes or ends sets."""
+    with (_own_directory() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
