@@ -134,9 +134,14 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
     report = log.with_suffix(".json")
     command = request.command(["--run", "--exec-policy=serial"], report)
     with log.open("wb") as output:
-        # In a session of its own, so that a Ctrl-C reaches ReFrame once, from here.
+        # In a session of its own, so that a Ctrl-C reaches ReFrame once, from here; also where a
+        # shell's background makes this process ignore it.
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             with _exits_on(signal.SIGTERM, signal.SIGHUP):

@@ -115,7 +115,12 @@ def test_a_signal_while_they_come_up_leaves_nothing(set_name, tmp_path, monkeypa
     program_before(tmp_path, monkeypatch, "tc", f"touch {tmp_path}/reached; sleep 0.3")
     command = [sys.executable, "-m", "tuner.cli", "nodes", "up", "--name", set_name]
     making = subprocess.Popen(
-        command, cwd=CHECKOUT, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        cwd=CHECKOUT,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        # Tests that run in the background of a shell have it ignored, and hand that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert eventually((tmp_path / "reached").exists)
     making.send_signal(number)
