@@ -14,6 +14,9 @@ from tuner.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
 
 TIMEOUT_S = 120  # far beyond what any run here takes: a run that reaches it hangs
 
+# Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
+os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
+
 
 @dataclass(frozen=True)
 class Kernels:
