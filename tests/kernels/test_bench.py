@@ -329,7 +329,8 @@ def test_a_killed_run_leaves_an_honest_file(
     text = out.read_text()
     assert '"record": "header"' in text
     assert '"record": "end"' not in text
-    assert text.endswith("\n")
+    whole = text[: text.rindex("\n")] if "\n" in text else ""  # at most the last record is cut
+    assert all(json.loads(line)["record"] for line in whole.splitlines())
 
 
 def test_listing_is_one_aligned_line_a_method(any_kernels: Kernels) -> None:
