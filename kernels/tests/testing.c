@@ -1,8 +1,10 @@
 /* What the kernel tests share. */
 #include "testing.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +13,13 @@
 enum { REPORTED_FAILURES = 5, MOST_FAILURES = 50, SPECS_BYTES = 65536 };
 
 static const char *program;
-static char current[256], last_words[320];
+static _Thread_local char current[256];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the last words */
+static char last_words[320];
 static size_t last_words_length;
 static int rank, procs;
 static unsigned timeout_s;
-static long cases, failures; /* of this rank */
+static atomic_long cases, failures; /* of this rank */
 
 /* Only async-signal-safe calls, and one write, so that the ranks' words do not mix. */
 static void overrun(int number) {
@@ -24,8 +28,11 @@ static void overrun(int number) {
 }
 
 void test_begin(int *argc, char ***argv, const char *name) {
+  int initialized;
   program = name;
-  MPI_Init(argc, argv);
+  MPI_Initialized(&initialized);
+  if (!initialized)
+    MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   const char *timeout = getenv("SWP_TEST_TIMEOUT");
@@ -39,17 +46,20 @@ void test_case(const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(current, sizeof current, format, arguments);
   va_end(arguments);
+  pthread_mutex_lock(&lock);
   snprintf(last_words, sizeof last_words, "%s: rank %d of %d makes no progress in: %s\n", program, rank,
            procs, current);
   last_words_length = strlen(last_words);
+  pthread_mutex_unlock(&lock);
   cases++;
   alarm(timeout_s);
 }
 
 void test_failed(const char *file, int line, const char *format, ...) {
-  if (++failures == MOST_FAILURES)
+  long number = ++failures;
+  if (number == MOST_FAILURES)
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-  if (failures > REPORTED_FAILURES)
+  if (number > REPORTED_FAILURES)
     return;
   const char *slash = strrchr(file, '/');
   char text[512];
@@ -64,12 +74,12 @@ void test_failed(const char *file, int line, const char *format, ...) {
 int test_end(void) {
   test_case("the end");
   cases -= 2; /* start and end are none */
-  long all_failures;
-  MPI_Allreduce(&failures, &all_failures, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  long mine = failures, all_failures;
+  MPI_Allreduce(&mine, &all_failures, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0 && all_failures == 0)
-    printf("%s: %ld cases passed on %d ranks\n", program, cases, procs);
+    printf("%s: %ld cases passed on %d ranks\n", program, (long)cases, procs);
   if (rank == 0 && all_failures > 0)
-    fprintf(stderr, "%s: %ld failures in %ld cases on %d ranks\n", program, all_failures, cases, procs);
+    fprintf(stderr, "%s: %ld failures in %ld cases on %d ranks\n", program, all_failures, (long)cases, procs);
   MPI_Finalize();
   return all_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-/* MPI_Init; `name` begins every line that the program prints. */
+/* MPI_Init, unless the program has done it; `name` begins every line that it prints. Several threads may then
+   use what follows, each in a case of its own. */
 void test_begin(int *argc, char ***argv, const char *name);
 
 /* Says what the next expectations are about, and gives them the watchdog's full time (SWP_TEST_TIMEOUT

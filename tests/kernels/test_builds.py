@@ -37,6 +37,7 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared)
         ("swp_counts", []),
         ("swp_failures", []),
         ("swp_tables", [TABLES]),
+        ("swp_threads", []),
         ("swp_spmv", ["--vectors", "2", "--ppn", "2", str(SQUARE), "strided", os.devnull]),
         ("swp_graphs", []),
     ],

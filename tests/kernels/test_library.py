@@ -139,6 +139,11 @@ def test_a_failure_of_one_rank_is_an_error_of_all(kernels: Kernels, procs: int) 
 
 
 @pytest.mark.parametrize("procs", [1, 2, 4])
+def test_two_threads_plan_and_execute_at_once(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_threads", procs) > 90
+
+
+@pytest.mark.parametrize("procs", [1, 2, 4])
 def test_tables_choose_the_method_and_broken_ones_are_refused(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_tables", procs, TESTS / "tables" / "broken") > 60
 

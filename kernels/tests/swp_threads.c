@@ -1,0 +1,103 @@
+/*
+ * Two threads of each rank at once, each with a communicator of its own: plans are made, executed, overlapped
+ * and freed in both, by methods that differ, and one thread may forward for the other's exchanges.
+ */
+#include "oracle.h"
+#include "testing.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 2, MOST_SPECS = 64, ROUNDS = 2 };
+
+struct specs {
+  int count;
+  const char *list[MOST_SPECS];
+  char *words; /* storage */
+};
+
+struct worker {
+  pthread_t thread;
+  int number;
+  MPI_Comm comm;
+  const struct specs *specs; /* of each kind */
+};
+
+static void gather_specs(enum swp_kind kind, struct specs *specs) {
+  int procs;
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  *specs = (struct specs){.words = all_specs(kind, procs)};
+  for (char *word = strtok(specs->words, " "); word != NULL && specs->count < MOST_SPECS;
+       word = strtok(NULL, " "))
+    specs->list[specs->count++] = word;
+}
+
+/* The i-th spec of a kind; the threads are half the list apart. */
+static const char *spec(const struct worker *worker, enum swp_kind kind, int i) {
+  const struct specs *specs = &worker->specs[kind];
+  return specs->list[(i + worker->number * specs->count / THREADS) % specs->count];
+}
+
+/* Its text is of this thread, whatever the other one fails at meanwhile. */
+static void check_error(const struct worker *worker) {
+  char method[32];
+  swp_plan *plan = NULL;
+  snprintf(method, sizeof method, "thread%d", worker->number);
+  test_case("an unknown method");
+  EXPECT_ERROR(test_agreed(worker->comm, swp_discovery_plan(worker->comm, method, NULL, &plan)),
+               SWP_ERR_METHOD);
+  EXPECT(strstr(swp_error_message(), method) != NULL, "another thread's error: %s", swp_error_message());
+}
+
+static void check_round(const struct worker *worker) {
+  for (int i = 0; i < worker->specs[SWP_EXCHANGE].count; i++) {
+    const char *three[3];
+    for (int k = 0; k < 3; k++)
+      three[k] = spec(worker, SWP_EXCHANGE, i + k);
+    check_exchange(worker->comm, three[0], &families[i % nfamilies], 24);
+    check_exchange_outstanding(worker->comm, three);
+    check_error(worker);
+    check_discovery_during_exchange(worker->comm, three[0], spec(worker, SWP_DISCOVERY, i));
+  }
+  for (int i = 0; i < worker->specs[SWP_DISCOVERY].count; i++)
+    check_discovery(worker->comm, spec(worker, SWP_DISCOVERY, i), &families[i % nfamilies], 24);
+}
+
+static void *work(void *argument) {
+  const struct worker *worker = argument;
+  for (int round = 0; round < ROUNDS; round++)
+    check_round(worker);
+  return NULL;
+}
+
+static void run_threads(const struct specs *specs) {
+  struct worker workers[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    workers[i] = (struct worker){.number = i, .specs = specs};
+    MPI_Comm_dup(MPI_COMM_WORLD, &workers[i].comm);
+  }
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+      MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(workers[i].thread, NULL);
+    MPI_Comm_free(&workers[i].comm);
+  }
+}
+
+int main(int argc, char **argv) {
+  int provided;
+  struct specs specs[2];
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  test_begin(&argc, &argv, "swp_threads");
+  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++)
+    gather_specs(kind, &specs[kind]);
+  EXPECT(provided == MPI_THREAD_MULTIPLE, "this MPI does not let several threads call it");
+  if (provided == MPI_THREAD_MULTIPLE)
+    run_threads(specs);
+  free(specs[SWP_EXCHANGE].words);
+  free(specs[SWP_DISCOVERY].words);
+  return test_end();
+}
