@@ -22,6 +22,7 @@ PARTS = {
     "cmake",
     "c++",
     "zlib",
+    "hwloc",
     "valgrind",
     "chromium",
     "ipv6",

@@ -1,5 +1,6 @@
 """The doctor tells what a machine lacks, and how to get it."""
 
+import shutil
 import sys
 
 from tuner import doctor
@@ -16,6 +17,16 @@ def test_what_is_here_is_named_with_its_version():
         assert mpi.version in parts[mpi.name]
         assert mpi.mpicc in parts[mpi.name]
     assert doctor.missing(doctor.examine()) == []
+
+
+def test_hwloc_is_what_pkg_config_finds(tmp_path, monkeypatch, require):
+    require("hwloc", shutil.which("pkg-config") is not None, "no pkg-config on the path")
+    (tmp_path / "hwloc.pc").write_text("Name: hwloc\nDescription: a\nVersion: 2.99\n")
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(tmp_path))
+    assert found()["hwloc"] == "2.99"
+    monkeypatch.setenv("PKG_CONFIG_LIBDIR", "/nowhere")
+    monkeypatch.setenv("PKG_CONFIG_PATH", "")
+    assert found()["hwloc"] == ""
 
 
 def test_a_bare_machine_is_told_what_to_get(tmp_path, monkeypatch):

@@ -69,6 +69,7 @@ def examine() -> list[Part]:
         Part("python", "everything", platform.python_version(), True, ""),
         *_examine_mpis(),
         *(_examine(program) for program in _PROGRAMS),
+        _examine_library("hwloc", "telling sockets apart", "apt install libhwloc-dev"),
         _examine_package("playwright", "dashboard tests", "pip install playwright"),
         Part("cores", "launches", f"{available_cores()} usable", True, ""),
         _examine_results(),
@@ -109,6 +110,15 @@ def _examine_package(name: str, used_for: str, advice: str) -> Part:
         found = metadata.version(name)
     except metadata.PackageNotFoundError:
         found = ""
+    return Part(name, used_for, found, False, advice)
+
+
+def _examine_library(name: str, used_for: str, advice: str) -> Part:
+    """What the kernels' build finds, by pkg-config as here."""
+    path = shutil.which("pkg-config", path=search_path())
+    command = [path or "pkg-config", "--modversion", name]
+    answer = subprocess.run(command, capture_output=True, text=True) if path else None
+    found = answer.stdout.strip() if answer and answer.returncode == 0 else ""
     return Part(name, used_for, found, False, advice)
 
 

@@ -101,6 +101,9 @@ int emit_header(struct output *output, const struct launch *launch) {
   json_bool(&json, "oversubscribed", team->oversubscribed);
   json_string(&json, "yield", options->yield);
   json_string(&json, "binding", launch->facts->binding);
+  json_bool(&json, "bound", launch->facts->bound);
+  if (launch->facts->sockets > 0)
+    json_int(&json, "sockets", launch->facts->sockets);
   json_int(&json, "seed", options->seed);
   json_string(&json, "sync", launch->sync->name);
   json_open(&json, "clock", '{');
@@ -140,6 +143,10 @@ static void write_statistics(struct json *json, enum swp_kind kind, const struct
     json_int(json, "off_node_bytes", statistics->off_node_bytes);
     json_int(json, "off_node_mmax", statistics->off_node_mmax);
     json_int(json, "off_node_vmax_bytes", statistics->off_node_vmax_bytes);
+    if (statistics->on_socket_messages >= 0) {
+      json_int(json, "on_socket_messages", statistics->on_socket_messages);
+      json_int(json, "on_socket_bytes", statistics->on_socket_bytes);
+    }
   }
   json_int(json, "plan_bytes", statistics->plan_bytes);
   json_close(json, '}');

@@ -59,6 +59,25 @@ static void read_binding(char *text, size_t length) {
   }
 }
 
+/* Whether no rank may use all cores that the ranks of its node have. */
+static bool are_bound(const struct team *team) {
+  cpu_set_t cores;
+  int bound = sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < team->cores;
+  team_allreduce(team, &bound, 1, MPI_INT, MPI_MIN);
+  return bound;
+}
+
+/* What the library knows of them; it tells it of a plan. */
+static int count_sockets(const struct team *team) {
+  swp_plan *plan;
+  struct swp_statistics statistics;
+  if (swp_discovery_plan(team->comm, "pex", NULL, &plan))
+    return -1;
+  swp_plan_statistics(plan, &statistics, NULL);
+  swp_plan_free(&plan);
+  return statistics.sockets;
+}
+
 static void read_mpi(struct facts *facts) {
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length, version, subversion;
@@ -102,4 +121,6 @@ void facts_collect(const struct team *team, struct facts *facts) {
   read_binding(facts->binding, sizeof facts->binding);
   read_mpi(facts);
   gather_hostnames(team, facts);
+  facts->bound = are_bound(team);
+  facts->sockets = count_sockets(team);
 }

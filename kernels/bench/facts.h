@@ -14,6 +14,8 @@ struct facts {
   char mpi_library[256];
   char mpi_standard[16];
   char binding[256]; /* the cores of rank 0: "0-1,4" */
+  bool bound;        /* every rank may use fewer cores than the ranks of its node together */
+  int sockets;       /* of a node, the most; -1: unknown */
   double load[3];
   char (*hostnames)[HOSTNAME_ROOM]; /* on rank 0: one per node, to be freed */
 };

@@ -178,11 +178,15 @@ struct swp_statistics {
   int64_t on_node_bytes, off_node_bytes;
   int64_t off_node_mmax;       /* most messages to other nodes sent by a rank */
   int64_t off_node_vmax_bytes; /* most bytes to other nodes sent by a rank */
+  /* By sockets, where the library is built with hwloc; -1: unknown, as of virtual nodes. */
+  int sockets; /* the most of one node */
+  /* Those on a node with sender and receiver on one socket; -1 where a rank is bound to none, too. */
+  int64_t on_socket_messages, on_socket_bytes;
 };
 
 /*
  * The features of the problem itself (what `direct` would do) and the statistics of the plan. Either
- * pointer may be NULL. For a discovery plan only procs, nodes, ppn and plan_bytes are set. Local.
+ * pointer may be NULL. For a discovery plan only procs, nodes, ppn, sockets and plan_bytes are set. Local.
  */
 int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method);
 

@@ -27,12 +27,22 @@ static bool off_node(const struct swp_plan *plan, int peer) {
   return swp_topology_node(plan->topology, peer) != swp_topology_node(plan->topology, plan->rank);
 }
 
+/* Of a rank that is not off the node. */
+static bool on_socket(const struct swp_plan *plan, int peer) {
+  const struct topology *topology = plan->topology;
+  return swp_topology_has_sockets(topology) &&
+         swp_topology_socket(topology, peer) == swp_topology_socket(topology, plan->rank);
+}
+
 void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
   plan->stages[stage].messages++;
   plan->stages[stage].bytes += bytes;
   if (off_node(plan, peer)) {
     plan->off_node_messages++;
     plan->off_node_bytes += bytes;
+  } else if (on_socket(plan, peer)) {
+    plan->on_socket_messages++;
+    plan->on_socket_bytes += bytes;
   }
 }
 
@@ -70,10 +80,12 @@ done:
   return error;
 }
 
-/* Of the problem, from sums and maxima of the same values: messages, bytes, and those of them off the node.
- */
-static void set_statistics(const struct swp_plan *plan, const int64_t max[4], const int64_t sum[4],
-                           struct swp_statistics *statistics) {
+/* From sums and maxima of the same values: messages and bytes; those off the node; those on a socket. */
+enum { TRAFFIC = 6 };
+
+static void set_statistics(const struct swp_plan *plan, const int64_t max[TRAFFIC],
+                           const int64_t sum[TRAFFIC], struct swp_statistics *statistics) {
+  bool has_sockets = swp_topology_has_sockets(plan->topology);
   statistics->mmax = max[0];
   statistics->mavg = (double)sum[0] / plan->procs;
   statistics->vmax_bytes = max[1];
@@ -85,19 +97,24 @@ static void set_statistics(const struct swp_plan *plan, const int64_t max[4], co
   statistics->off_node_bytes = sum[3];
   statistics->on_node_bytes = sum[1] - sum[3];
   statistics->off_node_vmax_bytes = max[3];
+  statistics->on_socket_messages = has_sockets ? sum[4] : -1;
+  statistics->on_socket_bytes = has_sockets ? sum[5] : -1;
 }
 
 /* Features that all ranks agree on, and whether every send has its receive. */
 static int find_features(struct swp_plan *plan) {
   const struct problem *problem = &plan->problem;
   struct swp_statistics *statistics = &plan->problem_statistics;
-  enum { BUFFER = 4, DIFFERENCE = 4, VALUES };
+  enum { BUFFER = TRAFFIC, DIFFERENCE = TRAFFIC, VALUES };
   int64_t mine[VALUES] = {problem->nsends, problem->send_bytes}, max[VALUES], sum[VALUES];
   int error = SWP_SUCCESS;
   for (int i = 0; i < problem->nsends; i++)
     if (off_node(plan, problem->sends[i].peer)) {
       mine[2]++;
       mine[3] += problem->sends[i].bytes;
+    } else if (on_socket(plan, problem->sends[i].peer)) {
+      mine[4]++;
+      mine[5] += problem->sends[i].bytes;
     }
   mine[BUFFER] = problem->send_bytes + problem->recv_bytes;
   MPI_TRY(MPI_Allreduce(mine, max, VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
@@ -128,7 +145,7 @@ static void hinted_features(struct swp_plan *plan) {
 static int gather_statistics(struct swp_plan *plan) {
   struct swp_statistics *statistics = &plan->statistics;
   int nstages = plan->nstages, error = SWP_SUCCESS;
-  enum { EXTRA = 5, LAST = EXTRA - 1 };
+  enum { LAST = TRAFFIC, EXTRA };
   size_t length = 2 * (size_t)nstages + EXTRA;
   int64_t *mine = swp_allocate(length, sizeof *mine, NULL), *all = swp_allocate(length, sizeof *all, NULL);
   TRY(swp_agree(plan->comm, mine != NULL && all != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
@@ -139,6 +156,8 @@ static int gather_statistics(struct swp_plan *plan) {
   }
   extra[2] = plan->off_node_messages;
   extra[3] = plan->off_node_bytes;
+  extra[4] = plan->on_socket_messages;
+  extra[5] = plan->on_socket_bytes;
   extra[LAST] = plan->buffer_bytes + plan->problem.send_bytes + plan->problem.recv_bytes;
   MPI_TRY(MPI_Allreduce(mine, all, (int)length, MPI_INT64_T, MPI_MAX, plan->comm));
   for (int d = 0; d < nstages; d++) {
@@ -166,6 +185,7 @@ static void describe_place(const struct swp_plan *plan, struct swp_statistics *s
   statistics->procs = plan->procs;
   statistics->nodes = plan->features.nodes;
   statistics->ppn = plan->features.ppn;
+  statistics->sockets = plan->topology->sockets;
   statistics->plan_bytes = plan->account;
 }
 

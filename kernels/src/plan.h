@@ -53,8 +53,9 @@ struct swp_plan {
   struct stage *stages;
   int64_t buffer_bytes;                      /* of its own buffers, the caller's not counted */
   int64_t copied_bytes;                      /* at each execution */
-  int64_t off_node_messages, off_node_bytes; /* by swp_plan_count */
-  char layout[96];                           /* for people, may stay empty */
+  int64_t off_node_messages, off_node_bytes; /* by swp_plan_count, as are the next */
+  int64_t on_socket_messages, on_socket_bytes;
+  char layout[96]; /* for people, may stay empty */
 
   char chosen_by[256];
   struct swp_statistics problem_statistics, statistics;

@@ -3,6 +3,7 @@
 #include "topology.h"
 
 #include "plan.h"
+#include "socket.h"
 
 #include <sched.h>
 #include <stdint.h>
@@ -55,6 +56,25 @@ done:
   return error;
 }
 
+/* The sockets of the ranks of a node, where all ranks know theirs. */
+static int find_sockets(MPI_Comm comm, MPI_Comm node, struct topology *topology) {
+  int error = SWP_SUCCESS, size, count, own, greatest[3];
+  swp_socket_find(&count, &own);
+  int mine[3] = {count, ~count, ~own}; /* the greatest complement is that of the least */
+  MPI_TRY(MPI_Allreduce(mine, greatest, 3, MPI_INT, MPI_MAX, comm));
+  topology->sockets = greatest[1] == ~SOCKET_UNKNOWN ? SOCKET_UNKNOWN : greatest[0];
+  if (greatest[2] == ~SOCKET_UNKNOWN)
+    return SWP_SUCCESS;
+  MPI_TRY(MPI_Comm_size(node, &size));
+  topology->socket_of = swp_allocate((size_t)size, sizeof(int), NULL);
+  if (topology->socket_of == NULL)
+    error = swp_fail(SWP_ERR_MEMORY, "no memory for the sockets of %d ranks", size);
+  TRY(swp_agree(comm, error));
+  MPI_TRY(MPI_Allgather(&own, 1, MPI_INT, topology->socket_of, 1, MPI_INT, node));
+done:
+  return error;
+}
+
 /* This rank's node, numbered by the lowest rank on it, and its place there. */
 static int measure(MPI_Comm comm, struct topology *topology, int *node, int *local) {
   int error = SWP_SUCCESS, rank, size, before = 0;
@@ -72,6 +92,7 @@ static int measure(MPI_Comm comm, struct topology *topology, int *node, int *loc
   MPI_TRY(MPI_Allreduce(&size, &topology->ppn, 1, MPI_INT, MPI_MAX, comm));
   topology->shared_memory = topology->nodes == 1;
   TRY(compare_with_cores(comm, here, topology));
+  TRY(find_sockets(comm, here, topology));
 done:
   if (here != MPI_COMM_NULL)
     MPI_Comm_free(&here);
@@ -125,6 +146,7 @@ done:
 static void impose_nodes(struct topology *topology, int ppn, int placement) {
   int procs = topology->procs;
   topology->nodes = (procs - 1) / ppn + 1;
+  topology->sockets = SOCKET_UNKNOWN;
   topology->order = placement == SWP_PLACEMENT_CYCLIC ? TOPOLOGY_CYCLIC : TOPOLOGY_BLOCK;
   if (topology->order == TOPOLOGY_CYCLIC)
     topology->ppn = (procs - 1) / topology->nodes + 1;
@@ -139,6 +161,7 @@ void swp_topology_release(struct topology *topology) {
   swp_release(topology->local_of);
   swp_release(topology->node_begins);
   swp_release(topology->node_ranks);
+  swp_release(topology->socket_of);
   swp_release(topology);
 }
 
@@ -261,4 +284,12 @@ int swp_topology_rank(const struct topology *topology, int node, int local) {
     break;
   }
   return topology->node_ranks[topology->node_begins[node] + local];
+}
+
+bool swp_topology_has_sockets(const struct topology *topology) {
+  return topology->socket_of != NULL;
+}
+
+int swp_topology_socket(const struct topology *topology, int rank) {
+  return topology->socket_of[swp_topology_local(topology, rank)];
 }

@@ -13,15 +13,17 @@ enum topology_order {
 };
 
 /* Nodes are numbered by their lowest rank; the ranks of a node by increasing rank. The same on every rank but
-   for `oversubscribed`. */
+   for `oversubscribed` and `socket_of`. */
 struct topology {
   int procs, nodes;
   int ppn;             /* the most ranks on one node */
+  int sockets;         /* the most of one node; SOCKET_UNKNOWN of imposed nodes too */
   bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
   bool oversubscribed; /* this rank's machine has more ranks than cores that they may use */
   enum topology_order order;
   int *node_of, *local_of;       /* listed: per rank */
   int *node_begins, *node_ranks; /* listed: the ranks of node n are node_ranks[node_begins[n] …] */
+  int *socket_of;                /* per place on this rank's node; NULL where any rank's is unknown */
   atomic_int holders;
 };
 
@@ -42,5 +44,9 @@ int swp_topology_local(const struct topology *topology, int rank);
 /* The ranks on a node, and the local-th of them. */
 int swp_topology_node_size(const struct topology *topology, int node);
 int swp_topology_rank(const struct topology *topology, int node, int local);
+
+/* Whether the sockets of all ranks are known; and that of a rank on this rank's node. */
+bool swp_topology_has_sockets(const struct topology *topology);
+int swp_topology_socket(const struct topology *topology, int rank);
 
 #endif

@@ -23,10 +23,14 @@ SANITIZER_OPTIONS = {
 
 
 @pytest.mark.check
-@pytest.mark.parametrize(("build_type", "shared"), [("Debug", "OFF"), ("Release", "ON")])
-def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared) -> None:
+@pytest.mark.parametrize(
+    ("build_type", "shared", "hwloc"), [("Debug", "OFF", "ON"), ("Release", "ON", "OFF")]
+)
+def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared, hwloc) -> None:
     options = (f"-DCMAKE_BUILD_TYPE={build_type}", f"-DBUILD_SHARED_LIBS={shared}")
-    build_kernels(kernels.mpi, "strict", *STRICT, *options)
+    build = build_kernels(kernels.mpi, "strict", *STRICT, *options, f"-DSWITCHPOINT_HWLOC={hwloc}")
+    if hwloc == "OFF":
+        run(Kernels(kernels.mpi, build), "swp_sockets", 2, "none")
 
 
 @pytest.mark.check
