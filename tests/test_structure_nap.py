@@ -75,8 +75,10 @@ def test_inter_node_traffic_of_the_example(spec: str, messages: int, values: int
     assert counts.off_node_bytes == 8 * values
 
 
-def simulated(messages: Messages, procs: int, ppn: int) -> tuple[Volumes, Volumes, Volumes]:
-    """What is gathered, crosses nodes and is distributed without sharing, element by element."""
+def simulated(
+    messages: Messages, procs: int, ppn: int
+) -> tuple[Volumes, Volumes, Volumes, list[int]]:
+    """What is gathered, crosses nodes and is distributed without sharing, and passed on by whom."""
     wants: dict[tuple[int, int], dict[tuple[int, int], set[int]]] = defaultdict(
         lambda: defaultdict(set)
     )
@@ -93,21 +95,27 @@ def simulated(messages: Messages, procs: int, ppn: int) -> tuple[Volumes, Volume
         )
         sender |= {pair: node * ppn + i % size for i, pair in enumerate(out)}
         receiver |= {pair: node * ppn + size - 1 - i % size for i, pair in enumerate(into)}
-    gathered, crossing, distributed = (defaultdict(int) for _ in range(3))
+    gathered: dict[tuple[int, int], set[int]] = defaultdict(set)  # once, also for several nodes
+    crossing, distributed = (defaultdict(int) for _ in range(2))
+    passed_on = [0] * procs
     for pair, elements in wants.items():
         crossing[sender[pair], receiver[pair]] += len(elements)
-        for (source, _), destinations in elements.items():
-            gathered[source, sender[pair]] += source != sender[pair]
+        for (source, item), destinations in elements.items():
+            if source != sender[pair]:
+                gathered[source, sender[pair]].add(item)
             for destination in destinations - {receiver[pair]}:
                 distributed[receiver[pair], destination] += 1
-    return gathered, crossing, distributed
+            passed_on[receiver[pair]] += bool(destinations - {receiver[pair]})
+    for (_, receiver_here), items in gathered.items():
+        passed_on[receiver_here] += len(items)
+    return {pair: len(items) for pair, items in gathered.items()}, crossing, distributed, passed_on
 
 
 @given(halos(), st.integers(1, 8))
 def test_messages_and_volumes_are_those_of_sets(case: tuple[Halo, Messages], ppn: int) -> None:
     found, messages = case
     counts = method("nap:sharing=no", found.procs).count(found, ppn).statistics(1)
-    gathered, crossing, distributed = simulated(messages, found.procs, ppn)
+    gathered, crossing, distributed, held = simulated(messages, found.procs, ppn)
     direct = {p: len(items) for p, items in messages.items() if p[0] // ppn == p[1] // ppn}
     sent, volume, off_sent = np.zeros((3, found.procs), dtype=int)
     for stage in (gathered, crossing, distributed, direct):
@@ -121,6 +129,10 @@ def test_messages_and_volumes_are_those_of_sets(case: tuple[Halo, Messages], ppn
     assert counts.hop_bytes == volume.sum()
     assert counts.off_node_mmax == off_sent.max()
     assert counts.off_node_bytes == sum(crossing.values())
+    for pair, items in messages.items():
+        for rank in pair:
+            held[rank] += len(items)
+    assert counts.buffer_bytes == max(held)
 
 
 @given(halos(), st.integers(1, 8))

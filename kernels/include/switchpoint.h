@@ -169,7 +169,7 @@ struct swp_statistics {
   double mavg;           /* mean messages sent by a rank */
   double vavg_bytes;     /* mean bytes sent by a rank */
   int64_t vmax_bytes;    /* most bytes sent by a rank */
-  int64_t buffer_bytes;  /* largest over ranks: original sends and receives plus the method's buffers */
+  int64_t buffer_bytes;  /* largest over ranks: original sends and receives, and what it gets to pass on */
   int64_t copied_bytes;  /* sum over ranks: bytes that the method copies itself, packing and unpacking */
   int64_t hop_bytes;     /* sum over ranks: bytes sent, which counts a forwarded byte once per hop */
   int64_t plan_bytes;    /* this rank: memory that the plan holds, without that of MPI's own objects */

@@ -42,12 +42,12 @@ int swp_packed_plan(struct swp_plan *plan, struct packed *packed) {
     swp_plan_count(plan, 0, problem->sends[i].peer, problem->sends[i].bytes);
     packed->in_place = packed->in_place && problem->sends[i].nruns == 1;
   }
-  plan->buffer_bytes = plan->copied_bytes = packed->in_place ? 0 : problem->send_bytes;
+  plan->copied_bytes = packed->in_place ? 0 : problem->send_bytes;
   packed->send_counts = swp_plan_allocate(plan, problem->nsends, sizeof(int));
   packed->send_offsets = swp_plan_allocate(plan, problem->nsends, sizeof(int));
   packed->recv_counts = swp_plan_allocate(plan, problem->nrecvs, sizeof(int));
   packed->recv_offsets = swp_plan_allocate(plan, problem->nrecvs, sizeof(int));
-  packed->staging = swp_plan_allocate(plan, plan->buffer_bytes, 1);
+  packed->staging = swp_plan_allocate(plan, plan->copied_bytes, 1);
   if (packed->send_counts == NULL || packed->send_offsets == NULL || packed->recv_counts == NULL ||
       packed->recv_offsets == NULL || packed->staging == NULL)
     return swp_plan_no_memory(plan);

@@ -158,7 +158,7 @@ static int gather_statistics(struct swp_plan *plan) {
   extra[3] = plan->off_node_bytes;
   extra[4] = plan->on_socket_messages;
   extra[5] = plan->on_socket_bytes;
-  extra[LAST] = plan->buffer_bytes + plan->problem.send_bytes + plan->problem.recv_bytes;
+  extra[LAST] = plan->forwarded_bytes + plan->problem.send_bytes + plan->problem.recv_bytes;
   MPI_TRY(MPI_Allreduce(mine, all, (int)length, MPI_INT64_T, MPI_MAX, plan->comm));
   for (int d = 0; d < nstages; d++) {
     plan->stages[d].messages_max = all[2 * d];

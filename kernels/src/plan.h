@@ -51,7 +51,7 @@ struct swp_plan {
   /* Set by the method of an exchange while planning, this rank's share: */
   int nstages;
   struct stage *stages;
-  int64_t buffer_bytes;                      /* of its own buffers, the caller's not counted */
+  int64_t forwarded_bytes;                   /* received to be passed on */
   int64_t copied_bytes;                      /* at each execution */
   int64_t off_node_messages, off_node_bytes; /* by swp_plan_count, as are the next */
   int64_t on_socket_messages, on_socket_bytes;

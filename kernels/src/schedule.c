@@ -70,7 +70,6 @@ int swp_schedule_end(struct swp_plan *plan, struct schedule *schedule) {
   }
   schedule->incoming = swp_plan_allocate(plan, schedule->incoming_bytes, 1);
   schedule->outgoing = swp_plan_allocate(plan, schedule->outgoing_bytes, 1);
-  plan->buffer_bytes = schedule->incoming_bytes + schedule->outgoing_bytes;
   bool allocated = schedule->incoming != NULL && schedule->outgoing != NULL;
   return allocated ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }

@@ -11,7 +11,5 @@ def direct(halo: Halo, ppn: int) -> Traffic:
     traffic = Traffic(halo, ppn)
     traffic.add_stage(halo.source, halo.destination, halo.items)
     apart = ~halo.together
-    staged = traffic.per_process(halo.source[apart], halo.items[apart])
-    traffic.copied = int(staged.sum())
-    traffic.buffer += staged
+    traffic.copied = int(halo.items[apart].sum())
     return traffic

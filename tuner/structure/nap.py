@@ -1,9 +1,9 @@
 """Counts of node-aware exchange, `nap` (Bienz, Gropp, Olson, 2019).
 
-Processes of a node gather what another node needs, each element once; parts of that go from node to
-node; their receivers distribute them. What stays on the node goes directly, meanwhile. Messages
-that do not lie in one piece are packed; a part is received in place when all of it is for its
-receiver alone.
+Processes of a node gather what other nodes need, an element once on each process that sends it on;
+parts of that go from node to node; their receivers distribute them. What stays on the node goes
+directly, meanwhile. Messages that do not lie in one piece are packed; a part is received in place
+when all of it is for its receiver alone.
 """
 
 from __future__ import annotations
@@ -88,10 +88,15 @@ class _Items:
 
 
 def _gather(items: _Items, traffic: Traffic) -> None:
-    """Elements go to the process of their node that sends them on."""
+    """Elements go to the process of their node that sends them on, once for all its parts."""
     sender = items.parts.sender[items.part]
     away = np.flatnonzero(items.source != sender)
-    _send_runs(items.source[away], sender[away], items.slot[away], traffic)
+    # The slot tells the source; of what goes to several nodes, the first of them counts.
+    codes = items.slot[away] * traffic.procs + sender[away]
+    once = away[np.sort(np.unique(codes, return_index=True)[1])]
+    traffic.copied += len(away) - len(once)
+    traffic.buffer += np.bincount(sender[once], minlength=traffic.procs)
+    _send_runs(items.source[once], sender[once], items.slot[once], traffic)
 
 
 def _cross(items: _Items, halo: Halo, ppn: int, traffic: Traffic) -> None:
@@ -108,8 +113,6 @@ def _cross(items: _Items, halo: Halo, ppn: int, traffic: Traffic) -> None:
         np.concatenate((parts.receiver, halo.destination[here])),
         np.concatenate((parts.items, halo.items[here])),
     )
-    traffic.buffer += traffic.per_process(parts.sender[~in_place], parts.items[~in_place])
-    traffic.buffer += traffic.per_process(halo.source[packed], halo.items[packed])
     traffic.copied += int(owned[~in_place].sum() + halo.items[packed].sum())
 
 
@@ -120,7 +123,8 @@ def _distribute(wants: _Wants, items: _Items, traffic: Traffic) -> None:
     receiver = parts.receiver[part]
     here = wants.destination == receiver
     kept = np.bincount(part[~here], minlength=len(parts.items)) > 0
-    traffic.buffer += traffic.per_process(parts.receiver[kept], parts.items[kept])
+    passed_on = np.unique(wants.item[~here])
+    traffic.buffer += np.bincount(parts.receiver[items.part[passed_on]], minlength=traffic.procs)
     traffic.copied += int(np.count_nonzero(here & kept[part]))
     # A receiver keeps its parts one after the other, by origin and share.
     order = np.flatnonzero(kept)
@@ -145,5 +149,4 @@ def _send_runs(sender: Indices, receiver: Indices, place: Indices, traffic: Traf
     packed = runs_on < items
     sender, receiver = np.divmod(pair[starts], traffic.procs)
     traffic.add_stage(sender, receiver, items)
-    traffic.buffer += traffic.per_process(sender[packed], items[packed])
     traffic.copied += int(items[packed].sum())

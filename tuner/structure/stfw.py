@@ -33,7 +33,7 @@ def stfw(halo: Halo, grid: Grid, ppn: int) -> Traffic:
     order = np.lexsort((halo.source, grid.route_keys[halo.destination]))
     source, destination, items = halo.source[order], halo.destination[order], halo.items[order]
     offset = np.full(len(items), _OWN, dtype=np.int64)
-    incoming, outgoing = np.zeros((2, halo.procs), dtype=np.int64)
+    incoming = np.zeros(halo.procs, dtype=np.int64)
     at = source
     for stage in range(1, len(grid.sizes) + 1):
         after = grid.route(source, destination, stage)
@@ -43,16 +43,14 @@ def stfw(halo: Halo, grid: Grid, ppn: int) -> Traffic:
         )
         traffic.add_stage(messages.sender, messages.receiver, messages.items)
         packed = messages.are_packed()
-        staged = traffic.per_process(messages.sender[packed], messages.items[packed])
-        outgoing = np.maximum(outgoing, staged)
         arrived = destination[moving] == after[moving]
         kept = messages.are_kept(arrived)
         offset[moving] = messages.place(kept, incoming)
         incoming += traffic.per_process(messages.receiver[kept], messages.items[kept])
         unpacked = items[moving[arrived & messages.told(kept)]].sum()
-        traffic.copied += int(staged.sum()) + int(unpacked)
+        traffic.copied += int(messages.items[packed].sum()) + int(unpacked)
+        traffic.buffer += traffic.per_process(after[moving[~arrived]], items[moving[~arrived]])
         at = after
-    traffic.buffer += incoming + outgoing
     return traffic
 
 

@@ -14,8 +14,8 @@ from tuner.structure.halo import Halo
 class Statistics:
     """What a method sends at each execution, named as in the raw files of launches.
 
-    `buffer_bytes` is the largest over processes of original sends and receives plus the method's
-    buffers. On and off the node: with `ppn` processes a node, in the order of ranks.
+    `buffer_bytes` is the largest over processes of original sends and receives and of what comes to
+    be passed on. On and off the node: with `ppn` processes a node, in the order of ranks.
     """
 
     stages: int
@@ -35,7 +35,7 @@ class Statistics:
 
 
 class Traffic:
-    """The messages of all stages, and what each process keeps in buffers. Sizes are in items."""
+    """The messages of all stages, and what each process holds meanwhile. Sizes are in items."""
 
     def __init__(self, halo: Halo, ppn: int) -> None:
         self.procs = halo.procs
@@ -45,7 +45,7 @@ class Traffic:
         self._messages, self._items, self._off_messages, self._off_items = np.zeros(
             (4, self.procs), dtype=np.int64
         )
-        # A method adds its own buffers to the caller's.
+        # A method that forwards adds what comes to be passed on.
         self.buffer = self.per_process(halo.source, halo.items)
         self.buffer += self.per_process(halo.destination, halo.items)
 

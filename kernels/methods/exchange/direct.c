@@ -54,7 +54,7 @@ static int direct_plan(struct swp_plan *plan) {
     swp_plan_count(plan, 0, problem->sends[i].peer, problem->sends[i].bytes);
     staging_bytes += problem->sends[i].nruns == 1 ? 0 : problem->sends[i].bytes;
   }
-  plan->buffer_bytes = plan->copied_bytes = staging_bytes;
+  plan->copied_bytes = staging_bytes;
   state->requests = swp_plan_allocate(plan, nmessages, sizeof *state->requests);
   state->staging = swp_plan_allocate(plan, staging_bytes, 1);
   if (state->requests == NULL || state->staging == NULL)

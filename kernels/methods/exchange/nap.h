@@ -35,8 +35,10 @@ int swp_nap_assign(struct swp_plan *plan, const struct bundles *bundles, bool sh
                    struct assignment *assignment);
 void swp_nap_assignment_free(struct assignment *assignment);
 
-/* Numbers of a slice, and of what of it is for whom, in the lists that travel. */
-enum { SLICE_NODE, SLICE_OFFSET, SLICE_BYTES, SLICE_EXTRACTS, SLICE_NUMBERS };
+/* Numbers of a slice, of what of it has come with a slice for another node, and of what is for whom, in the
+   lists that travel. */
+enum { SLICE_NODE, SLICE_OFFSET, SLICE_BYTES, SLICE_REPEATS, SLICE_EXTRACTS, SLICE_NUMBERS };
+enum { REPEAT_OFFSET, REPEAT_FROM_NODE, REPEAT_FROM_OFFSET, REPEAT_BYTES, REPEAT_NUMBERS };
 enum { EXTRACT_DESTINATION, EXTRACT_AT, EXTRACT_OFFSET, EXTRACT_BYTES, EXTRACT_NUMBERS };
 
 /* Bytes of a bundle that go to one rank of the node, which sends them. */
@@ -48,6 +50,12 @@ struct slice {
   int64_t first_number; /* of its numbers in the list for that rank */
 };
 
+/* What one rank of the node is sent to pass on, each byte once. */
+struct gathering {
+  struct array sent; /* struct run of the caller's buffer, in the order of the message */
+  struct array seen; /* struct sighting of the same bytes, by offset */
+};
+
 struct nap {
   struct swp_plan *plan;
   struct schedule *schedule;
@@ -55,10 +63,11 @@ struct nap {
   int node, size, local;
   struct bundles bundles;
   struct assignment assignment;
-  struct array slices;       /* of this rank's bundles, by node and share */
-  struct receive *expected;  /* the problem's receives by increasing peer */
-  struct array *extracts;    /* per local rank: runs of the incoming buffer for it */
-  struct array runs, pieces; /* of the message at hand */
+  struct array slices;          /* of this rank's bundles, by node and share */
+  struct gathering *gatherings; /* what each rank of the node gets of them */
+  struct receive *expected;     /* the problem's receives by increasing peer */
+  struct array *extracts;       /* per local rank: runs of the incoming buffer for it */
+  struct array runs, pieces;    /* of the message at hand */
 };
 
 /* Cuts the bundles at the shares of their nodes and lists every slice, with what of it is for whom, for the
@@ -67,6 +76,9 @@ int swp_nap_list_slices(struct nap *nap, struct mail *mail);
 
 /* Goes through the slices that a rank listed: `*part` becomes the part of `slice`; gives the next one. */
 const int64_t *swp_nap_next_slice(struct part **part, const int64_t *slice);
+
+/* The first extract of a slice that a rank listed. */
+const int64_t *swp_nap_extracts(const int64_t *slice);
 
 /* Schedules the messages that gather, and those between nodes, from the lists that came. Local. */
 int swp_nap_schedule_gather(struct nap *nap, const struct mail *slices);

@@ -1,9 +1,18 @@
 /*
  * Node-aware exchange: gathering. A rank's bundle for a node is cut where ranks share that node; what a slice
- * holds for whom is listed for the rank that sends it.
+ * holds for whom is listed for the rank that sends it. That rank gets a value once, for however many nodes.
  */
 #include "nap.h"
 #include "nap_deal.h"
+
+#include <stdlib.h>
+
+/* Bytes of the caller's buffer, and where in what another rank of the node sends they come first. */
+struct sighting {
+  struct run run;
+  int node;
+  int64_t at;
+};
 
 static int no_memory(const struct nap *nap) {
   return swp_plan_no_memory(nap->plan);
@@ -56,6 +65,67 @@ static int64_t share_begin(const struct nap *nap, const struct placement *placem
   return swp_nap_share_begin(placement->node_bytes, nap->plan->problem.item_bytes, placement->shares, share);
 }
 
+static bool add_sighting(struct array *seen, struct sighting sighting) {
+  struct sighting *added = swp_array_add(seen, sizeof *added, NULL);
+  if (added != NULL)
+    *added = sighting;
+  return added != NULL;
+}
+
+/* Lists bytes of a slice that the rank has already. */
+static void add_repeat(const struct slice *slice, struct numbers *list, int64_t offset,
+                       const struct sighting *from, int64_t skipped, int64_t bytes) {
+  if (list->spoilt)
+    return;
+  ++swp_numbers(list)[slice->first_number + SLICE_REPEATS];
+  const int64_t numbers[REPEAT_NUMBERS] = {offset, from->node, from->at + skipped, bytes};
+  for (int i = 0; i < REPEAT_NUMBERS; i++)
+    swp_numbers_add(list, numbers[i]);
+}
+
+/* Adds a run of a slice, at `at` in the part, to what its rank gets, but for what that has: `*old` and
+   further of `seen`. What is passed by goes to `merged`. False when memory runs out. */
+static bool gather_run(struct gathering *gathering, const struct slice *slice, struct run run, int64_t at,
+                       const struct sighting **old, struct array *merged, struct numbers *list) {
+  const struct sighting *end = (struct sighting *)gathering->seen.items + gathering->seen.count;
+  while (run.bytes > 0) {
+    for (; *old < end && (*old)->run.offset + (*old)->run.bytes <= run.offset; ++*old)
+      if (!add_sighting(merged, **old))
+        return false;
+    int64_t ahead = *old < end ? (*old)->run.offset - run.offset : run.bytes, bytes = run.bytes;
+    if (ahead > 0) {
+      bytes = ahead < bytes ? ahead : bytes;
+      struct sighting first = {{run.offset, bytes}, slice->bundle->node, at};
+      if (!add_sighting(merged, first) || !swp_run_add(&gathering->sent, run.offset, bytes))
+        return false;
+    } else {
+      bytes = (*old)->run.bytes + ahead < bytes ? (*old)->run.bytes + ahead : bytes;
+      add_repeat(slice, list, at, *old, -ahead, bytes);
+    }
+    run = (struct run){run.offset + bytes, run.bytes - bytes};
+    at += bytes;
+  }
+  return true;
+}
+
+/* Adds a slice to what its rank gets. False when memory runs out. */
+static bool gather_slice(struct nap *nap, const struct slice *slice, struct numbers *list) {
+  struct gathering *gathering = &nap->gatherings[slice->local];
+  const struct sighting *old = gathering->seen.items, *end = old + gathering->seen.count;
+  struct array merged = {0};
+  int64_t at = slice->part_offset;
+  nap->runs.count = 0;
+  bool done = swp_bundle_slice(slice->bundle, slice->from, slice->to, &nap->runs);
+  const struct run *run = nap->runs.items;
+  for (int64_t i = 0; done && i < nap->runs.count; at += run[i++].bytes)
+    done = gather_run(gathering, slice, run[i], at, &old, &merged, list);
+  for (; done && old < end; old++)
+    done = add_sighting(&merged, *old);
+  swp_release(gathering->seen.items);
+  gathering->seen = merged;
+  return done;
+}
+
 /* Cuts a bundle at the shares of its node, and begins a list of each slice. */
 static int cut_bundle(struct nap *nap, const struct bundle *bundle, const struct placement *placement,
                       struct mail *mail) {
@@ -77,9 +147,11 @@ static int cut_bundle(struct nap *nap, const struct bundle *bundle, const struct
                             .to = to - placement->begin,
                             .part_offset = from - part,
                             .first_number = list->array.count};
-    const int64_t numbers[SLICE_NUMBERS] = {bundle->node, slice->part_offset, to - from, 0};
+    const int64_t numbers[SLICE_NUMBERS] = {bundle->node, slice->part_offset, to - from, 0, 0};
     for (int i = 0; i < SLICE_NUMBERS; i++)
       swp_numbers_add(list, numbers[i]);
+    if (slice->local != nap->local && !gather_slice(nap, slice, list))
+      return no_memory(nap);
   }
   return SWP_SUCCESS;
 }
@@ -137,26 +209,12 @@ int swp_nap_list_slices(struct nap *nap, struct mail *mail) {
   return error;
 }
 
-/* This rank's slices for another rank of the node, or with `node` not negative only those for that node. */
-static int collect_slices(struct nap *nap, int local, int node) {
-  const struct slice *slice = nap->slices.items;
-  nap->runs.count = 0;
-  for (int64_t i = 0; i < nap->slices.count; i++, slice++)
-    if (slice->local == local && (node < 0 || slice->bundle->node == node) &&
-        !swp_bundle_slice(slice->bundle, slice->from, slice->to, &nap->runs))
-      return no_memory(nap);
-  return SWP_SUCCESS;
-}
-
 static int send_slices(struct nap *nap) {
   int error = SWP_SUCCESS;
-  for (int local = 0; local < nap->size; local++) {
-    if (local == nap->local)
-      continue;
-    TRY(collect_slices(nap, local, -1));
-    if (nap->runs.count > 0)
-      TRY(swp_nap_send_runs(nap, STAGE_GATHER, swp_nap_rank_here(nap, local), PLACE_USER, &nap->runs));
-  }
+  for (int local = 0; local < nap->size; local++)
+    if (nap->gatherings[local].sent.count > 0)
+      TRY(swp_nap_send_runs(nap, STAGE_GATHER, swp_nap_rank_here(nap, local), PLACE_USER,
+                            &nap->gatherings[local].sent));
 done:
   return error;
 }
@@ -164,17 +222,33 @@ done:
 const int64_t *swp_nap_next_slice(struct part **part, const int64_t *slice) {
   while ((*part)->node != slice[SLICE_NODE])
     ++*part;
-  return slice + SLICE_NUMBERS + slice[SLICE_EXTRACTS] * EXTRACT_NUMBERS;
+  return swp_nap_extracts(slice) + slice[SLICE_EXTRACTS] * EXTRACT_NUMBERS;
 }
 
-/* The slices of another rank come into the parts that they belong to. */
+const int64_t *swp_nap_extracts(const int64_t *slice) {
+  return slice + SLICE_NUMBERS + slice[SLICE_REPEATS] * REPEAT_NUMBERS;
+}
+
+/* Adds bytes that come to be passed on. False when memory runs out. */
+static bool add_gathered(struct nap *nap, int64_t offset, int64_t bytes) {
+  nap->plan->forwarded_bytes += bytes;
+  return bytes == 0 || swp_run_add(&nap->runs, offset, bytes);
+}
+
+/* The slices of another rank come into the parts that they belong to, but for what they repeat. */
 static int receive_slices(struct nap *nap, const struct box *box) {
   const int64_t *slice = box->in, *last = box->in + box->nin, *next;
   struct part *part = nap->assignment.sends.items;
   nap->runs.count = 0;
   for (; slice < last; slice = next) {
     next = swp_nap_next_slice(&part, slice);
-    if (!swp_run_add(&nap->runs, part->base + slice[SLICE_OFFSET], slice[SLICE_BYTES]))
+    int64_t at = slice[SLICE_OFFSET], end = at + slice[SLICE_BYTES];
+    for (const int64_t *n = slice + SLICE_NUMBERS; n < swp_nap_extracts(slice); n += REPEAT_NUMBERS) {
+      if (!add_gathered(nap, part->base + at, n[REPEAT_OFFSET] - at))
+        return no_memory(nap);
+      at = n[REPEAT_OFFSET] + n[REPEAT_BYTES];
+    }
+    if (!add_gathered(nap, part->base + at, end - at))
       return no_memory(nap);
   }
   return nap->runs.count == 0 ? SWP_SUCCESS
@@ -182,21 +256,75 @@ static int receive_slices(struct nap *nap, const struct box *box) {
                                                      PLACE_OUTGOING, nap->runs.items, nap->runs.count);
 }
 
-/* A part that is all this rank's own, in one run, is sent from where it is; others are gathered. */
-static int send_part(struct nap *nap, struct part *part) {
-  int error = collect_slices(nap, nap->local, part->node);
-  if (error != SWP_SUCCESS)
-    return error;
-  const struct run *own = nap->runs.items;
-  if (nap->runs.count == 1 && own->bytes == part->bytes)
-    return swp_schedule_send(nap->plan, nap->schedule, STAGE_NODES, part->peer, PLACE_USER, own, 1, NULL, 0);
-  part->base = nap->schedule->outgoing_bytes;
-  nap->schedule->outgoing_bytes += part->bytes;
-  nap->pieces.count = 0;
+/* This rank's own slice of a part becomes nap->runs, none or those of one slice; gives where it begins. */
+static int own_runs(struct nap *nap, const struct part *part, int64_t *begin) {
   const struct slice *slice = nap->slices.items;
+  nap->runs.count = 0;
   for (int64_t i = 0; i < nap->slices.count; i++, slice++)
-    if (slice->local == nap->local && slice->bundle->node == part->node)
-      error = add_pieces(nap, PLACE_USER, &nap->runs, part->base + slice->part_offset);
+    if (slice->local == nap->local && slice->bundle->node == part->node) {
+      *begin = slice->part_offset;
+      return swp_bundle_slice(slice->bundle, slice->from, slice->to, &nap->runs) ? SWP_SUCCESS
+                                                                                 : no_memory(nap);
+    }
+  return SWP_SUCCESS;
+}
+
+/* A part that is all this rank's own, in one run, is sent from where it is; others have a place. */
+static bool lies_together(const struct nap *nap, const struct part *part) {
+  const struct run *own = nap->runs.items;
+  return nap->runs.count == 1 && own->bytes == part->bytes;
+}
+
+static int place_parts(struct nap *nap) {
+  struct part *part = nap->assignment.sends.items;
+  int64_t begin;
+  for (int64_t i = 0; i < nap->assignment.sends.count; i++, part++) {
+    int error = own_runs(nap, part, &begin);
+    if (error != SWP_SUCCESS)
+      return error;
+    part->base = nap->schedule->outgoing_bytes;
+    nap->schedule->outgoing_bytes += lies_together(nap, part) ? 0 : part->bytes;
+  }
+  return SWP_SUCCESS;
+}
+
+static int compare_parts(const void *a, const void *b) {
+  int x = ((const struct part *)a)->node, y = ((const struct part *)b)->node;
+  return (x > y) - (x < y);
+}
+
+/* Adds the copies of what a rank's slice for a part repeats from the parts before it. */
+static int copy_repeats(struct nap *nap, const struct part *part, const struct box *box) {
+  const struct array *parts = &nap->assignment.sends;
+  const int64_t *slice = box->in, *last = box->in + box->nin;
+  struct part *at = parts->items;
+  while (slice < last && slice[SLICE_NODE] < part->node)
+    slice = swp_nap_next_slice(&at, slice);
+  if (slice >= last || slice[SLICE_NODE] != part->node)
+    return SWP_SUCCESS;
+  for (const int64_t *n = slice + SLICE_NUMBERS; n < swp_nap_extracts(slice); n += REPEAT_NUMBERS) {
+    struct part key = {.node = (int)n[REPEAT_FROM_NODE]};
+    const struct part *from = bsearch(&key, parts->items, (size_t)parts->count, sizeof key, compare_parts);
+    struct array run = {.items = &(struct run){from->base + n[REPEAT_FROM_OFFSET], n[REPEAT_BYTES]},
+                        .count = 1};
+    int error = add_pieces(nap, PLACE_OUTGOING, &run, part->base + n[REPEAT_OFFSET]);
+    if (error != SWP_SUCCESS)
+      return error;
+  }
+  return SWP_SUCCESS;
+}
+
+static int send_part(struct nap *nap, const struct part *part, const struct mail *mail) {
+  int64_t begin = 0;
+  int error = own_runs(nap, part, &begin);
+  if (error == SWP_SUCCESS && lies_together(nap, part))
+    return swp_schedule_send(nap->plan, nap->schedule, STAGE_NODES, part->peer, PLACE_USER, nap->runs.items,
+                             1, NULL, 0);
+  nap->pieces.count = 0;
+  if (error == SWP_SUCCESS)
+    error = add_pieces(nap, PLACE_USER, &nap->runs, part->base + begin);
+  for (int local = 0; error == SWP_SUCCESS && local < nap->size; local++)
+    error = copy_repeats(nap, part, &mail->boxes[local]);
   if (error != SWP_SUCCESS)
     return error;
   return swp_schedule_send(nap->plan, nap->schedule, STAGE_NODES, part->peer, PLACE_OUTGOING,
@@ -207,8 +335,9 @@ int swp_nap_schedule_gather(struct nap *nap, const struct mail *mail) {
   int error = SWP_SUCCESS;
   struct part *part = nap->assignment.sends.items;
   TRY(send_slices(nap));
+  TRY(place_parts(nap));
   for (int64_t i = 0; i < nap->assignment.sends.count; i++)
-    TRY(send_part(nap, part + i));
+    TRY(send_part(nap, part + i, mail));
   for (int local = 0; local < nap->size; local++)
     if (local != nap->local)
       TRY(receive_slices(nap, &mail->boxes[local]));

@@ -22,7 +22,8 @@ static int begin(struct nap *nap) {
   const struct problem *problem = &nap->plan->problem;
   nap->expected = swp_allocate((size_t)problem->nrecvs, sizeof *nap->expected, NULL);
   nap->extracts = swp_allocate((size_t)nap->size, sizeof *nap->extracts, NULL);
-  if (nap->expected == NULL || nap->extracts == NULL)
+  nap->gatherings = swp_allocate((size_t)nap->size, sizeof *nap->gatherings, NULL);
+  if (nap->expected == NULL || nap->extracts == NULL || nap->gatherings == NULL)
     return no_memory(nap);
   if (problem->nrecvs > 0)
     memcpy(nap->expected, problem->recvs, (size_t)problem->nrecvs * sizeof *nap->expected);
@@ -36,6 +37,11 @@ static void end(struct nap *nap) {
   for (int i = 0; nap->extracts != NULL && i < nap->size; i++)
     swp_release(nap->extracts[i].items);
   swp_release(nap->extracts);
+  for (int i = 0; nap->gatherings != NULL && i < nap->size; i++) {
+    swp_release(nap->gatherings[i].sent.items);
+    swp_release(nap->gatherings[i].seen.items);
+  }
+  swp_release(nap->gatherings);
   swp_release(nap->slices.items);
   swp_release(nap->expected);
   swp_release(nap->runs.items);
@@ -86,7 +92,7 @@ static int list_parts(struct nap *nap, const struct mail *slices, struct mail *m
     struct part *part = parts;
     for (; slice < last; slice = next) {
       next = swp_nap_next_slice(&part, slice);
-      for (const int64_t *extract = slice + SLICE_NUMBERS; extract < next; extract += EXTRACT_NUMBERS) {
+      for (const int64_t *extract = swp_nap_extracts(slice); extract < next; extract += EXTRACT_NUMBERS) {
         struct numbers *list = &mail->boxes[part - parts].out;
         swp_numbers_add(list, swp_nap_rank_here(nap, local));
         for (int i = 0; i < EXTRACT_NUMBERS; i++)
@@ -152,9 +158,37 @@ static void tell_arrival(struct numbers *list, int64_t source, int64_t at, int64
   swp_numbers_add(list, bytes);
 }
 
+static int compare_runs(const void *a, const void *b) {
+  const struct run *x = a, *y = b;
+  return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Bytes of a part that other ranks of the node want; -1 when memory runs out. */
+static int64_t bytes_for_others(struct nap *nap, const struct box *box) {
+  int64_t bytes = 0, end = 0;
+  nap->runs.count = 0;
+  for (const int64_t *n = box->in; n < box->in + box->nin; n += 1 + EXTRACT_NUMBERS)
+    if (n[1 + EXTRACT_DESTINATION] != nap->plan->rank &&
+        !swp_run_add(&nap->runs, n[1 + EXTRACT_OFFSET], n[1 + EXTRACT_BYTES]))
+      return -1;
+  const struct run *run = nap->runs.items;
+  if (nap->runs.count > 1)
+    qsort(nap->runs.items, (size_t)nap->runs.count, sizeof *run, compare_runs);
+  for (int64_t i = 0; i < nap->runs.count; i++, run++) {
+    int64_t begin = run->offset > end ? run->offset : end, stop = run->offset + run->bytes;
+    bytes += stop > begin ? stop - begin : 0;
+    end = stop > end ? stop : end;
+  }
+  return bytes;
+}
+
 /* A part comes into the plan's buffer: this rank's own is unpacked, the rest to be distributed. */
 static int receive_part(struct nap *nap, const struct box *box, struct part *part, struct mail *mail) {
   int error = SWP_SUCCESS;
+  int64_t for_others = bytes_for_others(nap, box);
+  if (for_others < 0)
+    return no_memory(nap);
+  nap->plan->forwarded_bytes += for_others;
   part->base = nap->schedule->incoming_bytes;
   nap->schedule->incoming_bytes += part->bytes;
   for (const int64_t *n = box->in; n < box->in + box->nin; n += 1 + EXTRACT_NUMBERS) {

@@ -313,6 +313,7 @@ static int receive_and_hold(struct scheduler *s, int d, const struct header *hea
                                             .bytes = headers[i].bytes,
                                             .key = swp_grid_route_key(&s->stfw->grid, destination),
                                             .offset = offset};
+      s->plan->forwarded_bytes += headers[i].bytes;
     }
     offset += headers[i].bytes;
   }
