@@ -49,6 +49,7 @@ struct spec {
 struct features {
   int procs, nodes, ppn;
   bool shared_memory; /* all ranks share memory, whatever nodes are imposed */
+  bool alone;         /* all ranks of the job are here */
   int64_t mmax;       /* -1: unknown, of a discovery without hint */
   double mavg;        /* -1: unknown */
   int64_t bytes;      /* mean payload bytes per message; -1: unknown */

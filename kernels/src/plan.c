@@ -230,6 +230,7 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
   plan->features.nodes = plan->topology->nodes;
   plan->features.ppn = plan->topology->ppn;
   plan->features.shared_memory = plan->topology->shared_memory;
+  plan->features.alone = plan->topology->alone;
   if (plan->kind == SWP_EXCHANGE)
     TRY(find_features(plan));
   else

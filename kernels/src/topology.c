@@ -75,6 +75,17 @@ done:
   return error;
 }
 
+/* Whether every rank is here. Jobs that were joined have several worlds. */
+static int compare_with_world(MPI_Comm comm, struct topology *topology) {
+  int error = SWP_SUCCESS, world, missing, all;
+  MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &world));
+  missing = topology->procs < world;
+  MPI_TRY(MPI_Allreduce(&missing, &all, 1, MPI_INT, MPI_MAX, comm));
+  topology->alone = !all;
+done:
+  return error;
+}
+
 /* This rank's node, numbered by the lowest rank on it, and its place there. */
 static int measure(MPI_Comm comm, struct topology *topology, int *node, int *local) {
   int error = SWP_SUCCESS, rank, size, before = 0;
@@ -91,6 +102,7 @@ static int measure(MPI_Comm comm, struct topology *topology, int *node, int *loc
   MPI_TRY(MPI_Allreduce(&leader, &topology->nodes, 1, MPI_INT, MPI_SUM, comm));
   MPI_TRY(MPI_Allreduce(&size, &topology->ppn, 1, MPI_INT, MPI_MAX, comm));
   topology->shared_memory = topology->nodes == 1;
+  TRY(compare_with_world(comm, topology));
   TRY(compare_with_cores(comm, here, topology));
   TRY(find_sockets(comm, here, topology));
 done:
@@ -231,6 +243,7 @@ int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struc
   TRY(create(own, topology));
   (*topology)->procs = machine->procs;
   (*topology)->shared_memory = machine->shared_memory;
+  (*topology)->alone = machine->alone;
   (*topology)->oversubscribed = machine->oversubscribed;
   impose_nodes(*topology, ppn, placement);
 done:

@@ -19,6 +19,7 @@ struct topology {
   int ppn;             /* the most ranks on one node */
   int sockets;         /* the most of one node; SOCKET_UNKNOWN of imposed nodes too */
   bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
+  bool alone;          /* no other rank of the job can be in another communicator: all are in this one */
   bool oversubscribed; /* this rank's machine has more ranks than cores that they may use */
   enum topology_order order;
   int *node_of, *local_of;       /* listed: per rank */

@@ -5,11 +5,11 @@
 
 struct swp_hints oracle_hints = SWP_HINTS_DEFAULT;
 
-bool ranks_share_memory(void) {
+bool ranks_share_memory(MPI_Comm comm) {
   MPI_Comm here;
   int shared;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
-  MPI_Comm_compare(here, MPI_COMM_WORLD, &shared);
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+  MPI_Comm_compare(here, comm, &shared);
   MPI_Comm_free(&here);
   return shared != MPI_UNEQUAL;
 }

@@ -9,8 +9,8 @@
 /* Of every plan of the oracle. */
 extern struct swp_hints oracle_hints;
 
-/* Whether all ranks of MPI_COMM_WORLD are on one node of the machine. Collective. */
-bool ranks_share_memory(void);
+/* Whether all ranks are on one node of the machine. Collective. */
+bool ranks_share_memory(MPI_Comm comm);
 
 /* The lowest rank on the node of each rank, to be freed. Collective. */
 int *nodes_of(MPI_Comm comm);

@@ -9,10 +9,6 @@ void scatter_nodes(int count) {
   scattered = count;
 }
 
-bool nodes_are_scattered(void) {
-  return scattered > 0;
-}
-
 /* What the library asks for the machine's nodes. */
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *part) {
   int rank;

@@ -26,11 +26,10 @@ struct specs {
   char *words; /* storage of those that the library proposes */
 };
 
-/* On several nodes without `shared`, which needs memory of all, and on scattered ones without `rsx`: its
-   windows take care of Open MPI's fault on one node only where they know that it is one. */
+/* On several nodes without `shared`, which needs memory of all. */
 static void add_words(struct specs *specs, char *words, bool sharing) {
   for (char *word = strtok(words, " "); word != NULL && specs->count < MOST_SPECS; word = strtok(NULL, " "))
-    if ((sharing || strcmp(word, "shared") != 0) && (!nodes_are_scattered() || strcmp(word, "rsx") != 0))
+    if (sharing || strcmp(word, "shared") != 0)
       specs->list[specs->count++] = word;
 }
 
@@ -68,20 +67,33 @@ static void check_one(MPI_Comm comm, enum swp_kind kind, const char *method, con
     check_discovery(comm, method, family, 24);
 }
 
-/* All methods again where ranks are not those of MPI_COMM_WORLD: two halves at once, in reverse order. Not
-   rsx across nodes: Open MPI 4 may name the files behind the windows of both alike. */
+/* Open MPI 4 may confuse the windows of the halves. */
+static bool is_refused(MPI_Comm half, const char *method) {
+#if defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION < 5
+  if (strcmp(method, "rsx") == 0 && !ranks_share_memory(half)) {
+    swp_plan *plan;
+    test_case("%s on a half of the ranks, across nodes", method);
+    EXPECT_ERROR(swp_discovery_plan(half, method, NULL, &plan), SWP_ERR_NOT_APPLICABLE);
+    return true;
+  }
+#endif
+  (void)half, (void)method;
+  return false;
+}
+
+/* All methods again where ranks are not those of MPI_COMM_WORLD: two halves at once, in reverse order. */
 static void check_halves(void) {
   int rank, procs;
   MPI_Comm half;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   MPI_Comm_size(half, &procs);
-  bool sharing = ranks_share_memory();
+  bool sharing = ranks_share_memory(MPI_COMM_WORLD);
   for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++) {
     struct specs specs = {.words = all_specs(kind, procs)};
     add_words(&specs, specs.words, sharing);
     for (int i = 0; i < specs.count; i++)
-      if (sharing || strcmp(specs.list[i], "rsx") != 0)
+      if (!is_refused(half, specs.list[i]))
         check_one(half, kind, specs.list[i], &families[i % 5]);
     free(specs.words);
   }
@@ -132,7 +144,7 @@ static void gather_specs(int argc, char **argv, struct specs specs[2]) {
     }
   }
   int procs;
-  bool sharing = ranks_share_memory();
+  bool sharing = ranks_share_memory(MPI_COMM_WORLD);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY && !only; kind++) {
     specs[kind].words = all_specs(kind, procs);

@@ -13,6 +13,20 @@ struct state {
   int *counter; /* in the window */
 };
 
+/* Open MPI 4 names the files behind windows alike for two disjoint communicators, and both windows are spoilt
+   when they are made at the same time. Windows of shared memory are spared. */
+static const char *rsx_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+#if defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION < 5
+  if (!features->shared_memory && !features->alone)
+    return "on a part of the ranks, on several nodes, Open MPI 4 may confuse its windows with those of the "
+           "others";
+#else
+  (void)features;
+#endif
+  return NULL;
+}
+
 static void rsx_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
   swp_probing_free(&state->probing);
@@ -20,8 +34,6 @@ static void rsx_free(struct swp_plan *plan) {
     MPI_Win_free(&state->window);
 }
 
-/* Shared memory where possible: the files behind other windows Open MPI 4 names alike for two disjoint
-   communicators, and both windows are spoilt when they are made at the same time. */
 static int make_window(struct swp_plan *plan, struct state *state) {
   int error = SWP_SUCCESS;
   if (plan->features.shared_memory)
@@ -78,6 +90,7 @@ const struct method swp_discovery_rsx = {
     .source = "remote summation; Hoefler, Siebert, Lumsdaine, PPoPP'10",
     .usage = "",
     .kind = SWP_DISCOVERY,
+    .applicable = rsx_applicable,
     .plan = rsx_plan,
     .free = rsx_free,
     .execute = rsx_execute,
