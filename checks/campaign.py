@@ -60,7 +60,8 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     @run_after("init")
     def mark_smoke(self):
         """One short check of each operation tells whether a system works at all."""
-        if self.pattern.startswith("random:") and self.scale == "1_node":
+        is_first = self.operation == "spmv" or self.pattern.startswith("random:")
+        if is_first and self.scale == "1_node":
             self.tags = self.tags | {"smoke"}
 
     @run_after("setup")
@@ -107,7 +108,7 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             "--op": self.operation,
             "--methods": self.methods,
             "--pattern": pattern,
-            "--sizes": self.sizes or default_sizes(self.pattern),
+            "--sizes": self.sizes or default_sizes(self.operation, self.pattern),
             "--out": f"{self.raw_name}-{number}.jsonl",
             "--budget": f"{self.budget_s:g}",
             "--launch": str(number),
@@ -182,6 +183,11 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             rawfiles.keep([Path(self.stagedir) / name for name in self.keep_files])
 
 
-def default_sizes(pattern: str) -> str:
-    """A coarse grid: bytes per message, or for a matrix per item, of which a message has many."""
+def default_sizes(operation: str, pattern: str) -> str:
+    """A coarse grid: bytes per message, or for a matrix per item, of which a message has many.
+
+    An item of a product is an element of each vector.
+    """
+    if operation == "spmv":
+        return "8,64"
     return "8:2K:x4" if pattern.startswith("matrix:") else "8:128K:x4"

@@ -21,6 +21,7 @@ CONFIG = CHECKOUT / "checks" / "config" / "local.py"
 PATTERNS = {
     "exchange": ["random:degree=6,seed=1", "hub:hubs=2,seed=1", "matrix:bar"],
     "discovery": ["random:degree=6,seed=1", "hub:hubs=2,seed=1"],
+    "spmv": ["matrix:bar"],
 }
 
 

@@ -1,12 +1,16 @@
 """Products of matrices and vectors in the store: measured and shown, without rules of their own."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from tests import synthetic
+from tuner import products
+from tuner.cli import main
 from tuner.ingest import ingest
 from tuner.records import CellKey
 from tuner.store import Store
@@ -80,6 +84,52 @@ def test_phases_of_other_operations_are_not_looked_at(tmp_path: Path) -> None:
     path = synthetic.write(tmp_path, synthetic.Campaign())[0]
     edit(path, local_s=[1e-6])
     assert not ingest(tmp_path / "s.db", [path]).problems
+
+
+def test_parts_take_the_place_of_the_whole(tmp_path: Path) -> None:
+    synthetic.write(tmp_path, SPMV)
+    ingest(tmp_path / "s.db", [tmp_path])
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        contents, measured = store.contents([system]), store.products(system)
+        whole = products.with_parts(store.cells(system), measured)
+    local = list(products.of_part(contents, measured, "local_s"))
+    for cell, part in zip(contents, local, strict=True):
+        assert part.parts["median_s"] == pytest.approx(0.5 * cell.parts["median_s"])
+        assert part.samples_s is cell.samples_s
+    both = products.summaries(local).merge(whole, on=["size_bytes", "bytes", "method"])
+    assert both["median_s_x"].to_numpy() == pytest.approx(both["local_s"].to_numpy())
+    assert (both["low_s_x"] < both["median_s_x"]).all()
+    assert (both["median_s_x"] < both["high_s_x"]).all()
+    assert (both["communication_s"] < both["median_s_y"]).all()
+
+
+def test_show_tells_the_parts_of_the_last_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """stfw is the fastest of both sizes; the default stands beside it."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    synthetic.write(tmp_path, replace(SPMV, name="20251121T000000Z", sizes=(8, 24)))
+    synthetic.write(tmp_path, SPMV)
+    ingest(tmp_path / "switchpoint.db", [tmp_path])
+    answer = CliRunner().invoke(main, ["show", "--json"])
+    assert answer.exit_code == 0, answer.output
+    rows = json.loads(answer.stdout)["products"]
+    assert {(row["campaign"], row["size_bytes"]) for row in rows} == {
+        ("20251121T000000Z", 24),
+        ("20261121T034500Z", 8),
+        ("20261121T034500Z", 16),
+    }
+    for row in rows:
+        assert 0 < row["local_s"] < row["communication_s"] < row["median_s"]
+    shown = CliRunner().invoke(main, ["show"]).stdout.split("sparse products, medians\n")[1]
+    (two, one) = (row for row in rows if row["method"] == "direct" and row["size_bytes"] in (8, 16))
+    assert [line.split()[4] for line in shown.splitlines() if "matrix:bar" in line] == [
+        *("1", "1", "2", "2", "3", "3")
+    ]
+    for row in (one, two):
+        assert f"{1e6 * row['communication_s']:.3g}" in shown
+        assert f"{1e6 * row['local_s']:.3g}" in shown
 
 
 def test_products_make_no_rules(tmp_path: Path) -> None:

@@ -97,6 +97,18 @@ def test_a_second_campaign_adds_to_the_first(results):
     assert len(list(path.parent.glob("*/*.jsonl"))) == 6
 
 
+def test_a_campaign_of_products_ends_without_a_table(results, capsys):
+    spec = synthetic.Campaign(operation="spmv", patterns=(("matrix:bar", 3, 2.5),), sizes=(8,))
+    kept = rawfiles.keep(synthetic.write(results / "scratch", spec))
+    assert workflow.tune(kept, Console()) == []
+    assert "no table" in capsys.readouterr().out
+    exchanges = rawfiles.keep(synthetic.write(results / "scratch", synthetic.Campaign()))
+    ((table, path),) = workflow.tune(exchanges, Console())
+    assert "op=spmv" not in path.read_text()
+    assert table.rules
+    assert "sparse products, medians" in capsys.readouterr().out
+
+
 CORRUPT_SECOND_LAUNCH = """#!/bin/sh
 case "$*" in *"--launch 1"*) SWP_CORRUPT=byte; export SWP_CORRUPT ;; esac
 exec '{swpbench}' "$@"

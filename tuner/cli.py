@@ -239,8 +239,9 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
 @database_option
 @json_option
 def show(system: str | None, database: Path, as_json: bool) -> None:
-    """Show systems, campaigns, and tables with their switch points."""
+    """Show systems, campaigns, tables with their switch points, and sparse products."""
     from tuner import show as showing
+    from tuner.products import last_measured
 
     with _tuned(database) as store:
         names = [_one_system(store, system)] if system else _systems(store)
@@ -249,8 +250,9 @@ def show(system: str | None, database: Path, as_json: bool) -> None:
         campaigns = store.campaigns()
         campaigns = campaigns[campaigns["system"].isin(names)]
         tables = [_table(store, name) for name in names]
+        products = {name: last_measured(store, name) for name in names}
     if as_json:
-        click.echo(showing.as_json(systems, campaigns, tables))
+        click.echo(showing.as_json(systems, campaigns, tables, products.values()))
         return
     out = showing.console()
     showing.show_systems(systems, campaigns, out)
@@ -259,6 +261,8 @@ def show(system: str | None, database: Path, as_json: bool) -> None:
         out.print()
         unused = int(launches[table.provenance.system]) - table.provenance.launches
         showing.show_table(table, unused, out)
+    for name, rows in products.items():
+        showing.show_products(name, rows, out)
 
 
 @main.command()

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from tuner.export import speed, table_document
-from tuner.records import Rule, Table
-from tuner.units import bytes_text, degree_text
+from tuner.records import DEFAULT_METHODS, Rule, Table
+from tuner.units import bytes_text, degree_text, significant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +85,37 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         )
 
 
+def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
+    """A system's sparse products, if any: of each case the default and the fastest method.
+
+    products: of `tuner.products.last_measured`.
+    """
+    import pandas as pd
+
+    if products.empty:
+        return
+    default = DEFAULT_METHODS["spmv"]
+    out.print(f"\n{system}: sparse products, medians", highlight=False)
+    grid = _grid(
+        *("pattern", "nodes x ppn", "vectors", "method"),
+        *("whole product", "exchange alone", "local part alone"),
+    )
+    case = ["pattern", "nodes", "ppn", "oversubscribed", "sync", "size_bytes"]
+    for _, rows in products.groupby(case):
+        defaults = rows[rows["method"] == default]
+        fastest = rows.loc[[rows["median_s"].idxmin()]]
+        for row in pd.concat([defaults, fastest]).drop_duplicates("method").to_dict("records"):
+            times = (row["median_s"], row["communication_s"], row["local_s"])
+            grid.add_row(
+                row["pattern"],
+                f"{row['nodes']} x {row['ppn']}{' (o)' if row['oversubscribed'] else ''}",
+                str(row["size_bytes"] // 8),
+                row["method"],
+                *(f"{significant(1e6 * seconds)} us" for seconds in times),
+            )
+    out.print(grid)
+
+
 def _degree_text(rule: Rule) -> str:
     degrees = (rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high)
     return degree_text(*degrees) or "all"
@@ -108,11 +139,17 @@ def _grid(*columns: str) -> Grid:
     return grid
 
 
-def as_json(systems: pd.DataFrame, campaigns: pd.DataFrame, tables: Iterable[Table]) -> str:
-    """Systems, campaigns and tables as one JSON document."""
+def as_json(
+    systems: pd.DataFrame,
+    campaigns: pd.DataFrame,
+    tables: Iterable[Table],
+    products: Iterable[pd.DataFrame],
+) -> str:
+    """Systems, campaigns, tables and sparse products as one JSON document."""
     document: dict[str, Any] = {
         "systems": systems.to_dict("records"),
         "campaigns": campaigns.to_dict("records"),
         "tables": [table_document(table) for table in tables],
+        "products": [row for rows in products for row in rows.to_dict("records")],
     }
     return json.dumps(document, indent=1)

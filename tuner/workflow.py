@@ -24,7 +24,8 @@ from tuner.dispatch import DispatchError, Job, Request, Session
 from tuner.mpi import find_mpis, installation_directory
 from tuner.nodes.launch import SYSTEM, launch_on
 from tuner.places import database_path, results_directory
-from tuner.show import show_table
+from tuner.products import last_measured
+from tuner.show import show_products, show_table
 from tuner.store import Store
 
 BUILD_S = 25.0  # of the kernels, for one environment on two cores
@@ -259,11 +260,17 @@ def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
     for system in sorted({path.parent.parent.name for path in raw_files}):
         with Store.open(database_path()) as store:
             table = tuning.tune(store, system)
+            products = last_measured(store, system)
+        if not table.rules and not products.empty:
+            console.print(f"{system}: no table, as sparse products make no rules")
+            show_products(system, products, console)
+            continue
         directory = results_directory() / system
         exported = {form: directory / name for form, name in EXPORTS.items()}
         for form, path in exported.items():
             export.write(table, form, path)
         show_table(table, 0, console)
+        show_products(system, products, console)
         tuned.append(Tuned(table, exported["table"]))
     return tuned
 

@@ -65,13 +65,20 @@ _SPEEDUP = _Panel("y", (0.5, 0.915), ("speedup", "speedup_low", "speedup_high"),
 _TIME = _Panel("y2", (0.0, 0.45), ("median_s", "low_s", "high_s"), time_text)
 
 
-def curves(cells: pd.DataFrame, default: str, selected: pd.DataFrame, marked_bytes: int) -> Figure:
+def curves(
+    cells: pd.DataFrame,
+    default: str,
+    selected: pd.DataFrame,
+    marked_bytes: int,
+    time_title: str = "time",
+) -> Figure:
     """Speed-up above, time below, on one axis of bytes.
 
     cells: the cells of one operation, pattern and layout, with their `paired_speedups`.
     default: the method that speed-up is held against.
     selected: what the table selects there: bytes_low, bytes_high, method, status, speedup.
     marked_bytes: the size that the rest of the page is about.
+    time_title: what the times are.
     """
     if cells.empty:
         return message("No cell is stored for this choice.", HEIGHT)
@@ -80,7 +87,7 @@ def curves(cells: pd.DataFrame, default: str, selected: pd.DataFrame, marked_byt
     x_axis = byte_axis(float(cells["x"].min()), float(cells["x"].max()))
     axes = {
         _SPEEDUP: ratio_axis(*_range(cells, _SPEEDUP), title=f"speed-up over {default}"),
-        _TIME: time_axis(*_range(cells, _TIME), title="time"),
+        _TIME: time_axis(*_range(cells, _TIME), title=time_title),
     }
     bands: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []

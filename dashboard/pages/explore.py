@@ -12,20 +12,30 @@ from dash.development.base_component import Component
 
 from dashboard import ids, rules
 from dashboard.choice import CaseChoice, CaseQuery, choose_case, layout_keys, layout_text
+from dashboard.figures.axes import message
 from dashboard.figures.curves import curves
+from dashboard.figures.ecdf import HEIGHT as ECDF_HEIGHT
 from dashboard.figures.ecdf import ecdf
 from dashboard.pages.page import FilteredPage
-from dashboard.query import INTEGER, choose, parameter
+from dashboard.query import INTEGER, choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, method_name
-from tuner.records import DEFAULT_METHODS
+from tuner import products
+from tuner.records import DEFAULT_METHODS, Cell
 from tuner.selection import MIN_LAUNCHES
 from tuner.store import Store
 from tuner.units import size_text
 
 PATH = "/explore"
+
+# What a time is of: of all operations the whole, of sparse products their parts too.
+WHOLE = "whole"
+_PARTS = {
+    "communication": ("exchange alone", "communication_s"),
+    "local": ("local part alone", "local_s"),
+}
 
 UNSTEADY = 2.0  # times its median, the canary's median in a launch
 _COLUMNS = (
@@ -38,12 +48,14 @@ _COLUMNS = (
     "Over 2 × median",
     "Planning",
 )
+_PRODUCT_COLUMNS = {"whole_s": "Whole", "communication_s": "Exchange", "local_s": "Local part"}
 
 
 @dataclass(frozen=True)
 class ExploreQuery(CaseQuery):
-    """One case, and the size whose samples are shown (the value of `--sizes`)."""
+    """One case, what its times are of, and the size whose samples are shown (of `--sizes`)."""
 
+    part: str = parameter("t", one_of(WHOLE, *_PARTS))
     size: str = parameter("b", INTEGER)
 
 
@@ -64,10 +76,15 @@ class ExploreChoice(CaseChoice):
 def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice:
     """See `FilteredPage`. The default size is where a gain is surest."""
     choice = choose_case(store, query, strict=strict)
+    parts = _part_options(choice.query.operation)
+    part = choose([value for value, _ in parts], query.part, "part", strict=strict)
     contents = store.contents(choice.key)
-    speedups = paired_speedups(contents, DEFAULT_METHODS[choice.query.operation])
     cells = store.cells(*choice.key[:5])
     cells = cells[layout_keys(cells) == choice.query.layout]
+    timed = contents
+    if choice.query.operation == "spmv":
+        timed, cells = _take_part(store, choice, contents, cells, part)
+    speedups = paired_speedups(timed, DEFAULT_METHODS[choice.query.operation])
     cells = cells.merge(speedups, on=["size_bytes", "method"]).sort_values(
         ["size_bytes", "median_s"], ignore_index=True
     )
@@ -75,8 +92,8 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     telling = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])
     size = choose([telling, *(value for value, _ in sizes)], query.size, "size", strict=strict)
     return ExploreChoice(
-        query=replace(choice.query, size=size),
-        options=choice.options | {"size": sizes},
+        query=replace(choice.query, part=part, size=size),
+        options=choice.options | {"part": parts, "size": sizes},
         system=choice.system,
         case=choice.case,
         cells=cells,
@@ -87,9 +104,34 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     )
 
 
+def _part_options(operation: str) -> list[tuple[str, str]]:
+    if operation != "spmv":
+        return [(WHOLE, f"whole {operation}")]
+    return [(WHOLE, "whole product"), *((part, text) for part, (text, _) in _PARTS.items())]
+
+
+def _take_part(
+    store: Store, choice: CaseChoice, contents: list[Cell], cells: pd.DataFrame, part: str
+) -> tuple[list[Cell], pd.DataFrame]:
+    """Contents and cells of products with the times of a part of them in the place of the whole's.
+
+    The cells get the medians of whole and parts as `whole_s`, `communication_s` and `local_s`.
+    """
+    measured = store.products(choice.query.system, choice.query.campaign)
+    cells = products.with_parts(cells, measured).assign(whole_s=lambda rows: rows["median_s"])
+    if part == WHOLE:
+        return contents, cells
+    contents = list(products.of_part(contents, measured, _PARTS[part][1]))
+    cells = cells.drop(columns=["median_s", "low_s", "high_s"])
+    return contents, cells.merge(products.summaries(contents))
+
+
 def _size_label(rows: pd.DataFrame) -> str:
     """The mean message; where `--sizes` means something else (bytes of an item) that as well."""
     size, mean = int(rows["size_bytes"].iloc[0]), int(rows["bytes"].iloc[0])
+    if rows["operation"].iloc[0] == "spmv":
+        vectors = size // 8
+        return f"{size_text(mean)} ({vectors} vector{'s' if vectors > 1 else ''})"
     return size_text(mean) if size == mean else f"{size_text(mean)} ({size_text(size)} an item)"
 
 
@@ -97,11 +139,17 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
     cells, default = choice.cells, DEFAULT_METHODS[choice.query.operation]
     cell = cells[cells["size_bytes"] == int(choice.query.size)]
     case = cells.iloc[0]
+    if case["operation"] == "spmv":  # which has no rules: what it plans is an exchange
+        case = pd.Series({**case, "operation": "exchange"})
+    part = choice.query.part
+    time_title = "time" if part == WHOLE else f"time, {_PARTS[part][0]}"
     table = rules.with_speedup(store.rules(choice.query.system))
     selected = rules.selected_intervals(table, case)
     return {
-        "curves": curves(cells, default, selected, int(cell["bytes"].iloc[0])),
-        "ecdf": ecdf(choice.samples_s),
+        "curves": curves(cells, default, selected, int(cell["bytes"].iloc[0]), time_title),
+        "ecdf": ecdf(choice.samples_s)
+        if part == WHOLE
+        else message("Samples are stored of whole products.", ECDF_HEIGHT),
         "cell": _cell_table(cell, default),
         "notes": _notes(choice, case, selected),
     }
@@ -109,6 +157,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
 
 def _cell_table(cell: pd.DataFrame, default: str) -> Component:
     rows = []
+    of_products = "whole_s" in cell
     for row in cell.to_dict("records"):
         is_default = row["method"] == default
         # Without an interval, of one launch, nothing is told apart.
@@ -125,6 +174,7 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
             time_text(row["median_s"]),
             interval_text(row["low_s"], row["high_s"], time_text),
             *speedups,
+            *(time_text(row[column]) for column in _PRODUCT_COLUMNS if of_products),
             f"{row['n']} in {row['launches']}",
             share_text(row["above_2_medians"]),
             time_text(row["plan_median_s"]),
@@ -133,7 +183,8 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
         rows.append(
             html.Tr([name, *(html.Td(text) for text in texts)], className="even" if even else None)
         )
-    return data_table("Methods at this size, the fastest first", _COLUMNS, rows)
+    header = [*_COLUMNS[:5], *(_PRODUCT_COLUMNS.values() if of_products else ()), *_COLUMNS[5:]]
+    return data_table("Methods at this size, the fastest first", header, rows)
 
 
 def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:
@@ -222,6 +273,7 @@ PAGE = _ExplorePage(
         "operation": "Operation",
         "pattern": "Pattern",
         "layout": "Processes",
+        "part": "Time of",
         "size": "Message size",
     },
     parts={"curves": "figure", "ecdf": "figure", "cell": "children", "notes": "children"},

@@ -1,5 +1,6 @@
 """A store with synthetic campaigns, tuned, and the application over it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from tuner.tuning import tune_missing
 
 PATTERNS = (("hub:hubs=4,seed=1", 15, 4.25), ("random:degree=6,seed=1", 6, 5.5))
 SIZES = tuple(2**exponent for exponent in range(3, 19, 2))
+PRODUCTS = Campaign(
+    operation="spmv", patterns=(("matrix:bar.mtx", 6, 5.5),), procs=(2,), sizes=(8, 64)
+)
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +35,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         write(results, exchange)
         write(results, discovery)
+        write(results, replace(PRODUCTS, name=name))
     write(results, Campaign(name="20250101T000000Z", environment="openmpi", launches=3))
     path = results / "switchpoint.db"
     ingest(path, [results])

@@ -1,10 +1,15 @@
-"""The table of methods at one size."""
+"""The table of methods at one size, and sparse products in parts."""
+
+from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
-from dashboard.pages.explore import _cell_table
+from dashboard.pages.explore import ExploreQuery, _cell_table, _choose, _draw
+from dashboard.query import MalformedError, UnknownError
 from tests.dashboard.frames import cells
+from tuner.store import Store
 
 
 @pytest.mark.parametrize(
@@ -25,3 +30,44 @@ def test_grey_is_what_is_not_told_apart_from_the_default(
     rows = {row.children[0].children.children[1].strip(): row for row in table.children[2].children}
     assert getattr(rows["neighbor"], "className", None) == ("even" if grey else None)
     assert getattr(rows["direct"], "className", None) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "share"), [("whole", 1.0), ("communication", 0.75), ("local", 0.5)]
+)
+def test_products_are_told_whole_and_in_parts(database: Path, part: str, share: float) -> None:
+    """Of the synthetic times; the table of a size has all three, whichever is drawn."""
+    with Store.open(database, readonly=True) as store:
+        choice = _choose(store, ExploreQuery.parse(f"?o=spmv&t={part}"), strict=True)
+        parts = _draw(store, choice)
+    for name in ("curves", "ecdf"):
+        go.Figure(parts[name])
+    rows = choice.cells
+    assert rows["median_s"].to_numpy() == pytest.approx(share * rows["whole_s"], rel=0.05)
+    assert rows["communication_s"].to_numpy() == pytest.approx(0.75 * rows["whole_s"], rel=0.05)
+    assert rows["local_s"].to_numpy() == pytest.approx(0.5 * rows["whole_s"], rel=0.05)
+    assert (rows["low_s"] <= rows["median_s"]).all()
+    faster = rows[rows["method"] == "stfw:dims=2"]
+    assert (faster["speedup_low"] > 1.5).all()
+    header = parts["cell"].children.children[1].children
+    assert {"Whole", "Exchange", "Local part"} <= {cell.children for cell in header.children}
+
+
+def test_the_rules_of_exchanges_are_shown_for_products(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        choice = _choose(store, ExploreQuery.parse("?o=spmv"), strict=True)
+        assert "spmv" not in set(store.rules(choice.query.system)["operation"])
+        assert "no rule of the table" not in str(_draw(store, choice)["notes"])
+    assert [value for value, _ in choice.options["part"]] == ["whole", "communication", "local"]
+    sizes = [label for _, label in choice.options["size"]]
+    assert sizes == ["8 B (1 vector)", "64 B (8 vectors)"]
+
+
+@pytest.mark.parametrize(
+    ("search", "error"), [("?o=exchange&t=local", UnknownError), ("?t=other", MalformedError)]
+)
+def test_parts_that_there_are_not_are_refused(
+    database: Path, search: str, error: type[Exception]
+) -> None:
+    with Store.open(database, readonly=True) as store, pytest.raises(error):
+        _choose(store, ExploreQuery.parse(search), strict=True)

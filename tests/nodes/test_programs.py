@@ -189,7 +189,7 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
     jobs = json.loads(said)["jobs"]
     assert {job["system"] for job in jobs} == {f"{SYSTEM}:tcp-unlimited"}
     wanted = {(job["operation"], job["scale"]) for job in jobs if job["result"] != "skip"}
-    for operation in ("exchange", "discovery"):
+    for operation in ("exchange", "discovery", "spmv"):
         assert {(operation, "2_nodes"), (operation, "4_nodes")} <= wanted
     skipped = {job["scale"]: job["skipped_because"] for job in jobs if job["result"] == "skip"}
     assert skipped["8_nodes"] == "8 nodes needed, the partition has 4"
