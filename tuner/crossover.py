@@ -21,7 +21,10 @@ from tuner import benchfile
 from tuner.errors import SwitchpointError
 from tuner.matrices.market import read_pattern, stem
 from tuner.matrices.partition import kept_partition
-from tuner.mpi import Mpi, find_mpis, installation_directory, launch
+from tuner.mpi import Launch, Mpi, find_mpis, installation_directory, launch
+from tuner.nodes.launch import SYSTEM
+from tuner.nodes.launch import launch as launch_on_nodes
+from tuner.nodes.namespaces import meant
 from tuner.places import results_directory
 from tuner.records import Header
 from tuner.stats import Floats, mean_interval
@@ -36,7 +39,11 @@ class StudyError(SwitchpointError):
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure. `environment` is the MPI's name, the first found when empty."""
+    """What to measure. `environment` is the MPI's name, the first found when empty.
+
+    `ppn` are the processes on each of the virtual nodes that are up, `on_nodes`, else of imagined
+    ones.
+    """
 
     matrix: Path
     procs: int
@@ -46,6 +53,7 @@ class Request:
     launches: int
     budget_s: float
     environment: str
+    on_nodes: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,7 @@ class Study:
     """The result, and where it is stored."""
 
     matrix: str
+    system: str
     procs: int
     nodes: int
     mpi: str
@@ -86,6 +95,7 @@ def study(request: Request) -> tuple[Study, Path]:
     Raises:
         MatrixError, PartitionerError: the matrix cannot be read or partitioned.
         StudyError: there is no built swpbench, or it fails.
+        NodesError: the virtual nodes are not up, or too few.
     """
     mpi, program = _find_program(request.environment)
     kept = kept_partition(request.matrix, read_pattern(request.matrix), request.by, request.procs)
@@ -100,6 +110,7 @@ def study(request: Request) -> tuple[Study, Path]:
     )
     result = Study(
         matrix=request.matrix.name,
+        system=header.system,
         procs=request.procs,
         nodes=header.nodes,
         mpi=header.mpi_library,
@@ -136,16 +147,16 @@ def _measure(
     request: Request, mpi: Mpi, program: Path, part: str, number: int
 ) -> tuple[Header, dict[str, float]]:
     """One launch on rows dealt so: the median time of each method's products, in seconds."""
-    start = launch(mpi, request.procs, build=program.parents[1])
+    start, system = _start(request, mpi, program.parents[1])
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "launch.jsonl"
         command = [*start.argv_prefix, str(program), "run", "--op", "spmv", "--sizes", "8"]
         command += ["--pattern", f"matrix:{request.matrix},part={part}"]
         command += ["--methods", request.methods, "--budget", str(request.budget_s)]
-        command += ["--launch", str(number), "--out", str(out)]
+        command += ["--launch", str(number), "--out", str(out), "--system", system]
         if start.yield_setting:
             command += ["--yield", start.yield_setting]
-        if request.ppn:
+        if request.ppn and not request.on_nodes:
             command += ["--ppn", str(request.ppn)]
         try:
             answer = subprocess.run(
@@ -166,6 +177,16 @@ def _measure(
     if file.header is None or not file.cases:
         raise StudyError(f"no method could be measured: {request.methods}")
     return file.header, _medians(file)
+
+
+def _start(request: Request, mpi: Mpi, build: Path) -> tuple[Launch, str]:
+    """How to start the ranks, and what that system is called."""
+    if not request.on_nodes:
+        return launch(mpi, request.procs, build=build), _THIS_MACHINE
+    nodes = meant()
+    ppn = request.ppn or -(-request.procs // nodes.count)
+    start = launch_on_nodes(nodes, mpi, request.procs, ppn, build)
+    return start, f"{SYSTEM}:tcp-{nodes.rate}"
 
 
 def _medians(file: benchfile.BenchFile) -> dict[str, float]:

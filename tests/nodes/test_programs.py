@@ -4,12 +4,17 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from pyamg.gallery import poisson
+from scipy.io import mmwrite
 
 from tests.kernels.conftest import Kernels
+from tuner.cli import main
 from tuner.mpi import CHECKOUT, Mpi, available_cores, find_mpis
 from tuner.nodes import namespaces
 from tuner.nodes.launch import SYSTEM, launch, launch_on
@@ -141,6 +146,22 @@ def test_a_launch_tells_that_its_nodes_share_a_machine(nodes, kernels, tmp_path)
     assert header["sync"] == "window"
     assert header["hostnames"] == nodes.hosts
     assert header["oversubscribed"] == (available_cores() < 8)
+
+
+def test_a_study_of_partitions_runs_on_the_nodes(nodes, kernels, tmp_path, monkeypatch, require):
+    require("pymetis", find_spec("pymetis") is not None, "this partitioner is not installed")
+    monkeypatch.setenv(SET_VARIABLE, nodes.name)
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    matrix = tmp_path / "mesh.mtx"
+    mmwrite(matrix, poisson((20, 20)))
+    options = ["--system", "nodes", "--procs", "6", "--launches", "2", "--budget", "0.5"]
+    options += ["--methods", "direct", "--environment", kernels.mpi.name, "--json"]
+    answer = CliRunner().invoke(main, ["study", "crossover", str(matrix), *options])
+    assert answer.exit_code == 0, answer.output
+    study = json.loads(answer.stdout)
+    assert study["system"] == f"{SYSTEM}:tcp-unlimited"
+    assert (study["procs"], study["nodes"]) == (6, 3)
 
 
 def test_nodes_of_several_machines_start_by_barrier(set_name, kernels, tmp_path):

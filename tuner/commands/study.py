@@ -32,10 +32,17 @@ def study() -> None:
     help="Method specs, separated by spaces.",
 )
 @click.option(
+    "--system",
+    type=click.Choice(["local", "nodes"]),
+    default="local",
+    show_default=True,
+    help="This machine as it is, or the virtual nodes that are up.",
+)
+@click.option(
     "--ppn",
     type=click.IntRange(min=1),
-    show_default="the machine's nodes",
-    help="Take so many processes for a node.",
+    show_default="the machine's nodes, or as evenly as the virtual ones allow",
+    help="So many processes on each node; on this machine as it is, take so many for one.",
 )
 @click.option(
     "--launches",
@@ -59,6 +66,7 @@ def crossover(
     procs: int,
     by: str,
     methods: str,
+    system: str,
     ppn: int | None,
     launches: int,
     budget_s: float,
@@ -71,7 +79,9 @@ def crossover(
     """
     from tuner import crossover as crossing
 
-    request = crossing.Request(matrix, procs, by, methods, ppn, launches, budget_s, environment)
+    request = crossing.Request(
+        *(matrix, procs, by, methods, ppn, launches, budget_s, environment, system == "nodes")
+    )
     result, path = crossing.study(request)
     if as_json:
         click.echo(json.dumps(asdict(result) | {"file": str(path)}, indent=1))
