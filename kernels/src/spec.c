@@ -109,9 +109,12 @@ int swp_spec_parse(enum swp_kind kind, const char *text, struct spec *spec) {
     const char *name = ++p;
     length = strcspn(name, "=,");
     int index = find_parameter(spec->method, name, length);
+    if (index < 0 && spec->method->usage[0] == '\0')
+      return swp_fail(SWP_ERR_METHOD, "method spec '%s': %s takes no parameters", text, spec->method->name);
     if (index < 0 || name[length] != '=')
-      return swp_fail(SWP_ERR_METHOD, "method spec '%s': no parameter '%.*s'; %s takes '%s'", text,
-                      (int)length, name, spec->method->name, spec->method->usage);
+      return swp_fail(SWP_ERR_METHOD, "method spec '%s': no %s '%.*s'; %s takes '%s'", text,
+                      index < 0 ? "parameter" : "value for", (int)length, name, spec->method->name,
+                      spec->method->usage);
     struct argument *argument = &spec->arguments[index];
     if (argument->given)
       return swp_fail(SWP_ERR_METHOD, "method spec '%s': '%.*s' is given twice", text, (int)length, name);
