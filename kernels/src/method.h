@@ -67,8 +67,9 @@ struct method {
   /* Writes the index-th spec worth trying on so many processes; false past the last. Absent: the name. */
   bool (*variant)(int index, int procs, char *text, size_t length);
 
-  /* Collective. Sets plan->state, and for an exchange plan->stages. Errors need not be agreed: the caller
-     does that; but a rank that fails must not leave others waiting. free is called in any case. */
+  /* Collective. Sets plan->method_state, and for an exchange the stages (swp_plan_stages, swp_plan_count).
+     Errors need not be agreed: the caller does that; but a rank that fails must not leave others waiting.
+     free is called in any case. */
   int (*plan)(struct swp_plan *plan);
   void (*free)(struct swp_plan *plan);
 
