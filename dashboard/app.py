@@ -149,7 +149,8 @@ def serve(database: Path, host: str = "127.0.0.1", port: int = 8050) -> None:
     address = ip_address(server.effective_host.partition("%")[0])
     shown = f"[{server.effective_host}]" if address.version == 6 else server.effective_host
     reach = "this machine only" if address.is_loopback else "other machines as well"
-    print(f"Switchpoint dashboard: http://{shown}:{server.effective_port}/ ({reach})", flush=True)
+    url = f"http://{shown}:{server.effective_port}/"
+    print(f"Switchpoint dashboard: {url} ({reach}); Ctrl-C ends it", flush=True)
     try:
         server.run()
     finally:

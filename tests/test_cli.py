@@ -231,7 +231,7 @@ def test_serve_answers_until_it_is_ended(results: Path, host: str, require: Requ
         assert server.stdout is not None
         line = server.stdout.readline()
         address = next(word for word in line.split() if word[:4] == "http")
-        assert "(this machine only)" in line
+        assert "(this machine only); Ctrl-C ends it" in line
         with urllib.request.urlopen(f"{address}healthz") as answer:
             assert answer.status == 200
     finally:
