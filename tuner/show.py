@@ -78,6 +78,10 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     out.print(grid)
     if any(rule.evidence.oversubscribed for rule in table.rules):
         out.print("(o) more ranks than cores", highlight=False)
+    if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
+        out.print(
+            "tie, undecided: the default stays; the speed is the best other's", highlight=False
+        )
     if unused_launches > 0:
         out.print(
             f"this table does not use {unused_launches} launches; `switchpoint tune` uses all",
@@ -118,7 +122,7 @@ def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
 
 def _degree_text(rule: Rule) -> str:
     degrees = (rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high)
-    return degree_text(*degrees) or "all"
+    return degree_text(*degrees).removeprefix("degree ") or "all"
 
 
 def _mark(rule: Rule) -> str:
@@ -133,7 +137,7 @@ def _speed_text(rule: Rule) -> str:
 
 
 def _grid(*columns: str) -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for column in columns:
         grid.add_column(column, overflow="fold")
     return grid
