@@ -75,6 +75,8 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   int count = find_neighbors(rank, procs, neighbors);
+  if (argc < 2 && rank == 0)
+    printf("usage: swp_example_halo BYTES...: the sizes of a message to each neighbour\n");
   for (int i = 1; i < argc; i++) {
     long bytes = strtol(argv[i], NULL, 10);
     if (bytes < 1 || bytes > 1L << 30) {
