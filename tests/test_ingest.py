@@ -1,6 +1,7 @@
 """From raw files to the store: once, all of it, whatever happens."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -254,3 +255,36 @@ def test_kill_in_the_middle_loses_nothing(database: Path, results: Path, tmp_pat
     assert interrupted > 0
     ingest(database, [results])
     assert content(database) == content(tmp_path / "whole.db")
+
+
+WORKERS = """
+import sys, time
+from pathlib import Path
+from tuner import ingest
+def load(_):
+    print(flush=True)
+    time.sleep(1)
+    return bytes(1_000_000)  # more than a pipe holds
+ingest.PARALLEL_BYTES = 0
+ingest.available_cores = lambda: 2
+ingest._load = load
+ingest.ingest(Path(sys.argv[1]), [Path(sys.argv[2])])
+"""
+
+
+def test_workers_end_with_a_killed_ingest(database: Path, results: Path) -> None:
+    """They hold its standard output, which ends when the last of them has ended."""
+    synthetic.write(results, synthetic.Campaign(launches=8))
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKERS, str(database), str(results)],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"\n"
+        process.kill()
+        process.communicate(timeout=30)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -123,8 +126,20 @@ def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
     # Few groups are split, so that each core has its share; what is split is merged when stored.
     parts = -(-2 * cores // len(groups))
     units = [group[i::parts] for group in groups for i in range(min(parts, len(group)))]
-    with ProcessPoolExecutor(cores) as processes:
+    with ProcessPoolExecutor(cores, initializer=_end_with_parent) as processes:
         yield from _in_order(processes, _load, units, ahead=2 * cores)
+
+
+def _end_with_parent() -> None:
+    """Lets a worker end when its parent is killed; it would wait for ever to hand in its result."""
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _in_order(
