@@ -126,9 +126,10 @@ static void write_features(struct json *json, const struct pattern_features *fea
   json_close(json, '}');
 }
 
-static void write_statistics(struct json *json, enum swp_kind kind, const struct swp_statistics *statistics) {
+static void write_statistics(struct json *json, enum swp_operation operation,
+                             const struct swp_statistics *statistics) {
   json_open(json, "statistics", '{');
-  if (kind == SWP_EXCHANGE) {
+  if (operation == SWP_EXCHANGE) {
     json_int(json, "stages", statistics->stages);
     json_int(json, "mmax", statistics->mmax);
     json_double(json, "mavg", statistics->mavg);
@@ -174,7 +175,7 @@ int emit_case(struct output *output, const struct workload *workload, const stru
   json_int(&json, "size_bytes", item_bytes);
   json_int(&json, "bytes", mean_message_bytes(features, item_bytes));
   write_features(&json, features, item_bytes, workload->team->procs);
-  write_statistics(&json, workload->operation->kind, &contender->statistics);
+  write_statistics(&json, workload->operation->operation, &contender->statistics);
   json_int(&json, "inner", contender->inner);
   write_samples(&json, contender->samples, samples);
   for (int i = 0; i < workload->operation->nphases; i++)

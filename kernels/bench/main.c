@@ -7,27 +7,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The methods' kinds are the operations' kinds. */
-static const char *kind_name(enum swp_kind kind) {
-  for (int i = 0; operation_kind(i); i++)
-    if (operation_kind(i)->kind == kind)
-      return operation_kind(i)->name;
-  return "other";
+enum { COLUMNS = 4 };
+
+/* The texts of a line of the list. False when the method does not do the operation. */
+static bool list_line(int operation, const struct swp_method_info *info, const char *texts[COLUMNS]) {
+  texts[0] = swp_operation_name(operation);
+  texts[1] = info->name;
+  texts[2] = info->parameters;
+  texts[3] = info->summary;
+  return info->operations >> operation & 1;
 }
 
 /* Columns as wide as their longest text, which a tab follows. */
 static int list_methods(void) {
   struct swp_method_info info;
-  int widths[3] = {0};
-  for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++) {
-    const char *texts[3] = {kind_name(info.kind), info.name, info.parameters};
-    for (int c = 0; c < 3; c++)
-      if ((int)strlen(texts[c]) > widths[c])
-        widths[c] = (int)strlen(texts[c]);
-  }
-  for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++)
-    printf("%-*s\t%-*s\t%-*s\t%s\n", widths[0], kind_name(info.kind), widths[1], info.name, widths[2],
-           info.parameters, info.summary);
+  const char *texts[COLUMNS];
+  int widths[COLUMNS] = {0};
+  for (int operation = 0; swp_operation_name(operation); operation++)
+    for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++)
+      for (int c = 0; c < COLUMNS - 1 && list_line(operation, &info, texts); c++)
+        if ((int)strlen(texts[c]) > widths[c])
+          widths[c] = (int)strlen(texts[c]);
+  for (int operation = 0; swp_operation_name(operation); operation++)
+    for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++)
+      if (list_line(operation, &info, texts))
+        printf("%-*s\t%-*s\t%-*s\t%s\n", widths[0], texts[0], widths[1], texts[1], widths[2], texts[2],
+               texts[3]);
   return EXIT_SUCCESS;
 }
 

@@ -12,7 +12,7 @@ static const char SEPARATORS[] = " ;";
 enum { SPECS_MAX = 1 << 16 };
 
 struct expansion {
-  enum swp_kind kind;
+  enum swp_operation operation;
   int procs;
   struct method *methods;
   int count;
@@ -37,7 +37,7 @@ static int add_family(struct expansion *expansion, const char *name) {
   char *specs = allocate(SPECS_MAX);
   specs[0] = '\0';
   int status = 0;
-  const int error = swp_method_specs(expansion->kind, name, expansion->procs, specs, SPECS_MAX);
+  const int error = swp_method_specs(expansion->operation, name, expansion->procs, specs, SPECS_MAX);
   if (error)
     status = failure_set("--methods \"%s\": %s", name, swp_error_message());
   else if (*specs == '\0')
@@ -52,7 +52,7 @@ static int add_family(struct expansion *expansion, const char *name) {
 static int add_all(struct expansion *expansion) {
   struct swp_method_info info;
   for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++)
-    if (info.kind == expansion->kind && add_family(expansion, info.name))
+    if (info.operations >> expansion->operation & 1 && add_family(expansion, info.name))
       return -1;
   return 0;
 }
@@ -65,8 +65,9 @@ static int add_word(struct expansion *expansion, const char *word) {
   return add_family(expansion, word);
 }
 
-int methods_expand(enum swp_kind kind, const char *text, int procs, struct method **methods, int *count) {
-  struct expansion expansion = {kind, procs, NULL, 0};
+int methods_expand(enum swp_operation operation, const char *text, int procs, struct method **methods,
+                   int *count) {
+  struct expansion expansion = {operation, procs, NULL, 0};
   char *copy = allocate(strlen(text) + 1);
   strcpy(copy, text);
   int status = 0;

@@ -16,6 +16,7 @@ struct method {
  * Expands a list of specs, of family names, "all" and "auto", separated by spaces or semicolons. The result
  * is to be freed. 0, or -1 with failure_text() set. Local.
  */
-int methods_expand(enum swp_kind kind, const char *text, int procs, struct method **methods, int *count);
+int methods_expand(enum swp_operation operation, const char *text, int procs, struct method **methods,
+                   int *count);
 
 #endif

@@ -48,7 +48,7 @@ int workload_create(const struct team *team, const struct operation *operation, 
                                 .hints = SWP_HINTS_DEFAULT};
   if (hints)
     workload->hints = *hints;
-  if (operation->kind == SWP_DISCOVERY) {
+  if (operation->operation == SWP_DISCOVERY) {
     workload->hints.degree = features->messages_max;
     workload->hints.bytes = mean_message_bytes(features, item_bytes);
   }

@@ -37,7 +37,7 @@ enum { PHASES_MOST = 2 };
 /* A kind of operation: one file in operations/, registered by one line in operations/kinds.def. */
 struct operation {
   const char *name;
-  enum swp_kind kind; /* of its plans */
+  enum swp_operation operation; /* of its plans */
   struct phase phases[PHASES_MOST];
   int nphases;
   int64_t message_bytes_most; /* that it can carry; 0: any */

@@ -153,7 +153,7 @@ static bool is_possible(const struct session *session, int64_t size_bytes) {
 static int prepare(struct session *session) {
   const struct team *team = session->team;
   const struct options *options = session->options;
-  int status = methods_expand(options->operation->kind, options->methods, team->procs, &session->methods,
+  int status = methods_expand(options->operation->operation, options->methods, team->procs, &session->methods,
                               &session->nmethods);
   if (status == 0 && team->rank == 0)
     status = output_open(&session->output, options->out);

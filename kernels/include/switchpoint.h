@@ -1,5 +1,5 @@
 /*
- * switchpoint.h: plan an MPI exchange once, by the fastest known method, and execute it many times.
+ * switchpoint.h: plan an MPI exchange or collective once, by the fastest known method, and execute it often.
  *
  * A function that returns int, but for swp_table_rules, returns SWP_SUCCESS or one of enum swp_error;
  * swp_error_message() then tells what was wrong, where, and what to do. "Collective" means: every rank of the
@@ -36,12 +36,28 @@ enum swp_error {
   SWP_ERR_MISMATCH,       /* what the senders send is not what the receivers expect */
   SWP_ERR_TABLE,          /* the method table cannot be read */
   SWP_ERR_TOO_LARGE,      /* a size exceeds what MPI's int counts can carry for this method */
-  SWP_ERR_STATE,          /* wrong kind of plan, or a plan started twice or waited for without a start */
-  SWP_ERR_POISONED        /* an earlier execution of this plan failed; free it */
+  SWP_ERR_STATE,   /* the plan of another operation, or a plan started twice or waited for without a start */
+  SWP_ERR_POISONED /* an earlier execution of this plan failed; free it */
 };
 
-/* The kinds of operation. */
-enum swp_kind { SWP_EXCHANGE, SWP_DISCOVERY };
+/* What is communicated: an exchange, a discovery, or one of the collectives of MPI. */
+enum swp_operation {
+  SWP_EXCHANGE,
+  SWP_DISCOVERY,
+  SWP_BCAST,
+  SWP_GATHER,
+  SWP_SCATTER,
+  SWP_REDUCE,
+  SWP_ALLREDUCE,
+  SWP_ALLGATHER,
+  SWP_ALLGATHERV,
+  SWP_ALLTOALL,
+  SWP_REDUCE_SCATTER_BLOCK
+};
+
+/* The name of an operation as tables and swpbench write it, "reduce_scatter_block"; NULL when there is none
+   of this number, so that a loop from 0 finds all. Static. Local; needs no MPI. */
+const char *swp_operation_name(int operation);
 
 /* The library's version, "major.minor.patch". Local; needs no MPI. */
 const char *swp_version(void);
@@ -55,7 +71,7 @@ const char *swp_error_message(void);
 /* ---- Methods ---------------------------------------------------------------------------------------- */
 
 struct swp_method_info {
-  enum swp_kind kind;
+  unsigned operations;    /* that it does: bit 1 << SWP_BCAST and so on */
   const char *name;       /* as written in a spec, before the colon */
   const char *parameters; /* for example "dims=2..30 | grid=AxBx..."; "" when there are none */
   const char *summary;    /* one line */
@@ -67,10 +83,11 @@ int swp_method_list(int index, struct swp_method_info *info);
 
 /*
  * Writes into specs, separated by spaces and NUL-terminated, every spec of the method `name` that is worth
- * trying on `procs` processes: "stfw:dims=2 stfw:dims=3". Empty when none is applicable. Local.
- * Errors: SWP_ERR_METHOD (unknown name), SWP_ERR_ARGUMENT (does not fit in length, a NULL, or procs < 1).
+ * trying for an operation on `procs` processes: "stfw:dims=2 stfw:dims=3". Empty when none is applicable.
+ * Local. Errors: SWP_ERR_METHOD (the operation has no such method), SWP_ERR_ARGUMENT (no such operation, does
+ * not fit in length, a NULL, or procs < 1).
  */
-int swp_method_specs(enum swp_kind kind, const char *name, int procs, char *specs, size_t length);
+int swp_method_specs(enum swp_operation operation, const char *name, int procs, char *specs, size_t length);
 
 /* ---- Method tables ---------------------------------------------------------------------------------- */
 
@@ -152,6 +169,51 @@ int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const c
 int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints, swp_plan **plan);
 
 /*
+ * A collective, with the arguments that the MPI function of its name takes, which mean what they mean there.
+ * Types, and the operation of a reduction, must live as long as plans use them.
+ *
+ *   bcast                             recv_count, recv_type, root
+ *   gather, scatter                   both sides, root; the side that MPI reads at the root only, at the root
+ *   reduce                            recv_count, recv_type, op, root
+ *   allreduce, reduce_scatter_block   recv_count, recv_type, op
+ *   allgather, alltoall               both sides
+ *   allgatherv                        send_count, send_type, recv_counts, displs, recv_type
+ *
+ * What MPI ignores may have any value here too: also the side that MPI_IN_PLACE takes the place of.
+ */
+struct swp_collective {
+  enum swp_operation operation; /* SWP_BCAST … */
+  int send_count;
+  MPI_Datatype send_type;
+  int recv_count;
+  MPI_Datatype recv_type;
+  const int *recv_counts, *displs; /* a number for each rank; of no account after the call */
+  MPI_Op op;
+  int root;
+};
+
+/*
+ * Plans a collective. Collective on comm. method, hints and errors as for swp_exchange_plan; the default is
+ * "vendor". With "auto" the rules are kept in the plan, for swp_collective_set. What MPI wants equal on all
+ * ranks is checked: operation, root, bytes, and whether the operation of a reduction is commutative.
+ */
+int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,
+                        const struct swp_hints *hints, swp_plan **plan);
+
+/*
+ * Gives the plan other counts, types, root, or operation of a reduction. Every rank calls it, with what MPI
+ * wants of the call that follows; nothing is compared between ranks. A plan for which the method was selected
+ * selects again, by a binary search among the rules and from what MPI makes equal on all ranks. It
+ * communicates only when a method is chosen for the first time on this plan that has something to prepare.
+ * A plan for a method of the caller's keeps it.
+ *
+ * Errors: SWP_ERR_NOT_APPLICABLE (of the caller's method), the same on all ranks; SWP_ERR_ARGUMENT (also
+ * another operation than planned), _MEMORY, _MPI, _STATE, _POISONED, of this rank alone where the others did
+ * not meet the same. After an error the plan is as before, but the others wait for this rank if they go on.
+ */
+int swp_collective_set(swp_plan *plan, const struct swp_collective *problem);
+
+/*
  * Describes the plan in one line: method, what it was chosen by (caller, table with file and line, or
  * default), and the layout. At most length-1 characters and a NUL. Local.
  */
@@ -186,7 +248,8 @@ struct swp_statistics {
 
 /*
  * The features of the problem itself (what `direct` would do) and the statistics of the plan. Either
- * pointer may be NULL. For a discovery plan only procs, nodes, ppn, sockets and plan_bytes are set. Local.
+ * pointer may be NULL. For a discovery or collective plan only procs, nodes, ppn, sockets and plan_bytes are
+ * set. Local.
  */
 int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method);
 
@@ -234,6 +297,15 @@ int swp_test(swp_plan *plan, int *done);
 /* Completes a started exchange; waits for the ranks that send to this one.
    Errors: SWP_ERR_MPI, SWP_ERR_STATE, SWP_ERR_POISONED. */
 int swp_wait(swp_plan *plan);
+
+/*
+ * Executes a collective, as the MPI function of its name does, with MPI_IN_PLACE where that may be given; a
+ * bcast has its buffer in recv. Collective over the plan's ranks, and blocking as in MPI: it may return
+ * before other ranks have called. With nothing to communicate it does nothing. Allocates nothing.
+ * Errors: SWP_ERR_ARGUMENT (a buffer or side that is needed is missing, or the rank's own block has not the
+ * bytes of the others), SWP_ERR_MPI, _STATE, _POISONED; this rank's alone, as of swp_exchange_execute.
+ */
+int swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 
 /* What a discovery delivered: nsources messages by increasing source rank. A message of zero bytes is
    delivered like any other. Everything in it belongs to the inbox. */

@@ -52,7 +52,7 @@ const char *swp_strerror(int error) {
   case SWP_ERR_TOO_LARGE:
     return "too large for MPI's int counts with this method";
   case SWP_ERR_STATE:
-    return "call does not fit the kind or state of the plan";
+    return "call does not fit the operation or state of the plan";
   case SWP_ERR_POISONED:
     return "an earlier execution of this plan failed";
   }

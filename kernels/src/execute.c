@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static int check_state(const struct swp_plan *plan, enum swp_kind kind, enum plan_state expected,
-                       const char *call) {
+int swp_plan_check(const struct swp_plan *plan, enum swp_operation operation, enum plan_state expected,
+                   const char *call) {
   if (plan == NULL)
     return swp_fail(SWP_ERR_ARGUMENT, "%s: plan is NULL", call);
-  if (plan->kind != kind)
-    return swp_fail(SWP_ERR_STATE, "%s: this is the plan of another kind of operation (%s)", call,
-                    swp_kind_names[plan->kind]);
+  enum swp_operation kind = swp_is_collective(plan->operation) ? SWP_BCAST : plan->operation;
+  if (kind != operation)
+    return swp_fail(SWP_ERR_STATE, "%s: this is the plan of another operation (%s)", call,
+                    swp_operation_names[plan->operation]);
   if (plan->state == PLAN_POISONED)
     return swp_fail(SWP_ERR_POISONED, "%s: an earlier execution of this plan failed; free it", call);
   if (plan->state != expected)
@@ -21,7 +22,7 @@ static int check_state(const struct swp_plan *plan, enum swp_kind kind, enum pla
   return SWP_SUCCESS;
 }
 
-static int poison(struct swp_plan *plan, int error) {
+int swp_plan_poison(struct swp_plan *plan, int error) {
   plan->state = PLAN_POISONED;
   return error;
 }
@@ -29,7 +30,7 @@ static int poison(struct swp_plan *plan, int error) {
 HOT static int advance(struct swp_plan *plan, bool block, bool *done) {
   int error = plan->advance(plan, block, done);
   if (error != SWP_SUCCESS)
-    return poison(plan, error);
+    return swp_plan_poison(plan, error);
   if (*done)
     plan->state = PLAN_IDLE;
   return SWP_SUCCESS;
@@ -40,13 +41,13 @@ static void copy_to_self(const struct problem *problem, const char *send, char *
 }
 
 HOT static int begin(struct swp_plan *plan, const void *send, void *recv, const char *call) {
-  int error = check_state(plan, SWP_EXCHANGE, PLAN_IDLE, call);
+  int error = swp_plan_check(plan, SWP_EXCHANGE, PLAN_IDLE, call);
   if (error != SWP_SUCCESS)
     return error;
   __builtin_prefetch(&swp_outstanding_count); /* read after the messages are posted */
   error = plan->start(plan, send, recv);
   if (error != SWP_SUCCESS)
-    return poison(plan, error);
+    return swp_plan_poison(plan, error);
   plan->state = PLAN_STARTED;
   if (plan->has_self)
     copy_to_self(&plan->problem, send, recv);
@@ -58,7 +59,7 @@ static int reclaim(struct swp_plan *plan, bool *done) {
   swp_outstanding_take(plan);
   *done = plan->background.complete;
   if (plan->background.error != SWP_SUCCESS)
-    return poison(plan, swp_fail(plan->background.error, "%s", plan->background.text));
+    return swp_plan_poison(plan, swp_fail(plan->background.error, "%s", plan->background.text));
   if (*done)
     plan->state = PLAN_IDLE;
   return SWP_SUCCESS;
@@ -78,7 +79,7 @@ int swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
 }
 
 int swp_wait(swp_plan *plan) {
-  int error = check_state(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_wait");
+  int error = swp_plan_check(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_wait");
   bool done = false;
   if (error == SWP_SUCCESS && plan->forwards)
     error = reclaim(plan, &done);
@@ -99,7 +100,7 @@ static int test(struct swp_plan *plan, bool *done) {
 }
 
 int swp_test(swp_plan *plan, int *done) {
-  int error = check_state(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_test");
+  int error = swp_plan_check(plan, SWP_EXCHANGE, PLAN_STARTED, "swp_test");
   bool complete = false;
   if (error == SWP_SUCCESS && done == NULL)
     error = swp_fail(SWP_ERR_ARGUMENT, "swp_test: done is NULL");
@@ -187,7 +188,7 @@ static int keep_pace(struct swp_plan *plan, swp_inbox **result, struct inbox *in
   }
   if (inbox != NULL)
     abandon_inbox(result, inbox);
-  return poison(plan, failed);
+  return swp_plan_poison(plan, failed);
 }
 
 /* The inbox that the caller gives, or a new one; *inbox stays NULL on an error. */
@@ -206,7 +207,7 @@ int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const in
                           const void *const *data, swp_inbox **result) {
   struct outbox outbox = {nsends, ranks, bytes, data};
   struct inbox *inbox = NULL;
-  int self, error = check_state(plan, SWP_DISCOVERY, PLAN_IDLE, "swp_discovery_execute");
+  int self, error = swp_plan_check(plan, SWP_DISCOVERY, PLAN_IDLE, "swp_discovery_execute");
   if (error != SWP_SUCCESS)
     return error;
   error = take_inbox(result, &inbox);
@@ -219,7 +220,7 @@ int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const in
   error = plan->spec.method->execute(plan, &outbox, inbox);
   if (error != SWP_SUCCESS) {
     abandon_inbox(result, inbox);
-    return poison(plan, error);
+    return swp_plan_poison(plan, error);
   }
   swp_inbox_finish(inbox);
   return SWP_SUCCESS;

@@ -45,31 +45,54 @@ struct spec {
   char text[SPEC_BYTES]; /* canonical */
 };
 
+enum { OPERATIONS = SWP_REDUCE_SCATTER_BLOCK + 1 };
+
 /* What every rank knows about a problem, and all that selection and `applicable` may read. */
 struct features {
+  enum swp_operation operation;
   int procs, nodes, ppn;
   bool shared_memory; /* all ranks share memory, whatever nodes are imposed */
   bool alone;         /* all ranks of the job are here */
   int64_t mmax;       /* -1: unknown, of a discovery without hint */
   double mavg;        /* -1: unknown */
   int64_t bytes;      /* mean payload bytes per message; -1: unknown */
+
+  /* Of a collective: what MPI makes equal on every rank. `bytes` is that of the vector of bcast, reduce and
+     allreduce, and else of a rank's block, for allgatherv the mean, rounded down. */
+  int64_t total_bytes; /* of the vector, or of the blocks of all ranks */
+  int64_t most_bytes;  /* of the largest block; else as bytes */
+  int root;            /* 0 where the operation has none */
+  bool commutative;    /* the operation of a reduction */
+};
+
+/* How a method does one collective operation. */
+struct procedure {
+  /* Does what plan->call says, and blocks: see call.h. Absent: the method does not do this operation. */
+  int (*run)(struct swp_plan *plan, const void *send, void *recv);
+
+  /* Of plan->call.scratch. Absent: none. Local. */
+  int64_t (*scratch_bytes)(const struct swp_plan *plan);
+
+  /* NULL when the method can do this call, otherwise why not. Absent: always. */
+  const char *(*applicable)(const struct spec *spec, const struct features *features);
 };
 
 struct method {
   const char *name, *summary, *source;
   const char *usage; /* of the parameters, for people; "" when there are none */
-  enum swp_kind kind;
   struct parameter parameters[SPEC_PARAMETERS + 1];
 
   /* NULL when the method can do it, otherwise why not. Absent: always. */
   const char *(*applicable)(const struct spec *spec, const struct features *features);
 
-  /* Writes the index-th spec worth trying on so many processes; false past the last. Absent: the name. */
-  bool (*variant)(int index, int procs, char *text, size_t length);
+  /* Writes the index-th spec worth trying for the operation on so many processes; false past the last.
+     Absent: the name. */
+  bool (*variant)(enum swp_operation operation, int index, int procs, char *text, size_t length);
 
   /* Collective. Sets plan->method_state, and for an exchange the stages (swp_plan_stages, swp_plan_count).
      Errors need not be agreed: the caller does that; but a rank that fails must not leave others waiting.
-     free is called in any case. */
+     free is called in any case. Of a collective: when the method is first chosen on a plan, for calls of any
+     bytes, root and types of the plan's operation; absent when there is nothing to prepare. */
   int (*plan)(struct swp_plan *plan);
   void (*free)(struct swp_plan *plan);
 
@@ -79,16 +102,29 @@ struct method {
 
   /* Discovery: send what is in the outbox, put what comes into the inbox (swp_inbox_add). */
   int (*execute)(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox);
+
+  /* Collectives, by enum swp_operation. */
+  struct procedure procedures[OPERATIONS];
 };
 
-/* Parses "name:key=value,…" of a kind into *spec. Errors: SWP_ERR_METHOD. */
-int swp_spec_parse(enum swp_kind kind, const char *text, struct spec *spec);
+/* Whether the method does the operation: it has the functions. */
+bool swp_method_does(const struct method *method, enum swp_operation operation);
 
-/* The method of a name, or NULL. */
-const struct method *swp_method_find(enum swp_kind kind, const char *name, size_t length);
+/* NULL when the method can do it, otherwise why not. */
+const char *swp_not_applicable(const struct spec *spec, const struct features *features);
 
-/* Names of the kinds, in the order of enum swp_kind: "exchange", "discovery". */
-extern const char *const swp_kind_names[];
-enum { KINDS = 2 };
+/* Parses "name:key=value,…" of a method for the operation into *spec. Errors: SWP_ERR_METHOD. */
+int swp_spec_parse(enum swp_operation operation, const char *text, struct spec *spec);
+
+/* The method of this name for the operation, or NULL. */
+const struct method *swp_method_find(enum swp_operation operation, const char *name, size_t length);
+
+/* In the order of enum swp_operation. */
+extern const char *const swp_operation_names[OPERATIONS];
+
+/* Whether the operation is one of MPI's collectives. */
+static inline bool swp_is_collective(enum swp_operation operation) {
+  return operation >= SWP_BCAST;
+}
 
 #endif

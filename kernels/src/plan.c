@@ -1,12 +1,12 @@
 /* Planning: agrees on the problem, selects a method, lets it plan, and gathers its statistics. */
 #include "plan.h"
 
+#include "collective.h"
 #include "communicator.h"
 #include "inbox.h"
 #include "select.h"
 #include "table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 void *swp_plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes) {
@@ -49,13 +49,26 @@ void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
 /* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. A
    rank without messages learns the size of items. */
 static int check_equal(struct swp_plan *plan, const char *method) {
-  enum { VALUES = 10, ITEM_BYTES = 2 };
+  enum { VALUES = 15, ITEM_BYTES = 2 };
   const int64_t ANY = INT64_MIN; /* of a rank that has no say */
-  static const char *const names[VALUES] = {
-      "kind of operation", "method",      "item_bytes",         "hints.flags", "hints.executions",
-      "hints.degree",      "hints.bytes", "table in the hints", "hints.ppn",   "hints.placement"};
+  static const char *const names[VALUES] = {"operation",
+                                            "method",
+                                            "item_bytes",
+                                            "hints.flags",
+                                            "hints.executions",
+                                            "hints.degree",
+                                            "hints.bytes",
+                                            "table in the hints",
+                                            "hints.ppn",
+                                            "hints.placement",
+                                            "root",
+                                            "number of bytes",
+                                            "number of bytes of all ranks",
+                                            "largest of the numbers of bytes",
+                                            "commutativity of the operation"};
   const struct swp_hints *hints = &plan->hints;
-  int64_t mine[2 * VALUES] = {plan->kind,
+  const struct features *features = &plan->features;
+  int64_t mine[2 * VALUES] = {plan->operation,
                               method != NULL ? swp_text_hash(method) : -1, /* NULL differs from "" */
                               plan->problem.item_bytes,
                               hints->flags,
@@ -64,7 +77,12 @@ static int check_equal(struct swp_plan *plan, const char *method) {
                               hints->bytes,
                               hints->table != NULL ? hints->table->hash : -1,
                               hints->ppn,
-                              hints->placement};
+                              hints->placement,
+                              features->root,
+                              features->bytes,
+                              features->total_bytes,
+                              features->most_bytes,
+                              features->commutative};
   int64_t greatest[2 * VALUES];
   int error = SWP_SUCCESS;
   for (int i = 0; i < VALUES; i++)
@@ -211,17 +229,42 @@ static int create_spare_inbox(struct swp_plan *plan) {
   return plan->spare_inbox != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for an inbox");
 }
 
-/* The steps that exchange and discovery share, once the plan exists on all ranks. */
-static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exchange *exchange,
+/* What is to be planned: one of the two, or none for a discovery. */
+struct request {
+  enum swp_operation operation;
+  const struct swp_exchange *exchange;
+  const struct swp_collective *collective;
+};
+
+/* What this rank can do and check by itself. */
+static int begin_plan(struct swp_plan *plan, const struct request *request) {
+  int error = check_hints(&plan->hints);
+  if (error != SWP_SUCCESS)
+    return error;
+  if (plan->operation == SWP_EXCHANGE)
+    return swp_problem_build(request->exchange, plan->rank, plan->procs, &plan->problem, &plan->account);
+  if (plan->operation == SWP_DISCOVERY)
+    return create_spare_inbox(plan);
+  return swp_collective_begin(plan, request->collective);
+}
+
+static int plan_method(struct swp_plan *plan, const char *method) {
+  int error = SWP_SUCCESS;
+  TRY(swp_select_method(plan, method));
+  plan->start = plan->spec.method->start;
+  plan->advance = plan->spec.method->advance;
+  plan->has_self = plan->problem.self.bytes > 0;
+  TRY(swp_agree(plan->comm, plan->spec.method->plan(plan)));
+  plan->forwards = plan->nstages > 1;
+done:
+  return error;
+}
+
+/* The steps that all operations share, once the plan exists on all ranks. */
+static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct request *request,
                      const char *method) {
   int error = SWP_SUCCESS;
-  if (plan->kind == SWP_EXCHANGE)
-    error = swp_problem_build(exchange, plan->rank, plan->procs, &plan->problem, &plan->account);
-  if (error == SWP_SUCCESS)
-    error = check_hints(&plan->hints);
-  if (error == SWP_SUCCESS && plan->kind == SWP_DISCOVERY)
-    error = create_spare_inbox(plan);
-  TRY(swp_agree(plan->comm, error));
+  TRY(swp_agree(plan->comm, begin_plan(plan, request)));
   TRY(check_equal(plan, method));
   TRY(swp_topology_find(comm, plan->comm, plan->hints.ppn, plan->hints.placement, &plan->topology));
   plan->yields = plan->topology->oversubscribed;
@@ -231,17 +274,15 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct swp_exch
   plan->features.ppn = plan->topology->ppn;
   plan->features.shared_memory = plan->topology->shared_memory;
   plan->features.alone = plan->topology->alone;
-  if (plan->kind == SWP_EXCHANGE)
+  if (plan->operation == SWP_EXCHANGE)
     TRY(find_features(plan));
-  else
+  else if (plan->operation == SWP_DISCOVERY)
     hinted_features(plan);
-  TRY(swp_select_method(plan, method));
-  plan->start = plan->spec.method->start;
-  plan->advance = plan->spec.method->advance;
-  plan->has_self = plan->problem.self.bytes > 0;
-  TRY(swp_agree(plan->comm, plan->spec.method->plan(plan)));
-  plan->forwards = plan->nstages > 1;
-  if (plan->kind == SWP_EXCHANGE)
+  if (swp_is_collective(plan->operation))
+    TRY(swp_collective_choose(plan, method));
+  else
+    TRY(plan_method(plan, method));
+  if (plan->operation == SWP_EXCHANGE)
     TRY(gather_statistics(plan));
   describe_place(plan, &plan->problem_statistics);
   describe_place(plan, &plan->statistics);
@@ -249,8 +290,8 @@ done:
   return error;
 }
 
-static int create_plan(MPI_Comm comm, enum swp_kind kind, const struct swp_exchange *exchange,
-                       const char *method, const struct swp_hints *hints, swp_plan **result) {
+static int create_plan(MPI_Comm comm, const struct request *request, const char *method,
+                       const struct swp_hints *hints, swp_plan **result) {
   MPI_Comm own;
   if (result != NULL)
     *result = NULL;
@@ -268,13 +309,13 @@ static int create_plan(MPI_Comm comm, enum swp_kind kind, const struct swp_excha
     goto done;
   }
   plan->account = (int64_t)sizeof *plan;
-  plan->kind = kind;
+  plan->operation = plan->features.operation = request->operation;
   plan->comm = own;
   own = MPI_COMM_NULL;
   plan->hints = hints != NULL ? *hints : (struct swp_hints)SWP_HINTS_DEFAULT;
   MPI_Comm_rank(plan->comm, &plan->rank);
   MPI_Comm_size(plan->comm, &plan->procs);
-  error = make_plan(comm, plan, exchange, method);
+  error = make_plan(comm, plan, request, method);
   if (error == SWP_SUCCESS)
     *result = plan;
   else
@@ -287,11 +328,20 @@ done:
 
 int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
                       const struct swp_hints *hints, swp_plan **plan) {
-  return create_plan(comm, SWP_EXCHANGE, problem, method, hints, plan);
+  return create_plan(comm, &(struct request){SWP_EXCHANGE, problem, NULL}, method, hints, plan);
 }
 
 int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints, swp_plan **plan) {
-  return create_plan(comm, SWP_DISCOVERY, NULL, method, hints, plan);
+  return create_plan(comm, &(struct request){SWP_DISCOVERY, NULL, NULL}, method, hints, plan);
+}
+
+int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,
+                        const struct swp_hints *hints, swp_plan **plan) {
+  struct request request = {SWP_BCAST, NULL, problem};
+  if (problem != NULL && swp_operation_name((int)problem->operation) != NULL &&
+      swp_is_collective(problem->operation))
+    request.operation = problem->operation; /* another is refused later, on all ranks */
+  return create_plan(comm, &request, method, hints, plan);
 }
 
 int swp_plan_free(swp_plan **pointer) {
@@ -301,6 +351,7 @@ int swp_plan_free(swp_plan **pointer) {
   if (plan->state == PLAN_STARTED)
     return swp_fail(SWP_ERR_STATE, "swp_plan_free: the exchange is under way; call swp_wait first");
   swp_release_keeps(plan->state == PLAN_POISONED); /* its messages may still be under way */
+  swp_collective_end(plan);
   if (plan->spec.method != NULL && plan->spec.method->free != NULL && plan->method_state != NULL)
     plan->spec.method->free(plan);
   swp_release(plan->method_state);
@@ -314,42 +365,4 @@ int swp_plan_free(swp_plan **pointer) {
   swp_release(plan);
   *pointer = NULL;
   return mpi_error == MPI_SUCCESS ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Comm_free");
-}
-
-int swp_plan_describe(const swp_plan *plan, char *text, size_t length) {
-  if (plan == NULL || text == NULL || length == 0)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_describe: plan and text must be given, length be at least 1");
-  snprintf(text, length, "%s %s%s%s, chosen by %s", swp_kind_names[plan->kind], plan->spec.text,
-           plan->layout[0] != '\0' ? ", " : "", plan->layout, plan->chosen_by);
-  return SWP_SUCCESS;
-}
-
-const char *swp_plan_method(const swp_plan *plan) {
-  return plan != NULL ? plan->spec.text : "";
-}
-
-int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method) {
-  if (plan == NULL)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_statistics: plan is NULL");
-  if (problem != NULL)
-    *problem = plan->problem_statistics;
-  if (method != NULL)
-    *method = plan->statistics;
-  return SWP_SUCCESS;
-}
-
-int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max, int64_t *bytes,
-                   int64_t *bytes_max) {
-  if (plan == NULL || stage < 0 || stage >= plan->nstages)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_stage: no stage %d", stage);
-  const struct stage *s = &plan->stages[stage];
-  if (messages != NULL)
-    *messages = s->messages_total;
-  if (messages_max != NULL)
-    *messages_max = s->messages_max;
-  if (bytes != NULL)
-    *bytes = s->bytes_total;
-  if (bytes_max != NULL)
-    *bytes_max = s->bytes_max;
-  return SWP_SUCCESS;
 }

@@ -26,9 +26,11 @@ struct background {
   char text[ERROR_TEXT_BYTES]; /* of the error */
 };
 
+enum { LAYOUT_BYTES = 96 };
+
 struct swp_plan {
   /* First what every execution reads, in one cache line: an exchange of a microsecond feels each other. */
-  enum swp_kind kind;
+  enum swp_operation operation;
   enum plan_state state;
   MPI_Comm comm; /* private */
   bool yields;   /* more ranks than cores on this node: polling gives the core away */
@@ -55,7 +57,7 @@ struct swp_plan {
   int64_t copied_bytes;                      /* at each execution */
   int64_t off_node_messages, off_node_bytes; /* by swp_plan_count, as are the next */
   int64_t on_socket_messages, on_socket_bytes;
-  char layout[96]; /* for people, may stay empty */
+  char layout[LAYOUT_BYTES]; /* for people, may stay empty */
 
   char chosen_by[256];
   struct swp_statistics problem_statistics, statistics;
@@ -63,6 +65,11 @@ struct swp_plan {
   int discovery_scratch_length;
   struct inbox *spare_inbox; /* of a discovery: for what comes while the caller's arguments are wrong */
   struct background background;
+
+  /* Of a collective: */
+  const struct procedure *procedure; /* of the method, for the operation */
+  struct call *call;
+  struct choices *choices;
 };
 
 /* Memory that lives as long as the plan; the method frees it. NULL when memory runs out. */
@@ -76,6 +83,14 @@ int swp_plan_stages(struct swp_plan *plan, int nstages);
 
 /* Counts a message that this rank sends in a stage at each execution. */
 void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes);
+
+/* Whether the plan is of the operation (of any collective: SWP_BCAST) and in the state. Errors:
+   SWP_ERR_ARGUMENT, _STATE, _POISONED. */
+int swp_plan_check(const struct swp_plan *plan, enum swp_operation operation, enum plan_state expected,
+                   const char *call);
+
+/* Allows no further execution. Gives the error. */
+int swp_plan_poison(struct swp_plan *plan, int error);
 
 /* The worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
 int swp_agree(MPI_Comm comm, int error);

@@ -1,10 +1,22 @@
-/* The registry: all methods of methods.def, looked up by kind and name. */
+/* The registry: all methods of methods.def, looked up by operation and name. */
 #include "error.h"
 #include "method.h"
 
 #include <string.h>
 
-const char *const swp_kind_names[KINDS] = {"exchange", "discovery"};
+const char *const swp_operation_names[OPERATIONS] = {
+    [SWP_EXCHANGE] = "exchange",
+    [SWP_DISCOVERY] = "discovery",
+    [SWP_BCAST] = "bcast",
+    [SWP_GATHER] = "gather",
+    [SWP_SCATTER] = "scatter",
+    [SWP_REDUCE] = "reduce",
+    [SWP_ALLREDUCE] = "allreduce",
+    [SWP_ALLGATHER] = "allgather",
+    [SWP_ALLGATHERV] = "allgatherv",
+    [SWP_ALLTOALL] = "alltoall",
+    [SWP_REDUCE_SCATTER_BLOCK] = "reduce_scatter_block",
+};
 
 #define METHOD(name) extern const struct method name;
 #include "methods.def"
@@ -18,10 +30,32 @@ static const struct method *const methods[] = {
 
 enum { METHODS = sizeof methods / sizeof methods[0] };
 
-const struct method *swp_method_find(enum swp_kind kind, const char *name, size_t length) {
+const char *swp_operation_name(int operation) {
+  return operation >= 0 && operation < OPERATIONS ? swp_operation_names[operation] : NULL;
+}
+
+bool swp_method_does(const struct method *method, enum swp_operation operation) {
+  if (operation == SWP_EXCHANGE)
+    return method->start != NULL;
+  if (operation == SWP_DISCOVERY)
+    return method->execute != NULL;
+  return method->procedures[operation].run != NULL;
+}
+
+const char *swp_not_applicable(const struct spec *spec, const struct features *features) {
+  const struct method *method = spec->method;
+  const struct procedure *procedure = &method->procedures[features->operation];
+  const char *why = method->applicable != NULL ? method->applicable(spec, features) : NULL;
+  if (why == NULL && procedure->applicable != NULL)
+    why = procedure->applicable(spec, features);
+  return why;
+}
+
+const struct method *swp_method_find(enum swp_operation operation, const char *name, size_t length) {
   for (int i = 0; i < METHODS; i++) {
     const struct method *method = methods[i];
-    if (method->kind == kind && strlen(method->name) == length && memcmp(method->name, name, length) == 0)
+    if (swp_method_does(method, operation) && strlen(method->name) == length &&
+        memcmp(method->name, name, length) == 0)
       return method;
   }
   return NULL;
@@ -33,23 +67,28 @@ int swp_method_list(int index, struct swp_method_info *info) {
   if (index < 0 || index >= METHODS)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_method_list: no method %d; there are %d", index, METHODS);
   const struct method *method = methods[index];
-  *info =
-      (struct swp_method_info){method->kind, method->name, method->usage, method->summary, method->source};
+  unsigned operations = 0;
+  for (int i = 0; i < OPERATIONS; i++)
+    operations |= (unsigned)swp_method_does(method, (enum swp_operation)i) << i;
+  *info = (struct swp_method_info){operations, method->name, method->usage, method->summary, method->source};
   return SWP_SUCCESS;
 }
 
-int swp_method_specs(enum swp_kind kind, const char *name, int procs, char *specs, size_t length) {
+int swp_method_specs(enum swp_operation operation, const char *name, int procs, char *specs, size_t length) {
   if (name == NULL || specs == NULL || length == 0 || procs < 1)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: name and specs must be given, procs be at least 1");
-  const struct method *method = swp_method_find(kind, name, strlen(name));
+  if (swp_operation_name((int)operation) == NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: no operation %d", (int)operation);
+  const struct method *method = swp_method_find(operation, name, strlen(name));
   if (method == NULL)
-    return swp_fail(SWP_ERR_METHOD, "swp_method_specs: unknown method '%s'; swpbench list shows all", name);
+    return swp_fail(SWP_ERR_METHOD, "swp_method_specs: unknown %s method '%s'; swpbench list shows all",
+                    swp_operation_names[operation], name);
   size_t used = 0;
   specs[0] = '\0';
   for (int index = 0;; index++) {
     char text[SPEC_BYTES];
     if (method->variant != NULL) {
-      if (!method->variant(index, procs, text, sizeof text))
+      if (!method->variant(operation, index, procs, text, sizeof text))
         break;
     } else if (index == 0) {
       strcpy(text, name);

@@ -8,11 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const default_methods[KINDS] = {"direct", "pex"};
-
-/* NULL, or why the method cannot do it. */
-static const char *not_applicable(const struct spec *spec, const struct features *features) {
-  return spec->method->applicable != NULL ? spec->method->applicable(spec, features) : NULL;
+const char *swp_default_method(enum swp_operation operation) {
+  return operation == SWP_EXCHANGE ? "direct" : operation == SWP_DISCOVERY ? "pex" : "vendor";
 }
 
 /* An unknown value (negative) is only within an unbounded range. */
@@ -20,19 +17,18 @@ static bool within(const struct range *range, double value) {
   return value >= range->low && value <= range->high ? true : range->low <= 0 && isinf(range->high);
 }
 
+bool swp_rule_is_for(const struct rule *rule, enum swp_operation operation, const struct features *features) {
+  return rule->operation == operation && within(&rule->ranges[CONDITION_NODES], features->nodes) &&
+         within(&rule->ranges[CONDITION_PPN], features->ppn);
+}
+
 static bool matches(const struct rule *rule, const struct swp_plan *plan) {
   const struct features *features = &plan->features;
-  const double values[CONDITIONS] = {
-      [CONDITION_NODES] = features->nodes,         [CONDITION_PPN] = features->ppn,
-      [CONDITION_MMAX] = (double)features->mmax,   [CONDITION_MAVG] = features->mavg,
-      [CONDITION_BYTES] = (double)features->bytes,
-  };
-  if (rule->kind != plan->kind)
-    return false;
-  for (int i = 0; i < CONDITIONS; i++)
-    if (!within(&rule->ranges[i], values[i]))
-      return false;
-  return not_applicable(&rule->spec, features) == NULL;
+  return swp_rule_is_for(rule, plan->operation, features) &&
+         within(&rule->ranges[CONDITION_MMAX], (double)features->mmax) &&
+         within(&rule->ranges[CONDITION_MAVG], features->mavg) &&
+         within(&rule->ranges[CONDITION_BYTES], (double)features->bytes) &&
+         swp_not_applicable(&rule->spec, features) == NULL;
 }
 
 static bool select_from_table(struct swp_plan *plan, const swp_table *table) {
@@ -45,8 +41,7 @@ static bool select_from_table(struct swp_plan *plan, const swp_table *table) {
   return false;
 }
 
-/* The table that SWITCHPOINT_TABLE names on rank 0, or NULL. Collective. To be freed. */
-static int environment_table(MPI_Comm comm, int rank, swp_table **table) {
+int swp_environment_table(MPI_Comm comm, int rank, swp_table **table) {
   int error = SWP_SUCCESS, length = 0;
   char path[4096] = "";
   const char *value = getenv("SWITCHPOINT_TABLE");
@@ -75,13 +70,13 @@ static int select_auto(struct swp_plan *plan) {
       return SWP_SUCCESS;
     missed = plan->hints.table->path;
   } else {
-    TRY(environment_table(plan->comm, plan->rank, &table));
+    TRY(swp_environment_table(plan->comm, plan->rank, &table));
     if (table != NULL && select_from_table(plan, table))
       goto done;
     if (table != NULL)
       missed = table->path;
   }
-  TRY(swp_spec_parse(plan->kind, default_methods[plan->kind], &plan->spec));
+  TRY(swp_spec_parse(plan->operation, swp_default_method(plan->operation), &plan->spec));
   snprintf(plan->chosen_by, sizeof plan->chosen_by,
            table != NULL || plan->hints.table != NULL ? "default: no rule of %s matches" : "default: %s",
            missed);
@@ -93,10 +88,10 @@ done:
 int swp_select_method(struct swp_plan *plan, const char *method) {
   if (method == NULL || strcmp(method, "auto") == 0)
     return select_auto(plan);
-  int error = swp_spec_parse(plan->kind, method, &plan->spec);
+  int error = swp_spec_parse(plan->operation, method, &plan->spec);
   if (error != SWP_SUCCESS)
     return error;
-  const char *why = not_applicable(&plan->spec, &plan->features);
+  const char *why = swp_not_applicable(&plan->spec, &plan->features);
   if (why != NULL)
     return swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: %s", plan->spec.text, why);
   snprintf(plan->chosen_by, sizeof plan->chosen_by, "caller");

@@ -95,15 +95,15 @@ static int find_parameter(const struct method *method, const char *name, size_t 
   return -1;
 }
 
-int swp_spec_parse(enum swp_kind kind, const char *text, struct spec *spec) {
+int swp_spec_parse(enum swp_operation operation, const char *text, struct spec *spec) {
   memset(spec, 0, sizeof *spec);
   if (strlen(text) >= SPEC_BYTES)
     return swp_fail(SWP_ERR_METHOD, "method spec of over %d characters: '%.40s…'", SPEC_BYTES - 1, text);
   size_t length = strcspn(text, ":");
-  spec->method = swp_method_find(kind, text, length);
+  spec->method = swp_method_find(operation, text, length);
   if (spec->method == NULL)
-    return swp_fail(SWP_ERR_METHOD, "unknown %s method '%.*s'; swpbench list shows all", swp_kind_names[kind],
-                    (int)length, text);
+    return swp_fail(SWP_ERR_METHOD, "unknown %s method '%.*s'; swpbench list shows all",
+                    swp_operation_names[operation], (int)length, text);
   const char *p = text + length;
   while (*p != '\0') {
     const char *name = ++p;

@@ -23,7 +23,8 @@ const char *swp_stfw_applicable(const struct spec *spec, const struct features *
   return swp_stfw_choose_grid(spec, features->procs, &grid);
 }
 
-bool swp_stfw_variant(int index, int procs, char *text, size_t length) {
+bool swp_stfw_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
+  (void)operation;
   if (index + 2 > 30 || procs >> (index + 2) == 0)
     return false;
   snprintf(text, length, "stfw:dims=%d", index + 2);

@@ -17,7 +17,7 @@
 const char *swp_stfw_choose_grid(const struct spec *spec, int procs, struct grid *grid);
 
 const char *swp_stfw_applicable(const struct spec *spec, const struct features *features);
-bool swp_stfw_variant(int index, int procs, char *text, size_t length);
+bool swp_stfw_variant(enum swp_operation operation, int index, int procs, char *text, size_t length);
 
 /* Writes the plan's layout. */
 void swp_stfw_describe(struct swp_plan *plan, const struct grid *grid);

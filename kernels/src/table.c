@@ -143,10 +143,10 @@ static int next_field(struct reader *reader, char **line, char **key, char **val
   return SWP_SUCCESS;
 }
 
-static int find_kind(const char *name) {
-  for (int kind = 0; kind < KINDS; kind++)
-    if (strcmp(swp_kind_names[kind], name) == 0)
-      return kind;
+static int find_operation(const char *name) {
+  for (int operation = 0; operation < OPERATIONS; operation++)
+    if (strcmp(swp_operation_names[operation], name) == 0)
+      return operation;
   return -1;
 }
 
@@ -167,11 +167,15 @@ static int parse_rule(struct reader *reader, char *line) {
   }
   if (fields.op == NULL || fields.method == NULL)
     return BROKEN(reader, "a rule needs op= and method=");
-  int kind = find_kind(fields.op);
-  if (kind < 0)
+  int operation = find_operation(fields.op);
+  if (operation < 0)
     return BROKEN(reader, "unknown operation '%s'", fields.op);
-  rule->kind = (enum swp_kind)kind;
-  if (swp_spec_parse(rule->kind, fields.method, &rule->spec) != SWP_SUCCESS) {
+  rule->operation = (enum swp_operation)operation;
+  for (int i = 0; i < CONDITIONS; i++)
+    if (swp_is_collective(rule->operation) && fields.conditions[i] &&
+        (i == CONDITION_MMAX || i == CONDITION_MAVG))
+      return BROKEN(reader, "%s has no degree, and no condition %s", fields.op, condition_names[i]);
+  if (swp_spec_parse(rule->operation, fields.method, &rule->spec) != SWP_SUCCESS) {
     char why[ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "%s", swp_error_message());
     return BROKEN(reader, "%s", why);

@@ -19,7 +19,7 @@ struct range {
 };
 
 struct rule {
-  enum swp_kind kind;
+  enum swp_operation operation;
   struct spec spec;
   struct range ranges[CONDITIONS];
   int line;

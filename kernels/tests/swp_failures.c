@@ -225,12 +225,13 @@ static void what_is_not_needed_is_not_asked_for(void) {
 
 /* ---- Specs ---- */
 
-static void expect_spec_error(enum swp_kind kind, const char *method, int expected) {
+static void expect_spec_error(enum swp_operation operation, const char *method, int expected) {
   struct attempt attempt = good_attempt();
   swp_plan *plan = NULL;
-  test_case("%s '%s'", kind == SWP_EXCHANGE ? "exchange" : "discovery", method);
-  int error = kind == SWP_EXCHANGE ? swp_exchange_plan(MPI_COMM_WORLD, &attempt.problem, method, NULL, &plan)
-                                   : swp_discovery_plan(MPI_COMM_WORLD, method, NULL, &plan);
+  test_case("%s '%s'", operation == SWP_EXCHANGE ? "exchange" : "discovery", method);
+  int error = operation == SWP_EXCHANGE
+                  ? swp_exchange_plan(MPI_COMM_WORLD, &attempt.problem, method, NULL, &plan)
+                  : swp_discovery_plan(MPI_COMM_WORLD, method, NULL, &plan);
   EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), expected);
   EXPECT(plan == NULL, "the plan is not NULL");
 }
@@ -282,14 +283,14 @@ static void impossible_methods_are_not_applicable(void) {
 
 /* ---- Memory that runs out on one rank at the k-th allocation ---- */
 
-static int plan_kind(enum swp_kind kind, const char *method, const struct swp_exchange *problem,
-                     swp_plan **plan) {
-  return kind == SWP_EXCHANGE ? swp_exchange_plan(MPI_COMM_WORLD, problem, method, &oracle_hints, plan)
-                              : swp_discovery_plan(MPI_COMM_WORLD, method, &oracle_hints, plan);
+static int plan_operation(enum swp_operation operation, const char *method,
+                          const struct swp_exchange *problem, swp_plan **plan) {
+  return operation == SWP_EXCHANGE ? swp_exchange_plan(MPI_COMM_WORLD, problem, method, &oracle_hints, plan)
+                                   : swp_discovery_plan(MPI_COMM_WORLD, method, &oracle_hints, plan);
 }
 
 /* Every allocation of the planning fails once; then it succeeds. */
-static void planning_survives_no_memory(enum swp_kind kind, const char *method, int culprit) {
+static void planning_survives_no_memory(enum swp_operation operation, const char *method, int culprit) {
   enum { MOST = 1000 };
   struct traffic *traffic = traffic_new(&families[4], procs, 3);
   struct swp_exchange problem = exchange_of(traffic, rank, 8, 0);
@@ -300,7 +301,7 @@ static void planning_survives_no_memory(enum swp_kind kind, const char *method, 
     test_case("%s, %d ranks a node, allocation %d fails on rank %d", method, oracle_hints.ppn, k, culprit);
     if (rank == culprit)
       swp_allocate_fail_after(k);
-    error = plan_kind(kind, method, &problem, &plan);
+    error = plan_operation(operation, method, &problem, &plan);
     swp_allocate_fail_after(0);
     test_agreed(MPI_COMM_WORLD, error);
     EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MEMORY, "error %d: %s", error, swp_error_message());
@@ -315,14 +316,14 @@ static void planning_survives_no_memory(enum swp_kind kind, const char *method, 
 
 /* Once more on two nodes where that makes a difference. */
 static void every_method_survives_no_memory(int culprit) {
-  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++) {
-    char *specs = all_specs(kind, procs);
+  for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++) {
+    char *specs = all_specs(operation, procs);
     for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " ")) {
-      planning_survives_no_memory(kind, spec, culprit);
+      planning_survives_no_memory(operation, spec, culprit);
       if (procs == 1 || strncmp(spec, "nap", 3) != 0)
         continue;
       oracle_hints.ppn = (procs + 1) / 2;
-      planning_survives_no_memory(kind, spec, culprit);
+      planning_survives_no_memory(operation, spec, culprit);
       oracle_hints.ppn = 0;
     }
     free(specs);

@@ -76,8 +76,11 @@ static void every_method_says_what_it_is(void) {
     EXPECT(info.name[0] != '\0' && info.summary[0] != '\0' && info.source[0] != '\0', "%s says too little",
            info.name);
     EXPECT(info.parameters != NULL, "%s has no parameter text", info.name);
-    for (int procs = 1; procs <= 4096; procs *= 2)
-      EXPECT_ERROR(swp_method_specs(info.kind, info.name, procs, specs, sizeof specs), SWP_SUCCESS);
+    EXPECT(info.operations != 0, "%s does nothing", info.name);
+    for (int operation = 0; swp_operation_name(operation) != NULL; operation++)
+      for (int procs = 1; procs <= 4096 && (info.operations >> operation & 1); procs *= 2)
+        EXPECT_ERROR(swp_method_specs((enum swp_operation)operation, info.name, procs, specs, sizeof specs),
+                     SWP_SUCCESS);
   }
   EXPECT(count >= 8, "only %d methods", count);
 }

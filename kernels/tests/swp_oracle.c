@@ -35,23 +35,23 @@ static void add_words(struct specs *specs, char *words, bool sharing) {
 
 /* The checks that need no more than a method and a communicator. Up to three ranks every family meets every
    item size; above, where ranks share cores, one each. */
-static void check_families(MPI_Comm comm, enum swp_kind kind, const char *method) {
+static void check_families(MPI_Comm comm, enum swp_operation operation, const char *method) {
   int procs;
   MPI_Comm_size(comm, &procs);
   for (int family = 0; family < nfamilies; family++)
     for (int size = 0; size < (procs <= ALL_SIZES_TO && !brief ? SIZES : 1); size++) {
       int64_t bytes = item_sizes[(family + size) % SIZES];
-      if (kind == SWP_EXCHANGE)
+      if (operation == SWP_EXCHANGE)
         check_exchange(comm, method, &families[family], bytes);
       else
         check_discovery(comm, method, &families[family], bytes);
     }
 }
 
-static void check_method(enum swp_kind kind, const char *method) {
+static void check_method(enum swp_operation operation, const char *method) {
   double seconds = brief ? 0 : 0.15; /* about so long do the back-to-back calls go on */
-  check_families(MPI_COMM_WORLD, kind, method);
-  if (kind == SWP_EXCHANGE) {
+  check_families(MPI_COMM_WORLD, operation, method);
+  if (operation == SWP_EXCHANGE) {
     check_exchange(MPI_COMM_WORLD, method, &large_family, 4096);
     check_exchange_repeated(MPI_COMM_WORLD, method, seconds);
   } else {
@@ -60,8 +60,9 @@ static void check_method(enum swp_kind kind, const char *method) {
   }
 }
 
-static void check_one(MPI_Comm comm, enum swp_kind kind, const char *method, const struct family *family) {
-  if (kind == SWP_EXCHANGE)
+static void check_one(MPI_Comm comm, enum swp_operation operation, const char *method,
+                      const struct family *family) {
+  if (operation == SWP_EXCHANGE)
     check_exchange(comm, method, family, 24);
   else
     check_discovery(comm, method, family, 24);
@@ -89,12 +90,12 @@ static void check_halves(void) {
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   MPI_Comm_size(half, &procs);
   bool sharing = ranks_share_memory(MPI_COMM_WORLD);
-  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++) {
-    struct specs specs = {.words = all_specs(kind, procs)};
+  for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++) {
+    struct specs specs = {.words = all_specs(operation, procs)};
     add_words(&specs, specs.words, sharing);
     for (int i = 0; i < specs.count; i++)
       if (!is_refused(half, specs.list[i]))
-        check_one(half, kind, specs.list[i], &families[i % 5]);
+        check_one(half, operation, specs.list[i], &families[i % 5]);
     free(specs.words);
   }
   MPI_Comm_free(&half);
@@ -137,19 +138,19 @@ static void gather_specs(int argc, char **argv, struct specs specs[2]) {
     words = take_option(argc - i, argv + i, &only);
     if (words == 0) {
       words = 1;
-      int kind = strncmp(argv[i], prefixes[SWP_DISCOVERY], strlen(prefixes[SWP_DISCOVERY])) == 0;
-      size_t length = strlen(prefixes[kind]);
-      EXPECT(strncmp(argv[i], prefixes[kind], length) == 0, "unknown argument '%s'", argv[i]);
-      specs[kind].list[specs[kind].count++] = argv[i] + length;
+      int operation = strncmp(argv[i], prefixes[SWP_DISCOVERY], strlen(prefixes[SWP_DISCOVERY])) == 0;
+      size_t length = strlen(prefixes[operation]);
+      EXPECT(strncmp(argv[i], prefixes[operation], length) == 0, "unknown argument '%s'", argv[i]);
+      specs[operation].list[specs[operation].count++] = argv[i] + length;
     }
   }
   int procs;
   bool sharing = ranks_share_memory(MPI_COMM_WORLD);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
-  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY && !only; kind++) {
-    specs[kind].words = all_specs(kind, procs);
-    add_words(&specs[kind], specs[kind].words, sharing);
-    specs[kind].list[specs[kind].count++] = "auto";
+  for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY && !only; operation++) {
+    specs[operation].words = all_specs(operation, procs);
+    add_words(&specs[operation], specs[operation].words, sharing);
+    specs[operation].list[specs[operation].count++] = "auto";
   }
 }
 
@@ -157,9 +158,9 @@ int main(int argc, char **argv) {
   struct specs specs[2] = {{0}, {0}};
   test_begin(&argc, &argv, "swp_oracle");
   gather_specs(argc, argv, specs);
-  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++)
-    for (int i = 0; i < specs[kind].count; i++)
-      check_method(kind, specs[kind].list[i]);
+  for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++)
+    for (int i = 0; i < specs[operation].count; i++)
+      check_method(operation, specs[operation].list[i]);
   check_outstanding(&specs[SWP_EXCHANGE]);
   for (int i = 0; i < specs[SWP_EXCHANGE].count && specs[SWP_DISCOVERY].count > 0; i++)
     check_discovery_during_exchange(MPI_COMM_WORLD, specs[SWP_EXCHANGE].list[i],

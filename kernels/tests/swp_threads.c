@@ -22,21 +22,21 @@ struct worker {
   pthread_t thread;
   int number;
   MPI_Comm comm;
-  const struct specs *specs; /* of each kind */
+  const struct specs *specs; /* for each operation */
 };
 
-static void gather_specs(enum swp_kind kind, struct specs *specs) {
+static void gather_specs(enum swp_operation operation, struct specs *specs) {
   int procs;
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
-  *specs = (struct specs){.words = all_specs(kind, procs)};
+  *specs = (struct specs){.words = all_specs(operation, procs)};
   for (char *word = strtok(specs->words, " "); word != NULL && specs->count < MOST_SPECS;
        word = strtok(NULL, " "))
     specs->list[specs->count++] = word;
 }
 
-/* The i-th spec of a kind; the threads are half the list apart. */
-static const char *spec(const struct worker *worker, enum swp_kind kind, int i) {
-  const struct specs *specs = &worker->specs[kind];
+/* The i-th spec for an operation; the threads are half the list apart. */
+static const char *spec(const struct worker *worker, enum swp_operation operation, int i) {
+  const struct specs *specs = &worker->specs[operation];
   return specs->list[(i + worker->number * specs->count / THREADS) % specs->count];
 }
 
@@ -92,8 +92,8 @@ int main(int argc, char **argv) {
   struct specs specs[2];
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   test_begin(&argc, &argv, "swp_threads");
-  for (int kind = SWP_EXCHANGE; kind <= SWP_DISCOVERY; kind++)
-    gather_specs(kind, &specs[kind]);
+  for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++)
+    gather_specs(operation, &specs[operation]);
   EXPECT(provided == MPI_THREAD_MULTIPLE, "this MPI does not let several threads call it");
   if (provided == MPI_THREAD_MULTIPLE)
     run_threads(specs);

@@ -120,15 +120,15 @@ uint64_t mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   return x;
 }
 
-char *all_specs(enum swp_kind kind, int count) {
+char *all_specs(enum swp_operation operation, int count) {
   char *specs = test_allocate(SPECS_BYTES);
   size_t length = 0;
   specs[0] = '\0';
   struct swp_method_info info;
   for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++) {
-    if (info.kind != kind)
+    if ((info.operations >> operation & 1) == 0)
       continue;
-    EXPECT_ERROR(swp_method_specs(kind, info.name, count, specs + length, SPECS_BYTES - 1 - length),
+    EXPECT_ERROR(swp_method_specs(operation, info.name, count, specs + length, SPECS_BYTES - 1 - length),
                  SWP_SUCCESS);
     length += strlen(specs + length);
     if (length > 0 && specs[length - 1] != ' ')

@@ -50,7 +50,8 @@ void *test_allocate(size_t bytes);
 /* A well-mixed 64-bit number from four, the source of all test data. */
 uint64_t mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
-/* All specs worth trying on `procs` ranks of all methods of a kind, separated by spaces; to be freed. */
-char *all_specs(enum swp_kind kind, int procs);
+/* All specs worth trying on `procs` ranks of all methods that do the operation, separated by spaces; to be
+ * freed. */
+char *all_specs(enum swp_operation operation, int procs);
 
 #endif

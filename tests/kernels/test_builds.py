@@ -38,6 +38,7 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared,
     ("program", "arguments"),
     [
         ("swp_oracle", []),
+        ("swp_collectives", []),
         ("swp_counts", []),
         ("swp_failures", []),
         ("swp_tables", [TABLES]),
@@ -59,11 +60,12 @@ def test_sanitizers_find_nothing(kernels: Kernels, require, program, arguments, 
 @pytest.mark.parametrize("procs", [6, 9, 10, 11, 13, 14, 15, 24, 32])
 def test_every_method_delivers_on_unusual_numbers_of_ranks(kernels: Kernels, procs) -> None:
     run(kernels, "swp_oracle", procs)
+    run(kernels, "swp_collectives", procs)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("procs", [1, 2, 3, 4])
-@pytest.mark.parametrize("program", ["swp_oracle", "swp_failures"])
+@pytest.mark.parametrize("program", ["swp_oracle", "swp_collectives", "swp_failures"])
 def test_valgrind_finds_nothing_in_the_whole(kernels: Kernels, require, program, procs) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     run(kernels, program, procs, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "1200"})

@@ -87,6 +87,20 @@ def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int
     assert run(kernels, "swp_oracle", procs, *grids) > 100
 
 
+@pytest.mark.parametrize("procs", [1, 2, 3, 4, 5, 7, 8, 12, 16])
+def test_every_collective_method_does_what_mpi_does(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_collectives", procs) > 100
+
+
+@pytest.mark.parametrize(
+    ("procs", "nodes"), [(5, "--ppn 2"), (7, "--ppn 3 --cyclic"), (8, "--ppn 4"), (12, "--ppn 5")]
+)
+def test_every_collective_method_does_it_on_virtual_nodes(
+    kernels: Kernels, procs: int, nodes: str
+) -> None:
+    assert run(kernels, "swp_collectives", procs, "--brief", *nodes.split()) > 100
+
+
 @pytest.mark.parametrize(
     ("procs", "nodes"),
     [
@@ -204,6 +218,7 @@ def test_the_yield_preload_stands_before_ucx(kernels_of, require) -> None:
     [
         ("swp_oracle", 4, ["--brief"]),
         ("swp_oracle", 3, ["--brief", "--ppn", "2", "--only", *BY_NODE]),
+        ("swp_collectives", 3, ["--brief"]),
         ("swp_failures", 2, []),
         ("swp_tables", 2, [str(TESTS / "tables" / "broken")]),
     ],

@@ -117,8 +117,9 @@ def test_messages_between_nodes_cross_tcp_and_those_on_a_node_do_not(
 
 
 def test_every_method_delivers_on_four_nodes_with_two_ranks(nodes, kernels):
-    oracle = kernels.build / "tests" / "swp_oracle"
-    assert "cases passed on 8 ranks" in run(nodes, kernels, 8, oracle, "--brief")
+    for oracle in ("swp_oracle", "swp_collectives"):
+        program = kernels.build / "tests" / oracle
+        assert "cases passed on 8 ranks" in run(nodes, kernels, 8, program, "--brief")
 
 
 def measure(nodes: Nodes, kernels: Kernels, raw_file: Path) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ static int verify(const struct workload *workload) {
 
 const struct operation operation_discovery = {
     .name = "discovery",
-    .kind = SWP_DISCOVERY,
+    .operation = SWP_DISCOVERY,
     .message_bytes_most = INT_MAX,
     .size = size,
     .plan = plan,

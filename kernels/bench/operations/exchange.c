@@ -48,7 +48,7 @@ static int verify(const struct workload *workload) {
 
 const struct operation operation_exchange = {
     .name = "exchange",
-    .kind = SWP_EXCHANGE,
+    .operation = SWP_EXCHANGE,
     .size = size,
     .plan = plan,
     .prepare = prepare,

@@ -150,7 +150,7 @@ static int plan(const struct workload *workload, const char *method, swp_plan **
 
 const struct operation operation_spmv = {
     .name = "spmv",
-    .kind = SWP_EXCHANGE,
+    .operation = SWP_EXCHANGE,
     .phases = {{"communication", "communication_s", communicate}, {"local part", "local_s", compute}},
     .nphases = 2,
     .check = check,

@@ -105,7 +105,6 @@ const struct method swp_discovery_dense = {
     .summary = "one message to every rank, empty ones included; O(P) messages",
     .source = "one-stage store and forward; topology T_1 of Selvitopi, Aykanat, SC'19",
     .usage = "",
-    .kind = SWP_DISCOVERY,
     .plan = dense_plan,
     .free = dense_free,
     .execute = dense_execute,

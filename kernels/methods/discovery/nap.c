@@ -156,7 +156,6 @@ const struct method swp_discovery_nap = {
     .summary = "one message for each pair of nodes, whose senders a nonblocking consensus finds",
     .source = "node-aware communication, Bienz, Gropp, Olson 2019; NBX, Hoefler et al., PPoPP'10",
     .usage = "barrier=ibarrier|dissemination",
-    .kind = SWP_DISCOVERY,
     .parameters = {[BARRIER] = {"barrier", PARAMETER_CHOICE, 0, 0, swp_consensus_barriers}},
     .plan = nap_plan,
     .free = nap_free,

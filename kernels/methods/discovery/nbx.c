@@ -21,7 +21,8 @@ static int nbx_execute(struct swp_plan *plan, const struct outbox *outbox, struc
   return swp_consensus(plan, plan->method_state, outbox, inbox);
 }
 
-static bool nbx_variant(int index, int procs, char *text, size_t length) {
+static bool nbx_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
+  (void)operation;
   (void)procs;
   if (swp_consensus_barriers[index] == NULL)
     return false;
@@ -34,7 +35,6 @@ const struct method swp_discovery_nbx = {
     .summary = "synchronous sends, receive until a nonblocking barrier completes",
     .source = "nonblocking consensus; Hoefler, Siebert, Lumsdaine, PPoPP'10",
     .usage = "barrier=ibarrier|dissemination",
-    .kind = SWP_DISCOVERY,
     .parameters = {[BARRIER] = {"barrier", PARAMETER_CHOICE, 0, 0, swp_consensus_barriers}},
     .variant = nbx_variant,
     .plan = nbx_plan,

@@ -49,7 +49,6 @@ const struct method swp_discovery_pcx = {
     .summary = "counts by MPI_Reduce_scatter_block, then probe and receive; O(P)",
     .source = "personalized census; Hoefler, Siebert, Lumsdaine, PPoPP'10",
     .usage = "",
-    .kind = SWP_DISCOVERY,
     .plan = pcx_plan,
     .free = pcx_free,
     .execute = pcx_execute,

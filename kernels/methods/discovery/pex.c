@@ -69,7 +69,6 @@ const struct method swp_discovery_pex = {
     .summary = "sizes by MPI_Alltoall, then receives; O(P)",
     .source = "personalized exchange; Hoefler, Siebert, Lumsdaine, PPoPP'10",
     .usage = "",
-    .kind = SWP_DISCOVERY,
     .plan = pex_plan,
     .free = pex_free,
     .execute = pex_execute,

@@ -89,7 +89,6 @@ const struct method swp_discovery_rsx = {
     .summary = "counts by MPI_Accumulate between fences, then probe and receive",
     .source = "remote summation; Hoefler, Siebert, Lumsdaine, PPoPP'10",
     .usage = "",
-    .kind = SWP_DISCOVERY,
     .applicable = rsx_applicable,
     .plan = rsx_plan,
     .free = rsx_free,

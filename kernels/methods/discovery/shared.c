@@ -201,7 +201,6 @@ const struct method swp_discovery_shared = {
     .summary = "sizes and small messages in memory that the ranks of one node share; O(P)",
     .source = "the personalized exchange of Hoefler, Siebert, Lumsdaine, PPoPP'10, by loads and stores",
     .usage = "",
-    .kind = SWP_DISCOVERY,
     .applicable = shared_applicable,
     .plan = shared_plan,
     .free = shared_free,

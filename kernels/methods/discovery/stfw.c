@@ -85,7 +85,6 @@ const struct method swp_discovery_stfw = {
     .summary = "store and forward along the dimensions of a virtual process grid, with headers",
     .source = "STFW_n of Selvitopi & Aykanat, SC'19",
     .usage = STFW_USAGE,
-    .kind = SWP_DISCOVERY,
     .parameters = STFW_PARAMETERS,
     .applicable = swp_stfw_applicable,
     .variant = swp_stfw_variant,

@@ -66,7 +66,6 @@ const struct method swp_exchange_alltoallv = {
     .summary = "MPI_Ialltoallv over all ranks",
     .source = "the MPI standard",
     .usage = "",
-    .kind = SWP_EXCHANGE,
     .plan = alltoallv_plan,
     .free = alltoallv_free,
     .start = alltoallv_start,

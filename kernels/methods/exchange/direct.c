@@ -92,7 +92,6 @@ const struct method swp_exchange_direct = {
     .summary = "post receives, send to each neighbour",
     .source = "baseline BL of Selvitopi & Aykanat, SC'19",
     .usage = "",
-    .kind = SWP_EXCHANGE,
     .plan = direct_plan,
     .free = direct_free,
     .start = direct_start,

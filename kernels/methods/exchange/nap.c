@@ -12,8 +12,9 @@ enum { SHARING_YES, SHARING_NO };
 static const char *const sharing_choices[] = {[SHARING_YES] = "yes", [SHARING_NO] = "no", NULL};
 
 /* With two processes no node has fewer others to send to than it has ranks. */
-static bool nap_variant(int index, int procs, char *text, size_t length) {
+static bool nap_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
   static const char *const specs[] = {"nap", "nap:sharing=no"};
+  (void)operation;
   if (index >= (procs > 2 ? 2 : 1))
     return false;
   snprintf(text, length, "%s", specs[index]);
@@ -50,7 +51,6 @@ const struct method swp_exchange_nap = {
     .summary = "one message per pair of nodes, gathered and distributed on them",
     .source = "Bienz, Gropp, Olson, Node aware sparse matrix-vector multiplication, 2019",
     .usage = "sharing=yes|no",
-    .kind = SWP_EXCHANGE,
     .parameters = {[SHARING] = {"sharing", PARAMETER_CHOICE, 0, 0, sharing_choices}},
     .variant = nap_variant,
     .plan = nap_plan,

@@ -70,7 +70,6 @@ const struct method swp_exchange_neighbor = {
     .summary = "MPI_Ineighbor_alltoallv on a distributed graph",
     .source = "the MPI standard; Hoefler & Traff, HIPS'09",
     .usage = "",
-    .kind = SWP_EXCHANGE,
     .plan = neighbor_plan,
     .free = neighbor_free,
     .start = neighbor_start,

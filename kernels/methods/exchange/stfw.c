@@ -42,7 +42,6 @@ const struct method swp_exchange_stfw = {
     .summary = "store and forward along the dimensions of a virtual process grid",
     .source = "STFW_n of Selvitopi & Aykanat, SC'19",
     .usage = STFW_USAGE,
-    .kind = SWP_EXCHANGE,
     .parameters = STFW_PARAMETERS,
     .applicable = swp_stfw_applicable,
     .variant = swp_stfw_variant,

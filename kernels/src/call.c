@@ -1,0 +1,90 @@
+/* What the methods of collectives share: items in memory and on their way. */
+#include "call.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 16 };
+
+static MPI_Aint round_down(MPI_Aint offset) {
+  return offset - ((offset % ALIGNMENT) + ALIGNMENT) % ALIGNMENT;
+}
+
+int64_t swp_side_room(const struct side *side, int64_t count) {
+  MPI_Aint extent = side->extent < 0 ? -side->extent : side->extent;
+  return count > 0 ? (count - 1) * extent + side->span + ALIGNMENT : 0;
+}
+
+void *swp_side_place(const struct side *side, int64_t count, char *scratch) {
+  MPI_Aint low = side->low + (side->extent < 0 ? (count - 1) * side->extent : 0);
+  return scratch - round_down(low);
+}
+
+int swp_pack(const struct swp_plan *plan, const struct side *side, const void *buffer, int64_t count,
+             char *bytes) {
+  int error = SWP_SUCCESS, position = 0;
+  int64_t size = count * side->item_bytes;
+  if (side->dense)
+    memcpy(bytes, buffer, (size_t)size);
+  else
+    MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
+done:
+  return error;
+}
+
+int swp_unpack(const struct swp_plan *plan, const struct side *side, const char *bytes, int64_t count,
+               void *buffer) {
+  int error = SWP_SUCCESS, position = 0;
+  int64_t size = count * side->item_bytes;
+  if (side->dense)
+    memcpy(buffer, bytes, (size_t)size);
+  else
+    MPI_TRY(MPI_Unpack(bytes, (int)size, &position, buffer, (int)count, side->type, plan->comm));
+done:
+  return error;
+}
+
+int swp_copy(const struct swp_plan *plan, const struct side *from_side, const void *from, int from_count,
+             const struct side *to_side, void *to, int to_count) {
+  int error = SWP_SUCCESS;
+  if (from_side->dense && to_side->dense)
+    memcpy(to, from, (size_t)(from_count * from_side->item_bytes));
+  else
+    MPI_TRY(MPI_Sendrecv(from, from_count, from_side->type, plan->rank, COLLECTIVE_TAG, to, to_count,
+                         to_side->type, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
+done:
+  return error;
+}
+
+int swp_complete(struct swp_plan *plan, int count, MPI_Request *requests) {
+  bool done;
+  return swp_progress(plan, count, requests, true, &done);
+}
+
+int swp_send(struct swp_plan *plan, const void *buffer, int count, MPI_Datatype type, int peer) {
+  int error = SWP_SUCCESS;
+  MPI_Request request;
+  MPI_TRY(MPI_Isend(buffer, count, type, peer, COLLECTIVE_TAG, plan->comm, &request));
+  TRY(swp_complete(plan, 1, &request));
+done:
+  return error;
+}
+
+int swp_receive(struct swp_plan *plan, void *buffer, int count, MPI_Datatype type, int peer) {
+  int error = SWP_SUCCESS;
+  MPI_Request request;
+  MPI_TRY(MPI_Irecv(buffer, count, type, peer, COLLECTIVE_TAG, plan->comm, &request));
+  TRY(swp_complete(plan, 1, &request));
+done:
+  return error;
+}
+
+int swp_send_receive(struct swp_plan *plan, const void *send, int send_count, MPI_Datatype send_type, int to,
+                     void *recv, int recv_count, MPI_Datatype recv_type, int from) {
+  int error = SWP_SUCCESS;
+  MPI_Request requests[2];
+  MPI_TRY(MPI_Irecv(recv, recv_count, recv_type, from, COLLECTIVE_TAG, plan->comm, &requests[0]));
+  MPI_TRY(MPI_Isend(send, send_count, send_type, to, COLLECTIVE_TAG, plan->comm, &requests[1]));
+  TRY(swp_complete(plan, 2, requests));
+done:
+  return error;
+}

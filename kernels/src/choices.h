@@ -1,0 +1,54 @@
+/*
+ * The methods that a collective plan may use: the rules of a table for its operation and layout by priority,
+ * and the default behind them; or the caller's method alone. Choosing is a binary search, without
+ * communication.
+ */
+#ifndef SWP_CHOICES_H
+#define SWP_CHOICES_H
+
+#include "plan.h"
+#include "table.h"
+
+struct choice {
+  struct spec spec;
+  struct range bytes;
+  int line;  /* of the rule; 0: it is none */
+  int owner; /* the first choice with this spec, which has what follows for all of them */
+  bool prepared;
+  void *state; /* of the method */
+  char layout[LAYOUT_BYTES];
+};
+
+/* From so many bytes on, the first choice that may apply. */
+struct step {
+  double from_bytes;
+  int first;
+};
+
+struct choices {
+  int count, nsteps;
+  int current; /* -1 before the first */
+  struct choice *list;
+  struct step *steps;
+  char table[192]; /* its path; "" without one */
+  bool by_caller;
+};
+
+/* Finds the choices for plan->operation on plan->features. Collective; hints and method as planned. Errors,
+   agreed: SWP_ERR_METHOD, _TABLE, _MEMORY, _MPI. */
+int swp_choices_find(struct swp_plan *plan, const char *method);
+
+/* The choice for these features. Errors, the same on every rank: SWP_ERR_NOT_APPLICABLE. */
+int swp_choices_search(const struct choices *choices, const struct features *features, int *index);
+
+/* Makes it the plan's method. Collective when it has something to prepare and did not yet. On an error,
+   agreed, the method stays as it was. */
+int swp_choices_use(struct swp_plan *plan, int index);
+
+/* What the current choice was made by, for people. */
+void swp_choices_explain(const struct choices *choices, char *text, size_t length);
+
+/* Frees what the methods prepared, too. */
+void swp_choices_free(struct swp_plan *plan);
+
+#endif

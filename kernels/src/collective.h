@@ -1,0 +1,17 @@
+/* Collectives: reading a problem, choosing a method for it, executing. */
+#ifndef SWP_COLLECTIVE_H
+#define SWP_COLLECTIVE_H
+
+#include "call.h"
+
+/* Makes plan->call, and sets the features that MPI makes equal on every rank. Local. swp_collective_end is
+   due. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _TOO_LARGE. */
+int swp_collective_begin(struct swp_plan *plan, const struct swp_collective *problem);
+
+/* Finds the methods that the plan may use and takes the one for its call. Collective. Errors, agreed:
+   SWP_ERR_METHOD, _NOT_APPLICABLE, _TABLE, _MEMORY, _MPI. */
+int swp_collective_choose(struct swp_plan *plan, const char *method);
+
+void swp_collective_end(struct swp_plan *plan);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * Random calls of collectives for tests: each rank makes its own side of the same call, with datatypes of its
+ * own where MPI allows that, and can say what MPI itself does with it.
+ */
+#ifndef CALLS_H
+#define CALLS_H
+
+#include "switchpoint.h"
+
+#include <stdbool.h>
+
+struct call_buffer {
+  unsigned char *memory, *expected; /* with guards around */
+  size_t bytes;
+  void *buffer; /* in memory */
+};
+
+struct test_call {
+  struct swp_collective problem;
+  const void *send; /* what is given: a buffer, MPI_IN_PLACE, or where MPI ignores it NULL */
+  void *recv;
+  struct call_buffer send_buffer, recv_buffer;
+  int *counts, *displs;
+  char text[160];
+};
+
+/* Makes types and operations. Collective on nothing; between MPI_Init and MPI_Finalize. */
+void calls_begin(void);
+void calls_end(void);
+
+/* The call of this seed, the same on every rank of comm but for what may differ. Blocks of at most
+   `most_units` times six elements. A tame one is for MPI's own functions,
+   which are not up to all of them: where ranks of an allgatherv differ in their types, MPICH 4.0.2 truncates
+   messages, and those of Open MPI 4.1.4 choose different algorithms and hang; Open MPI's alltoall is wrong
+   with different types; MPICH's reduce_scatter_block writes past its memory for a type that begins below 0.
+   To be freed. Local. */
+struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t seed, int most_units,
+                           bool tame);
+
+/* Executes it by MPI in the buffers' copies, and expects those in the buffers, gaps and guards included.
+   Collective. */
+void call_check(const struct test_call *call, MPI_Comm comm);
+
+void call_free(struct test_call *call);
+
+#endif

@@ -1,0 +1,324 @@
+/*
+ * Every registered collective method against MPI's own functions, by random calls.
+ * Usage: swp_collectives [--brief] [--ppn N [--cyclic]] [--only] [OPERATION:SPEC]...
+ *   --brief  fewer calls, for runs under slow tools
+ *   --ppn    virtual nodes of N ranks; --cyclic deals the ranks to them in turn
+ *   --only   the specs named here, not those that the library proposes
+ */
+#include "allocate.h"
+#include "calls.h"
+#include "testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BURST = 8, SMALL_UNITS = 12, LARGE_UNITS = 1500, MOST_NAMED = 64, TABLE_BYTES = 1 << 16 };
+
+static int rank, procs;
+static bool brief;
+static struct swp_hints hints = SWP_HINTS_DEFAULT;
+
+/* All ranks must use one method, and what they use may only be communicated by MPI itself. */
+static void expect_one_method(MPI_Comm comm, const swp_plan *plan) {
+  char mine[256] = "", first[256];
+  snprintf(mine, sizeof mine, "%s", swp_plan_method(plan));
+  memcpy(first, mine, sizeof first);
+  MPI_Bcast(first, (int)sizeof first, MPI_CHAR, 0, comm);
+  EXPECT(strcmp(mine, first) == 0, "rank 0 uses %s, this rank %s", first, mine);
+}
+
+/* Gives the plan a call, and executes it, which allocates nothing. False when the method cannot do it. */
+static bool execute(MPI_Comm comm, swp_plan *plan, const struct test_call *call) {
+  int error = swp_collective_set(plan, &call->problem);
+  if (error == SWP_ERR_NOT_APPLICABLE)
+    return false;
+  EXPECT_ERROR(error, SWP_SUCCESS);
+  long allocated = swp_allocate_count();
+  EXPECT_ERROR(swp_collective_execute(plan, call->send, call->recv), SWP_SUCCESS);
+  EXPECT_EQUAL(swp_allocate_count() - allocated, 0);
+  (void)comm;
+  return error == SWP_SUCCESS;
+}
+
+/* Calls back to back, ranks drifting apart, and then what MPI says to all of them. */
+static void check_burst(MPI_Comm comm, swp_plan *plan, enum swp_operation operation, uint64_t seed,
+                        int most_units, bool tame) {
+  struct test_call calls[BURST];
+  bool done[BURST];
+  for (int i = 0; i < BURST; i++)
+    calls[i] = call_make(comm, operation, mix(seed, (uint64_t)i, 20, 0), most_units, tame);
+  for (int i = 0; i < BURST; i++) {
+    if (mix(seed, (uint64_t)rank, (uint64_t)i, 21) % 16 == 0)
+      usleep(300);
+    done[i] = execute(comm, plan, &calls[i]);
+  }
+  expect_one_method(comm, plan);
+  for (int i = 0; i < BURST; i++) {
+    if (done[i])
+      call_check(&calls[i], comm);
+    call_free(&calls[i]);
+  }
+}
+
+/* One plan for all calls, which begins with one of its own. */
+static void check_method(MPI_Comm comm, enum swp_operation operation, const char *method) {
+  swp_plan *plan = NULL;
+  bool tame = strncmp(method, "vendor", 6) == 0 || strcmp(method, "auto") == 0;
+  struct test_call first = call_make(comm, operation, 1, SMALL_UNITS, tame);
+  test_case("%s %s, %s", swp_operation_name(operation), method,
+            hints.table != NULL ? "of a table" : "on its own");
+  int error = test_agreed(comm, swp_collective_plan(comm, &first.problem, method, &hints, &plan));
+  EXPECT(error == SWP_SUCCESS || error == SWP_ERR_NOT_APPLICABLE, "error %d: %s", error, swp_error_message());
+  if (error == SWP_SUCCESS) {
+    EXPECT_ERROR(swp_collective_execute(plan, first.send, first.recv), SWP_SUCCESS);
+    call_check(&first, comm);
+    for (int burst = 0; burst < (brief ? 1 : 3); burst++)
+      check_burst(comm, plan, operation, 10 + (uint64_t)burst, burst == 2 ? LARGE_UNITS : SMALL_UNITS, tame);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
+  EXPECT(plan == NULL, "the plan is not NULL");
+  call_free(&first);
+}
+
+/* ---- Selection among all methods ---- */
+
+/* A table in which every spec of the operation has the bytes of its own, over and over. */
+static void write_rules(enum swp_operation operation, char *text, size_t length) {
+  char *specs = all_specs(operation, procs);
+  int64_t low = 0;
+  size_t used = (size_t)snprintf(text, length, "switchpoint-table 1\n");
+  for (int turn = 0; turn < 4; turn++) {
+    char *copy = test_allocate(strlen(specs) + 1), *rest = strcpy(copy, specs);
+    for (char *spec; (spec = strtok_r(rest, " ", &rest)) != NULL && used < length - 256;) {
+      int64_t high = low + 40 + low / 4;
+      used += (size_t)snprintf(text + used, length - used, "rule op=%s bytes=%lld:%lld method=%s\n",
+                               swp_operation_name(operation), (long long)low, (long long)high, spec);
+      low = high + 1;
+    }
+    free(copy);
+  }
+  free(specs);
+}
+
+static swp_table *make_table(const char *text) {
+  char path[64] = "";
+  swp_table *table = NULL;
+  if (rank == 0) {
+    snprintf(path, sizeof path, "/tmp/swp_collectives.%d.table", (int)getpid());
+    FILE *file = fopen(path, "wb");
+    EXPECT(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, "%s cannot be written", path);
+  }
+  MPI_Bcast(path, (int)sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, path, &table)), SWP_SUCCESS);
+  if (rank == 0)
+    unlink(path);
+  return table;
+}
+
+static void check_selection(enum swp_operation operation) {
+  char *text = test_allocate(TABLE_BYTES);
+  write_rules(operation, text, TABLE_BYTES);
+  swp_table *table = make_table(text);
+  hints.table = table;
+  check_method(MPI_COMM_WORLD, operation, "auto");
+  hints.table = NULL;
+  swp_table_free(&table);
+  free(text);
+}
+
+static void expect_choice(swp_plan *plan, struct swp_collective *problem, int bytes, const char *method,
+                          const char *words) {
+  char text[512];
+  problem->recv_count = bytes;
+  EXPECT_ERROR(swp_collective_set(plan, problem), SWP_SUCCESS);
+  EXPECT(strcmp(swp_plan_method(plan), method) == 0, "%d bytes: %s, expected %s", bytes,
+         swp_plan_method(plan), method);
+  EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
+  EXPECT(strstr(text, words) != NULL, "'%s' does not say '%s'", text, words);
+}
+
+/* First match wins, both ends belong to a range, and the default fills the gaps. */
+static void rules_are_found_by_bytes(void) {
+  swp_plan *plan = NULL;
+  struct swp_collective problem = {.operation = SWP_BCAST, .recv_count = 3, .recv_type = MPI_BYTE};
+  swp_table *table = make_table("switchpoint-table 1\n"
+                                "rule op=bcast nodes=99 method=binomial\n"
+                                "rule op=bcast bytes=100:200 method=binomial\n"
+                                "rule op=bcast bytes=150:300 method=vendor\n"
+                                "rule op=reduce method=binomial\n"
+                                "rule op=bcast bytes=400 method=binomial\n"
+                                "rule op=bcast bytes=1000:* method=binomial\n");
+  test_case("choices by bytes");
+  hints.table = table;
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, NULL, &hints, &plan), SWP_SUCCESS);
+  hints.table = NULL;
+  swp_table_free(&table); /* the plan must not need it any more */
+  expect_choice(plan, &problem, 0, "vendor", "default");
+  expect_choice(plan, &problem, 99, "vendor", "default");
+  expect_choice(plan, &problem, 100, "binomial", ":3");
+  expect_choice(plan, &problem, 200, "binomial", ":3");
+  expect_choice(plan, &problem, 201, "vendor", ":4");
+  expect_choice(plan, &problem, 301, "vendor", "default");
+  expect_choice(plan, &problem, 400, "binomial", ":6");
+  expect_choice(plan, &problem, 401, "vendor", "default");
+  expect_choice(plan, &problem, 1000, "binomial", ":7");
+  expect_choice(plan, &problem, 1 << 30, "binomial", ":7");
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+/* ---- Misuse ---- */
+
+static void expect_refused(struct swp_collective problem, const char *method, int expected) {
+  swp_plan *plan = NULL;
+  int error = test_agreed(MPI_COMM_WORLD, swp_collective_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan));
+  EXPECT_ERROR(error, expected);
+  EXPECT(plan == NULL, "the plan is not NULL");
+}
+
+static void wrong_problems_are_refused(void) {
+  struct swp_collective good = {
+      .operation = SWP_REDUCE, .recv_count = 4, .recv_type = MPI_INT, .op = MPI_SUM};
+  struct swp_collective bad = good;
+  test_case("wrong problems");
+  bad.operation = SWP_EXCHANGE;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  bad = good, bad.root = procs;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  bad = good, bad.recv_count = rank == 0 ? -1 : 4;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  bad = good, bad.recv_type = MPI_DATATYPE_NULL;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  bad = good, bad.op = MPI_OP_NULL;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  bad = good, bad.operation = SWP_ALLGATHERV, bad.send_type = MPI_INT;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  expect_refused(good, "direct", SWP_ERR_METHOD);
+  bad = good, bad.operation = SWP_ALLTOALL, bad.send_count = 4, bad.send_type = MPI_INT;
+  expect_refused(bad, "binomial", SWP_ERR_METHOD);
+  if (procs == 1)
+    return;
+  bad = good, bad.root = rank == 0;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  bad = good, bad.recv_count = rank == 0 ? 3 : 4;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  bad = good, bad.operation = rank == 0 ? SWP_REDUCE : SWP_ALLREDUCE;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+}
+
+/* A set that is refused leaves the plan as it was. */
+static void a_refused_set_changes_nothing(void) {
+  struct swp_collective good = {
+      .operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
+  struct swp_collective bad = good;
+  swp_plan *plan = NULL;
+  int one = 1, sum = 0;
+  test_case("refused sets");
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &good, "binomial", NULL, &plan), SWP_SUCCESS);
+  bad.operation = SWP_REDUCE;
+  EXPECT_ERROR(swp_collective_set(plan, &bad), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_collective_set(plan, NULL), SWP_ERR_ARGUMENT);
+  bad = good, bad.recv_count = -1;
+  EXPECT_ERROR(swp_collective_set(plan, &bad), SWP_ERR_ARGUMENT);
+  bad = good, bad.recv_count = 1000;
+  swp_allocate_fail_after(1);
+  EXPECT_ERROR(swp_collective_set(plan, &bad), SWP_ERR_MEMORY);
+  swp_allocate_fail_after(0);
+  EXPECT_ERROR(swp_collective_execute(plan, &one, &sum), SWP_SUCCESS);
+  EXPECT_EQUAL(sum, procs);
+  EXPECT_ERROR(swp_exchange_start(plan, &one, &sum), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_collective_set(NULL, &good), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_collective_execute(NULL, &one, &sum), SWP_ERR_ARGUMENT);
+}
+
+/* Every allocation of the planning fails once on one rank; then it succeeds. */
+static void planning_survives_no_memory(enum swp_operation operation, const char *method, int culprit) {
+  enum { MOST = 200 };
+  struct test_call call = call_make(MPI_COMM_WORLD, operation, 3, SMALL_UNITS, true);
+  int k, error = SWP_ERR_MEMORY;
+  for (k = 1; error == SWP_ERR_MEMORY && k < MOST; k++) {
+    swp_plan *plan = NULL;
+    test_case("%s %s, allocation %d fails on rank %d", swp_operation_name(operation), method, k, culprit);
+    if (rank == culprit)
+      swp_allocate_fail_after(k);
+    error = swp_collective_plan(MPI_COMM_WORLD, &call.problem, method, &hints, &plan);
+    swp_allocate_fail_after(0);
+    test_agreed(MPI_COMM_WORLD, error);
+    EXPECT((error == SWP_SUCCESS) == (plan != NULL), "error %d, and the plan is %p", error, (void *)plan);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
+  EXPECT(error == SWP_SUCCESS || error == SWP_ERR_NOT_APPLICABLE, "error %d: %s", error, swp_error_message());
+  call_free(&call);
+}
+
+/* ---- Which methods ---- */
+
+static void check_operation(enum swp_operation operation, MPI_Comm half) {
+  char *specs = all_specs(operation, procs), *rest = specs;
+  int half_procs;
+  for (char *spec; (spec = strtok_r(rest, " ", &rest)) != NULL;) {
+    check_method(MPI_COMM_WORLD, operation, spec);
+    planning_survives_no_memory(operation, spec, procs - 1);
+  }
+  free(specs);
+  check_method(MPI_COMM_WORLD, operation, "auto");
+  check_selection(operation);
+  MPI_Comm_size(half, &half_procs);
+  rest = specs = all_specs(operation, half_procs);
+  for (char *spec; !brief && (spec = strtok_r(rest, " ", &rest)) != NULL;)
+    check_method(half, operation, spec);
+  free(specs);
+}
+
+static void check_all(void) {
+  MPI_Comm half; /* two at once, in reverse order */
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  for (int operation = SWP_BCAST; swp_operation_name(operation) != NULL; operation++)
+    check_operation((enum swp_operation)operation, half);
+  MPI_Comm_free(&half);
+  rules_are_found_by_bytes();
+  wrong_problems_are_refused();
+  a_refused_set_changes_nothing();
+}
+
+/* A word OPERATION:SPEC of the command line. */
+static void check_named(const char *word) {
+  for (int operation = SWP_BCAST; swp_operation_name(operation) != NULL; operation++) {
+    size_t length = strlen(swp_operation_name(operation));
+    if (strncmp(word, swp_operation_name(operation), length) == 0 && word[length] == ':') {
+      check_method(MPI_COMM_WORLD, (enum swp_operation)operation, word + length + 1);
+      return;
+    }
+  }
+  EXPECT(false, "unknown argument '%s'", word);
+}
+
+int main(int argc, char **argv) {
+  bool only = false;
+  const char *named[MOST_NAMED];
+  int nnamed = 0;
+  test_begin(&argc, &argv, "swp_collectives");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "--brief") == 0)
+      brief = true;
+    else if (strcmp(argv[i], "--only") == 0)
+      only = true;
+    else if (strcmp(argv[i], "--cyclic") == 0)
+      hints.placement = SWP_PLACEMENT_CYCLIC;
+    else if (strcmp(argv[i], "--ppn") == 0 && i + 1 < argc)
+      hints.ppn = atoi(argv[++i]);
+    else if (nnamed < MOST_NAMED)
+      named[nnamed++] = argv[i];
+  }
+  calls_begin();
+  if (!only)
+    check_all();
+  for (int i = 0; i < nnamed; i++)
+    check_named(named[i]);
+  calls_end();
+  return test_end();
+}
