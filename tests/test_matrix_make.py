@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import resource
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -22,6 +24,7 @@ from tuner.matrices.degree_sequence import Target, degree_sequence
 from tuner.matrices.degrees import degrees
 from tuner.matrices.market import MatrixError, read_pattern
 from tuner.matrices.symmetric import lower_triangle
+from tuner.mpi import CHECKOUT
 
 TABLE = lookalike.originals()
 
@@ -170,3 +173,31 @@ def test_fetching_needs_a_name() -> None:
 def test_too_many_rows_are_refused() -> None:
     with pytest.raises(MatrixError, match="do not fit"):
         degree_sequence(Target(10, 5, 3, 1.0), np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["make", "random", "m.mtx", "--rows", "20000", "--nonzeros", "3"],
+        ["make", "random", "m.mtx.gz", "--rows", "20000", "--nonzeros", "3"],
+        ["partition", "band.mtx", "--parts", "2", "--by", "strided"],
+    ],
+    ids=" ".join,
+)
+def test_a_file_without_room_is_named_and_nothing_is_left(
+    tmp_path: Path, command: list[str]
+) -> None:
+    band = "".join(f"{row} {row}\n" for row in range(1, 20001))
+    banner = "%%MatrixMarket matrix coordinate pattern general\n20000 20000 20000\n"
+    (tmp_path / "band.mtx").write_text(banner + band)
+    done = subprocess.run(
+        [sys.executable, "-m", "tuner.cli", "matrix", *command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(r"Error: \S+: File too large", done.stderr.strip().splitlines()[-1])
+    assert not list(tmp_path.glob(".*partial"))

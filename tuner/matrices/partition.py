@@ -138,8 +138,13 @@ def _read_record(path: Path) -> _Record | None:
 def _write(path: Path, content: bytes) -> None:
     """Writes a file whole, aside first."""
     aside = path.with_name(f".{path.name}.partial")
-    aside.write_bytes(content)
-    aside.replace(path)
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _sha256(path: Path) -> str:

@@ -41,19 +41,29 @@ def write(
         field: "pattern", or "real" when blocks have values.
         symmetry: "general" or "symmetric".
         comment: One line of it.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.partial")
-    with aside.open("wb") as plain:
-        file = (
-            gzip.GzipFile("", "wb", _GZIP_LEVEL, plain, mtime=0) if path.suffix == ".gz" else plain
-        )
-        with file:
-            head = f"{BANNER} matrix coordinate {field} {symmetry}\n% {comment}\n"
-            file.write(f"{head}{rows} {rows} {entries}\n".encode())
+    head = f"{BANNER} matrix coordinate {field} {symmetry}\n% {comment}\n{rows} {rows} {entries}\n"
+    try:
+        with aside.open("wb") as plain, _packed_as_named(path, plain) as file:
+            file.write(head.encode())
             for block in blocks:
-                _write_block(cast(BinaryIO, file), block)
-    aside.replace(path)
+                _write_block(file, block)
+        aside.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _packed_as_named(path: Path, plain: BinaryIO) -> BinaryIO:
+    if path.suffix != ".gz":
+        return plain
+    return cast(BinaryIO, gzip.GzipFile("", "wb", _GZIP_LEVEL, plain, mtime=0))
 
 
 def _write_block(file: BinaryIO, block: Block) -> None:
