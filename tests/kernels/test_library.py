@@ -32,6 +32,8 @@ VALGRIND = (
 
 BY_NODE = ("exchange:nap", "exchange:nap:sharing=no", "discovery:nap")
 
+ORACLE_PROCS = [1, 2, 3, 4, 5, 7, 8, 12, 16]
+
 # Grids that no `dims=` chooses, beside the specs that the library itself proposes.
 GRIDS = {
     1: ["1", "1x1"],
@@ -80,7 +82,7 @@ def run(
     return int(match.group(1))
 
 
-@pytest.mark.parametrize("procs", [1, 2, 3, 4, 5, 7, 8, 12, 16])
+@pytest.mark.parametrize("procs", ORACLE_PROCS)
 def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int) -> None:
     kinds = ("exchange", "discovery")
     grids = [f"{kind}:stfw:grid={sizes}" for kind in kinds for sizes in GRIDS.get(procs, [])]
@@ -114,6 +116,17 @@ def test_every_collective_method_does_it_on_virtual_nodes(
 def test_every_method_delivers_on_virtual_nodes(kernels: Kernels, procs: int, nodes: str) -> None:
     more = "discovery:nap:barrier=dissemination"
     assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split(), more) > 100
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("placement", [[], ["--cyclic"]], ids=["block", "cyclic"])
+@pytest.mark.parametrize("ppn", [1, 2, 3, 4])
+@pytest.mark.parametrize("procs", ORACLE_PROCS)
+def test_every_method_delivers_on_virtual_nodes_of_any_size(
+    kernels: Kernels, procs: int, ppn: int, placement: list[str]
+) -> None:
+    arguments = ["--brief", "--ppn", str(ppn), *placement, "discovery:nap:barrier=dissemination"]
+    assert run(kernels, "swp_oracle", procs, *arguments) > 100
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,13 @@ def matrices(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.mark.parametrize(
     ("procs", "count", "ppn"),
-    [(1, 1, 0), (2, 1, 0), (3, 1, 2), (4, 1, 2), (5, 1, 2), (8, 1, 3), (1, 2, 0), (4, 3, 1)],
+    [
+        *((1, 1, 0), (2, 1, 0), (3, 1, 2), (4, 1, 2), (5, 1, 2), (8, 1, 3), (1, 2, 0), (4, 3, 1)),
+        *(
+            pytest.param(procs, 1, procs % 4 + 1, marks=pytest.mark.nightly)
+            for procs in range(1, 17)
+        ),
+    ],
 )
 def test_product_is_that_of_scipy(
     kernels: Kernels, tmp_path: Path, matrices: list[Path], procs: int, count: int, ppn: int
