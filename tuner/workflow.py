@@ -36,6 +36,7 @@ LINE_S = 10.0  # between lines of progress
 
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 EXAMPLE_SIZES = ["8", "1024", "65536"]
+TIME_BUDGET = "time budget"  # swpbench's reason
 EXAMPLE_TIMEOUT_S = 120
 THIS_MACHINE = {"local", SYSTEM}  # of checks/config/local.py and nodes.py
 
@@ -317,4 +318,5 @@ def _show_left_out(raw_files: list[Path], console: Console) -> None:
         *_, last = path.read_bytes().splitlines()
         reasons.update(skipped["reason"] for skipped in json.loads(last)["skipped"])
     for reason, count in reasons.most_common():
-        console.print(f"left out: {count} cases: {reason}")
+        advice = "; `--minutes` gives more, an idle machine too" if reason == TIME_BUDGET else ""
+        console.print(f"left out: {count} cases: {reason}{advice}", highlight=False)

@@ -101,7 +101,7 @@ def _import(package: str) -> Any:
         return import_module(package)
     except ImportError as error:
         raise PartitionerError(
-            f"{package} is not installed; get it with: pip install 'switchpoint[partition]'"
+            f"{package} is not installed; get it with: pip install {package}"
         ) from error
 
 

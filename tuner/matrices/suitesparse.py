@@ -19,9 +19,7 @@ def fetch(name: str, directory: Path) -> Path:
     try:
         import ssgetpy  # asks the collection for its index at import
     except ImportError as error:
-        raise MatrixError(
-            "ssgetpy is not installed; get it with: pip install 'switchpoint[suitesparse]'"
-        ) from error
+        raise MatrixError("ssgetpy is not installed; get it with: pip install ssgetpy") from error
     except OSError as error:
         raise MatrixError(_unreachable(name)) from error
     try:
