@@ -1,0 +1,112 @@
+/*
+ * bruck: ceil(log2 P) steps for any number of ranks P. Blocks lie packed in the order in which they are met:
+ * those of an allgather from the rank's own one on, those of an alltoall by the distance they have to go.
+ */
+#include "blocks.h"
+
+#include <limits.h>
+#include <string.h>
+
+static const char *bruck_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+  return features->total_bytes <= INT_MAX ? NULL : "the blocks of all ranks are over 2 GiB - 1";
+}
+
+/* ---- Allgather ---- */
+
+static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
+  return plan->features.total_bytes;
+}
+
+/* Bytes of so many blocks from a rank's on. */
+static int run_bytes(const struct swp_plan *plan, const struct blocks *blocks, int first, int count) {
+  int64_t items = 0;
+  for (int i = 0; i < count; i++)
+    items += swp_blocks_items(blocks, (first + i) % plan->procs);
+  return (int)(items * plan->call->recv.item_bytes);
+}
+
+static int bruck_allgather(struct swp_plan *plan, const void *send, void *recv) {
+  const struct call *call = plan->call;
+  struct blocks blocks = swp_blocks_of_ranks(plan, recv);
+  int procs = plan->procs, rank = plan->rank, error = SWP_SUCCESS;
+  int own_bytes = run_bytes(plan, &blocks, rank, 1), bytes = own_bytes;
+  TRY(swp_blocks_place_own(plan, &blocks, send));
+  TRY(swp_pack(plan, &call->recv, swp_blocks_at(&blocks, rank), swp_blocks_items(&blocks, rank),
+               call->scratch));
+  for (int distance = 1; distance < procs; distance *= 2) {
+    int count = distance < procs - distance ? distance : procs - distance;
+    int came = run_bytes(plan, &blocks, (rank + distance) % procs, count);
+    TRY(swp_send_receive(plan, call->scratch, run_bytes(plan, &blocks, rank, count), MPI_PACKED,
+                         (rank - distance + procs) % procs, call->scratch + bytes, came, MPI_PACKED,
+                         (rank + distance) % procs));
+    bytes += came;
+  }
+  bytes = own_bytes;
+  for (int i = 1; i < procs; i++) {
+    int block = (rank + i) % procs;
+    TRY(swp_unpack(plan, &call->recv, call->scratch + bytes, swp_blocks_items(&blocks, block),
+                   swp_blocks_at(&blocks, block)));
+    bytes += run_bytes(plan, &blocks, block, 1);
+  }
+done:
+  return error;
+}
+
+/* ---- Alltoall ---- */
+
+/* All blocks, and those that a step sends and receives: at most half of them. */
+static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
+  return (plan->procs + 2 * (plan->procs / 2)) * plan->features.bytes;
+}
+
+/* Sends the blocks on that have `distance` in the distance they go; those that come take their places. */
+static int forward(struct swp_plan *plan, int distance) {
+  int procs = plan->procs, count = 0, error = SWP_SUCCESS;
+  size_t block = (size_t)plan->features.bytes;
+  char *blocks = plan->call->scratch, *out = blocks + (size_t)procs * block;
+  char *in = out + (size_t)(procs / 2) * block;
+  for (int i = distance; i < procs; i++)
+    if ((i & distance) != 0)
+      memcpy(out + (size_t)count++ * block, blocks + (size_t)i * block, block);
+  TRY(swp_send_receive(plan, out, count * (int)block, MPI_PACKED, (plan->rank + distance) % procs, in,
+                       count * (int)block, MPI_PACKED, (plan->rank - distance + procs) % procs));
+  count = 0;
+  for (int i = distance; i < procs; i++)
+    if ((i & distance) != 0)
+      memcpy(blocks + (size_t)i * block, in + (size_t)count++ * block, block);
+done:
+  return error;
+}
+
+static int bruck_alltoall(struct swp_plan *plan, const void *send, void *recv) {
+  const struct call *call = plan->call;
+  const struct side *from = send == MPI_IN_PLACE ? &call->recv : &call->send, *to = &call->recv;
+  const void *source = send == MPI_IN_PLACE ? recv : send;
+  int procs = plan->procs, rank = plan->rank, error = SWP_SUCCESS;
+  int64_t block = plan->features.bytes;
+  for (int i = 0; i < procs; i++)
+    TRY(swp_pack(plan, from, swp_item(from, source, (int64_t)((rank + i) % procs) * from->count), from->count,
+                 call->scratch + i * block));
+  for (int distance = 1; distance < procs; distance *= 2)
+    TRY(forward(plan, distance));
+  for (int i = 0; i < procs; i++)
+    TRY(swp_unpack(plan, to, call->scratch + i * block, to->count,
+                   swp_item(to, recv, (int64_t)((rank - i + procs) % procs) * to->count)));
+done:
+  return error;
+}
+
+const struct method swp_collective_bruck = {
+    .name = "bruck",
+    .summary = "ceil(log2 P) steps that forward packed blocks, for any number of ranks",
+    .source =
+        "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for all-to-all communications, 1997",
+    .usage = "",
+    .procedures =
+        {
+            [SWP_ALLGATHER] = {bruck_allgather, allgather_scratch_bytes, bruck_applicable},
+            [SWP_ALLGATHERV] = {bruck_allgather, allgather_scratch_bytes, bruck_applicable},
+            [SWP_ALLTOALL] = {bruck_alltoall, alltoall_scratch_bytes, bruck_applicable},
+        },
+};

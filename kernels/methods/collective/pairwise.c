@@ -1,0 +1,93 @@
+/* pairwise: in each of procs - 1 steps a rank exchanges blocks with one other rank. */
+#include "call.h"
+
+#include <limits.h>
+
+/* ---- Alltoall ---- */
+
+/* Of a block that is sent from where that of the same rank comes to. Ranks may not be asked who is in place.
+ */
+static const char *alltoall_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+  return features->bytes <= INT_MAX ? NULL : "the block of a rank is over 2 GiB - 1";
+}
+
+static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
+  return plan->features.bytes;
+}
+
+/* Both of a pair in the same step, so that a block can be replaced by its counterpart. */
+static int pairwise_alltoall(struct swp_plan *plan, const void *send, void *recv) {
+  const struct call *call = plan->call;
+  const struct side *from = &call->send, *to = &call->recv;
+  int error = SWP_SUCCESS;
+  for (int step = 0; step < plan->procs; step++) {
+    int peer = (step - plan->rank + plan->procs) % plan->procs;
+    void *block = swp_item(to, recv, (int64_t)peer * to->count);
+    if (send != MPI_IN_PLACE) {
+      const void *own = swp_item(from, send, (int64_t)peer * from->count);
+      if (peer == plan->rank)
+        TRY(swp_copy(plan, from, own, from->count, to, block, to->count));
+      else
+        TRY(swp_send_receive(plan, own, from->count, from->type, peer, block, to->count, to->type, peer));
+    } else if (peer != plan->rank) {
+      TRY(swp_pack(plan, to, block, to->count, call->scratch));
+      TRY(swp_send_receive(plan, call->scratch, (int)plan->features.bytes, MPI_PACKED, peer, block, to->count,
+                           to->type, peer));
+    }
+  }
+done:
+  return error;
+}
+
+/* ---- Reduce_scatter_block ---- */
+
+enum { ROOMS = 3 };
+
+static int64_t reduction_scratch_bytes(const struct swp_plan *plan) {
+  return ROOMS * swp_side_room(&plan->call->recv, plan->call->recv.count);
+}
+
+/*
+ * The operands come from the ranks before this one, then from the last rank down to the one behind. Each is
+ * joined as the left operand, those that come second to a sum of their own: this keeps the order of ranks.
+ */
+static int pairwise_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
+  const struct call *call = plan->call;
+  const struct side *side = &call->recv;
+  const void *operands = send == MPI_IN_PLACE ? recv : send;
+  int procs = plan->procs, count = side->count, error = SWP_SUCCESS;
+  void *rooms[ROOMS];
+  for (int i = 0; i < ROOMS; i++)
+    rooms[i] = swp_side_place(side, count, call->scratch + i * swp_side_room(side, count));
+  void *sum = send == MPI_IN_PLACE ? rooms[1] : recv;
+  TRY(swp_copy(plan, side, swp_item(side, operands, (int64_t)plan->rank * count), count, side, sum, count));
+  for (int step = 1; step < procs; step++) {
+    int to = (plan->rank + step) % procs, from = (plan->rank - step + procs) % procs;
+    bool begins = from == procs - 1;
+    TRY(swp_send_receive(plan, swp_item(side, operands, (int64_t)to * count), count, side->type, to,
+                         rooms[begins ? 2 : 0], count, side->type, from));
+    if (!begins)
+      MPI_TRY(MPI_Reduce_local(rooms[0], from < plan->rank ? sum : rooms[2], count, side->type, call->op));
+  }
+  if (plan->rank != procs - 1) {
+    MPI_TRY(MPI_Reduce_local(sum, rooms[2], count, side->type, call->op));
+    sum = rooms[2];
+  }
+  if (sum != recv)
+    TRY(swp_copy(plan, side, sum, count, side, recv, count));
+done:
+  return error;
+}
+
+const struct method swp_collective_pairwise = {
+    .name = "pairwise",
+    .summary = "with one other rank in each of procs - 1 steps",
+    .source = "Thakur, Rabenseifner, Gropp, Optimization of collective communication in MPICH, 2005",
+    .usage = "",
+    .procedures =
+        {
+            [SWP_ALLTOALL] = {pairwise_alltoall, alltoall_scratch_bytes, alltoall_applicable},
+            [SWP_REDUCE_SCATTER_BLOCK] = {pairwise_reduce_scatter_block, reduction_scratch_bytes},
+        },
+};

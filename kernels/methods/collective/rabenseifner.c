@@ -1,0 +1,185 @@
+/*
+ * rabenseifner: a reduce-scatter by halves, nearest positions of the hypercube first, which keeps the order
+ * of ranks; then the pieces are gathered the same way back, by all ranks or to the root.
+ */
+#include "call.h"
+#include "fold.h"
+
+/* Items [first, end) of the vector. */
+struct range {
+  int first, end;
+};
+
+/* What a position still reduces after so many steps: in each it keeps a half, the upper one where its bit
+   is set. */
+static struct range range_of(int items, int position, int steps) {
+  struct range range = {0, items};
+  for (int step = 0; step < steps; step++) {
+    int middle = range.first + (range.end - range.first) / 2;
+    if ((position >> step & 1) != 0)
+      range.first = middle;
+    else
+      range.end = middle;
+  }
+  return range;
+}
+
+/* The partial result is in `sum`; what comes, in `other`. */
+struct reduction {
+  struct fold fold;
+  void *sum, *other;
+};
+
+/* What comes, and the partial result of ranks without a recv. */
+static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
+  return swp_side_room(&plan->call->recv, plan->call->recv.count);
+}
+static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
+  return (plan->rank == plan->features.root ? 1 : 2) * allreduce_scratch_bytes(plan);
+}
+
+/* Joins the range of the partial result with that of the ranks before, or behind. */
+static int join(const struct swp_plan *plan, struct reduction *reduction, struct range range, bool before) {
+  const struct call *call = plan->call;
+  void *sum = swp_item(&call->recv, reduction->sum, range.first);
+  void *other = swp_item(&call->recv, reduction->other, range.first);
+  int items = range.end - range.first, error = SWP_SUCCESS;
+  if (before || plan->features.commutative) {
+    MPI_TRY(MPI_Reduce_local(other, sum, items, call->recv.type, call->op));
+  } else {
+    MPI_TRY(MPI_Reduce_local(sum, other, items, call->recv.type, call->op));
+    void *joined = reduction->other;
+    reduction->other = reduction->sum;
+    reduction->sum = joined;
+  }
+done:
+  return error;
+}
+
+static int exchange(struct swp_plan *plan, const struct reduction *reduction, struct range sent, void *to,
+                    struct range received, int position) {
+  const struct side *side = &plan->call->recv;
+  int peer = swp_fold_rank(&reduction->fold, position);
+  return swp_send_receive(plan, swp_item(side, reduction->sum, sent.first), sent.end - sent.first, side->type,
+                          peer, swp_item(side, to, received.first), received.end - received.first, side->type,
+                          peer);
+}
+
+/* Of a position: reduces its own piece. Gives the number of steps. */
+static int reduce_scatter(struct swp_plan *plan, struct reduction *reduction, int *steps) {
+  const struct side *side = &plan->call->recv;
+  const struct fold *fold = &reduction->fold;
+  int error = SWP_SUCCESS;
+  if (fold->partner >= 0) {
+    TRY(swp_receive(plan, reduction->other, side->count, side->type, fold->partner));
+    TRY(join(plan, reduction, (struct range){0, side->count}, false));
+  }
+  for (*steps = 0; 1 << *steps < fold->size; ++*steps) {
+    int position = fold->position ^ 1 << *steps;
+    struct range kept = range_of(side->count, fold->position, *steps + 1);
+    struct range given = range_of(side->count, position, *steps + 1);
+    TRY(exchange(plan, reduction, given, reduction->other, kept, position));
+    TRY(join(plan, reduction, kept, (fold->position >> *steps & 1) != 0));
+  }
+done:
+  return error;
+}
+
+/* Lays out the vectors: the partial result in `home`, or where that is NULL in scratch, begins with `own`. */
+static int begin(struct swp_plan *plan, struct reduction *reduction, const void *own, void *home) {
+  const struct side *side = &plan->call->recv;
+  char *scratch = plan->call->scratch;
+  reduction->other = swp_side_place(side, side->count, scratch);
+  reduction->sum =
+      home != NULL ? home : swp_side_place(side, side->count, scratch + swp_side_room(side, side->count));
+  if (own == reduction->sum)
+    return SWP_SUCCESS;
+  return swp_copy(plan, side, own, side->count, side, reduction->sum, side->count);
+}
+
+static int rabenseifner_allreduce(struct swp_plan *plan, const void *send, void *recv) {
+  const struct side *side = &plan->call->recv;
+  struct reduction reduction = {.fold = swp_fold(plan, 0)};
+  const struct fold *fold = &reduction.fold;
+  const void *own = send == MPI_IN_PLACE ? recv : send;
+  int steps, error = SWP_SUCCESS;
+  if (fold->position < 0) {
+    TRY(swp_send(plan, own, side->count, side->type, fold->partner));
+    return swp_receive(plan, recv, side->count, side->type, fold->partner);
+  }
+  TRY(begin(plan, &reduction, own, recv));
+  TRY(reduce_scatter(plan, &reduction, &steps));
+  struct range piece = range_of(side->count, fold->position, steps);
+  if (reduction.sum != recv)
+    TRY(swp_copy(plan, side, swp_item(side, reduction.sum, piece.first), piece.end - piece.first, side,
+                 swp_item(side, recv, piece.first), piece.end - piece.first));
+  reduction.sum = recv;
+  while (steps-- > 0) {
+    int position = fold->position ^ 1 << steps;
+    TRY(exchange(plan, &reduction, range_of(side->count, fold->position, steps + 1), recv,
+                 range_of(side->count, position, steps + 1), position));
+  }
+  if (fold->partner >= 0)
+    TRY(swp_send(plan, recv, side->count, side->type, fold->partner));
+done:
+  return error;
+}
+
+/* ---- Reduce ---- */
+
+/* The pieces go to a position: a rank sends what it has gathered where its bit and the position's differ. */
+static int gather(struct swp_plan *plan, const struct reduction *reduction, int steps, int top) {
+  const struct side *side = &plan->call->recv;
+  const struct fold *fold = &reduction->fold;
+  int error = SWP_SUCCESS;
+  while (steps-- > 0) {
+    int position = fold->position ^ 1 << steps, peer = swp_fold_rank(fold, position);
+    bool sends = ((fold->position ^ top) >> steps & 1) != 0;
+    struct range range = range_of(side->count, sends ? fold->position : position, steps + 1);
+    void *at = swp_item(side, reduction->sum, range.first);
+    if (sends)
+      return swp_send(plan, at, range.end - range.first, side->type, peer);
+    TRY(swp_receive(plan, at, range.end - range.first, side->type, peer));
+  }
+done:
+  return error;
+}
+
+/* The position that stands for a rank. */
+static int position_for(const struct fold *fold, int rank) {
+  return rank < 2 * fold->pairs ? rank / 2 : rank - fold->pairs;
+}
+
+static int rabenseifner_reduce(struct swp_plan *plan, const void *send, void *recv) {
+  const struct side *side = &plan->call->recv;
+  struct reduction reduction = {.fold = swp_fold(plan, 0)};
+  const struct fold *fold = &reduction.fold;
+  bool root = plan->rank == plan->features.root;
+  const void *own = send == MPI_IN_PLACE ? recv : send;
+  int top = position_for(fold, plan->features.root), steps, error = SWP_SUCCESS;
+  if (fold->position < 0) {
+    TRY(swp_send(plan, own, side->count, side->type, fold->partner));
+    return root ? swp_receive(plan, recv, side->count, side->type, fold->partner) : SWP_SUCCESS;
+  }
+  TRY(begin(plan, &reduction, own, root ? recv : NULL));
+  TRY(reduce_scatter(plan, &reduction, &steps));
+  TRY(gather(plan, &reduction, steps, top));
+  if (root && reduction.sum != recv)
+    TRY(swp_copy(plan, side, reduction.sum, side->count, side, recv, side->count));
+  else if (fold->partner == plan->features.root)
+    TRY(swp_send(plan, reduction.sum, side->count, side->type, fold->partner));
+done:
+  return error;
+}
+
+const struct method swp_collective_rabenseifner = {
+    .name = "rabenseifner",
+    .summary = "reduce-scatter by halves, then the pieces are gathered",
+    .source = "Rabenseifner, Optimization of collective reduction operations, 2004",
+    .usage = "",
+    .procedures =
+        {
+            [SWP_REDUCE] = {rabenseifner_reduce, reduce_scratch_bytes},
+            [SWP_ALLREDUCE] = {rabenseifner_allreduce, allreduce_scratch_bytes},
+        },
+};
