@@ -151,6 +151,11 @@ def test_executions_send_copy_and_allocate_what_the_plan_says(kernels: Kernels, 
     assert run(kernels, "swp_counts", procs) > 10
 
 
+@pytest.mark.parametrize("procs", [1, 2, 3, 5, 6, 8, 13, 16])
+def test_collectives_send_what_the_papers_say(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_collective_counts", procs) > 60
+
+
 @pytest.mark.parametrize("procs", [1, 2, 3, 4, 6, 8, 12])
 def test_exchange_by_node_follows_the_papers_rules(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_nap", procs) > (220 if procs != 6 else 230)

@@ -1,0 +1,210 @@
+/*
+ * What collective methods really send, counted, against the formulas of their papers: messages of all ranks,
+ * the most of one, and bytes of all. Nothing is allocated while they do.
+ */
+#include "activity.h"
+#include "testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEGMENT_BYTES = 96, UNKNOWN = -1 };
+
+/* P ranks: 2^steps of them and `extra` more; up to 2^rounds. m bytes in a vector, or in a rank's block. */
+static struct {
+  int64_t procs, cube, extra, steps, rounds, m;
+  bool root_is_extra; /* its partner stands for it */
+} s;
+
+struct sent {
+  int64_t messages, most, bytes; /* or UNKNOWN */
+};
+
+/* Everyone but the root hears once. */
+static struct sent to_or_from_root(int64_t most) {
+  return (struct sent){s.procs - 1, most, (s.procs - 1) * s.m};
+}
+
+static struct sent star_in(void) {
+  return to_or_from_root(s.procs > 1);
+}
+
+static struct sent star_out(void) {
+  return to_or_from_root(s.procs - 1);
+}
+
+static struct sent binomial_out(void) {
+  return to_or_from_root(s.rounds);
+}
+
+/* Three children at each level: levels are those of base 4. */
+static struct sent knomial_out(void) {
+  int64_t most = 0;
+  for (int64_t value = 1; value < s.procs; value *= 4)
+    for (int64_t child = value; child < s.procs && child < 4 * value; child += value)
+      most++;
+  return to_or_from_root(most);
+}
+
+static struct sent chain(void) {
+  int64_t segments = (s.m + SEGMENT_BYTES - 1) / SEGMENT_BYTES;
+  return (struct sent){(s.procs - 1) * segments, s.procs > 1 ? segments : 0, (s.procs - 1) * s.m};
+}
+
+/* Pieces of m / P: half of the vector goes down at each level of the tree. */
+static int64_t scattered_bytes(void) {
+  return s.steps * s.m / 2;
+}
+
+static struct sent scatter_hypercube(void) {
+  int64_t messages = s.cube - 1 + s.cube * s.steps + s.extra;
+  int64_t bytes = scattered_bytes() + (s.cube - 1) * s.m;
+  return (struct sent){messages, 2 * s.steps + (s.extra > 0), s.extra == 0 ? bytes : UNKNOWN};
+}
+
+static struct sent scatter_ring(void) {
+  int64_t bytes = scattered_bytes() + (s.procs - 1) * s.m;
+  return (struct sent){s.procs - 1 + s.procs * (s.procs - 1), s.rounds + s.procs - 1,
+                       s.extra == 0 ? bytes : UNKNOWN};
+}
+
+/* `turns` times along all dimensions; with what ranks too many say before and hear behind. */
+static int64_t cube_messages(int64_t turns) {
+  return turns * s.cube * s.steps + 2 * s.extra;
+}
+
+static int64_t cube_most(int64_t turns) {
+  return turns * s.steps + (s.extra > 0);
+}
+
+static struct sent hypercube_vector(void) {
+  return (struct sent){cube_messages(1), cube_most(1), cube_messages(1) * s.m};
+}
+
+/* At each dimension, runs of 1, 2, 4 … positions stand for all blocks. */
+static struct sent hypercube_blocks(void) {
+  int64_t blocks = s.extra + (s.cube - 1) * s.procs + s.extra * s.procs;
+  return (struct sent){cube_messages(1), cube_most(1), blocks * s.m};
+}
+
+static struct sent rabenseifner_all(void) {
+  return (struct sent){cube_messages(2), cube_most(2), 2 * (s.extra + s.cube - 1) * s.m};
+}
+
+static struct sent rabenseifner_root(void) {
+  int64_t messages = s.extra + s.cube * s.steps + s.cube - 1 + s.root_is_extra;
+  int64_t vectors = s.extra + s.cube - 1 + s.root_is_extra;
+  return (struct sent){messages, s.steps + (s.procs > 1), vectors * s.m + s.steps * s.m / 2};
+}
+
+/* A message to each other rank, or as many times to the next. */
+static struct sent once_each(void) {
+  return (struct sent){s.procs * (s.procs - 1), s.procs - 1, s.procs * (s.procs - 1) * s.m};
+}
+
+static struct sent ring_twice(void) {
+  return (struct sent){2 * s.procs * (s.procs - 1), 2 * (s.procs - 1), 2 * (s.procs - 1) * s.m};
+}
+
+static struct sent bruck_blocks(void) {
+  return (struct sent){s.procs * s.rounds, s.rounds, s.procs * (s.procs - 1) * s.m};
+}
+
+/* A block is sent on once for each bit of the distance it goes. */
+static struct sent bruck_hops(void) {
+  int64_t hops = 0;
+  for (int64_t distance = 0; distance < s.procs; distance++)
+    hops += __builtin_popcountll((unsigned long long)distance);
+  return (struct sent){s.procs * s.rounds, s.rounds, s.procs * hops * s.m};
+}
+
+static const struct {
+  enum swp_operation operation;
+  const char *method;
+  struct sent (*expected)(void);
+} checks[] = {
+    {SWP_BCAST, "binomial", binomial_out},
+    {SWP_BCAST, "knomial:radix=4", knomial_out},
+    {SWP_BCAST, "chain:segment=96", chain},
+    {SWP_BCAST, "scatter_allgather:allgather=hypercube", scatter_hypercube},
+    {SWP_BCAST, "scatter_allgather:allgather=ring", scatter_ring},
+    {SWP_GATHER, "star", star_in},
+    {SWP_SCATTER, "star", star_out},
+    {SWP_REDUCE, "star", star_in},
+    {SWP_REDUCE, "rabenseifner", rabenseifner_root},
+    {SWP_ALLREDUCE, "hypercube", hypercube_vector},
+    {SWP_ALLREDUCE, "rabenseifner", rabenseifner_all},
+    {SWP_ALLREDUCE, "ring", ring_twice},
+    {SWP_ALLGATHER, "ring", once_each},
+    {SWP_ALLGATHER, "hypercube", hypercube_blocks},
+    {SWP_ALLGATHER, "bruck", bruck_blocks},
+    {SWP_ALLGATHERV, "ring", once_each},
+    {SWP_ALLGATHERV, "bruck", bruck_blocks},
+    {SWP_ALLTOALL, "pairwise", once_each},
+    {SWP_ALLTOALL, "bruck", bruck_hops},
+    {SWP_REDUCE_SCATTER_BLOCK, "pairwise", once_each},
+    {SWP_REDUCE_SCATTER_BLOCK, "hypercube", hypercube_blocks},
+    {SWP_REDUCE_SCATTER_BLOCK, "ring", once_each},
+};
+
+static int64_t reduced(int64_t value, MPI_Op op) {
+  int64_t result;
+  MPI_Allreduce(&value, &result, 1, MPI_INT64_T, op, MPI_COMM_WORLD);
+  return result;
+}
+
+/* Of an even number of items for each rank and position, so that pieces are equal. */
+static void set_sizes(int procs, int root) {
+  s.procs = procs;
+  for (s.cube = 1, s.steps = 0; 2 * s.cube <= procs; s.cube *= 2)
+    s.steps++;
+  s.extra = procs - s.cube;
+  s.rounds = s.steps + (s.extra > 0);
+  s.m = 8 * s.procs * s.cube * (int64_t)sizeof(int);
+  s.root_is_extra = root < 2 * s.extra && root % 2 == 1;
+}
+
+/* Executed twice: what is sent must not depend on what was before. */
+static void check(enum swp_operation operation, const char *method, struct sent expected, int root) {
+  int items = (int)(s.m / (int64_t)sizeof(int));
+  size_t ranks = (size_t)s.procs, all = ranks * (size_t)items;
+  int *send = test_allocate(all * sizeof(int)), *recv = test_allocate(all * sizeof(int));
+  int *counts = test_allocate(ranks * sizeof(int)), *displs = test_allocate(ranks * sizeof(int));
+  int *nodes = test_allocate(ranks * sizeof(int));
+  swp_plan *plan = NULL;
+  test_case("%s %s, root %d", swp_operation_name(operation), method, root);
+  for (int i = 0; i < (int)s.procs; i++)
+    counts[i] = items, displs[i] = i * items, nodes[i] = i;
+  memset(send, 0, all * sizeof(int));
+  memset(recv, 0, all * sizeof(int));
+  struct swp_collective problem = {operation, items, MPI_INT, items, MPI_INT, counts, displs, MPI_SUM, root};
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), SWP_SUCCESS);
+  for (int turn = 0; turn < 2 && plan != NULL; turn++) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    activity_start(nodes);
+    EXPECT_ERROR(swp_collective_execute(plan, send, recv), SWP_SUCCESS);
+    struct activity activity = activity_stop();
+    EXPECT_EQUAL(activity.allocations, 0);
+    EXPECT_EQUAL(reduced(activity.messages, MPI_SUM), expected.messages);
+    EXPECT_EQUAL(reduced(activity.messages, MPI_MAX), expected.most);
+    int64_t bytes = reduced(activity.bytes, MPI_SUM);
+    if (expected.bytes != UNKNOWN)
+      EXPECT_EQUAL(bytes, expected.bytes);
+  }
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  free(send), free(recv), free(counts), free(displs), free(nodes);
+}
+
+int main(int argc, char **argv) {
+  int procs, roots[3];
+  test_begin(&argc, &argv, "swp_collective_counts");
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  roots[0] = 0, roots[1] = procs / 2, roots[2] = procs - 1;
+  for (int i = 0; i < 3; i++)
+    for (size_t k = 0; k < sizeof checks / sizeof checks[0]; k++) {
+      set_sizes(procs, roots[i]);
+      check(checks[k].operation, checks[k].method, checks[k].expected(), roots[i]);
+    }
+  return test_end();
+}
