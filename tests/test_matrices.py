@@ -203,5 +203,5 @@ def test_a_partition_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_partitioner_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(PartitionerError, match=r"pip install 'switchpoint\[partition\]'"):
+    with pytest.raises(PartitionerError, match=r"pip install pymetis"):
         partitioned(square(4), "graph", 2, seed=1)
