@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Require
 from tests.test_rules import point
-from tuner.export import FORMS, ExportError, export, write
+from tuner.export import ExportError, export, write
 from tuner.records import Point, Provenance, Table
 from tuner.rules import compile_rules
 
@@ -62,7 +62,7 @@ def test_a_rule_tells_its_evidence() -> None:
     ) in export(TABLE, "table")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["table", "header", "json"])
 def test_every_form_carries_its_provenance(form: str) -> None:
     text = export(TABLE, form)
     for value in (

@@ -222,7 +222,7 @@ def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json
 @click.option("--output", type=_FILE, help="Write this file; otherwise standard output.")
 @database_option
 def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
-    """Write a system's table: for the library, as a C header, or as JSON."""
+    """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
     from tuner import export as exporting
 
     with _tuned(database) as store:

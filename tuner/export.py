@@ -1,4 +1,4 @@
-"""Writes a table in the forms that others read: the Switchpoint table, a C header, JSON.
+"""Writes a table in the forms that others read: our library, C, JSON, and the MPI libraries.
 
 Each form carries its provenance; the texts come from templates/, except JSON.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from tuner.errors import SwitchpointError
 from tuner.records import DEFAULT_METHODS, Point, Provenance, Table
 from tuner.units import multiple_text
+from tuner.vendor import mpich, openmpi
 
 
 class ExportError(SwitchpointError):
@@ -76,11 +77,19 @@ def table_document(table: Table) -> dict[str, Any]:
 
 
 def _table_text(table: Table) -> str:
-    return _render("table.j2", table)
+    return _render("table.j2", table, rules=table.rules)
 
 
 def _header_text(table: Table) -> str:
-    return _render("header.h.j2", table)
+    return _render("header.h.j2", table, rules=table.rules)
+
+
+def _openmpi_text(table: Table) -> str:
+    return _render("openmpi.rules.j2", table, **openmpi.rules_file(table))
+
+
+def _mpich_text(table: Table) -> str:
+    return mpich.padded(_render("mpich.json.j2", table, **mpich.selection_file(table)))
 
 
 def _json_text(table: Table) -> str:
@@ -92,16 +101,18 @@ FORMS: dict[str, Callable[[Table], str]] = {
     "table": _table_text,
     "header": _header_text,
     "json": _json_text,
+    "openmpi": _openmpi_text,
+    "mpich": _mpich_text,
 }
 
 
-def _render(template: str, table: Table) -> str:
+def _render(template: str, table: Table, **context: Any) -> str:
     import jinja2  # here, because every command knows the forms, and few write one
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("templates", ""),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701  neither form is HTML; the filters below escape
+        autoescape=False,  # noqa: S701  no form is HTML; the filters below escape
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -116,7 +127,7 @@ def _render(template: str, table: Table) -> str:
         "range": _range,
     }
     return environment.get_template(template).render(
-        provenance=_provenance(table.provenance), rules=table.rules
+        provenance=_provenance(table.provenance), **context
     )
 
 

@@ -1,4 +1,7 @@
-"""Asks the library itself whether it can read a method table, by `swpbench table`."""
+"""Asks the library itself whether it can read a method table, by `swpbench table`.
+
+Of a file for an MPI library: whether that very version is here, for another one misreads it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from pathlib import Path
 
 from tuner.errors import SwitchpointError
 from tuner.mpi import build_root
+from tuner.vendor.library import FAMILIES, installation, made_for
 
 _TIMEOUT_S = 60
+_HEAD_CHARACTERS = 4096
 
 
 class VerifyError(SwitchpointError):
@@ -39,7 +44,15 @@ def _below(root: Path) -> list[Path]:
 
 
 def verify_table(path: Path) -> str:
-    """What the library says of a good table: `FILE: N rules`. Raises VerifyError for any other."""
+    """What the library says of a good table: `FILE: N rules`. Raises VerifyError for any other.
+
+    Raises VendorError for a file that is for an MPI library which is not here.
+    """
+    with path.open(encoding="utf-8", errors="replace") as file:
+        reader = made_for(file.read(_HEAD_CHARACTERS))
+    if reader is not None:
+        family, version = reader
+        return f"{path}: for {FAMILIES[family]} {version}: {installation(family, version).mpiexec}"
     program = find_swpbench()
     try:
         answer = subprocess.run(

@@ -1,0 +1,266 @@
+"""Exported choices of MPI libraries' own algorithms: each file makes the library run them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Require
+from tests.test_export import PROVENANCE
+from tests.test_rules import point
+from tuner.export import export
+from tuner.mpi import Mpi, find_mpis, launch
+from tuner.records import Provenance, Rule, Table
+from tuner.vendor.choices import VendorError, choices_of
+from tuner.vendor.library import library_of, made_for
+from tuner.verify import verify_table
+
+PROCS = 4
+FIRST, SECOND = 1024, 16384  # bytes at which one algorithm becomes another, and that the first
+ATTEMPTS = 4  # on a loaded machine ranks may not be seen at work
+SIZES = (1020, 1024, 16380, 16384)  # whole integers, on both sides of each
+
+# Two algorithms of each operation, which any process count and size can run.
+ALGORITHMS = {
+    "mpich": {
+        "bcast": ("binomial", "scatter_ring_allgather"),
+        "reduce": ("binomial", "reduce_scatter_gather"),
+        "allreduce": ("recursive_doubling", "reduce_scatter_allgather"),
+        "allgather": ("brucks", "ring"),
+        "allgatherv": ("brucks", "ring"),
+        "alltoall": ("scattered", "pairwise"),
+        "reduce_scatter_block": ("recursive_halving", "pairwise"),
+    },
+    "openmpi": {
+        "bcast": ("binomial", "pipeline"),
+        "reduce": ("binomial", "rabenseifner"),
+        "allreduce": ("recursive_doubling", "ring"),
+        "allgather": ("bruck", "ring"),
+        "allgatherv": ("bruck", "ring"),
+        "alltoall": ("modified_bruck", "pairwise"),
+        "reduce_scatter_block": ("recursive_doubling", "butterfly"),
+    },
+}
+VARIABLES = {
+    "mpich": lambda operation: f"MPIR_CVAR_{operation.upper()}_INTRA_ALGORITHM",
+    "openmpi": lambda operation: f"OMPI_MCA_coll_tuned_{operation}_algorithm",
+}
+FORCING = {
+    "mpich": {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"},
+    "openmpi": {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"},
+}
+BANNERS = {
+    "mpich": "MPICH Version:{}",
+    "openmpi": "Open MPI v{}, package: Debian OpenMPI, ident: {}",
+}
+
+
+def rule(
+    operation: str, method: str, low: int | None = None, high: int | None = None, procs: int = PROCS
+) -> Rule:
+    evidence = point(method, operation=operation)
+    return Rule(operation, 1, procs, None, None, None, None, low, high, method, evidence)
+
+
+def provenance(mpi_library: str) -> Provenance:
+    return replace(PROVENANCE, mpi_library=mpi_library)
+
+
+def table(mpi_library: str, rules: list[Rule]) -> Table:
+    return Table(provenance(mpi_library), rules, [])
+
+
+def table_of(mpi: Mpi) -> Table:
+    """Of every operation one algorithm, another, and the first again."""
+    rules = []
+    for operation, (one, other) in ALGORITHMS[mpi.family].items():
+        first, second = f"vendor:algorithm={one}", f"vendor:algorithm={other}"
+        rules += [
+            rule(operation, first, None, FIRST - 1),
+            rule(operation, second, FIRST, SECOND - 1),
+            rule(operation, first, SECOND, None),
+        ]
+    return table(BANNERS[mpi.family].format(mpi.version, mpi.version), rules)
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def mpi(request: pytest.FixtureRequest, require: Require) -> Mpi:
+    found = {mpi.family: mpi for mpi in find_mpis()}
+    require(request.param, request.param in found, f"no {request.param} on the path")
+    return found[request.param]
+
+
+class Ran:
+    """The functions of the MPI library seen in calls, by operation and bytes."""
+
+    def __init__(self, text: str) -> None:
+        lines = [line.split() for line in text.splitlines()]
+        seen = {(words[0], int(words[1])): words[2:] for words in lines}
+        self.ever = {key: {word.lstrip("!") for word in words} for key, words in seen.items()}
+        self.mostly = {
+            key: {word[1:] for word in words if word[0] == "!"} for key, words in seen.items()
+        }
+
+    def mark(self, key: tuple[str, int], other: Ran) -> set[str]:
+        """What tells these calls from others: is in most stacks here and in none there."""
+        return self.mostly[key] - other.ever[key]
+
+
+@pytest.fixture
+def observe(mpi: Mpi, tmp_path: Path) -> Callable[[dict[str, str]], Ran]:
+    """The functions that run in calls of every operation at every size, under an environment."""
+    program = tmp_path / "ran"
+    source = Path(__file__).parent / "vendor" / "ran.c"
+    subprocess.run([mpi.mpicc, "-std=c11", source, "-o", program], check=True)
+
+    def run(environment: dict[str, str], procs: int = PROCS) -> Ran:
+        start = launch(mpi, procs)
+        said = subprocess.run(
+            [*start.argv_prefix, program, ",".join(map(str, SIZES)), *ALGORITHMS[mpi.family]],
+            env=os.environ | start.env | environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert said.returncode == 0, said.stderr
+        return Ran(said.stdout)
+
+    return run
+
+
+def forced(mpi: Mpi, which: int) -> dict[str, str]:
+    """An environment in which every operation runs one algorithm."""
+    return FORCING[mpi.family] | {
+        VARIABLES[mpi.family](operation): names[which]
+        for operation, names in ALGORITHMS[mpi.family].items()
+    }
+
+
+def use(file: Path) -> dict[str, str]:
+    """The environment that a file asks for."""
+    asked = re.search(r"Use: (.*)", file.read_text())
+    assert asked is not None
+    settings = [word.partition("=") for word in asked.group(1).split()]
+    return {name: value.replace("THIS_FILE", str(file)) for name, _, value in settings}
+
+
+def test_the_library_runs_what_the_file_says_at_every_size(
+    mpi: Mpi, observe: Callable[[dict[str, str]], Ran], tmp_path: Path
+) -> None:
+    """Functions that run in the one forced algorithm only tell it from the other."""
+    file = tmp_path / "choices"
+    file.write_text(export(table_of(mpi), mpi.family))
+    wanted = {
+        (operation, size): {names[FIRST <= size < SECOND]}
+        for operation, names in ALGORITHMS[mpi.family].items()
+        for size in SIZES
+    }
+    found: dict[tuple[str, int], set[str]] = {key: set() for key in wanted}
+    for _ in range(ATTEMPTS):
+        one, other = observe(forced(mpi, 0)), observe(forced(mpi, 1))
+        tuned = observe(use(file))
+        for key, seen in found.items():
+            marks = one.mark(key, other), other.mark(key, one)
+            names = ALGORITHMS[mpi.family][key[0]]
+            seen |= {n for n, mark in zip(names, marks, strict=True) if tuned.mostly[key] & mark}
+        if all(found.values()):
+            break
+    assert found == wanted
+
+
+def test_other_process_counts_are_the_library_s(
+    mpi: Mpi, observe: Callable[..., Ran], tmp_path: Path
+) -> None:
+    file = tmp_path / "choices"
+    rules = [
+        rule("allgather", f"vendor:algorithm={ALGORITHMS[mpi.family]['allgather'][1]}", procs=procs)
+        for procs in (2, 4)
+    ]
+    banner = BANNERS[mpi.family].format(mpi.version, mpi.version)
+    file.write_text(export(table(banner, rules), mpi.family))
+    plain = observe(FORCING[mpi.family], procs=3)
+    tuned = observe(use(file), procs=3)
+    one, other = observe(forced(mpi, 0), procs=3), observe(forced(mpi, 1), procs=3)
+    for size in SIZES:
+        key = "allgather", size
+        assert not tuned.mostly[key] & other.mark(key, one) - plain.ever[key]
+
+
+@pytest.mark.parametrize("form", ["openmpi", "mpich"])
+def test_a_table_of_another_library_is_refused(form: str) -> None:
+    rules = [rule("bcast", "vendor:algorithm=binomial")]
+    other = BANNERS["mpich" if form == "openmpi" else "openmpi"].format("4.0.2", "4.0.2")
+    with pytest.raises(VendorError, match="mean nothing to another"):
+        export(table(other, rules), form)
+
+
+def test_a_table_of_another_version_is_refused(mpi: Mpi) -> None:
+    rules = [rule("bcast", "vendor:algorithm=binomial")]
+    with pytest.raises(VendorError, match=r"4\.9\.9 .*not on PATH here"):
+        export(table(BANNERS[mpi.family].format("4.9.9", "4.9.9"), rules), mpi.family)
+
+
+def test_a_file_for_another_version_is_refused(mpi: Mpi, tmp_path: Path) -> None:
+    file = tmp_path / "choices"
+    text = export(table_of(mpi), mpi.family)
+    file.write_text(text)
+    assert f"{mpi.version}: {mpi.mpiexec}" in verify_table(file)
+    file.write_text(text.replace(mpi.version, "4.9.9"))
+    with pytest.raises(VendorError, match=r"4\.9\.9 .*not on PATH here .*they are others"):
+        verify_table(file)
+
+
+def test_versions_whose_format_is_unknown_are_refused() -> None:
+    rules = [rule("bcast", "vendor:algorithm=binomial")]
+    with pytest.raises(VendorError, match=r"6\.0\.0 is not known"):
+        export(table("Open MPI v6.0.0, package: x", rules), "openmpi")
+
+
+def test_a_file_tells_whom_it_is_for_and_where_it_comes_from(mpi: Mpi) -> None:
+    text = export(table_of(mpi), mpi.family)
+    assert made_for(text) == (mpi.family, mpi.version)
+    assert "local-cpu-mpich-1f00ba" in text
+    assert "20261121T034500Z" in text
+
+
+def test_what_the_library_cannot_do_is_left_to_it_and_told(mpi: Mpi) -> None:
+    rules = [
+        rule("bcast", "vendor:algorithm=binomial", None, 99),
+        rule("bcast", "orthogonal:grid=2x2", 100, 199),
+        rule("bcast", "vendor:algorithm=no_such", 200, None),
+        rule("gather", "vendor:algorithm=binomial", None, 99),
+        rule("gather", "vendor", 100, None),
+    ]
+    banner = BANNERS[mpi.family].format(mpi.version, mpi.version)
+    text = export(table(banner, rules), mpi.family)
+    told = re.findall(r"left out: (.*)", text)
+    assert [re.sub(r"^.*processes: ", "", line)[:40] for line in told] == [
+        "100 to 199 B: orthogonal:grid=2x2 is no ",
+        "the library takes the size from argument",
+        "the library has no algorithm no_such",
+    ]
+
+
+def test_a_table_without_algorithms_has_nothing_to_export() -> None:
+    with pytest.raises(VendorError, match="chooses no algorithm"):
+        choices_of(table("MPICH Version:4.0.2", [rule("bcast", "vendor")]))
+
+
+def test_one_layout_of_a_process_count_stands() -> None:
+    first = rule("bcast", "vendor:algorithm=binomial")
+    second = first._replace(nodes=2, ppn=PROCS // 2, method="vendor:algorithm=ring")
+    choices = choices_of(table("MPICH Version:4.0.2", [first, second]))
+    assert [interval.algorithm for interval in choices.intervals["bcast"][PROCS]] == ["binomial"]
+    assert "2 x 2: the library knows no layouts" in choices.left_out[0]
+
+
+def test_banners_name_family_and_version() -> None:
+    assert library_of("MPICH Version:\t4.0.2") == ("mpich", "4.0.2")
+    assert library_of("Open MPI v5.0.11, package: x") == ("openmpi", "5.0.11")
+    assert library_of("MVAPICH2 Version: 2.3") == ("", "")

@@ -1,0 +1,1 @@
+"""A table's choices among an MPI library's own algorithms, in the form that the library reads."""
