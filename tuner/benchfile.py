@@ -23,10 +23,15 @@ from tuner.records import (
     DEFAULT_METHODS,
     NAME,
     PATTERN_SPEC,
+    PROBE_OPERATION,
+    QUANTITIES,
+    SCOPES,
     SYNC,
     Case,
     Features,
     Header,
+    Probe,
+    ProbeKey,
     Problem,
 )
 
@@ -69,6 +74,16 @@ class _Case(msgspec.Struct, tag_field="record", tag="case"):
     local_s: list[_Real] = []
 
 
+class _Probe(msgspec.Struct, tag_field="record", tag="probe"):
+    quantity: str
+    samples_s: Annotated[list[_Seconds], msgspec.Meta(min_length=1)]
+    scope: str = ""
+    pairs: Annotated[int, msgspec.Meta(ge=1, le=2**31)] = 1
+    messages: Annotated[int, msgspec.Meta(ge=1, le=2**31)] = 1
+    delay_s: _Real = 0.0
+    size_bytes: _NotNegative = 0
+
+
 class _End(msgspec.Struct, tag_field="record", tag="end"):
     cases: int
     samples: int
@@ -81,7 +96,7 @@ _FORMS = {  # of texts in the header
     "sync": SYNC,
 }
 
-_decode = msgspec.json.Decoder(_Header | _Case | _End).decode
+_decode = msgspec.json.Decoder(_Header | _Case | _Probe | _End).decode
 _decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
 _decode_seconds = msgspec.json.Decoder(list[_Real]).decode
 
@@ -103,9 +118,17 @@ class BenchFile:
     complete: bool = False
     cases: list[Case] = field(default_factory=list)
     products: list[Phases] = field(default_factory=list)  # of spmv, one a case
+    probes: list[Probe] = field(default_factory=list)
     samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
     problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def samples(self) -> int:
+        """How many samples its cases and probes have."""
+        return sum(case.samples for case in self.cases) + sum(
+            len(probe.samples_s) for probe in self.probes
+        )
 
 
 class _UnusableError(ValueError):
@@ -163,7 +186,7 @@ class _Reader:
         self.file = file
         self.samples: list[NDArray[np.float32]] = []
         self.rounds: list[NDArray[np.uint16]] = []
-        self._seen: set[tuple[str, int, int]] = set()
+        self._seen: set[tuple[str, int, int] | ProbeKey] = set()
         self._round = _Last(_integers)
         self._late = _Last(_length_and_late)
         self._canary = _Last(_length_and_median)
@@ -174,10 +197,13 @@ class _Reader:
         record = _decode(line)
         if file.header is None and not isinstance(record, _Header):
             raise _UnusableError("the first line is not a header; nothing of the file can be used")
-        if isinstance(record, _Case):
+        if isinstance(record, _Case | _Probe):
             if file.complete:
                 raise _UnusableError("a case after the end record")
-            self._take_case(record)
+            if isinstance(record, _Case):
+                self._take_case(record)
+            else:
+                self._take_probe(record)
         elif isinstance(record, _Header):
             if file.header is not None:
                 raise _UnusableError("a second header; one file holds one launch")
@@ -185,11 +211,11 @@ class _Reader:
             file.header_text = line.decode().strip()
         else:
             file.complete = True
-            samples = sum(case.samples for case in file.cases)
-            if (record.cases, record.samples) != (len(file.cases), samples):
+            cases, samples = len(file.cases) + len(file.probes), file.samples
+            if (record.cases, record.samples) != (cases, samples):
                 raise _UnusableError(
                     f"the end record tells of {record.cases} cases with {record.samples} samples; "
-                    f"usable are {len(file.cases)} with {samples}"
+                    f"usable are {cases} with {samples}"
                 )
 
     def _take_case(self, record: _Case) -> None:
@@ -216,6 +242,23 @@ class _Reader:
         self.file.cases.append(Case(*key, features, n, late, plan_s, canary_s))
         self.samples.append(np.array(record.samples_s, dtype=np.float32))
         self.rounds.append(rounds)
+
+    def _take_probe(self, record: _Probe) -> None:
+        if self.file.header and self.file.header.operation != PROBE_OPERATION:
+            raise _UnusableError("a probe in a launch that is not of probes")
+        paired = QUANTITIES.get(record.quantity)
+        if paired is None:
+            raise _UnusableError(f"quantity {record.quantity} is not known here")
+        if record.scope not in (SCOPES if paired else ("",)):
+            raise _UnusableError(f"{record.quantity} has no scope {record.scope!r}")
+        key = ProbeKey(
+            *(record.quantity, record.scope, record.pairs, record.messages),
+            *(record.delay_s, record.size_bytes),
+        )
+        if key in self._seen:
+            raise _UnusableError(f"a second probe of {key.quantity} at size_bytes {key.size_bytes}")
+        self._seen.add(key)
+        self.file.probes.append(Probe(key, np.array(record.samples_s, dtype=np.float32)))
 
 
 def _phases(record: _Case) -> Phases:
@@ -249,7 +292,7 @@ def _header(line: bytes, record: _Header) -> Header:
     fields: dict[str, Any] = msgspec.json.decode(line)
     fields["yield_setting"] = fields.pop("yield", None)
     header = msgspec.convert(fields, Header)
-    if header.operation not in DEFAULT_METHODS:
+    if header.operation not in (*DEFAULT_METHODS, PROBE_OPERATION):
         raise _UnusableError(f"operation {header.operation} is not known here")
     for name, least in (("launch", 0), ("procs", 1), ("nodes", 1), ("ppn", 1), ("cores", 1)):
         if not least <= getattr(header, name) < 2**31:

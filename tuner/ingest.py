@@ -22,7 +22,17 @@ from tuner import benchfile, cells
 from tuner.benchfile import BenchFile
 from tuner.cells import LaunchKey
 from tuner.mpi import available_cores
-from tuner.records import Cell, CellKey, Header, Launch, Problem, Product, System
+from tuner.records import (
+    Cell,
+    CellKey,
+    Header,
+    Launch,
+    Probe,
+    ProbeLaunch,
+    Problem,
+    Product,
+    System,
+)
 from tuner.store import CellRow, Store, cell_of, cell_row
 
 T = TypeVar("T")
@@ -60,6 +70,7 @@ class _Loaded(NamedTuple):
     launches: list[tuple[System, Launch]]
     rows: list[CellRow]
     products: list[Product]
+    probes: list[tuple[ProbeLaunch, list[Probe]]]
     problems: list[Problem]
 
 
@@ -173,13 +184,25 @@ def _load(group: list[_Source]) -> _Loaded:
     key = group[0].key
     combined = cells.combine(key, fullest.values()) if key else []
     products = [each for entry in fullest.values() if key for each in _products(key, *entry)]
-    return _Loaded(key, systems, _rows(combined), products, problems)
+    probes = [
+        (_probe_launch(launch, file.header), file.probes)
+        for launch, file in fullest.values()
+        if file.header and file.probes
+    ]
+    return _Loaded(key, systems, _rows(combined), products, probes, problems)
 
 
 def _products(key: LaunchKey, launch: Launch, file: BenchFile) -> Iterator[Product]:
     for case, phases in zip(file.cases, file.products, strict=False):  # other operations have none
         cell = CellKey(*key, case.size_bytes, case.bytes, case.method)
         yield Product(cell, launch.id, *phases)
+
+
+def _probe_launch(launch: Launch, header: Header) -> ProbeLaunch:
+    return ProbeLaunch(
+        *(launch.system, launch.campaign, header.procs, header.nodes, header.ppn),
+        *(header.oversubscribed, launch.id),
+    )
 
 
 def _rows(of_cells: list[Cell]) -> list[CellRow]:
@@ -197,7 +220,7 @@ def _launch(source: _Source, file: BenchFile, header: Header) -> Launch:
         content=source.content,
         path=file.path,
         complete=file.complete,
-        samples=len(file.samples_s),
+        samples=file.samples,
         commit=header.commit,
         problems=json.dumps([(problem.line, problem.message) for problem in file.problems]),
         header=file.header_text,
@@ -240,7 +263,7 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
             continue
         if earlier:
             replaced.add(launch.id)
-            store.delete_products(launch.id)
+            store.delete_of_launch(launch.id)
             if _fullness(earlier)[:2] == _fullness(launch)[:2]:
                 report.problems.append(_not_used(earlier, launch))
         known[launch.id] = launch
@@ -258,4 +281,7 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
         rows = _rows(cells.merge([*cells.without(there, replaced), *new]))
     store.put_cells(rows)
     store.put_products(each for each in loaded.products if each.launch not in refused)
+    for where, probes in loaded.probes:
+        if where.launch not in refused:
+            store.put_probes(where, probes)
     report.cells += len(rows)

@@ -16,6 +16,23 @@ DEFAULT_METHODS = {"exchange": "direct", "discovery": "pex", "spmv": "direct"}
 RULED_OPERATIONS = ("exchange", "discovery")
 """Those that method tables have rules for: the exchange of an spmv is planned as any other."""
 
+PROBE_OPERATION = "probe"
+"""What the header of a launch calls probes: they measure parameters of models, not methods."""
+
+SCOPES = ("on_socket", "on_node", "off_node")
+"""Pairs of ranks: on one socket; on one node, but not known to share a socket; on two nodes."""
+
+QUANTITIES = {
+    "prtt": True,
+    "prtt_synchronous": True,
+    "receive": True,
+    "copy": False,
+    "reduce": False,
+    "ibarrier": False,
+    "fence": False,
+}
+"""What probes measure, and whether it is of a pair of ranks, so that it has a scope."""
+
 NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
 """What campaigns, and ids of systems, may be called: directories and links have these names."""
 
@@ -224,6 +241,36 @@ class Product(NamedTuple):
     launch: int
     communication_s: float
     local_s: float
+
+
+class ProbeKey(NamedTuple):
+    """What a probe measured; docs/reference/benchfile.md explains the fields."""
+
+    quantity: str
+    scope: str  # of SCOPES, "" where there is no pair
+    pairs: int  # at once
+    messages: int
+    delay_s: float
+    size_bytes: int
+
+
+class Probe(NamedTuple):
+    """The samples of a probe in one launch, in seconds."""
+
+    key: ProbeKey
+    samples_s: NDArray[np.float32]
+
+
+class ProbeLaunch(NamedTuple):
+    """Where and when probes were measured together."""
+
+    system: str
+    campaign: str
+    procs: int
+    nodes: int
+    ppn: int
+    oversubscribed: bool
+    launch: int
 
 
 @dataclass(frozen=True, slots=True)

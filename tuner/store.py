@@ -28,6 +28,9 @@ from tuner.records import (
     Features,
     Launch,
     Point,
+    Probe,
+    ProbeKey,
+    ProbeLaunch,
     Product,
     Provenance,
     Rule,
@@ -39,11 +42,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 3
+VERSION = 4
 BUSY_TIMEOUT_S = 30
 
 _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
 _PRODUCT = (*CellKey._fields, *Product._fields[1:])
+_PROBE = (*ProbeLaunch._fields, *ProbeKey._fields, "samples")
 _CASE = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
@@ -258,9 +262,19 @@ class Store:
         rows = ((*product.key, *product[1:]) for product in products)
         self._insert("product", _PRODUCT, rows)
 
-    def delete_products(self, launch: int) -> None:
-        """Forgets what a launch measured beside whole products."""
-        self._execute("DELETE FROM product WHERE launch = ?", [launch])
+    def put_probes(self, where: ProbeLaunch, probes: Iterable[Probe]) -> None:
+        """Adds what a launch of probes measured."""
+        rows = ((*where, *probe.key, probe.samples_s.tobytes()) for probe in probes)
+        self._insert("probe", _PROBE, rows)
+
+    def delete_of_launch(self, launch: int) -> None:
+        """Forgets what a launch measured beside cells: of products, and by probes."""
+        for name in ("product", "probe"):
+            self._execute(f"DELETE FROM {name} WHERE launch = ?", [launch])  # noqa: S608
+
+    def put_model(self, system: str, parameters: str) -> None:
+        """Puts a system's fitted parameters, as JSON, in the place of the earlier ones."""
+        self._insert("model", ("system", "parameters"), [(system, parameters)])
 
     def delete_cell(self, key: CellKey) -> None:
         """Forgets a cell, if there is one."""
@@ -369,6 +383,29 @@ class Store:
             f"SELECT {columns} FROM product WHERE {where} ORDER BY {columns}",  # noqa: S608
             values,
         )
+
+    def probes(
+        self, system: str, campaign: str | None = None
+    ) -> dict[ProbeLaunch, dict[ProbeKey, NDArray[np.float32]]]:
+        """The samples in seconds of all probes of a system or campaign, launch by launch."""
+        where, values = _filter(system=system, campaign=campaign)
+        columns = ", ".join(_PROBE)
+        split = len(ProbeLaunch._fields)
+        found: dict[ProbeLaunch, dict[ProbeKey, NDArray[np.float32]]] = {}
+        for row in self._query(
+            f"SELECT {columns} FROM probe WHERE {where} ORDER BY {columns}",  # noqa: S608
+            values,
+        ):
+            launch = ProbeLaunch(*row[:split])
+            launch = launch._replace(oversubscribed=bool(launch.oversubscribed))
+            samples = np.frombuffer(row[-1], np.float32)
+            found.setdefault(launch, {})[ProbeKey(*row[split:-1])] = samples
+        return found
+
+    def model(self, system: str) -> str | None:
+        """The fitted parameters of a system as JSON, None when there are none."""
+        rows = self._query("SELECT parameters FROM model WHERE system = ?", [system])
+        return str(rows[0][0]) if rows else None
 
     def rules(self, system: str) -> pd.DataFrame:
         """The rules of a system by rank, with the weakest point of each; empty before `tune`."""

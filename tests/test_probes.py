@@ -1,0 +1,94 @@
+"""Probes on their way from raw files to the store."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import probes
+from tuner import benchfile
+from tuner.ingest import ingest
+from tuner.records import ProbeKey
+from tuner.store import Store
+
+SMALL = probes.Campaign(sizes=(1, 64), launches=2, samples=5)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return probes.write(tmp_path, SMALL)[0]
+
+
+def change(path: Path, **fields: Any) -> list[str]:
+    """Changes the first probe of a file; returns the problems of reading it."""
+    lines = path.read_text().splitlines()
+    lines[1] = json.dumps(json.loads(lines[1]) | fields)
+    path.write_text("\n".join(lines) + "\n")
+    return [problem.message for problem in benchfile.read(path).problems]
+
+
+def test_every_sample_arrives(tmp_path: Path) -> None:
+    paths = probes.write(tmp_path, SMALL)
+    report = ingest(tmp_path / "s.db", [tmp_path])
+    assert (report.launches, report.cells, report.problems) == (2, 0, [])
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        found = store.probes(system)
+        launches = store.launches()
+    assert len(found) == 2
+    for launch, content in found.items():
+        assert (launch.nodes, launch.ppn) == (2, 8)
+        path = Path(launches[launch.launch].path)
+        assert path in paths
+        for line in path.read_text().splitlines()[1:-1]:
+            record = json.loads(line)
+            key = ProbeKey(
+                record["quantity"],
+                record.get("scope", ""),
+                record.get("pairs", 1),
+                record.get("messages", 1),
+                record.get("delay_s", 0.0),
+                record["size_bytes"],
+            )
+            assert content.pop(key) == pytest.approx(np.array(record["samples_s"]), rel=1e-6)
+        assert content == {}
+
+
+def test_the_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path, raw: Path) -> None:
+    whole = raw.read_text().splitlines(keepends=True)
+    raw.write_text("".join(whole[:4]))
+    report = ingest(tmp_path / "s.db", [raw])
+    assert "no end record" in report.problems[0].message
+    raw.write_text("".join(whole))
+    assert ingest(tmp_path / "s.db", [raw]).problems == []
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        (content,) = store.probes(system).values()
+    assert len(content) == len(whole) - 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"samples_s": []}, "not a valid record"),
+        ({"samples_s": [1e-6, -1e-6]}, "not a valid record"),
+        ({"samples_s": [None]}, "not a valid record"),
+        ({"pairs": 0}, "not a valid record"),
+        ({"quantity": "smell"}, "quantity smell is not known here"),
+        ({"scope": "off_node"}, "copy has no scope 'off_node'"),
+        ({"quantity": "prtt"}, "prtt has no scope ''"),
+        ({"quantity": "reduce"}, "a second probe of reduce at size_bytes 1"),
+    ],
+)
+def test_what_cannot_be_used_is_told(raw: Path, fields: dict[str, Any], message: str) -> None:
+    problems = change(raw, **fields)
+    assert problems[0].startswith(message)
+    assert len(problems) == 2  # and the end record counts another number of cases
+
+
+def test_a_probe_among_methods_is_refused(raw: Path) -> None:
+    raw.write_text(raw.read_text().replace('"operation": "probe"', '"operation": "exchange"'))
+    problems = benchfile.read(raw).problems
+    assert problems[0].message == "a probe in a launch that is not of probes"
