@@ -153,6 +153,8 @@ def run(
         if dry_run:
             return
         results = workflow.run(campaign, out)
+    if system == "nodes" and namespaces.find(namespaces.name_meant()) is None:
+        out.print("the virtual nodes ended with the run; `switchpoint nodes up` makes others")
     if as_json:
         click.echo(json.dumps(results, indent=1))
     elif out.is_terminal:

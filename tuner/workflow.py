@@ -292,10 +292,10 @@ def try_example(table: Path, job: Job, console: Console) -> None:
     if mpi is None or not example.is_file():
         return
     start = launch_on(job.system, mpi, job.procs, job.ppn, installed)
-    command = [*start.argv_prefix, str(example), *EXAMPLE_SIZES]
+    program = [str(example), *EXAMPLE_SIZES]
+    command = [*start.argv_prefix, *program]
     settings = {"SWITCHPOINT_TABLE": str(table), **start.env}
-    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    console.print(" ".join([*words, shlex.join(command)]), highlight=False, soft_wrap=True)
+    console.print(_again(job, settings, command, program), highlight=False, soft_wrap=True)
     try:
         answer = subprocess.run(
             command,
@@ -309,6 +309,16 @@ def try_example(table: Path, job: Job, console: Console) -> None:
     console.print(answer.stdout, end="", highlight=False, soft_wrap=True)
     if answer.returncode != 0:
         raise DispatchError(f"the example failed with the new table: {answer.stderr.strip()}")
+
+
+def _again(job: Job, settings: dict[str, str], command: list[str], program: list[str]) -> str:
+    """The line for a shell that starts the example as here, on virtual nodes also on later ones."""
+    if job.system.partition(":")[0] == SYSTEM:
+        ranks = ["-n", str(job.procs), "--ppn", str(job.ppn), "--environment", job.environment]
+        command = ["switchpoint", "nodes", "exec", *ranks, "--", *program]
+        settings = {"SWITCHPOINT_TABLE": settings["SWITCHPOINT_TABLE"]}
+    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    return " ".join([*words, shlex.join(command)])
 
 
 def _show_left_out(raw_files: list[Path], console: Console) -> None:

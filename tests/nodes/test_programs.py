@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -223,6 +224,14 @@ def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(nodes, tmp_path, monk
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     command = [sys.executable, "-m", "tuner.cli", "run", "--system", "nodes", "--minutes", "1"]
     command += ["--", "--name=discovery", f"--prefix={tmp_path / 'reframe'}"]
-    subprocess.run(command, cwd=CHECKOUT, check=True)
+    said = subprocess.run(
+        command, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
     (table,) = tmp_path.glob(f"{SYSTEM}-tcp-1gbit-*/switchpoint.table")
     assert "rule op=discovery" in table.read_text()
+
+    # What it printed to try the table serves nodes made later as well.
+    assert "`switchpoint nodes up` makes others" in said
+    (again,) = re.findall(r"^SWITCHPOINT_TABLE=.* nodes exec .*", said, re.MULTILINE)
+    monkeypatch.setenv(SET_VARIABLE, nodes.name)
+    subprocess.run(again, shell=True, check=True)
