@@ -7,9 +7,7 @@ from tuner.structure.traffic import Traffic
 
 
 def direct(halo: Halo, ppn: int) -> Traffic:
-    """Each message at once, from where it lies when its items lie together, else from a copy."""
+    """Each message at once."""
     traffic = Traffic(halo, ppn)
     traffic.add_stage(halo.source, halo.destination, halo.items)
-    apart = ~halo.together
-    traffic.copied = int(halo.items[apart].sum())
     return traffic

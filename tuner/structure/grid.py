@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
 from tuner.matrices.market import Indices
 
 
@@ -56,14 +54,16 @@ class Grid:
             position[position >= self.procs] -= self.strides[-2]
         return position
 
-    @cached_property
-    def route_keys(self) -> Indices:
-        """Orders destinations so that those on one way lie together: coordinate 1 comes first."""
-        rank = np.arange(self.procs, dtype=np.int64)
-        key = np.zeros_like(rank)
-        for size, stride in zip(self.sizes, self.strides, strict=False):
-            key = key * size + rank // stride % size
-        return key
+    def steps(self, at: Indices, after: Indices, stage: int) -> Indices:
+        """Numbers of the ways from process to process in `stage`, different from one place."""
+        stride, size = self.strides[stage - 1], self.sizes[stage - 1]
+        coordinate = after // stride
+        coordinate -= coordinate // size * size
+        if self.complete or stage == len(self.sizes):
+            return coordinate
+        # Hosting can bring a message a layer down, or back up.
+        layer = self.strides[-2]
+        return coordinate * 3 + after // layer - at // layer + 1
 
 
 def choose(procs: int, dims: int) -> Grid | None:

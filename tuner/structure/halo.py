@@ -33,12 +33,9 @@ class Halo:
         """Elements of each message."""
         return np.diff(self.first)
 
-    @cached_property
-    def together(self) -> npt.NDArray[np.bool_]:
-        """Whether the elements of each message lie side by side at its source."""
-        extent = self.slots[self.first[1:] - 1] - self.slots[self.first[:-1]] + 1
-        together: npt.NDArray[np.bool_] = extent == self.items
-        return together
+    def owner(self, slots: Indices) -> Indices:
+        """The process of each element."""
+        return np.searchsorted(self.begins, slots, side="right") - 1
 
 
 def halo(pattern: Pattern, owned: Ownership) -> Halo:

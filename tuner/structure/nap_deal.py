@@ -16,12 +16,11 @@ from tuner.matrices.market import Indices
 class Parts:
     """What goes from one process to one of another node, by nodes and share.
 
-    Part i has the items begin[i], …, begin[i] + items[i] - 1 of all that goes between nodes.
+    Their items are, part by part, all that goes between nodes.
     """
 
     origin: Indices  # node
     target: Indices  # node
-    begin: Indices
     items: Indices
     sender: Indices
     receiver: Indices
@@ -45,7 +44,6 @@ def deal(
     return Parts(
         origin[lot],
         target[lot],
-        begin,
         sizes,
         sender=origin[lot] * ppn + first[lot] + share,
         receiver=target[lot] * ppn + receivers,

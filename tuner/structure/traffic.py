@@ -24,7 +24,6 @@ class Statistics:
     vavg_bytes: float
     vmax_bytes: int
     buffer_bytes: int
-    copied_bytes: int
     hop_bytes: int
     on_node_messages: int
     off_node_messages: int
@@ -40,7 +39,6 @@ class Traffic:
     def __init__(self, halo: Halo, ppn: int) -> None:
         self.procs = halo.procs
         self.stages = 0
-        self.copied = 0
         self._node = np.arange(self.procs, dtype=np.int64) // ppn
         self._messages, self._items, self._off_messages, self._off_items = np.zeros(
             (4, self.procs), dtype=np.int64
@@ -73,7 +71,6 @@ class Traffic:
             vavg_bytes=items * item_bytes / self.procs,
             vmax_bytes=int(self._items.max()) * item_bytes,
             buffer_bytes=int(self.buffer.max()) * item_bytes,
-            copied_bytes=self.copied * item_bytes,
             hop_bytes=items * item_bytes,
             on_node_messages=messages - off_messages,
             off_node_messages=off_messages,
