@@ -182,6 +182,18 @@ def test_volume_of_a_complete_exchange(sizes: tuple[int, ...]) -> None:
     assert counts.buffer_bytes == 2 * (procs - 1) + passed_on
 
 
+@pytest.mark.parametrize("sizes", [(16, 16), (2,) * 8, (12, 5), (7, 3, 2)])
+def test_a_rank_never_holds_more_messages_than_there_are_other_ranks(
+    sizes: tuple[int, ...],
+) -> None:
+    procs = prod(sizes)
+    source, destination = np.divmod(np.arange(procs**2), procs)
+    away = source != destination
+    for stage in range(len(sizes) + 1):
+        holder = Grid(procs, sizes).route(source[away], destination[away], stage)
+        assert np.bincount(holder).tolist() == [procs - 1] * procs
+
+
 def test_example_of_the_paper() -> None:
     """Figure 4: T_3(4, 4, 4), coordinates from high to low and from 1."""
     a, b, c, d, e, f = (
