@@ -1,7 +1,8 @@
 /*
  * Every registered collective method against MPI's own functions, by random calls.
- * Usage: swp_collectives [--brief] [--ppn N [--cyclic]] [--only] [OPERATION:SPEC]...
+ * Usage: swp_collectives [--brief] [--all] [--ppn N [--cyclic]] [--only] [OPERATION:SPEC]...
  *   --brief  fewer calls, for runs under slow tools
+ *   --all    every variant of a method at every operation, and no memory at every number of ranks
  *   --ppn    virtual nodes of N ranks; --cyclic deals the ranks to them in turn
  *   --only   the specs named here, not those that the library proposes
  */
@@ -15,9 +16,10 @@
 #include <unistd.h>
 
 enum { BURST = 8, SMALL_UNITS = 12, LARGE_UNITS = 1500, MOST_NAMED = 64, TABLE_BYTES = 1 << 16 };
+enum { MOST_SPECS = 512, VARIANTS = 2, FEW_PROCS = 5 };
 
 static int rank, procs;
-static bool brief;
+static bool brief, every_variant;
 static struct swp_hints hints = SWP_HINTS_DEFAULT;
 
 /* All ranks must use one method, and what they use may only be communicated by MPI itself. */
@@ -255,21 +257,39 @@ static void planning_survives_no_memory(enum swp_operation operation, const char
 
 /* ---- Which methods ---- */
 
-static void check_operation(enum swp_operation operation, MPI_Comm half) {
-  char *specs = all_specs(operation, procs), *rest = specs;
-  int half_procs;
-  for (char *spec; (spec = strtok_r(rest, " ", &rest)) != NULL;) {
-    check_method(MPI_COMM_WORLD, operation, spec);
-    planning_survives_no_memory(operation, spec, procs - 1);
+static bool same_method(const char *a, const char *b) {
+  size_t length = strcspn(a, ":");
+  return strncmp(a, b, length) == 0 && strcspn(b, ":") == length;
+}
+
+/* The methods of an operation. Of their variants, which may be many, a few that are others at each operation
+   and process count. */
+static void check_specs(MPI_Comm comm, enum swp_operation operation, bool without_memory) {
+  int count, nspecs = 0, end;
+  MPI_Comm_size(comm, &count);
+  char *specs = all_specs(operation, count), *rest = specs, *list[MOST_SPECS];
+  for (char *spec; nspecs < MOST_SPECS && (spec = strtok_r(rest, " ", &rest)) != NULL;)
+    list[nspecs++] = spec;
+  for (int begin = 0; begin < nspecs; begin = end) {
+    for (end = begin; end < nspecs && same_method(list[begin], list[end]);)
+      end++;
+    int variants = every_variant || end - begin < VARIANTS ? end - begin : VARIANTS;
+    for (int i = 0; i < variants; i++) {
+      const char *spec = list[begin + ((int)operation + procs + i) % (end - begin)];
+      check_method(comm, operation, spec);
+      if (without_memory)
+        planning_survives_no_memory(operation, spec, procs - 1);
+    }
   }
   free(specs);
+}
+
+static void check_operation(enum swp_operation operation, MPI_Comm half) {
+  check_specs(MPI_COMM_WORLD, operation, every_variant || procs <= FEW_PROCS);
   check_method(MPI_COMM_WORLD, operation, "auto");
   check_selection(operation);
-  MPI_Comm_size(half, &half_procs);
-  rest = specs = all_specs(operation, half_procs);
-  for (char *spec; !brief && (spec = strtok_r(rest, " ", &rest)) != NULL;)
-    check_method(half, operation, spec);
-  free(specs);
+  if (!brief)
+    check_specs(half, operation, false);
 }
 
 static void check_all(void) {
@@ -305,6 +325,8 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--brief") == 0)
       brief = true;
+    else if (strcmp(argv[i], "--all") == 0)
+      every_variant = true;
     else if (strcmp(argv[i], "--only") == 0)
       only = true;
     else if (strcmp(argv[i], "--cyclic") == 0)
