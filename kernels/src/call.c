@@ -1,6 +1,7 @@
 /* What the methods of collectives share: items in memory and on their way. */
 #include "call.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { ALIGNMENT = 16 };
@@ -41,6 +42,38 @@ int swp_unpack(const struct swp_plan *plan, const struct side *side, const char 
     MPI_TRY(MPI_Unpack(bytes, (int)size, &position, buffer, (int)count, side->type, plan->comm));
 done:
   return error;
+}
+
+const char *swp_total_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+  return features->total_bytes <= INT_MAX ? NULL : "the blocks of all ranks are over 2 GiB - 1";
+}
+
+int swp_pack_own(const struct swp_plan *plan, const void *send, const void *recv, char *bytes) {
+  const struct call *call = plan->call;
+  const struct side *side = send == MPI_IN_PLACE ? &call->recv : &call->send;
+  const void *own = send;
+  if (send == MPI_IN_PLACE)
+    own = swp_item(side, recv,
+                   plan->operation == SWP_ALLGATHERV ? call->displs[plan->rank]
+                                                     : (int64_t)plan->rank * side->count);
+  return own == bytes || side->count == 0 ? SWP_SUCCESS : swp_pack(plan, side, own, side->count, bytes);
+}
+
+int64_t swp_find_row(const struct call *call, int procs) {
+  int64_t begin = -1, end = 0;
+  bool found = false;
+  for (int i = 0; i < procs; i++) {
+    if (call->recv_counts[i] == 0)
+      continue;
+    if (found && call->displs[i] != end)
+      return -1;
+    if (!found)
+      begin = call->displs[i];
+    found = true;
+    end = (int64_t)call->displs[i] + call->recv_counts[i];
+  }
+  return call->recv.dense ? begin : -1;
 }
 
 int swp_copy(const struct swp_plan *plan, const struct side *from_side, const void *from, int from_count,

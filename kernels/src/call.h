@@ -49,6 +49,17 @@ int swp_pack(const struct swp_plan *plan, const struct side *side, const void *b
 int swp_unpack(const struct swp_plan *plan, const struct side *side, const char *bytes, int64_t count,
                void *buffer);
 
+/* For procedures: the bytes of all ranks' blocks must be such a count, too. */
+const char *swp_total_applicable(const struct spec *spec, const struct features *features);
+
+/* Packs the block that is this rank's share of a gather or allgather: of send, or, where that is
+   MPI_IN_PLACE, from its place in recv, which `bytes` may be. */
+int swp_pack_own(const struct swp_plan *plan, const void *send, const void *recv, char *bytes);
+
+/* Of an allgatherv, the first item in recv of the blocks that are bytes in a row there, by rank; negative
+   when they are not, or begin before it. */
+int64_t swp_find_row(const struct call *call, int procs);
+
 /* Copies items into items of another type with the same content. */
 int swp_copy(const struct swp_plan *plan, const struct side *from_side, const void *from, int from_count,
              const struct side *to_side, void *to, int to_count);

@@ -159,6 +159,13 @@ def test_executions_send_copy_and_allocate_what_the_plan_says(kernels: Kernels, 
     assert run(kernels, "swp_counts", procs) > 10
 
 
+@pytest.mark.parametrize("procs", [1, 4, 5, 6, 8, 12, 16])
+def test_collectives_on_grids_and_nodes_have_the_papers_phases(
+    kernels: Kernels, procs: int
+) -> None:
+    assert run(kernels, "swp_phases", procs) > 10
+
+
 @pytest.mark.parametrize("procs", [1, 2, 3, 5, 6, 8, 13, 16])
 def test_collectives_send_what_the_papers_say(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_collective_counts", procs) > 60

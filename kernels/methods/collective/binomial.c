@@ -5,8 +5,6 @@
  */
 #include "call.h"
 
-#include <limits.h>
-
 enum { CHILDREN = 31 };
 
 /* This rank's place in the tree. */
@@ -57,11 +55,6 @@ static int binomial_bcast(struct swp_plan *plan, const void *send, void *recv) {
 }
 
 /* ---- Blocks ---- */
-
-static const char *blocks_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
-  return features->total_bytes <= INT_MAX ? NULL : "the blocks of all ranks are over 2 GiB - 1";
-}
 
 /* Blocks of the subtree. A leaf has its own only, and rank 0 as root those of all in order. */
 static int64_t blocks_scratch_bytes(const struct swp_plan *plan) {
@@ -239,8 +232,8 @@ const struct method swp_collective_binomial = {
     .procedures =
         {
             [SWP_BCAST] = {binomial_bcast},
-            [SWP_GATHER] = {binomial_gather, blocks_scratch_bytes, blocks_applicable},
-            [SWP_SCATTER] = {binomial_scatter, blocks_scratch_bytes, blocks_applicable},
+            [SWP_GATHER] = {binomial_gather, blocks_scratch_bytes, swp_total_applicable},
+            [SWP_SCATTER] = {binomial_scatter, blocks_scratch_bytes, swp_total_applicable},
             [SWP_REDUCE] = {binomial_reduce, reduce_scratch_bytes},
             [SWP_ALLREDUCE] = {binomial_allreduce, reduce_scratch_bytes},
         },

@@ -4,13 +4,7 @@
  */
 #include "blocks.h"
 
-#include <limits.h>
 #include <string.h>
-
-static const char *bruck_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
-  return features->total_bytes <= INT_MAX ? NULL : "the blocks of all ranks are over 2 GiB - 1";
-}
 
 /* ---- Allgather ---- */
 
@@ -105,8 +99,8 @@ const struct method swp_collective_bruck = {
     .usage = "",
     .procedures =
         {
-            [SWP_ALLGATHER] = {bruck_allgather, allgather_scratch_bytes, bruck_applicable},
-            [SWP_ALLGATHERV] = {bruck_allgather, allgather_scratch_bytes, bruck_applicable},
-            [SWP_ALLTOALL] = {bruck_alltoall, alltoall_scratch_bytes, bruck_applicable},
+            [SWP_ALLGATHER] = {bruck_allgather, allgather_scratch_bytes, swp_total_applicable},
+            [SWP_ALLGATHERV] = {bruck_allgather, allgather_scratch_bytes, swp_total_applicable},
+            [SWP_ALLTOALL] = {bruck_alltoall, alltoall_scratch_bytes, swp_total_applicable},
         },
 };

@@ -5,13 +5,6 @@
  */
 #include "blocks.h"
 
-#include <limits.h>
-
-static const char *runs_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
-  return features->total_bytes <= INT_MAX ? NULL : "the blocks of all ranks are over 2 GiB - 1";
-}
-
 static int hypercube_allgather(struct swp_plan *plan, const void *send, void *recv) {
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
   struct fold fold = swp_fold(plan, 0);
@@ -82,7 +75,7 @@ done:
 static const char *halving_applicable(const struct spec *spec, const struct features *features) {
   if (!features->commutative)
     return "the operation does not commute";
-  return runs_applicable(spec, features);
+  return swp_total_applicable(spec, features);
 }
 
 /* Blocks of all ranks, twice: a partial result, and what comes. */
@@ -161,7 +154,7 @@ const struct method swp_collective_hypercube = {
     .procedures =
         {
             [SWP_ALLREDUCE] = {hypercube_allreduce, allreduce_scratch_bytes},
-            [SWP_ALLGATHER] = {hypercube_allgather, NULL, runs_applicable},
+            [SWP_ALLGATHER] = {hypercube_allgather, NULL, swp_total_applicable},
             [SWP_REDUCE_SCATTER_BLOCK] = {hypercube_reduce_scatter_block, halving_scratch_bytes,
                                           halving_applicable},
         },

@@ -1,0 +1,383 @@
+/*
+ * orthogonal: ranks form a grid, coordinate 1 varies fastest, and the MPI library does the collective along
+ * one dimension after the other: gathering and reducing along the first one first, and spreading along the
+ * last one first, so that blocks stay in the order of ranks. Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive
+ * selection of communication methods to optimize collective MPI operations, 2006.
+ */
+#include "call.h"
+#include "image.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { GRID };
+
+/* A dimension, and the ranks that differ from this one in its coordinate only. */
+struct level {
+  MPI_Comm comm; /* by that coordinate */
+  int size, coordinate;
+  int stride; /* from one of them to the next; so many ranks lie below this level */
+  int first;  /* of the ranks that differ from this one up to this dimension: size * stride in a row */
+};
+
+struct state {
+  int nlevels;
+  struct level levels[];
+};
+
+/* ---- The grid ---- */
+
+static const char *orthogonal_applicable(const struct spec *spec, const struct features *features) {
+  const struct argument *grid = &spec->arguments[GRID];
+  int64_t product = 1;
+  if (!grid->given || grid->value < 2)
+    return "give a grid of at least two dimensions, grid=AxB";
+  for (int d = 0; d < grid->value && product <= features->procs; d++)
+    product *= grid->sizes[d];
+  return product == features->procs ? NULL : "the sizes of the grid must multiply to the number of ranks";
+}
+
+/* All grids of two dimensions, then all of three. */
+static bool orthogonal_variant(enum swp_operation operation, int index, int procs, char *text,
+                               size_t length) {
+  (void)operation;
+  for (int a = 2; a <= procs / 2; a++)
+    if (procs % a == 0 && index-- == 0)
+      return snprintf(text, length, "orthogonal:grid=%dx%d", a, procs / a) > 0;
+  for (int a = 2; a <= procs / 4; a++)
+    for (int b = 2, rest = procs / a; procs % a == 0 && b <= rest / 2; b++)
+      if (rest % b == 0 && index-- == 0)
+        return snprintf(text, length, "orthogonal:grid=%dx%dx%d", a, b, rest / b) > 0;
+  return false;
+}
+
+static void orthogonal_free(struct swp_plan *plan) {
+  struct state *state = plan->method_state;
+  for (int d = 0; d < state->nlevels; d++)
+    if (state->levels[d].comm != MPI_COMM_NULL)
+      MPI_Comm_free(&state->levels[d].comm);
+}
+
+static int orthogonal_plan(struct swp_plan *plan) {
+  const struct argument *grid = &plan->spec.arguments[GRID];
+  size_t bytes = sizeof(struct state) + (size_t)grid->value * sizeof(struct level);
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, bytes);
+  int error = swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)), stride = 1;
+  if (error != SWP_SUCCESS)
+    return error;
+  for (int d = 0; d < grid->value; d++) {
+    struct level *level = &state->levels[d];
+    int size = grid->sizes[d], above = plan->rank / (stride * size);
+    *level = (struct level){MPI_COMM_NULL, size, plan->rank / stride % size, stride, above * stride * size};
+    state->nlevels++;
+    MPI_TRY(MPI_Comm_split(plan->comm, above * stride + plan->rank % stride, plan->rank, &level->comm));
+    stride *= size;
+  }
+done:
+  return error;
+}
+
+/* ---- Roots ---- */
+
+static int root_of(const struct swp_plan *plan, const struct level *level) {
+  return plan->features.root / level->stride % level->size;
+}
+
+/*
+ * The levels below this one have this rank as the root of their group, and at this one it is another member:
+ * where it gives away what it has gathered, or gets what it spreads. All of them at the root itself.
+ */
+static int root_levels(const struct swp_plan *plan) {
+  const struct state *state = plan->method_state;
+  int d = 0;
+  while (d < state->nlevels && state->levels[d].coordinate == root_of(plan, &state->levels[d]))
+    d++;
+  return d;
+}
+
+/* Ranks whose blocks this one gathers or spreads; they are in a row. */
+static int ranks_below(const struct swp_plan *plan) {
+  const struct state *state = plan->method_state;
+  int d = root_levels(plan);
+  return d < state->nlevels ? state->levels[d].stride : plan->procs;
+}
+
+/* ---- Bcast, and blocks in the order of ranks ---- */
+
+static int orthogonal_bcast(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  int size = (int)plan->features.total_bytes, top = root_levels(plan), error = SWP_SUCCESS;
+  char *image;
+  (void)send;
+  TRY(swp_image_begin(plan, recv, &image));
+  for (int d = state->nlevels - 1; d >= 0; d--)
+    if (d <= top)
+      MPI_TRY(PMPI_Bcast(image, size, MPI_BYTE, root_of(plan, &state->levels[d]), state->levels[d].comm));
+  TRY(swp_image_end(plan, image, recv));
+done:
+  return error;
+}
+
+/* Of the root if its items are bytes already, none; a single block likewise. */
+static int64_t rooted_scratch_bytes(const struct swp_plan *plan, const struct side *all,
+                                    const struct side *own) {
+  int below = ranks_below(plan);
+  if (plan->rank == plan->features.root)
+    return all->dense ? 0 : plan->features.total_bytes;
+  return below == 1 && own->dense ? 0 : below * plan->features.bytes;
+}
+
+static int64_t gather_scratch_bytes(const struct swp_plan *plan) {
+  return rooted_scratch_bytes(plan, &plan->call->recv, &plan->call->send);
+}
+
+static int orthogonal_gather(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  int top = root_levels(plan), below = ranks_below(plan), block = (int)plan->features.bytes;
+  int first = plan->rank - plan->rank % below, error = SWP_SUCCESS;
+  bool root = top == state->nlevels;
+  char *bytes = root && call->recv.dense ? recv : call->scratch;
+  if (!root && below == 1 && call->send.dense)
+    bytes = (char *)send;
+  TRY(swp_pack_own(plan, send, recv, bytes + (int64_t)(plan->rank - first) * block));
+  for (int d = 0; d < top; d++) {
+    const struct level *level = &state->levels[d];
+    MPI_TRY(PMPI_Gather(MPI_IN_PLACE, 0, MPI_BYTE, bytes + (int64_t)(level->first - first) * block,
+                        level->stride * block, MPI_BYTE, level->coordinate, level->comm));
+  }
+  if (!root)
+    MPI_TRY(PMPI_Gather(bytes, below * block, MPI_BYTE, NULL, 0, MPI_BYTE, root_of(plan, &state->levels[top]),
+                        state->levels[top].comm));
+  else if (!call->recv.dense)
+    TRY(swp_unpack(plan, &call->recv, bytes, (int64_t)plan->procs * call->recv.count, recv));
+done:
+  return error;
+}
+
+static int64_t scatter_scratch_bytes(const struct swp_plan *plan) {
+  return rooted_scratch_bytes(plan, &plan->call->send, &plan->call->recv);
+}
+
+static int orthogonal_scatter(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  int top = root_levels(plan), below = ranks_below(plan), block = (int)plan->features.bytes;
+  int first = plan->rank - plan->rank % below, error = SWP_SUCCESS;
+  bool root = top == state->nlevels, direct = !root && below == 1 && call->recv.dense;
+  char *bytes = root && call->send.dense ? (char *)send : direct ? recv : call->scratch;
+  if (!root)
+    MPI_TRY(PMPI_Scatter(NULL, 0, MPI_BYTE, bytes, below * block, MPI_BYTE,
+                         root_of(plan, &state->levels[top]), state->levels[top].comm));
+  else if (!call->send.dense)
+    TRY(swp_pack(plan, &call->send, send, (int64_t)plan->procs * call->send.count, bytes));
+  for (int d = top - 1; d >= 0; d--) {
+    const struct level *level = &state->levels[d];
+    MPI_TRY(PMPI_Scatter(bytes + (int64_t)(level->first - first) * block, level->stride * block, MPI_BYTE,
+                         MPI_IN_PLACE, 0, MPI_BYTE, level->coordinate, level->comm));
+  }
+  if (!direct && recv != MPI_IN_PLACE)
+    TRY(swp_unpack(plan, &call->recv, bytes + (int64_t)(plan->rank - first) * block, call->recv.count, recv));
+done:
+  return error;
+}
+
+static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
+  return plan->call->recv.dense ? 0 : plan->features.total_bytes;
+}
+
+static int orthogonal_allgather(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct side *side = &plan->call->recv;
+  int block = (int)plan->features.bytes, error = SWP_SUCCESS;
+  char *bytes = side->dense ? recv : plan->call->scratch;
+  TRY(swp_pack_own(plan, send, recv, bytes + (int64_t)plan->rank * block));
+  for (int d = 0; d < state->nlevels; d++) {
+    const struct level *level = &state->levels[d];
+    MPI_TRY(PMPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, bytes + (int64_t)level->first * block,
+                           level->stride * block, MPI_BYTE, level->comm));
+  }
+  if (!side->dense)
+    TRY(swp_unpack(plan, side, bytes, (int64_t)plan->procs * side->count, recv));
+done:
+  return error;
+}
+
+/* ---- Allgatherv ---- */
+
+/* In scratch: where the block of each rank begins in the bytes of all, and where the last ends; counts and
+   displacements for the ranks of a level; and the bytes, when they are not in a row in recv. */
+static int64_t offsets_bytes(const struct swp_plan *plan) {
+  return (2 * (int64_t)plan->procs + 1) * (int64_t)sizeof(int);
+}
+
+static int64_t allgatherv_scratch_bytes(const struct swp_plan *plan) {
+  return offsets_bytes(plan) + (swp_find_row(plan->call, plan->procs) >= 0 ? 0 : plan->features.total_bytes);
+}
+
+static int gather_level(const struct level *level, char *bytes, const int *offsets, int *counts) {
+  int *displs = counts + level->size, error = SWP_SUCCESS;
+  for (int i = 0; i < level->size; i++) {
+    displs[i] = offsets[level->first + i * level->stride];
+    counts[i] = offsets[level->first + (i + 1) * level->stride] - displs[i];
+  }
+  MPI_TRY(PMPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, bytes, counts, displs, MPI_BYTE, level->comm));
+done:
+  return error;
+}
+
+static int orthogonal_allgatherv(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  int *offsets = (int *)(void *)call->scratch, error = SWP_SUCCESS;
+  int64_t row = swp_find_row(plan->call, plan->procs);
+  char *bytes = row >= 0 ? swp_item(&call->recv, recv, row) : call->scratch + offsets_bytes(plan);
+  offsets[0] = 0;
+  for (int i = 0; i < plan->procs; i++)
+    offsets[i + 1] = offsets[i] + (int)(call->recv_counts[i] * call->recv.item_bytes);
+  TRY(swp_pack_own(plan, send, recv, bytes + offsets[plan->rank]));
+  for (int d = 0; d < state->nlevels; d++)
+    TRY(gather_level(&state->levels[d], bytes, offsets, offsets + plan->procs + 1));
+  for (int i = 0; row < 0 && i < plan->procs; i++)
+    TRY(swp_unpack(plan, &call->recv, bytes + offsets[i], call->recv_counts[i],
+                   swp_item(&call->recv, recv, call->displs[i])));
+done:
+  return error;
+}
+
+/* ---- Alltoall ---- */
+
+static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
+  return (plan->call->recv.dense ? 1 : 2) * plan->features.total_bytes;
+}
+
+/* Blocks of a matrix of so many rows, to those of its transpose. */
+static void transpose(const char *from, char *to, int rows, int columns, size_t block) {
+  for (int column = 0; column < columns; column++)
+    for (int row = 0; row < rows; row++, to += block)
+      memcpy(to, from + ((int64_t)row * columns + column) * (int64_t)block, block);
+}
+
+/*
+ * Before each level the coordinate that varies fastest is that of the level, and is moved to the front: first
+ * the destination's, behind the level the source's. In the end they are in the order of ranks again.
+ */
+static int orthogonal_alltoall(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  const struct side *side = send == MPI_IN_PLACE ? &call->recv : &call->send;
+  int block = (int)plan->features.bytes, error = SWP_SUCCESS;
+  char *bytes = call->recv.dense ? recv : call->scratch + plan->features.total_bytes;
+  const void *from = send == MPI_IN_PLACE ? recv : send;
+  if (!side->dense) {
+    TRY(swp_pack(plan, side, from, (int64_t)plan->procs * side->count, bytes));
+    from = bytes;
+  }
+  for (int d = 0; d < state->nlevels; d++) {
+    const struct level *level = &state->levels[d];
+    int rows = plan->procs / level->size;
+    transpose(from, call->scratch, rows, level->size, (size_t)block);
+    MPI_TRY(PMPI_Alltoall(call->scratch, rows * block, MPI_BYTE, bytes, rows * block, MPI_BYTE, level->comm));
+    from = bytes;
+  }
+  if (!call->recv.dense)
+    TRY(swp_unpack(plan, &call->recv, bytes, (int64_t)plan->procs * call->recv.count, recv));
+done:
+  return error;
+}
+
+/* ---- Reductions: ranks of a group are in order, and so are the groups of the next level ---- */
+
+/* Partial results between levels: two in turn, as the MPI_Reduce of MPICH 4.0.2 fails in place. */
+static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
+  const struct side *side = &plan->call->recv;
+  int partials = root_levels(plan) - (plan->rank == plan->features.root);
+  return (partials < 2 ? partials : 2) * swp_side_room(side, side->count);
+}
+
+static int orthogonal_reduce(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  const struct side *side = &call->recv;
+  int top = root_levels(plan), error = SWP_SUCCESS;
+  const void *sum = send == MPI_IN_PLACE ? recv : send;
+  for (int d = 0; d < top; d++) {
+    const struct level *level = &state->levels[d];
+    char *room = call->scratch + d % 2 * swp_side_room(side, side->count);
+    void *partial = d == state->nlevels - 1 ? recv : swp_side_place(side, side->count, room);
+    MPI_TRY(PMPI_Reduce(sum, partial, side->count, side->type, call->op, level->coordinate, level->comm));
+    sum = partial;
+  }
+  if (top < state->nlevels)
+    MPI_TRY(PMPI_Reduce(sum, NULL, side->count, side->type, call->op, root_of(plan, &state->levels[top]),
+                        state->levels[top].comm));
+done:
+  return error;
+}
+
+static int orthogonal_allreduce(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct side *side = &plan->call->recv;
+  int error = SWP_SUCCESS;
+  for (int d = 0; d < state->nlevels; d++)
+    MPI_TRY(PMPI_Allreduce(d == 0 ? send : MPI_IN_PLACE, recv, side->count, side->type, plan->call->op,
+                           state->levels[d].comm));
+done:
+  return error;
+}
+
+/* The last dimension is the first, so that what a group shares out is in a row: not the order of ranks. */
+static const char *reduce_scatter_applicable(const struct spec *spec, const struct features *features) {
+  return features->commutative ? swp_total_applicable(spec, features) : "the reduction does not commute";
+}
+
+static int64_t partial_items(const struct swp_plan *plan) {
+  const struct state *state = plan->method_state;
+  return (int64_t)state->levels[state->nlevels - 1].stride * plan->call->recv.count;
+}
+
+static int64_t reduce_scatter_scratch_bytes(const struct swp_plan *plan) {
+  return swp_side_room(&plan->call->recv, partial_items(plan));
+}
+
+static int orthogonal_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  const struct side *side = &call->recv;
+  int last = state->nlevels - 1, error = SWP_SUCCESS;
+  void *partial = swp_side_place(side, partial_items(plan), call->scratch);
+  const void *own = send == MPI_IN_PLACE ? recv : send;
+  for (int d = last; d > 0; d--)
+    MPI_TRY(PMPI_Reduce_scatter_block(d == last ? own : MPI_IN_PLACE, partial,
+                                      state->levels[d].stride * side->count, side->type, call->op,
+                                      state->levels[d].comm));
+  MPI_TRY(PMPI_Reduce_scatter_block(partial, recv, side->count, side->type, call->op, state->levels[0].comm));
+done:
+  return error;
+}
+
+const struct method swp_collective_orthogonal = {
+    .name = "orthogonal",
+    .summary = "by the MPI library along the dimensions of a grid of ranks",
+    .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
+    .usage = "grid=AxB[xC...]",
+    .parameters = {{"grid", PARAMETER_GRID, 2, INT_MAX, NULL}},
+    .applicable = orthogonal_applicable,
+    .variant = orthogonal_variant,
+    .plan = orthogonal_plan,
+    .free = orthogonal_free,
+    .procedures =
+        {
+            [SWP_BCAST] = {orthogonal_bcast, swp_image_scratch_bytes, swp_image_applicable},
+            [SWP_GATHER] = {orthogonal_gather, gather_scratch_bytes, swp_total_applicable},
+            [SWP_SCATTER] = {orthogonal_scatter, scatter_scratch_bytes, swp_total_applicable},
+            [SWP_REDUCE] = {orthogonal_reduce, reduce_scratch_bytes},
+            [SWP_ALLREDUCE] = {orthogonal_allreduce},
+            [SWP_ALLGATHER] = {orthogonal_allgather, allgather_scratch_bytes, swp_total_applicable},
+            [SWP_ALLGATHERV] = {orthogonal_allgatherv, allgatherv_scratch_bytes, swp_total_applicable},
+            [SWP_ALLTOALL] = {orthogonal_alltoall, alltoall_scratch_bytes, swp_total_applicable},
+            [SWP_REDUCE_SCATTER_BLOCK] = {orthogonal_reduce_scatter_block, reduce_scatter_scratch_bytes,
+                                          reduce_scatter_applicable},
+        },
+};

@@ -1,0 +1,424 @@
+/*
+ * twolevel: within the nodes and between them, each by the MPI library: one rank of every node, its leader,
+ * speaks for the node. As MPI libraries do it themselves where they know the nodes; here also on virtual
+ * ones.
+ */
+#include "call.h"
+#include "image.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+struct state {
+  MPI_Comm node, peers; /* the ranks of the node; the ranks with this local number on each node, by node */
+  int number, local;    /* of the node, and of this rank on it */
+  int size, least;      /* ranks on the node, and on the node with the fewest */
+  bool in_order;        /* blocks by node and local number are blocks by rank */
+};
+
+static const char *twolevel_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+  if (features->nodes == 1)
+    return "all ranks are on one node";
+  return features->ppn > 1 ? NULL : "each rank is on a node of its own";
+}
+
+/* ---- Planning ---- */
+
+/* Room of the same size for each node, also where some have fewer ranks. */
+static int64_t slot_of(const struct swp_plan *plan, int rank) {
+  return (int64_t)swp_topology_node(plan->topology, rank) * plan->features.ppn +
+         swp_topology_local(plan->topology, rank);
+}
+
+static void find_nodes(const struct swp_plan *plan, struct state *state) {
+  const struct topology *topology = plan->topology;
+  state->number = swp_topology_node(topology, plan->rank);
+  state->local = swp_topology_local(topology, plan->rank);
+  state->size = swp_topology_node_size(topology, state->number);
+  state->least = topology->ppn;
+  for (int node = 0; node < topology->nodes; node++)
+    if (swp_topology_node_size(topology, node) < state->least)
+      state->least = swp_topology_node_size(topology, node);
+  state->in_order = true;
+  for (int rank = 0; rank < plan->procs && state->in_order; rank++)
+    state->in_order = slot_of(plan, rank) == rank;
+}
+
+static void twolevel_free(struct swp_plan *plan) {
+  struct state *state = plan->method_state;
+  if (state->node != MPI_COMM_NULL)
+    MPI_Comm_free(&state->node);
+  if (state->peers != MPI_COMM_NULL)
+    MPI_Comm_free(&state->peers);
+}
+
+static int twolevel_plan(struct swp_plan *plan) {
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
+  if (state != NULL)
+    state->node = state->peers = MPI_COMM_NULL;
+  int error = swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan));
+  if (error != SWP_SUCCESS)
+    return error;
+  find_nodes(plan, state);
+  MPI_TRY(MPI_Comm_split(plan->comm, state->number, state->local, &state->node));
+  MPI_TRY(MPI_Comm_split(plan->comm, state->local, state->number, &state->peers));
+  snprintf(plan->layout, sizeof plan->layout, "%d nodes of up to %d ranks", plan->features.nodes,
+           plan->features.ppn);
+done:
+  return error;
+}
+
+/* ---- Leaders ---- */
+
+/* Of this rank in a call. The leaders are the root and its peers, if it has one on each node; else the first
+   rank of each. */
+struct place {
+  int leader; /* local number of the leaders */
+  int root_node;
+  int root_leader; /* the leader of the root's node, a rank of all */
+  bool leads, is_root, leads_root;
+};
+
+static struct place find_place(const struct swp_plan *plan) {
+  const struct state *state = plan->method_state;
+  int root = plan->features.root, local = swp_topology_local(plan->topology, root);
+  struct place place = {.leader = local < state->least ? local : 0,
+                        .root_node = swp_topology_node(plan->topology, root)};
+  place.root_leader = swp_topology_rank(plan->topology, place.root_node, place.leader);
+  place.leads = state->local == place.leader;
+  place.is_root = plan->rank == root;
+  place.leads_root = plan->rank == place.root_leader;
+  return place;
+}
+
+/* A root that does not lead gives its node the data first, and so the leader. */
+static int twolevel_bcast(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  struct place place = find_place(plan);
+  int size = (int)plan->features.total_bytes, error = SWP_SUCCESS;
+  bool node_first = state->number == place.root_node && plan->features.root != place.root_leader;
+  char *image;
+  (void)send;
+  TRY(swp_image_begin(plan, recv, &image));
+  if (node_first)
+    MPI_TRY(PMPI_Bcast(image, size, MPI_BYTE, swp_topology_local(plan->topology, plan->features.root),
+                       state->node));
+  if (place.leads)
+    MPI_TRY(PMPI_Bcast(image, size, MPI_BYTE, place.root_node, state->peers));
+  if (!node_first)
+    MPI_TRY(PMPI_Bcast(image, size, MPI_BYTE, place.leader, state->node));
+  TRY(swp_image_end(plan, image, recv));
+done:
+  return error;
+}
+
+/* ---- Blocks ---- */
+
+static const char *blocks_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+  int64_t slots = (int64_t)features->nodes * features->ppn;
+  return features->bytes <= INT_MAX / slots ? NULL : "the blocks of all ranks are over 2 GiB - 1";
+}
+
+static int64_t slots_bytes(const struct swp_plan *plan) {
+  return (int64_t)plan->features.nodes * plan->features.ppn * plan->features.bytes;
+}
+
+static int64_t node_bytes(const struct swp_plan *plan) {
+  return plan->features.ppn * plan->features.bytes;
+}
+
+/* Whether items of a side are the blocks in the slots of all nodes. */
+static bool is_slots(const struct swp_plan *plan, const struct side *side) {
+  const struct state *state = plan->method_state;
+  return side->dense && state->in_order && plan->procs == plan->features.nodes * plan->features.ppn;
+}
+
+/* To the order of ranks, and from it. */
+static int unpack_slots(const struct swp_plan *plan, const struct side *side, const char *slots, void *recv) {
+  const struct state *state = plan->method_state;
+  int error = SWP_SUCCESS;
+  if (state->in_order)
+    return swp_unpack(plan, side, slots, (int64_t)plan->procs * side->count, recv);
+  for (int rank = 0; rank < plan->procs; rank++)
+    TRY(swp_unpack(plan, side, slots + slot_of(plan, rank) * plan->features.bytes, side->count,
+                   swp_item(side, recv, (int64_t)rank * side->count)));
+done:
+  return error;
+}
+
+static int pack_slots(const struct swp_plan *plan, const struct side *side, const void *send, char *slots) {
+  int error = SWP_SUCCESS;
+  for (int rank = 0; rank < plan->procs; rank++)
+    TRY(swp_pack(plan, side, swp_item(side, send, (int64_t)rank * side->count), side->count,
+                 slots + slot_of(plan, rank) * plan->features.bytes));
+done:
+  return error;
+}
+
+/* The blocks of a node, gathered at a rank of it, where `blocks` has room for all, else for this rank's. What
+   is behind those of a small node travels, too. */
+static int gather_node(struct swp_plan *plan, int leader, const void *send, const void *recv, char *blocks) {
+  const struct state *state = plan->method_state;
+  int block = (int)plan->features.bytes, error = SWP_SUCCESS;
+  bool leads = state->local == leader;
+  TRY(swp_pack_own(plan, send, recv, leads ? blocks + (int64_t)leader * block : blocks));
+  if (leads)
+    memset(blocks + (int64_t)state->size * block, 0,
+           (size_t)(node_bytes(plan) - (int64_t)state->size * block));
+  MPI_TRY(leads ? PMPI_Gather(MPI_IN_PLACE, 0, MPI_BYTE, blocks, block, MPI_BYTE, leader, state->node)
+                : PMPI_Gather(blocks, block, MPI_BYTE, NULL, 0, MPI_BYTE, leader, state->node));
+done:
+  return error;
+}
+
+/* The slots of all nodes at the root and at its leader, those of the node at other leaders. */
+static int64_t rooted_scratch_bytes(const struct swp_plan *plan, const struct side *all, int64_t own_bytes) {
+  struct place place = find_place(plan);
+  if (place.is_root && is_slots(plan, all))
+    return place.leads_root ? 0 : own_bytes;
+  if (place.is_root || place.leads_root)
+    return slots_bytes(plan);
+  return place.leads ? node_bytes(plan) : own_bytes;
+}
+
+static int64_t gather_scratch_bytes(const struct swp_plan *plan) {
+  return rooted_scratch_bytes(plan, &plan->call->recv, plan->call->send.dense ? 0 : plan->features.bytes);
+}
+
+static int twolevel_gather(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  struct place place = find_place(plan);
+  int node_size = (int)node_bytes(plan), all = (int)slots_bytes(plan), error = SWP_SUCCESS;
+  char *slots = place.is_root && is_slots(plan, &call->recv) ? recv : call->scratch, *blocks = call->scratch;
+  if (place.leads_root)
+    blocks = slots + (int64_t)state->number * node_size;
+  else if (place.is_root)
+    blocks = slots + slot_of(plan, plan->rank) * plan->features.bytes;
+  else if (!place.leads && call->send.dense)
+    blocks = (char *)send;
+  TRY(gather_node(plan, place.leader, send, recv, blocks));
+  if (place.leads_root)
+    MPI_TRY(
+        PMPI_Gather(MPI_IN_PLACE, 0, MPI_BYTE, slots, node_size, MPI_BYTE, place.root_node, state->peers));
+  else if (place.leads)
+    MPI_TRY(PMPI_Gather(blocks, node_size, MPI_BYTE, NULL, 0, MPI_BYTE, place.root_node, state->peers));
+  if (place.leads_root && !place.is_root)
+    TRY(swp_send(plan, slots, all, MPI_BYTE, plan->features.root));
+  else if (place.is_root && !place.leads_root)
+    TRY(swp_receive(plan, slots, all, MPI_BYTE, place.root_leader));
+  if (place.is_root && slots != recv)
+    TRY(unpack_slots(plan, &call->recv, slots, recv));
+done:
+  return error;
+}
+
+static int64_t scatter_scratch_bytes(const struct swp_plan *plan) {
+  return rooted_scratch_bytes(plan, &plan->call->send, plan->features.bytes);
+}
+
+/* Slots from the root to its leader, and the blocks of each node to its leader. */
+static int scatter_nodes(struct swp_plan *plan, const struct place *place, const char *slots, char *blocks) {
+  const struct state *state = plan->method_state;
+  int node_size = (int)node_bytes(plan), all = (int)slots_bytes(plan), error = SWP_SUCCESS;
+  if (place->is_root && !place->leads_root)
+    TRY(swp_send(plan, slots, all, MPI_BYTE, place->root_leader));
+  else if (place->leads_root && !place->is_root)
+    TRY(swp_receive(plan, plan->call->scratch, all, MPI_BYTE, plan->features.root));
+  if (place->leads_root)
+    MPI_TRY(
+        PMPI_Scatter(slots, node_size, MPI_BYTE, MPI_IN_PLACE, 0, MPI_BYTE, place->root_node, state->peers));
+  else if (place->leads)
+    MPI_TRY(PMPI_Scatter(NULL, 0, MPI_BYTE, blocks, node_size, MPI_BYTE, place->root_node, state->peers));
+done:
+  return error;
+}
+
+static int twolevel_scatter(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  struct place place = find_place(plan);
+  int block = (int)plan->features.bytes, error = SWP_SUCCESS;
+  const char *slots = place.is_root && is_slots(plan, &call->send) ? send : call->scratch;
+  char *blocks = call->scratch;
+  if (place.is_root && slots != send)
+    TRY(pack_slots(plan, &call->send, send, call->scratch));
+  TRY(scatter_nodes(plan, &place, slots, blocks));
+  if (place.leads_root)
+    blocks = (char *)slots + state->number * node_bytes(plan);
+  if (place.leads) {
+    MPI_TRY(PMPI_Scatter(blocks, block, MPI_BYTE, MPI_IN_PLACE, 0, MPI_BYTE, place.leader, state->node));
+    blocks += (int64_t)state->local * block;
+  } else {
+    if (recv != MPI_IN_PLACE && call->recv.dense)
+      blocks = recv;
+    MPI_TRY(PMPI_Scatter(NULL, 0, MPI_BYTE, blocks, block, MPI_BYTE, place.leader, state->node));
+  }
+  if (recv != MPI_IN_PLACE && blocks != recv)
+    TRY(swp_unpack(plan, &call->recv, blocks, call->recv.count, recv));
+done:
+  return error;
+}
+
+static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
+  return is_slots(plan, &plan->call->recv) ? 0 : slots_bytes(plan);
+}
+
+static int twolevel_allgather(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct side *side = &plan->call->recv;
+  int node_size = (int)node_bytes(plan), error = SWP_SUCCESS;
+  char *slots = is_slots(plan, side) ? recv : plan->call->scratch;
+  int64_t first =
+      state->local == 0 ? state->number * node_bytes(plan) : slot_of(plan, plan->rank) * plan->features.bytes;
+  TRY(gather_node(plan, 0, send, recv, slots + first));
+  if (state->local == 0)
+    MPI_TRY(PMPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, slots, node_size, MPI_BYTE, state->peers));
+  MPI_TRY(PMPI_Bcast(slots, (int)slots_bytes(plan), MPI_BYTE, 0, state->node));
+  if (slots != recv)
+    TRY(unpack_slots(plan, side, slots, recv));
+done:
+  return error;
+}
+
+/* ---- Allgatherv: blocks by node and local number, without gaps ---- */
+
+/* In scratch: the places of the blocks, by rank; the bytes and places of the nodes and of this node's ranks,
+   and the blocks, when they do not lie in recv. */
+static int64_t places_bytes(const struct swp_plan *plan) {
+  return ((int64_t)plan->procs + 2 * plan->features.nodes + 2 * plan->features.ppn) * (int64_t)sizeof(int);
+}
+
+static int64_t find_blocks(const struct swp_plan *plan) {
+  const struct state *state = plan->method_state;
+  return state->in_order ? swp_find_row(plan->call, plan->procs) : -1;
+}
+
+static int64_t allgatherv_scratch_bytes(const struct swp_plan *plan) {
+  return places_bytes(plan) + (find_blocks(plan) >= 0 ? 0 : plan->features.total_bytes);
+}
+
+struct counts {
+  int *bytes, *places;
+};
+
+static void count_nodes(const struct swp_plan *plan, int *places, struct counts nodes, struct counts ranks) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  int at = 0;
+  for (int node = 0; node < plan->features.nodes; node++) {
+    nodes.places[node] = at;
+    for (int local = 0; local < swp_topology_node_size(plan->topology, node); local++) {
+      int rank = swp_topology_rank(plan->topology, node, local);
+      int bytes = (int)(call->recv_counts[rank] * call->recv.item_bytes);
+      places[rank] = at;
+      at += bytes;
+      if (node == state->number) {
+        ranks.bytes[local] = bytes;
+        ranks.places[local] = places[rank];
+      }
+    }
+    nodes.bytes[node] = at - nodes.places[node];
+  }
+}
+
+static int twolevel_allgatherv(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  int *places = (int *)(void *)call->scratch, error = SWP_SUCCESS;
+  struct counts nodes = {places + plan->procs, places + plan->procs + plan->features.nodes};
+  struct counts ranks = {nodes.places + plan->features.nodes, ranks.bytes + plan->features.ppn};
+  int64_t row = find_blocks(plan);
+  char *blocks = row >= 0 ? swp_item(&call->recv, recv, row) : call->scratch + places_bytes(plan);
+  count_nodes(plan, places, nodes, ranks);
+  TRY(swp_pack_own(plan, send, recv, blocks + places[plan->rank]));
+  MPI_TRY(state->local == 0 ? PMPI_Gatherv(MPI_IN_PLACE, 0, MPI_BYTE, blocks, ranks.bytes, ranks.places,
+                                           MPI_BYTE, 0, state->node)
+                            : PMPI_Gatherv(blocks + places[plan->rank], ranks.bytes[state->local], MPI_BYTE,
+                                           NULL, NULL, NULL, MPI_BYTE, 0, state->node));
+  if (state->local == 0)
+    MPI_TRY(PMPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, blocks, nodes.bytes, nodes.places, MPI_BYTE,
+                            state->peers));
+  MPI_TRY(PMPI_Bcast(blocks, (int)plan->features.total_bytes, MPI_BYTE, 0, state->node));
+  for (int i = 0; row < 0 && i < plan->procs; i++)
+    TRY(swp_unpack(plan, &call->recv, blocks + places[i], call->recv_counts[i],
+                   swp_item(&call->recv, recv, call->displs[i])));
+done:
+  return error;
+}
+
+/* ---- Reductions: in the order of nodes ---- */
+
+static const char *reduction_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+  return features->commutative ? NULL : "the reduction does not commute";
+}
+
+/* The node's sum at its leader; the sum of all at the root's leader for the root. Not in place, where the
+   MPI_Reduce of MPICH 4.0.2 fails. */
+static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
+  const struct side *side = &plan->call->recv;
+  struct place place = find_place(plan);
+  return (place.leads + (place.leads_root && !place.is_root)) * swp_side_room(side, side->count);
+}
+
+static int twolevel_reduce(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct call *call = plan->call;
+  const struct side *side = &call->recv;
+  struct place place = find_place(plan);
+  int error = SWP_SUCCESS;
+  void *partial = NULL, *sum = place.is_root ? recv : NULL;
+  if (place.leads)
+    partial = swp_side_place(side, side->count, call->scratch);
+  if (place.leads_root && !place.is_root)
+    sum = swp_side_place(side, side->count, call->scratch + swp_side_room(side, side->count));
+  MPI_TRY(PMPI_Reduce(send == MPI_IN_PLACE ? recv : send, partial, side->count, side->type, call->op,
+                      place.leader, state->node));
+  if (place.leads)
+    MPI_TRY(PMPI_Reduce(partial, sum, side->count, side->type, call->op, place.root_node, state->peers));
+  if (place.leads_root && !place.is_root)
+    TRY(swp_send(plan, sum, side->count, side->type, plan->features.root));
+  else if (place.is_root && !place.leads_root)
+    TRY(swp_receive(plan, recv, side->count, side->type, place.root_leader));
+done:
+  return error;
+}
+
+static int twolevel_allreduce(struct swp_plan *plan, const void *send, void *recv) {
+  const struct state *state = plan->method_state;
+  const struct side *side = &plan->call->recv;
+  MPI_Op op = plan->call->op;
+  bool leads = state->local == 0;
+  int error = SWP_SUCCESS;
+  MPI_TRY(PMPI_Reduce(send == MPI_IN_PLACE && !leads ? recv : send, leads ? recv : NULL, side->count,
+                      side->type, op, 0, state->node));
+  if (leads)
+    MPI_TRY(PMPI_Allreduce(MPI_IN_PLACE, recv, side->count, side->type, op, state->peers));
+  MPI_TRY(PMPI_Bcast(recv, side->count, side->type, 0, state->node));
+done:
+  return error;
+}
+
+const struct method swp_collective_twolevel = {
+    .name = "twolevel",
+    .summary = "by the MPI library within nodes, and between their leaders",
+    .source = "Karonis et al., Exploiting hierarchy in parallel computer networks, IPDPS 2000",
+    .usage = "",
+    .applicable = twolevel_applicable,
+    .plan = twolevel_plan,
+    .free = twolevel_free,
+    .procedures =
+        {
+            [SWP_BCAST] = {twolevel_bcast, swp_image_scratch_bytes, swp_image_applicable},
+            [SWP_GATHER] = {twolevel_gather, gather_scratch_bytes, blocks_applicable},
+            [SWP_SCATTER] = {twolevel_scatter, scatter_scratch_bytes, blocks_applicable},
+            [SWP_REDUCE] = {twolevel_reduce, reduce_scratch_bytes, reduction_applicable},
+            [SWP_ALLREDUCE] = {twolevel_allreduce, NULL, reduction_applicable},
+            [SWP_ALLGATHER] = {twolevel_allgather, allgather_scratch_bytes, blocks_applicable},
+            [SWP_ALLGATHERV] = {twolevel_allgatherv, allgatherv_scratch_bytes, swp_total_applicable},
+        },
+};

@@ -1,0 +1,351 @@
+/*
+ * Which collectives of the MPI library the methods that are made of them call, on how many ranks and of how
+ * many bytes, phase by phase; and the layouts that are proposed. Linked with --wrap for each of the
+ * functions.
+ */
+#include "testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PHASES = 16, MOST_LEVELS = 4, BYTES = 24 };
+
+/* A call of a collective on so many ranks; bytes as of a rule: of the vector, else of a rank's block; of
+   an allgatherv and gatherv, of all blocks. */
+struct phase {
+  char function[24];
+  int ranks;
+  int64_t bytes;
+};
+
+static struct phases {
+  int count;
+  struct phase list[MOST_PHASES];
+} made;
+
+static void note(const char *function, MPI_Comm comm, int64_t count, MPI_Datatype type) {
+  struct phase *phase = &made.list[made.count < MOST_PHASES - 1 ? made.count++ : made.count];
+  int size;
+  MPI_Comm_size(comm, &phase->ranks);
+  MPI_Type_size(type, &size);
+  snprintf(phase->function, sizeof phase->function, "%s", function);
+  phase->bytes = count * size;
+}
+
+static int is_root(int root, MPI_Comm comm) {
+  int here;
+  MPI_Comm_rank(comm, &here);
+  return here == root;
+}
+
+static int64_t sum_of(const int *counts, MPI_Comm comm) {
+  int64_t sum = 0;
+  int size;
+  MPI_Comm_size(comm, &size);
+  for (int i = 0; i < size; i++)
+    sum += counts[i];
+  return sum;
+}
+
+#define WRAP(name, parameters, arguments, comm, count, type)                                                 \
+  int __real_PMPI_##name parameters;                                                                         \
+  int __wrap_PMPI_##name parameters;                                                                         \
+  int __wrap_PMPI_##name parameters {                                                                        \
+    note(#name, comm, count, type);                                                                          \
+    return __real_PMPI_##name arguments;                                                                     \
+  }
+
+WRAP(Bcast, (void *b, int n, MPI_Datatype t, int r, MPI_Comm c), (b, n, t, r, c), c, n, t)
+WRAP(Reduce, (const void *s, void *d, int n, MPI_Datatype t, MPI_Op o, int r, MPI_Comm c),
+     (s, d, n, t, o, r, c), c, n, t)
+WRAP(Allreduce, (const void *s, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (s, d, n, t, o, c), c,
+     n, t)
+WRAP(Reduce_scatter_block, (const void *s, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
+     (s, d, n, t, o, c), c, n, t)
+WRAP(Gather, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, int r, MPI_Comm c),
+     (s, n, t, d, m, u, r, c), c, is_root(r, c) ? m : n, is_root(r, c) ? u : t)
+WRAP(Scatter, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, int r, MPI_Comm c),
+     (s, n, t, d, m, u, r, c), c, is_root(r, c) ? n : m, is_root(r, c) ? t : u)
+WRAP(Allgather, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c),
+     (s, n, t, d, m, u, c), c, m, u)
+WRAP(Alltoall, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c),
+     (s, n, t, d, m, u, c), c, m, u)
+WRAP(Allgatherv,
+     (const void *s, int n, MPI_Datatype t, void *d, const int *m, const int *p, MPI_Datatype u, MPI_Comm c),
+     (s, n, t, d, m, p, u, c), c, sum_of(m, c), u)
+WRAP(Gatherv,
+     (const void *s, int n, MPI_Datatype t, void *d, const int *m, const int *p, MPI_Datatype u, int r,
+      MPI_Comm c),
+     (s, n, t, d, m, p, u, r, c), c, is_root(r, c) ? sum_of(m, c) : n, is_root(r, c) ? u : t)
+
+/* ---- Executing ---- */
+
+static int rank, procs;
+
+/* A call of blocks, or vectors, of so many doubles, in memory as it comes; with an allgatherv of 1, 2 … items
+   by rank. Reductions commute. What is delivered is not looked at here. */
+static void execute(enum swp_operation operation, const char *method, int root,
+                    const struct swp_hints *hints) {
+  enum { COUNT = BYTES / sizeof(double) };
+  size_t room = (size_t)(procs + 2) * (size_t)(procs + 2) * BYTES;
+  char *send = test_allocate(room), *recv = test_allocate(room);
+  int *counts = test_allocate((size_t)procs * sizeof(int)),
+      *displs = test_allocate((size_t)procs * sizeof(int));
+  struct swp_collective problem = {operation, COUNT,  MPI_DOUBLE, COUNT, MPI_DOUBLE,
+                                   counts,    displs, MPI_SUM,    root};
+  swp_plan *plan = NULL;
+  for (int i = 0, at = 0; i < procs; at += counts[i++]) {
+    counts[i] = i + 1;
+    displs[i] = at;
+  }
+  if (operation == SWP_ALLGATHERV)
+    problem.send_count = rank + 1;
+  memset(send, 0, room);
+  memset(recv, 0, room);
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, hints, &plan), SWP_SUCCESS);
+  made.count = 0;
+  EXPECT_ERROR(swp_collective_execute(plan, send, recv), SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  free(send), free(recv), free(counts), free(displs);
+}
+
+static void expect(struct phases *expected, const char *function, int ranks, int64_t bytes) {
+  struct phase *phase = &expected->list[expected->count++];
+  snprintf(phase->function, sizeof phase->function, "%s", function);
+  phase->ranks = ranks;
+  phase->bytes = bytes;
+}
+
+static void compare(const struct phases *expected) {
+  EXPECT_EQUAL(made.count, expected->count);
+  for (int i = 0; i < made.count && i < expected->count; i++) {
+    const struct phase *here = &made.list[i], *there = &expected->list[i];
+    EXPECT(strcmp(here->function, there->function) == 0 && here->ranks == there->ranks &&
+               here->bytes == there->bytes,
+           "phase %d: %s of %d ranks and %lld bytes, expected %s of %d and %lld", i, here->function,
+           here->ranks, (long long)here->bytes, there->function, there->ranks, (long long)there->bytes);
+  }
+}
+
+/* ---- Grids ---- */
+
+static const char *const functions[] = {
+    [SWP_BCAST] = "Bcast",
+    [SWP_GATHER] = "Gather",
+    [SWP_SCATTER] = "Scatter",
+    [SWP_REDUCE] = "Reduce",
+    [SWP_ALLREDUCE] = "Allreduce",
+    [SWP_ALLGATHER] = "Allgather",
+    [SWP_ALLGATHERV] = "Allgatherv",
+    [SWP_ALLTOALL] = "Alltoall",
+    [SWP_REDUCE_SCATTER_BLOCK] = "Reduce_scatter_block",
+};
+
+/* Blocks in a row of ranks, or of an allgatherv the sum of 1 … by rank. */
+static int64_t blocks(enum swp_operation operation, int first, int count) {
+  if (operation != SWP_ALLGATHERV)
+    return count;
+  return (int64_t)count * (2 * first + count + 1) / 2;
+}
+
+/* T(p1, m) + T(p2, p1·m) + … of gather and allgather, the same backwards of scatter and reduce_scatter_block,
+   T(p1, m) + T(p2, m) + … of bcast (backwards), reduce, allreduce, T(p1, P/p1·m) + … of alltoall. */
+static struct phases expected_phases(enum swp_operation operation, int nsizes, const int *sizes, int root) {
+  struct phases result = {0};
+  bool rooted = operation <= SWP_REDUCE;
+  bool backwards =
+      operation == SWP_BCAST || operation == SWP_SCATTER || operation == SWP_REDUCE_SCATTER_BLOCK;
+  for (int i = 0; i < nsizes; i++) {
+    int d = backwards ? nsizes - 1 - i : i, stride = 1;
+    for (int k = 0; k < d; k++)
+      stride *= sizes[k];
+    int64_t bytes = BYTES;
+    if (operation == SWP_ALLGATHERV)
+      bytes =
+          (int64_t)sizeof(double) * blocks(operation, rank - rank % (stride * sizes[d]), stride * sizes[d]);
+    else if (operation == SWP_ALLTOALL)
+      bytes = (int64_t)procs / sizes[d] * BYTES;
+    else if (operation != SWP_BCAST && operation != SWP_REDUCE && operation != SWP_ALLREDUCE)
+      bytes = (int64_t)stride * BYTES;
+    if (!rooted || rank % stride == root % stride) /* the lower coordinates are the root's */
+      expect(&result, functions[operation], sizes[d], bytes);
+  }
+  return result;
+}
+
+static void check_grid(const char *method) {
+  int sizes[MOST_LEVELS], nsizes = 0;
+  for (const char *at = strchr(method, '=') + 1; nsizes < MOST_LEVELS; at = strchr(at, 'x') + 1) {
+    sizes[nsizes++] = atoi(at);
+    if (strchr(at, 'x') == NULL)
+      break;
+  }
+  for (int operation = SWP_BCAST; operation <= SWP_REDUCE_SCATTER_BLOCK; operation++)
+    for (int root = 0; root < (operation <= SWP_REDUCE ? procs : 1); root++) {
+      test_case("%s %s, root %d", swp_operation_name(operation), method, root);
+      execute((enum swp_operation)operation, method, root, NULL);
+      struct phases expected = expected_phases((enum swp_operation)operation, nsizes, sizes, root);
+      compare(&expected);
+    }
+}
+
+static void check_grids(void) {
+  char specs[1024];
+  EXPECT_ERROR(swp_method_specs(SWP_BCAST, "orthogonal", procs, specs, sizeof specs), SWP_SUCCESS);
+  for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " "))
+    check_grid(spec);
+  if (procs == 16)
+    check_grid("orthogonal:grid=2x2x2x2");
+}
+
+/* The counts of the paper, of two dimensions, and of three. */
+static void check_layouts(int count, int two, int three) {
+  char specs[4096];
+  int dimensions[MOST_LEVELS + 1] = {0};
+  test_case("layouts of %d ranks", count);
+  for (int operation = SWP_BCAST; operation <= SWP_REDUCE_SCATTER_BLOCK; operation++) {
+    memset(dimensions, 0, sizeof dimensions);
+    EXPECT_ERROR(swp_method_specs((enum swp_operation)operation, "orthogonal", count, specs, sizeof specs),
+                 SWP_SUCCESS);
+    for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " ")) {
+      int n = 1, product = atoi(strchr(spec, '=') + 1);
+      for (const char *at = strchr(spec, 'x'); at != NULL; at = strchr(at + 1, 'x'), n++)
+        product *= atoi(at + 1);
+      EXPECT_EQUAL(product, count);
+      dimensions[n]++;
+    }
+    EXPECT_EQUAL(dimensions[2], two);
+    EXPECT_EQUAL(dimensions[3], three);
+    EXPECT_EQUAL(dimensions[1] + dimensions[4], 0);
+  }
+}
+
+static void expect_refused(const char *method, const char *words, int expected) {
+  struct swp_collective problem = {
+      .operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
+  swp_plan *plan = NULL;
+  test_case("%s on %d ranks", method, procs);
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), expected);
+  EXPECT(strstr(swp_error_message(), words) != NULL, "'%s' does not say '%s'", swp_error_message(), words);
+  EXPECT(plan == NULL, "the plan is not NULL");
+}
+
+/* ---- Nodes ---- */
+
+static int node_of(const struct swp_hints *hints, int nodes, int any) {
+  return hints->placement == SWP_PLACEMENT_BLOCK ? any / hints->ppn : any % nodes;
+}
+
+static int local_of(const struct swp_hints *hints, int nodes, int any) {
+  return hints->placement == SWP_PLACEMENT_BLOCK ? any % hints->ppn : any / nodes;
+}
+
+static int node_size(const struct swp_hints *hints, int nodes, int node) {
+  int size = 0;
+  for (int i = 0; i < procs; i++)
+    size += node_of(hints, nodes, i) == node;
+  return size;
+}
+
+/* Where the root is a leader, and where it is not. */
+static struct phases expected_by_node(enum swp_operation operation, const struct swp_hints *hints, int root) {
+  struct phases result = {0};
+  int nodes = (procs - 1) / hints->ppn + 1, least = procs, ppn = 0;
+  for (int node = 0; node < nodes; node++) {
+    int size = node_size(hints, nodes, node);
+    least = size < least ? size : least;
+    ppn = size > ppn ? size : ppn;
+  }
+  int node = node_of(hints, nodes, rank), size = node_size(hints, nodes, node);
+  int leader = local_of(hints, nodes, root) < least ? local_of(hints, nodes, root) : 0;
+  bool leads = local_of(hints, nodes, rank) == leader, leads_any = local_of(hints, nodes, rank) == 0;
+  bool node_first = node == node_of(hints, nodes, root) && leader != local_of(hints, nodes, root);
+  int64_t all = 0, ours = 0;
+  for (int i = 0; i < procs; i++) {
+    all += (int64_t)(i + 1) * (int64_t)sizeof(double);
+    ours += node_of(hints, nodes, i) == node ? (int64_t)(i + 1) * (int64_t)sizeof(double) : 0;
+  }
+  switch (operation) {
+  case SWP_BCAST:
+    if (node_first)
+      expect(&result, "Bcast", size, BYTES);
+    if (leads)
+      expect(&result, "Bcast", nodes, BYTES);
+    if (!node_first)
+      expect(&result, "Bcast", size, BYTES);
+    break;
+  case SWP_GATHER:
+    expect(&result, "Gather", size, BYTES);
+    if (leads)
+      expect(&result, "Gather", nodes, (int64_t)ppn * BYTES);
+    break;
+  case SWP_SCATTER:
+    if (leads)
+      expect(&result, "Scatter", nodes, (int64_t)ppn * BYTES);
+    expect(&result, "Scatter", size, BYTES);
+    break;
+  case SWP_REDUCE:
+    expect(&result, "Reduce", size, BYTES);
+    if (leads)
+      expect(&result, "Reduce", nodes, BYTES);
+    break;
+  case SWP_ALLREDUCE:
+    expect(&result, "Reduce", size, BYTES);
+    if (leads_any)
+      expect(&result, "Allreduce", nodes, BYTES);
+    expect(&result, "Bcast", size, BYTES);
+    break;
+  case SWP_ALLGATHER:
+    expect(&result, "Gather", size, BYTES);
+    if (leads_any)
+      expect(&result, "Allgather", nodes, (int64_t)ppn * BYTES);
+    expect(&result, "Bcast", size, (int64_t)nodes * ppn * BYTES);
+    break;
+  default: /* allgatherv */
+    expect(&result, "Gatherv", size, leads_any ? ours : (int64_t)(rank + 1) * (int64_t)sizeof(double));
+    if (leads_any)
+      expect(&result, "Allgatherv", nodes, all);
+    expect(&result, "Bcast", size, all);
+  }
+  return result;
+}
+
+static void check_nodes(int ppn, int placement) {
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  hints.ppn = ppn;
+  hints.placement = placement;
+  if (ppn >= procs)
+    return;
+  for (int operation = SWP_BCAST; operation <= SWP_ALLGATHERV; operation++)
+    for (int root = 0; root < (operation <= SWP_REDUCE ? procs : 1); root++) {
+      test_case("%s twolevel, root %d, ppn %d, placement %d", swp_operation_name(operation), root, ppn,
+                placement);
+      execute((enum swp_operation)operation, "twolevel", root, &hints);
+      struct phases expected = expected_by_node((enum swp_operation)operation, &hints, root);
+      compare(&expected);
+    }
+}
+
+int main(int argc, char **argv) {
+  test_begin(&argc, &argv, "swp_phases");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  check_layouts(96, 10, 30);
+  check_layouts(48, 8, 18);
+  check_layouts(64, 5, 10);
+  check_layouts(32, 4, 6);
+  check_layouts(7, 0, 0);
+  expect_refused("orthogonal", "grid=AxB", SWP_ERR_NOT_APPLICABLE);
+  expect_refused("orthogonal:grid=97", "two dimensions", SWP_ERR_NOT_APPLICABLE);
+  expect_refused("orthogonal:grid=2x97", "multiply to the number of ranks", SWP_ERR_NOT_APPLICABLE);
+  expect_refused("orthogonal:grid=2147483647x2147483647x2", "multiply", SWP_ERR_NOT_APPLICABLE);
+  expect_refused("orthogonal:grid=1x4", "malformed", SWP_ERR_METHOD);
+  expect_refused("twolevel", "on one node", SWP_ERR_NOT_APPLICABLE);
+  check_grids();
+  for (int ppn = 2; ppn <= 3; ppn++) {
+    check_nodes(ppn, SWP_PLACEMENT_BLOCK);
+    check_nodes(ppn, SWP_PLACEMENT_CYCLIC);
+  }
+  return test_end();
+}
