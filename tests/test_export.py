@@ -38,6 +38,8 @@ POINTS: list[Point] = [
     point("direct", 8, (16, 9.25)),
     point("pex", 8, (4, 3.5), operation="discovery", status="tie"),
     point("nbx", 1024, (4, 3.5), operation="discovery"),
+    point("vendor", 8, (0, 0.0), operation="bcast", status="tie"),
+    point("binomial", 1024, (0, 0.0), operation="bcast"),
 ]
 
 TABLE = Table(PROVENANCE, compile_rules(POINTS), POINTS)
@@ -46,6 +48,8 @@ TABLE = Table(PROVENANCE, compile_rules(POINTS), POINTS)
 def test_the_table_is_as_its_grammar_says() -> None:
     rules = [line for line in export(TABLE, "table").splitlines() if line.startswith("rule")]
     assert [re.sub(r" evidence=.*", "", rule) for rule in rules] == [
+        "rule op=bcast nodes=1 ppn=8 bytes=0:90 method=vendor",
+        "rule op=bcast nodes=1 ppn=8 bytes=91:* method=binomial",
         "rule op=discovery nodes=1 ppn=8 bytes=0:90 method=pex",
         "rule op=discovery nodes=1 ppn=8 bytes=91:* method=nbx",
         "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=0:3.694591 bytes=0:90 method=stfw:dims=2",
@@ -110,6 +114,7 @@ LOOKUPS = [
     (("discovery", 1, 8, -1, -1.0, 8), "pex"),
     (("discovery", 1, 8, 3, 3.0, 4096), "nbx"),
     (("discovery", 1, 8, -1, -1.0, -1), None),
+    (("bcast", 1, 8, -1, -1.0, 4096), "binomial"),
     (("collective", 1, 8, 4, 3.5, 8), None),
 ]
 

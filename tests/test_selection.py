@@ -199,6 +199,13 @@ def test_patterns_of_one_degree_class_are_decided_together() -> None:
     assert {(point.method, point.launches) for point in decide(cells)} == {("neighbor", 10)}
 
 
+def test_a_collective_has_one_rule_for_all_degrees() -> None:
+    truth = {"vendor": scaled(1), "binomial": scaled(0.5)}
+    (rule,), _ = select(make_cells(truth, operation="bcast", degree=(0, 0.0)))
+    assert rule.operation == "bcast"
+    assert rule[3:] == (None, None, None, None, None, None, "binomial", rule.evidence)
+
+
 def test_a_discovery_is_decided_by_the_largest_degree_alone() -> None:
     truth = {"pex": scaled(1), "nbx": scaled(0.5)}
     cells = make_cells(truth, operation="discovery", degree=(7, 5.5))

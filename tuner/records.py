@@ -10,10 +10,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-DEFAULT_METHODS = {"exchange": "direct", "discovery": "pex", "spmv": "direct"}
+COLLECTIVES = (
+    "bcast",
+    "gather",
+    "scatter",
+    "reduce",
+    "allreduce",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "reduce_scatter_block",
+)
+"""The operations of MPI that have no messages of their own, and no degree."""
+
+DEFAULT_METHODS = {
+    "exchange": "direct",
+    "discovery": "pex",
+    "spmv": "direct",
+    **dict.fromkeys(COLLECTIVES, "vendor"),
+}
 """What every operation falls back to; left only for a method that is shown to be faster."""
 
-RULED_OPERATIONS = ("exchange", "discovery")
+RULED_OPERATIONS = ("exchange", "discovery", *COLLECTIVES)
 """Those that method tables have rules for: the exchange of an spmv is planned as any other."""
 
 PROBE_OPERATION = "probe"

@@ -23,7 +23,7 @@ from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, method_name
 from tuner import products
-from tuner.records import DEFAULT_METHODS, Cell
+from tuner.records import COLLECTIVES, DEFAULT_METHODS, Cell
 from tuner.selection import MIN_LAUNCHES
 from tuner.store import Store
 from tuner.units import size_text
@@ -205,8 +205,11 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
         choice.system["mpi_library"],
         choice.system["cpu_model"],
         layout_text(case["nodes"], case["ppn"], oversubscribed=False),
-        f"messages sent by a rank: {case['mavg']:.3g} on average, {case['mmax']} at most",
     ]
+    if case["operation"] not in COLLECTIVES:
+        facts.append(
+            f"messages sent by a rank: {case['mavg']:.3g} on average, {case['mmax']} at most"
+        )
     if canary_s > 0:  # one process has nobody to play with
         facts.append(f"canary (8-byte ping-pong) {time_text(canary_s)}")
     return [*marks, html.Span([html.Span(fact) for fact in facts], className="facts")]

@@ -173,7 +173,7 @@ int emit_case(struct output *output, const struct workload *workload, const stru
   if (strcmp(contender->spec, contender->selected) != 0)
     json_string(&json, "selected", contender->selected);
   json_int(&json, "size_bytes", item_bytes);
-  json_int(&json, "bytes", mean_message_bytes(features, item_bytes));
+  json_int(&json, "bytes", case_bytes(workload->operation, features, item_bytes));
   write_features(&json, features, item_bytes, workload->team->procs);
   write_statistics(&json, workload->operation->operation, &contender->statistics);
   json_int(&json, "inner", contender->inner);

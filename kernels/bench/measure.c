@@ -142,6 +142,8 @@ static int run_round(struct block *block, struct round *round, bool verified) {
 static void set_inner(struct block *block, const struct round *round) {
   for (int i = 0; i < block->count; i++) {
     int *inner = &block->contenders[i].inner;
+    if (block->workload->operation->rooted)
+      continue;
     if (block->team->rank == 0 && round->warm_ns[i] < SHORT_TICKS * block->tick_ns) {
       const int64_t shortest = round->warm_ns[i] > 0 ? round->warm_ns[i] : 1;
       const int64_t times = (SHORT_TICKS * block->tick_ns + shortest - 1) / shortest;

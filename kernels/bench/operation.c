@@ -50,7 +50,7 @@ int workload_create(const struct team *team, const struct operation *operation, 
     workload->hints = *hints;
   if (operation->operation == SWP_DISCOVERY) {
     workload->hints.degree = features->messages_max;
-    workload->hints.bytes = mean_message_bytes(features, item_bytes);
+    workload->hints.bytes = case_bytes(operation, features, item_bytes);
   }
   const int64_t items_most = pattern->nitems > features->items ? pattern->nitems : features->items;
   int status = 0;
@@ -78,6 +78,9 @@ void workload_free(struct workload *workload) {
   *workload = (struct workload){0};
 }
 
-int64_t mean_message_bytes(const struct pattern_features *features, int64_t item_bytes) {
+int64_t case_bytes(const struct operation *operation, const struct pattern_features *features,
+                   int64_t item_bytes) {
+  if (operation->operation >= SWP_BCAST)
+    return item_bytes;
   return features->messages ? features->items * item_bytes / features->messages : 0;
 }

@@ -1,4 +1,4 @@
-/* One kind of operation on one pattern at one size: its buffers, planning, executing and verifying. */
+/* One operation on one pattern at one size: its buffers, planning, executing and verifying. */
 #ifndef BENCH_OPERATION_H
 #define BENCH_OPERATION_H
 
@@ -34,15 +34,18 @@ struct phase {
 
 enum { PHASES_MOST = 2 };
 
-/* A kind of operation: one file in operations/, registered by one line in operations/kinds.def. */
+/* What is measured: a file in operations/ for one or several, each registered by one line in
+ * operations/kinds.def. */
 struct operation {
   const char *name;
   enum swp_operation operation; /* of its plans */
   struct phase phases[PHASES_MOST];
   int nphases;
+  bool rooted;                /* a rank may return before others begin: never executed twice in a sample */
   int64_t message_bytes_most; /* that it can carry; 0: any */
   /* Refuses patterns and sizes that are not for it, by failure_set(); may be NULL. Local. */
-  int (*check)(const struct pattern_spec *pattern, const int64_t *sizes_bytes, int nsizes);
+  int (*check)(const struct operation *operation, const struct pattern_spec *pattern,
+               const int64_t *sizes_bytes, int nsizes);
   /* Sets send_bytes and recv_bytes, and what else can be made before the buffers are there. Local. 0, or -1
      with failure_text() set. */
   int (*size)(struct workload *workload);
@@ -71,7 +74,9 @@ int workload_create(const struct team *team, const struct operation *operation, 
                     const struct swp_hints *hints, struct workload *workload);
 void workload_free(struct workload *workload);
 
-/* Mean payload bytes per message over all ranks, rounded down; 0 without messages. */
-int64_t mean_message_bytes(const struct pattern_features *features, int64_t item_bytes);
+/* What rules call bytes: of a collective its block or vector, else the mean payload of a message over all
+   ranks, rounded down; 0 without messages. */
+int64_t case_bytes(const struct operation *operation, const struct pattern_features *features,
+                   int64_t item_bytes);
 
 #endif

@@ -31,7 +31,10 @@ static int parse_number(const char *name, const char *text, int64_t least, int64
 
 static int set_operation(struct options *options, const char *value) {
   options->operation = operation_by_name(value);
-  return options->operation ? 0 : failure_set("--op \"%s\": write exchange, discovery or spmv", value);
+  return options->operation
+             ? 0
+             : failure_set("--op \"%s\": write exchange, discovery, spmv, or a collective such as bcast",
+                           value);
 }
 
 static int set_methods(struct options *options, const char *value) {
@@ -130,7 +133,7 @@ static int set_quiet(struct options *options, const char *value) {
 }
 
 static const struct option OPTIONS[] = {
-    {"--op", "OPERATION", "exchange, discovery or spmv", true, set_operation},
+    {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", true, set_operation},
     {"--pattern", "SPEC", "who sends to whom", true, set_pattern},
     {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", true, set_sizes},
     {"--out", "FILE", "the file to write, new or empty", true, set_out},
@@ -199,8 +202,13 @@ int options_parse(int argc, char **argv, struct options *options) {
     return failure_set("--placement is of virtual nodes: give --ppn too");
   if (options->placement == UNSET)
     options->placement = SWP_PLACEMENT_BLOCK;
+  const bool is_collective = options->operation->operation >= SWP_BCAST;
+  if (options->pattern.family->of_collectives != is_collective)
+    return failure_set("--op %s: the pattern of collectives, and theirs alone, is blocks",
+                       options->operation->name);
   if (options->operation->check)
-    return options->operation->check(&options->pattern, options->sizes_bytes, options->nsizes);
+    return options->operation->check(options->operation, &options->pattern, options->sizes_bytes,
+                                     options->nsizes);
   return 0;
 }
 
@@ -210,8 +218,8 @@ void options_free(struct options *options) {
 }
 
 void options_help(void) {
-  printf("swpbench %s: measures the methods of an MPI exchange\n\n"
-         "  swpbench list           the methods: kind, name, parameters, summary\n"
+  printf("swpbench %s: measures the methods of MPI exchanges and collectives\n\n"
+         "  swpbench list           the methods: operation, name, parameters, summary\n"
          "  swpbench table FILE     reads a method table as an application would\n"
          "  swpbench run OPTIONS    measures; start it with mpiexec\n"
          "  swpbench bfs [vertices=N,degree=N,clusters=N,inside=PERCENT,seed=N [METHODS]]\n"

@@ -12,6 +12,7 @@ struct pattern {
   bool opaque;           /* the messages are the items 0, 1, … one after the other */
   struct lists sends;    /* items: own ones, from 0 */
   struct lists recvs;    /* items: as the sender numbers them */
+  int root;              /* blocks only */
   struct matrix *matrix; /* of which this is the halo; NULL: of none */
   int64_t *halo_columns; /* then the columns behind the items of recvs */
 };
@@ -36,7 +37,8 @@ struct pattern_spec;
 struct pattern_family {
   const char *name;
   const char *summary;
-  bool from_file; /* after the colon are FILE[,part=PART], not parameters */
+  bool of_collectives; /* it is for these operations alone, and they for it */
+  bool from_file;      /* after the colon are FILE[,part=PART], not parameters */
   struct pattern_parameter parameters[PATTERN_PARAMETERS];
   /* Refuses combinations of parameters by failure_set(); may be NULL. Local. */
   int (*check)(const struct pattern_spec *spec);

@@ -170,6 +170,22 @@ static void rules_are_found_by_bytes(void) {
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
+/* Blocks that MPI's int cannot count together are left to others; the plan stays as it was. */
+static void blocks_over_two_gib_are_not_forwarded(void) {
+  swp_plan *plan = NULL;
+  int mine = rank, *all = test_allocate((size_t)procs * sizeof *all);
+  struct swp_collective problem = {SWP_GATHER, 1, MPI_INT, 1, MPI_INT, .op = MPI_OP_NULL};
+  struct swp_collective large = {SWP_GATHER, 1 << 29, MPI_INT, 1 << 29, MPI_INT, .op = MPI_OP_NULL};
+  test_case("blocks over 2 GiB");
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, "binomial", NULL, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_collective_set(plan, &large), SWP_ERR_NOT_APPLICABLE);
+  EXPECT_ERROR(swp_collective_execute(plan, &mine, all), SWP_SUCCESS);
+  for (int i = 0; rank == 0 && i < procs; i++)
+    EXPECT_EQUAL(all[i], i);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  free(all);
+}
+
 /* ---- Misuse ---- */
 
 static void expect_refused(struct swp_collective problem, const char *method, int expected) {
@@ -299,6 +315,7 @@ static void check_all(void) {
     check_operation((enum swp_operation)operation, half);
   MPI_Comm_free(&half);
   rules_are_found_by_bytes();
+  blocks_over_two_gib_are_not_forwarded();
   wrong_problems_are_refused();
   a_refused_set_changes_nothing();
 }

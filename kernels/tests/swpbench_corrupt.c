@@ -1,6 +1,6 @@
 /*
- * swpbench with exchanges, whole or in halves, discoveries and products that go wrong, linked in front of the
- * right ones by --wrap. SWP_CORRUPT says how; from the call SWP_CORRUPT_CALL on, on the rank
+ * swpbench with exchanges, whole or in halves, discoveries, collectives and products that go wrong, linked in
+ * front of the right ones by --wrap. SWP_CORRUPT says how; from the call SWP_CORRUPT_CALL on, on the rank
  * SWP_CORRUPT_RANK.
  */
 #include "csr.h"
@@ -13,11 +13,13 @@
 int __real_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
 int __real_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                                  const void *const *data, swp_inbox **inbox);
+int __real_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 int __real_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
 int __real_swp_test(swp_plan *plan, int *done);
 int __real_swp_wait(swp_plan *plan);
 void __real_csr_multiply(const struct csr *csr, int32_t begin, int32_t end, int vectors, const double *x,
                          double *y);
+int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_test(swp_plan *plan, int *done);
 int __wrap_swp_wait(swp_plan *plan);
@@ -56,6 +58,10 @@ static int deliver(unsigned char *first, int error) {
 
 int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
   return deliver(recv, __real_swp_exchange_execute(plan, send, recv));
+}
+
+int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv) {
+  return deliver(recv, __real_swp_collective_execute(plan, send, recv));
 }
 
 static void *started; /* where the exchange that was started last delivers */

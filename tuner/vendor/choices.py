@@ -10,19 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuner.errors import SwitchpointError
-from tuner.records import Rule, Table
+from tuner.records import COLLECTIVES, Rule, Table
 
-COLLECTIVES = (
-    "bcast",
-    "gather",
-    "scatter",
-    "reduce",
-    "allreduce",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "reduce_scatter_block",
-)
 ROOT_KNOWS = ("gather", "scatter")
 """Of these a library's readers take the size from arguments that count at some ranks only."""
 

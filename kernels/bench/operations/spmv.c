@@ -22,7 +22,9 @@ struct product {
   double *y;
 };
 
-static int check(const struct pattern_spec *pattern, const int64_t *sizes_bytes, int nsizes) {
+static int check(const struct operation *operation, const struct pattern_spec *pattern,
+                 const int64_t *sizes_bytes, int nsizes) {
+  (void)operation;
   if (!pattern->family->from_file)
     return failure_set("--op spmv needs --pattern matrix:FILE, not %s", pattern->family->name);
   for (int i = 0; i < nsizes; i++)

@@ -1,0 +1,196 @@
+/* The collectives, on blocks of one size for each rank; reductions add doubles. */
+#include "../error.h"
+#include "../operation.h"
+#include "../rng.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum blocks { NONE, ONE, ALL };
+
+/* What the buffers hold, and where they are of account. */
+static const struct layout {
+  enum blocks send, recv;
+  bool send_at_root, recv_at_root, reduces;
+} layouts[] = {
+    [SWP_BCAST] = {NONE, ONE},
+    [SWP_GATHER] = {ONE, ALL, .recv_at_root = true},
+    [SWP_SCATTER] = {ALL, ONE, .send_at_root = true},
+    [SWP_REDUCE] = {ONE, ONE, .recv_at_root = true, .reduces = true},
+    [SWP_ALLREDUCE] = {ONE, ONE, .reduces = true},
+    [SWP_ALLGATHER] = {ONE, ALL},
+    [SWP_ALLGATHERV] = {ONE, ALL},
+    [SWP_ALLTOALL] = {ALL, ALL},
+    [SWP_REDUCE_SCATTER_BLOCK] = {ALL, ONE, .reduces = true},
+};
+
+static const struct layout *layout_of(const struct workload *workload) {
+  return &layouts[workload->operation->operation];
+}
+
+static bool is_root(const struct workload *workload) {
+  return workload->team->rank == workload->pattern->root;
+}
+
+/* Blocks of a buffer on this rank. */
+static int count_blocks(const struct workload *workload, enum blocks blocks, bool at_root) {
+  if (at_root && !is_root(workload))
+    return 0;
+  return blocks == ALL ? workload->team->procs : blocks == ONE;
+}
+
+static int send_blocks(const struct workload *workload) {
+  return count_blocks(workload, layout_of(workload)->send, layout_of(workload)->send_at_root);
+}
+
+static int recv_blocks(const struct workload *workload) {
+  return count_blocks(workload, layout_of(workload)->recv, layout_of(workload)->recv_at_root);
+}
+
+static int check(const struct operation *operation, const struct pattern_spec *pattern,
+                 const int64_t *sizes_bytes, int nsizes) {
+  enum { ROOT };
+  if (!operation->rooted && pattern->values[ROOT] != 0)
+    return failure_set("--pattern: %s has no root", operation->name);
+  for (int i = 0; i < nsizes; i++) {
+    if (sizes_bytes[i] > INT_MAX)
+      return failure_set("--sizes: %lld is over 2 GiB - 1, the most of a block", (long long)sizes_bytes[i]);
+    if (layouts[operation->operation].reduces && sizes_bytes[i] % (int64_t)sizeof(double) != 0)
+      return failure_set("--sizes: %lld: %s adds doubles; write multiples of 8", (long long)sizes_bytes[i],
+                         operation->name);
+  }
+  return 0;
+}
+
+static int size(struct workload *workload) {
+  workload->send_bytes = send_blocks(workload) * workload->payload.item_bytes;
+  workload->recv_bytes = recv_blocks(workload) * workload->payload.item_bytes;
+  if (workload->operation->operation == SWP_ALLGATHERV &&
+      workload->payload.item_bytes * workload->team->procs > INT_MAX)
+    return failure_set("allgatherv: blocks of %lld bytes of %d ranks are over 2 GiB - 1",
+                       (long long)workload->payload.item_bytes, workload->team->procs);
+  return 0;
+}
+
+/* The bytes of each rank, and where its block begins: for allgatherv only. */
+static int *make_counts(const struct workload *workload) {
+  const int procs = workload->team->procs, block = (int)workload->payload.item_bytes;
+  int *counts = allocate(2 * (size_t)procs * sizeof *counts);
+  for (int i = 0; i < procs; i++) {
+    counts[i] = block;
+    counts[procs + i] = i * block;
+  }
+  return counts;
+}
+
+static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
+  const bool reduces = layout_of(workload)->reduces;
+  const int64_t bytes = workload->payload.item_bytes;
+  const int count = (int)(reduces ? bytes / (int64_t)sizeof(double) : bytes);
+  const MPI_Datatype type = reduces ? MPI_DOUBLE : MPI_BYTE;
+  int *counts = workload->operation->operation == SWP_ALLGATHERV ? make_counts(workload) : NULL;
+  const struct swp_collective problem = {
+      .operation = workload->operation->operation,
+      .send_count = count,
+      .send_type = type,
+      .recv_count = count,
+      .recv_type = type,
+      .recv_counts = counts,
+      .displs = counts ? counts + workload->team->procs : NULL,
+      .op = reduces ? MPI_SUM : MPI_OP_NULL,
+      .root = workload->pattern->root,
+  };
+  const int error = swp_collective_plan(workload->team->comm, &problem, method, &workload->hints, plan);
+  free(counts);
+  return error;
+}
+
+/* Element i of a rank is base + rank * step: integers whose sum over all ranks is exact, below 2^53. */
+static void draw(const struct workload *workload, int64_t i, double *base, double *step) {
+  const uint64_t first = hash_pair(workload->payload.seed, workload->payload.repetition);
+  const uint64_t word = first + (uint64_t)i * 0x9e3779b97f4a7c15u;
+  int bits = 0;
+  while (workload->team->procs >> bits)
+    bits++;
+  *base = (double)(word >> (12 + bits));
+  *step = (double)(word & 7) + 1;
+}
+
+static void write_operands(const struct workload *workload) {
+  double *numbers = (double *)(void *)workload->send;
+  const int64_t n = workload->send_bytes / (int64_t)sizeof *numbers;
+  for (int64_t i = 0; i < n; i++) {
+    double base, step;
+    draw(workload, i, &base, &step);
+    numbers[i] = base + workload->team->rank * step;
+  }
+}
+
+static void prepare(struct workload *workload) {
+  const bool is_bcast = workload->operation->operation == SWP_BCAST;
+  memset(workload->recv, 0, (size_t)workload->recv_bytes);
+  if (layout_of(workload)->reduces)
+    write_operands(workload);
+  else if (is_bcast && is_root(workload))
+    payload_write(&workload->payload, workload->team->rank, NULL, 1, workload->recv);
+  else
+    payload_write(&workload->payload, workload->team->rank, NULL, send_blocks(workload), workload->send);
+}
+
+static int execute(struct workload *workload, swp_plan *plan) {
+  return swp_collective_execute(plan, workload->send, workload->recv);
+}
+
+static int verify_sums(const struct workload *workload) {
+  const double *sums = (const double *)(const void *)workload->recv, procs = workload->team->procs;
+  const int64_t n = workload->recv_bytes / (int64_t)sizeof *sums;
+  const bool scattered = workload->operation->operation == SWP_REDUCE_SCATTER_BLOCK;
+  const int64_t first = scattered ? workload->team->rank * n : 0;
+  for (int64_t i = 0; i < n; i++) {
+    double base, step;
+    draw(workload, first + i, &base, &step);
+    const double expected = procs * base + procs * (procs - 1) / 2 * step;
+    if (sums[i] != expected)
+      return failure_set("wrong payload: element %lld of the result is %.17g, expected %.17g", (long long)i,
+                         sums[i], expected);
+  }
+  return 0;
+}
+
+/* Block i is of rank i, or of the root alone; its number there is this rank's where each rank gets another.
+ */
+static int verify(const struct workload *workload) {
+  const struct layout *layout = layout_of(workload);
+  const int64_t number = layout->send == ALL ? workload->team->rank : 0;
+  if (layout->reduces)
+    return verify_sums(workload);
+  for (int i = 0; i < recv_blocks(workload); i++) {
+    const int source = layout->recv == ALL ? i : workload->pattern->root;
+    if (payload_compare(&workload->payload, source, &number, 1,
+                        workload->recv + i * workload->payload.item_bytes))
+      return -1;
+  }
+  return 0;
+}
+
+#define COLLECTIVE(lower, upper, has_root)                                                                   \
+  const struct operation operation_##lower = {.name = #lower,                                                \
+                                              .operation = upper,                                            \
+                                              .rooted = has_root,                                            \
+                                              .check = check,                                                \
+                                              .size = size,                                                  \
+                                              .plan = plan,                                                  \
+                                              .prepare = prepare,                                            \
+                                              .execute = execute,                                            \
+                                              .verify = verify}
+
+COLLECTIVE(bcast, SWP_BCAST, true);
+COLLECTIVE(gather, SWP_GATHER, true);
+COLLECTIVE(scatter, SWP_SCATTER, true);
+COLLECTIVE(reduce, SWP_REDUCE, true);
+COLLECTIVE(allreduce, SWP_ALLREDUCE, false);
+COLLECTIVE(allgather, SWP_ALLGATHER, false);
+COLLECTIVE(allgatherv, SWP_ALLGATHERV, false);
+COLLECTIVE(alltoall, SWP_ALLTOALL, false);
+COLLECTIVE(reduce_scatter_block, SWP_REDUCE_SCATTER_BLOCK, false);
