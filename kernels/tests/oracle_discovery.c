@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LATE_US = 3000 };
+enum { LATE_US = 1000 };
 
 /* What one rank sends in one call. */
 struct outgoing {
@@ -18,13 +18,8 @@ struct outgoing {
   void **data;
 };
 
-static void fill_message(unsigned char *data, int64_t bytes, int source, int destination, uint64_t call) {
-  uint64_t x = mix((uint64_t)source, (uint64_t)destination, call, 78);
-  for (int64_t byte = 0; byte < bytes; byte++) {
-    if (byte % 8 == 0)
-      x = x * 6364136223846793005u + 1442695040888963407u;
-    data[byte] = (unsigned char)(x >> (56 - byte % 8 * 8));
-  }
+static void fill_message(void *data, int64_t bytes, int source, int destination, uint64_t call) {
+  test_fill(data, bytes, mix((uint64_t)source, (uint64_t)destination, call, 78));
 }
 
 static struct outgoing outgoing_new(const struct traffic *traffic, int rank, int64_t unit_bytes,

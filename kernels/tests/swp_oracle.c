@@ -1,7 +1,8 @@
 /*
  * Every registered method, and the specs named on the command line, against an oracle.
- * Usage: swp_oracle [--brief] [--only] [--ppn N [--cyclic]] [--scatter N] [exchange:SPEC | discovery:SPEC]...
+ * Usage: swp_oracle [OPTION]... [exchange:SPEC | discovery:SPEC]...
  *   --brief   fewer item sizes and back-to-back calls, for runs under slow tools
+ *   --long    many more back-to-back calls
  *   --only    the specs named here, not those that the library proposes
  *   --ppn     virtual nodes of N ranks; --cyclic deals the ranks to them in turn
  *   --scatter the machine seems to have N nodes, with ranks on them in no order
@@ -19,6 +20,7 @@ static const int64_t item_sizes[] = {8, 1, 3, 24, 4096};
 enum { SIZES = sizeof item_sizes / sizeof item_sizes[0], ALL_SIZES_TO = 3, MOST_SPECS = 128 };
 
 static bool brief;
+static double seconds = 0.05; /* about so long do the back-to-back calls of a method go on */
 
 struct specs {
   int count;
@@ -49,7 +51,6 @@ static void check_families(MPI_Comm comm, enum swp_operation operation, const ch
 }
 
 static void check_method(enum swp_operation operation, const char *method) {
-  double seconds = brief ? 0 : 0.15; /* about so long do the back-to-back calls go on */
   check_families(MPI_COMM_WORLD, operation, method);
   if (operation == SWP_EXCHANGE) {
     check_exchange(MPI_COMM_WORLD, method, &large_family, 4096);
@@ -116,7 +117,9 @@ static void check_outstanding(const struct specs *specs) {
 /* One option; gives how many words it took, 0 when it is none. */
 static int take_option(int argc, char **argv, bool *only) {
   if (strcmp(argv[0], "--brief") == 0)
-    brief = true;
+    brief = true, seconds = 0;
+  else if (strcmp(argv[0], "--long") == 0)
+    seconds = 0.5;
   else if (strcmp(argv[0], "--only") == 0)
     *only = true;
   else if (strcmp(argv[0], "--cyclic") == 0)

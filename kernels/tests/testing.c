@@ -120,6 +120,14 @@ uint64_t mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   return x;
 }
 
+void test_fill(void *memory, int64_t bytes, uint64_t seed) {
+  for (int64_t at = 0; at < bytes; at += (int64_t)sizeof seed) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    uint64_t word = seed ^ seed >> 32; /* the low bits of a congruential generator repeat soon */
+    memcpy((char *)memory + at, &word, (size_t)(bytes - at < 8 ? bytes - at : 8));
+  }
+}
+
 char *all_specs(enum swp_operation operation, int count) {
   char *specs = test_allocate(SPECS_BYTES);
   size_t length = 0;

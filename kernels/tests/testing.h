@@ -50,6 +50,9 @@ void *test_allocate(size_t bytes);
 /* A well-mixed 64-bit number from four, the source of all test data. */
 uint64_t mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
+/* Fills memory with bytes that are a function of the seed. */
+void test_fill(void *memory, int64_t bytes, uint64_t seed);
+
 /* All specs worth trying on `procs` ranks of all methods that do the operation, separated by spaces; to be
  * freed. */
 char *all_specs(enum swp_operation operation, int procs);

@@ -89,6 +89,12 @@ def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int
     assert run(kernels, "swp_oracle", procs, *grids) > 100
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("procs", ORACLE_PROCS)
+def test_every_method_delivers_in_long_runs(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_oracle", procs, "--long") > 100
+
+
 @pytest.mark.parametrize("procs", ORACLE_PROCS)
 def test_every_collective_method_does_what_mpi_does(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_collectives", procs) > 100
