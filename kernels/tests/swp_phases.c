@@ -81,33 +81,58 @@ WRAP(Gatherv,
 
 /* ---- Executing ---- */
 
-static int rank, procs;
+enum { COUNT = BYTES / sizeof(double) };
 
-/* A call of blocks, or vectors, of so many doubles, in memory as it comes; with an allgatherv of 1, 2 … items
-   by rank. Reductions commute. What is delivered is not looked at here. */
-static void execute(enum swp_operation operation, const char *method, int root,
-                    const struct swp_hints *hints) {
-  enum { COUNT = BYTES / sizeof(double) };
+static int rank, procs;
+static char *send, *recv;
+static int *counts, *displs; /* of an allgatherv: 1, 2 ... items by rank */
+
+static void make_buffers(void) {
   size_t room = (size_t)(procs + 2) * (size_t)(procs + 2) * BYTES;
-  char *send = test_allocate(room), *recv = test_allocate(room);
-  int *counts = test_allocate((size_t)procs * sizeof(int)),
-      *displs = test_allocate((size_t)procs * sizeof(int));
-  struct swp_collective problem = {operation, COUNT,  MPI_DOUBLE, COUNT, MPI_DOUBLE,
-                                   counts,    displs, MPI_SUM,    root};
-  swp_plan *plan = NULL;
+  send = memset(test_allocate(room), 0, room);
+  recv = memset(test_allocate(room), 0, room);
+  counts = test_allocate((size_t)procs * sizeof(int));
+  displs = test_allocate((size_t)procs * sizeof(int));
   for (int i = 0, at = 0; i < procs; at += counts[i++]) {
     counts[i] = i + 1;
     displs[i] = at;
   }
-  if (operation == SWP_ALLGATHERV)
-    problem.send_count = rank + 1;
-  memset(send, 0, room);
-  memset(recv, 0, room);
+}
+
+static void free_buffers(void) {
+  free(send), free(recv), free(counts), free(displs);
+}
+
+/* Blocks, or vectors, of so many doubles, in memory as they come. Reductions commute. */
+static struct swp_collective problem_of(enum swp_operation operation, int root) {
+  return (struct swp_collective){.operation = operation,
+                                 .send_count = operation == SWP_ALLGATHERV ? rank + 1 : COUNT,
+                                 .send_type = MPI_DOUBLE,
+                                 .recv_count = COUNT,
+                                 .recv_type = MPI_DOUBLE,
+                                 .recv_counts = counts,
+                                 .displs = displs,
+                                 .op = MPI_SUM,
+                                 .root = root};
+}
+
+static bool has_root(enum swp_operation operation) {
+  return operation <= SWP_REDUCE;
+}
+
+static swp_plan *open_plan(enum swp_operation operation, const char *method, const struct swp_hints *hints) {
+  struct swp_collective problem = problem_of(operation, 0);
+  swp_plan *plan = NULL;
   EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, hints, &plan), SWP_SUCCESS);
+  return plan;
+}
+
+/* Makes the phases. What is delivered is not looked at here. */
+static void execute(swp_plan *plan, enum swp_operation operation, int root) {
+  struct swp_collective problem = problem_of(operation, root);
+  EXPECT_ERROR(swp_collective_set(plan, &problem), SWP_SUCCESS);
   made.count = 0;
   EXPECT_ERROR(swp_collective_execute(plan, send, recv), SWP_SUCCESS);
-  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
-  free(send), free(recv), free(counts), free(displs);
 }
 
 static void expect(struct phases *expected, const char *function, int ranks, int64_t bytes) {
@@ -153,7 +178,6 @@ static int64_t blocks(enum swp_operation operation, int first, int count) {
    T(p1, m) + T(p2, m) + … of bcast (backwards), reduce, allreduce, T(p1, P/p1·m) + … of alltoall. */
 static struct phases expected_phases(enum swp_operation operation, int nsizes, const int *sizes, int root) {
   struct phases result = {0};
-  bool rooted = operation <= SWP_REDUCE;
   bool backwards =
       operation == SWP_BCAST || operation == SWP_SCATTER || operation == SWP_REDUCE_SCATTER_BLOCK;
   for (int i = 0; i < nsizes; i++) {
@@ -168,7 +192,7 @@ static struct phases expected_phases(enum swp_operation operation, int nsizes, c
       bytes = (int64_t)procs / sizes[d] * BYTES;
     else if (operation != SWP_BCAST && operation != SWP_REDUCE && operation != SWP_ALLREDUCE)
       bytes = (int64_t)stride * BYTES;
-    if (!rooted || rank % stride == root % stride) /* the lower coordinates are the root's */
+    if (!has_root(operation) || rank % stride == root % stride) /* the lower coordinates are the root's */
       expect(&result, functions[operation], sizes[d], bytes);
   }
   return result;
@@ -181,13 +205,16 @@ static void check_grid(const char *method) {
     if (strchr(at, 'x') == NULL)
       break;
   }
-  for (int operation = SWP_BCAST; operation <= SWP_REDUCE_SCATTER_BLOCK; operation++)
-    for (int root = 0; root < (operation <= SWP_REDUCE ? procs : 1); root++) {
+  for (enum swp_operation operation = SWP_BCAST; operation <= SWP_REDUCE_SCATTER_BLOCK; operation++) {
+    swp_plan *plan = open_plan(operation, method, NULL);
+    for (int root = 0; root < (has_root(operation) ? procs : 1); root++) {
       test_case("%s %s, root %d", swp_operation_name(operation), method, root);
-      execute((enum swp_operation)operation, method, root, NULL);
-      struct phases expected = expected_phases((enum swp_operation)operation, nsizes, sizes, root);
+      execute(plan, operation, root);
+      struct phases expected = expected_phases(operation, nsizes, sizes, root);
       compare(&expected);
     }
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
 }
 
 static void check_grids(void) {
@@ -317,20 +344,24 @@ static void check_nodes(int ppn, int placement) {
   hints.placement = placement;
   if (ppn >= procs)
     return;
-  for (int operation = SWP_BCAST; operation <= SWP_ALLGATHERV; operation++)
-    for (int root = 0; root < (operation <= SWP_REDUCE ? procs : 1); root++) {
+  for (enum swp_operation operation = SWP_BCAST; operation <= SWP_ALLGATHERV; operation++) {
+    swp_plan *plan = open_plan(operation, "twolevel", &hints);
+    for (int root = 0; root < (has_root(operation) ? procs : 1); root++) {
       test_case("%s twolevel, root %d, ppn %d, placement %d", swp_operation_name(operation), root, ppn,
                 placement);
-      execute((enum swp_operation)operation, "twolevel", root, &hints);
-      struct phases expected = expected_by_node((enum swp_operation)operation, &hints, root);
+      execute(plan, operation, root);
+      struct phases expected = expected_by_node(operation, &hints, root);
       compare(&expected);
     }
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
 }
 
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_phases");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  make_buffers();
   check_layouts(96, 10, 30);
   check_layouts(48, 8, 18);
   check_layouts(64, 5, 10);
@@ -347,5 +378,6 @@ int main(int argc, char **argv) {
     check_nodes(ppn, SWP_PLACEMENT_BLOCK);
     check_nodes(ppn, SWP_PLACEMENT_CYCLIC);
   }
+  free_buffers();
   return test_end();
 }
