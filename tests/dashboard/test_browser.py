@@ -1,13 +1,14 @@
 """The pages in headless Chromium."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from dash import Dash
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from dashboard.app import create_app
 from tests.conftest import Require
@@ -67,24 +68,31 @@ class Visit:
         return self.page
 
 
+@pytest.fixture(scope="module")
+def window(browser: Browser) -> Callable[[int, str], BrowserContext]:
+    """One window of each size and scheme: its cache saves every later tab seconds."""
+    return cache(
+        lambda width, scheme: browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
+    )
+
+
 @pytest.fixture
-def visit(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    options = getattr(request, "param", {})
-    context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}} | options)
-    visit = Visit(context.new_page(), address)
+def visit(
+    window: Callable[[int, str], BrowserContext], address: str, request: pytest.FixtureRequest
+) -> Iterator[Visit]:
+    page = window(*getattr(request, "param", (1440, "light"))).new_page()
+    visit = Visit(page, address)
     yield visit
-    context.close()
+    page.close()
     assert visit.troubles == []
-
-
-def sized(width: int, scheme: str = "light") -> dict[str, object]:
-    return {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
 
 
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize(
     "visit",
-    [sized(1440), sized(1024, "dark"), sized(420)],
+    [(1440, "light"), (1024, "dark"), (420, "light")],
     indirect=True,
     ids=["wide", "dark", "phone"],
 )
@@ -98,7 +106,7 @@ def test_pages_fit_their_window_and_are_accessible(visit: Visit, path: str) -> N
     assert results.violations_count == 0, results.generate_report()
 
 
-@pytest.mark.parametrize("visit", [sized(1024, "dark")], indirect=True)
+@pytest.mark.parametrize("visit", [(1024, "dark")], indirect=True)
 def test_dark_is_dark(visit: Visit) -> None:
     page = visit.open("/explore")
     color = page.evaluate("getComputedStyle(document.body).backgroundColor")
