@@ -46,7 +46,7 @@ def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
     """
     systems = newest_first(store.systems())
     system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
-    campaigns = sorted(store.campaigns(system)["campaign"], reverse=True)
+    campaigns = store.campaigns_with_cells(system)
     campaign = choose(campaigns, query.campaign, "campaign", strict=strict)
     cases = store.cases(system, campaign)
     operations = sorted(cases["operation"].unique(), key=lambda name: (name != "exchange", name))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import probes
+from tests import probes, synthetic
 from tuner import benchfile
 from tuner.ingest import ingest
 from tuner.records import ProbeKey
@@ -92,3 +92,13 @@ def test_a_probe_among_methods_is_refused(raw: Path) -> None:
     raw.write_text(raw.read_text().replace('"operation": "probe"', '"operation": "exchange"'))
     problems = benchfile.read(raw).problems
     assert problems[0].message == "a probe in a launch that is not of probes"
+
+
+def test_campaigns_of_probes_have_no_cells(tmp_path: Path) -> None:
+    probes.write(tmp_path, SMALL)
+    synthetic.write(tmp_path, synthetic.Campaign(name="2025", cores=64, launches=1, sizes=(8,)))
+    ingest(tmp_path / "s.db", [tmp_path])
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        assert len(store.campaigns(system)) == 2
+        assert store.campaigns_with_cells(system) == ["2025"]

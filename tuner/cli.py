@@ -6,7 +6,6 @@ What a subcommand needs is imported when it runs, so that every one starts fast.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -16,13 +15,21 @@ import click
 
 from tuner import __version__
 from tuner.commands.matrix import matrix
+from tuner.commands.model import fit, predict, show_models, validate
 from tuner.commands.nodes import nodes
+from tuner.commands.options import (
+    FILE,
+    database_option,
+    json_option,
+    one_system,
+    system_option,
+    systems_of,
+)
 from tuner.commands.report import report
 from tuner.commands.study import study
 from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
 from tuner.export import FORMS
-from tuner.places import database_path
 
 if TYPE_CHECKING:
     from tuner.records import Table
@@ -47,23 +54,6 @@ class _Commands(click.Group):
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{where}{error.strerror or error}") from error
-
-
-_FILE = click.Path(path_type=Path, dir_okay=False)
-
-database_option = click.option(
-    "--database",
-    type=_FILE,
-    default=database_path,
-    show_default="switchpoint.db in the results",
-    help="The store.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def system_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """`--system`, which takes any part of an id that only one system has."""
-    return click.option("--system", metavar="ID", help=text)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -208,7 +198,7 @@ def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json
 
     _require_store(database)
     with Store.open(database) as store:
-        names = [_one_system(store, system)] if system else _systems(store)
+        names = [one_system(store, system)] if system else systems_of(store)
         tables = [make_table(store, name, list(campaigns) or None) for name in names]
     if as_json:
         click.echo(json.dumps([table_document(table) for table in tables], indent=1))
@@ -221,14 +211,14 @@ def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json
 @main.command()
 @system_option("The system; needed when there are several. Any unambiguous part of its id.")
 @click.option("--format", "form", type=click.Choice(list(FORMS)), default="table", help="The form.")
-@click.option("--output", type=_FILE, help="Write this file; otherwise standard output.")
+@click.option("--output", type=FILE, help="Write this file; otherwise standard output.")
 @database_option
 def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
     """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
     from tuner import export as exporting
 
     with _tuned(database) as store:
-        table = _table(store, _one_system(store, system))
+        table = _table(store, one_system(store, system))
     if output is None:
         click.echo(exporting.export(table, form), nl=False)
         return
@@ -237,16 +227,24 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
 
 
 @main.command()
+@click.argument("what", type=click.Choice(["models"]), required=False)
 @system_option("Show only this system; any unambiguous part of its id.")
 @database_option
 @json_option
-def show(system: str | None, database: Path, as_json: bool) -> None:
-    """Show systems, campaigns, tables with their switch points, and sparse products."""
+def show(what: str | None, system: str | None, database: Path, as_json: bool) -> None:
+    """Show systems, campaigns, tables with their switch points, and sparse products.
+
+    `show models`: the fitted parameters with their intervals, and the share of measured cases
+    that they predict within 15 %.
+    """
+    if what:
+        show_models(system, database, as_json)
+        return
     from tuner import show as showing
     from tuner.products import last_measured
 
     with _tuned(database) as store:
-        names = [_one_system(store, system)] if system else _systems(store)
+        names = [one_system(store, system)] if system else systems_of(store)
         systems = store.systems()
         systems = systems[systems["system"].isin(names)]
         campaigns = store.campaigns()
@@ -330,10 +328,13 @@ def verify_table(file: Path, as_json: bool) -> None:
     click.echo(json.dumps({"valid": True, "text": said}) if as_json else said)
 
 
+main.add_command(fit)
 main.add_command(matrix)
 main.add_command(nodes)
+main.add_command(predict)
 main.add_command(report)
 main.add_command(study)
+main.add_command(validate)
 
 
 def _require_store(database: Path) -> None:
@@ -355,24 +356,6 @@ def _tuned(database: Path) -> Store:
         with Store.open(database) as store:
             tune_missing(store)
     return Store.open(database, readonly=True)
-
-
-def _systems(store: Store) -> list[str]:
-    return [str(name) for name in store.systems()["system"]]
-
-
-def _one_system(store: Store, part: str | None) -> str:
-    """The system that is meant; without a name, the only one."""
-    systems = _systems(store)
-    matches = [name for name in systems if part is None or part in name]
-    if part in systems:
-        return str(part)
-    if len(matches) == 1:
-        return matches[0]
-    if not systems:
-        raise SwitchpointError(f"{store.path} holds no measurements; `switchpoint run` makes some")
-    wanted = f"{len(matches) or 'no'} systems match {part}" if part else "there are several systems"
-    raise SwitchpointError(f"{wanted}; name one by --system: {', '.join(matches or systems)}")
 
 
 def _table(store: Store, system: str) -> Table:

@@ -124,10 +124,15 @@ def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
     Unlike the studentised bootstrap, it never leaves the range of the values.
     """
     n = len(values)
-    reach = np.sqrt(n / (n - 1)) * _student(n - 1, (1 + level) / 2)
-    tail = NormalDist().cdf(-float(reach))
+    tail = bootstrap_tail(n, level)
     low, high = np.quantile(_resamples(n) @ values, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def bootstrap_tail(n: int, level: float = LEVEL) -> float:
+    """What a percentile interval of n values, at least two, leaves out at each end."""
+    reach = np.sqrt(n / (n - 1)) * _student(n - 1, (1 + level) / 2)
+    return NormalDist().cdf(-float(reach))
 
 
 @lru_cache(maxsize=64)

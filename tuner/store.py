@@ -329,6 +329,19 @@ class Store:
             values,
         )
 
+    def campaigns_with_cells(self, system: str) -> list[str]:
+        """The campaigns of a system that measured methods, the newest first; others have probes."""
+        rows = self._query(
+            """
+            SELECT DISTINCT campaign FROM launch WHERE system = ? AND EXISTS (
+              SELECT 1 FROM cell
+              WHERE cell.system = launch.system AND cell.campaign = launch.campaign
+            ) ORDER BY campaign DESC
+            """,
+            [system],
+        )
+        return [row[0] for row in rows]
+
     def cases(self, system: str, campaign: str) -> pd.DataFrame:
         """One row a case of a campaign: what all its cells have in common but size and method."""
         columns = ", ".join(_CASE)
@@ -401,6 +414,10 @@ class Store:
             samples = np.frombuffer(row[-1], np.float32)
             found.setdefault(launch, {})[ProbeKey(*row[split:-1])] = samples
         return found
+
+    def probed(self) -> list[str]:
+        """The systems that have probes."""
+        return [row[0] for row in self._query("SELECT DISTINCT system FROM probe ORDER BY system")]
 
     def model(self, system: str) -> str | None:
         """The fitted parameters of a system as JSON, None when there are none."""

@@ -1,4 +1,5 @@
-"""How fast `switchpoint ingest` and `switchpoint tune` are: whole commands, start-up included.
+"""How fast `switchpoint ingest` and `switchpoint tune` are, whole commands, start-up included, and
+how fast parameters are fitted to samples in memory.
 
 Prints the figures beside their targets and exits with 1 when one is missed. The raw files are
 synthetic, in the form and of the sizes that swpbench writes: 20 to 200 samples a case.
@@ -20,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from tests import synthetic
+from tests import probes, synthetic
+from tuner.models import maxrate
 
 FACTORS = {"direct": 1.0, "neighbor": 0.9} | {f"stfw:dims={n}": 1 + n / 10 for n in range(2, 8)}
 CAMPAIGN = synthetic.Campaign(
@@ -31,6 +33,8 @@ CAMPAIGN = synthetic.Campaign(
 INGEST_SAMPLES_PER_S = 3e6
 TUNE_S_PER_SAMPLE = 2e-6
 PEAK_BYTES = 2**30
+FIT_S = 2.0
+FIT_SAMPLES = 1_000_000
 
 
 def cases(spec: synthetic.Campaign, random: np.random.Generator) -> list[dict[str, Any]]:
@@ -77,6 +81,22 @@ def run(*arguments: str | Path) -> tuple[float, int]:
     return time.perf_counter() - started, usage.ru_maxrss * 1024
 
 
+def fit_s() -> float:
+    """Seconds to fit the max-rate model to a million samples, 39 sizes by 16 numbers of pairs."""
+    truth = probes.CLUSTER["off_node"]
+    pairs = range(1, 17)
+    swept = probes.one_way(
+        lambda size, count: probes.round_trip_s(truth, size, pairs=count) / 2,
+        probes.Noise(),
+        seed=1,
+        pairs=tuple(pairs),
+        samples=-(-FIT_SAMPLES // (len(probes.SIZES) * len(pairs))),
+    )
+    started = time.perf_counter()
+    maxrate.fit(swept)
+    return time.perf_counter() - started
+
+
 def main() -> int:
     """Runs both commands several times; of times the least counts, of memory the most."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -97,6 +117,13 @@ def main() -> int:
     figures = [
         ("ingest", samples / ingest_s / 1e6, ">=", INGEST_SAMPLES_PER_S / 1e6, "million samples/s"),
         ("tune", tune_s / samples * 1e6, "<=", TUNE_S_PER_SAMPLE * 1e6, "s for a million samples"),
+        (
+            "fit",
+            min(fit_s() for _ in range(options.repeats)),
+            "<=",
+            FIT_S,
+            "s for a million samples",
+        ),
         ("peak memory", peak_bytes / 2**20, "<=", PEAK_BYTES / 2**20, "MiB"),
     ]
     print(f"{samples} samples, best of {options.repeats}")

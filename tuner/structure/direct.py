@@ -6,8 +6,8 @@ from tuner.structure.halo import Halo
 from tuner.structure.traffic import Traffic
 
 
-def direct(halo: Halo, ppn: int) -> Traffic:
+def direct(halo: Halo, ppn: int, kind: type[Traffic] = Traffic) -> Traffic:
     """Each message at once."""
-    traffic = Traffic(halo, ppn)
+    traffic = kind(halo, ppn)
     traffic.add_stage(halo.source, halo.destination, halo.items)
     return traffic

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from tuner.errors import SwitchpointError
 from tuner.structure import grid as grids
@@ -19,6 +19,13 @@ class MethodError(SwitchpointError):
     """A method spec that cannot be counted; the text says why."""
 
 
+class Count(Protocol):
+    """Counts the messages of a halo with that many processes a node, into a kind of Traffic."""
+
+    def __call__(self, halo: Halo, ppn: int, kind: type[Traffic] = ..., /) -> Traffic:
+        """The counts."""
+
+
 @dataclass(frozen=True)
 class Method:
     """A method on a number of processes. `message_bound` is what no process exceeds, if known."""
@@ -26,7 +33,7 @@ class Method:
     spec: str
     layout: str
     message_bound: int | None
-    count: Callable[[Halo, int], Traffic]  # of a halo, with that many processes a node
+    count: Count
 
 
 def standard_specs(procs: int) -> list[str]:
@@ -46,7 +53,7 @@ def method(spec: str, procs: int) -> Method:
         return _stfw(spec, procs, *found.groups())
     if found := re.fullmatch(r"nap(?::sharing=(yes|no))?", spec):
         sharing = found[1] != "no"
-        return Method(spec, "", None, lambda halo, ppn: nap(halo, ppn, sharing))
+        return Method(spec, "", None, lambda halo, ppn, kind=Traffic: nap(halo, ppn, sharing, kind))
     raise MethodError(
         f"{spec}: what is counted from a pattern is direct, stfw, stfw:dims=N, stfw:grid=AxB…, "
         "nap and nap:sharing=no"
@@ -62,4 +69,8 @@ def _stfw(spec: str, procs: int, dims: str | None, sizes: str | None) -> Method:
     if grid is None:
         raise MethodError(f"{spec} has no grid for {procs} processes")
     layout = f"{grid}" if grid.complete else f"{grid} incomplete"
-    return Method(spec, layout, grid.message_bound, lambda halo, ppn: stfw(halo, grid, ppn))
+
+    def count(halo: Halo, ppn: int, kind: type[Traffic] = Traffic) -> Traffic:
+        return stfw(halo, grid, ppn, kind)
+
+    return Method(spec, layout, grid.message_bound, count)

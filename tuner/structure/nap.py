@@ -21,9 +21,9 @@ from tuner.structure.traffic import Traffic
 _Flags = npt.NDArray[np.bool_]
 
 
-def nap(halo: Halo, ppn: int, sharing: bool) -> Traffic:
+def nap(halo: Halo, ppn: int, sharing: bool, kind: type[Traffic] = Traffic) -> Traffic:
     """Every element goes once to a node, whoever needs it there."""
-    traffic = Traffic(halo, ppn)
+    traffic = kind(halo, ppn)
     wants = _Wants.of(halo, ppn)
     items = _Items.of(wants, halo, ppn, sharing)
     _gather(items, halo, traffic)

@@ -13,9 +13,9 @@ from tuner.structure.halo import Halo
 from tuner.structure.traffic import Traffic
 
 
-def stfw(halo: Halo, grid: Grid, ppn: int) -> Traffic:
+def stfw(halo: Halo, grid: Grid, ppn: int, kind: type[Traffic] = Traffic) -> Traffic:
     """Every message is a parcel that travels along the grid's coordinates, the first one first."""
-    traffic = Traffic(halo, ppn)
+    traffic = kind(halo, ppn)
     items = halo.items
     at = halo.source
     for stage in range(1, len(grid.sizes) + 1):

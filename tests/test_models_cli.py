@@ -1,0 +1,169 @@
+"""From probes to parameters, predictions and their validation, as users call it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import probes, synthetic
+from tests.test_cli import call, fail, succeed
+from tuner.fitting import fitted
+from tuner.ingest import ingest
+from tuner.predicting import Case, predictor
+from tuner.store import Store
+
+PROCS = 8
+PATTERN = ("random:degree=3,seed=1", 3, 3.0)
+SIZES = (8, 512, 4096, 65536, 1048576)
+METHODS = ("direct", "stfw:dims=2", "stfw:dims=3")  # nap is direct where all are on one node
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Probes, their fit, and a campaign whose times are 10 % above what is predicted."""
+    directory = tmp_path_factory.mktemp("models")
+    path = directory / "switchpoint.db"
+    probes.write(directory, probes.Campaign())
+    ingest(path, [directory])
+    succeed("fit", "--database", path)
+    with Store.open(path, readonly=True) as store:
+        (system,) = store.systems()["system"]
+        model = fitted(store, system)
+    predicted = predictor(model, Case("exchange", PATTERN[0], PROCS, PROCS), list(METHODS))
+
+    def times(method: str, size: int) -> float:
+        time_s = predicted.times(size)[method]
+        assert isinstance(time_s, float)
+        return 1.1 * time_s
+
+    measured = synthetic.Campaign(
+        name="20261122T000000Z",
+        patterns=(PATTERN,),
+        procs=(PROCS,),
+        cores=64,
+        sizes=SIZES,
+        methods=METHODS,
+        times=times,
+        samples=20,
+        launches=2,
+        sample_noise=0.001,
+        launch_noise=0.0,
+    )
+    synthetic.write(directory, measured)
+    ingest(path, [directory])
+    return path
+
+
+def finite(value: Any) -> bool:
+    """No number of a JSON document is NaN or infinite."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
+def test_fit_prints_parameters_with_intervals(database: Path) -> None:
+    text = succeed("fit", "--database", database)
+    assert "LogGP" in text
+    assert "off_node" in text
+    assert "max-rate" in text
+    assert "no saturation up to 8 pairs" in text
+    assert not {"nan", "inf"} & set(text.lower().split())
+    (document,) = json.loads(succeed("fit", "--database", database, "--json"))
+    assert finite(document)
+    (small, large) = document["pairs"]["off_node"]["loggp"]["protocols"]
+    assert small["up_to_bytes"] == 8192
+    assert small["latency"]["value"] == pytest.approx(2e-6, rel=0.05)
+    assert large["gap_per_byte"]["value"] == pytest.approx(4e-10, rel=0.05)
+    assert document["copying"]["value"] == pytest.approx(1e-10, rel=0.1)
+    synchronous = document["pairs"]["off_node"]["synchronous"]
+    assert synchronous["low"] <= 1.5e-6 <= synchronous["high"]
+
+
+def test_show_models_tells_how_good_they_are(database: Path) -> None:
+    assert "100% of the measured cases are predicted within 15 %" in succeed(
+        "show", "models", "--database", database
+    )
+    (document,) = json.loads(succeed("show", "models", "--database", database, "--json"))
+    assert document["within_15_percent"] == 1
+    assert finite(document)
+
+
+def test_validate_finds_what_predictions_are_off_by(database: Path) -> None:
+    (outcome,) = json.loads(succeed("validate", "--database", database, "--json"))
+    assert len(outcome["errors"]) == len(SIZES) * len(METHODS)
+    for error in outcome["errors"]:
+        assert error["error"] == pytest.approx(1 / 1.1 - 1, abs=0.005)
+    assert outcome["rank_correlation"] == pytest.approx(1)
+    assert outcome["predicted_switches"] == outcome["measured_switches"]
+    text = succeed("validate", "--database", database)
+    assert "rank correlation" in text
+    assert "switch points predicted" in text
+
+
+def test_predict_puts_methods_in_order(database: Path) -> None:
+    command = ("predict", "--op", "exchange", "--pattern", "hub:hubs=4", "--procs", "64")
+    text = succeed(*command, "--ppn", "8", "--sizes", "8,1M", "--database", database)
+    assert "nap" in text
+    document = json.loads(
+        succeed(*command, "--ppn", "8", "--sizes", "8:1M:x8", "--database", database, "--json")
+    )
+    for at_size in document["times_s"]:
+        times = [each["time_s"] for each in at_size["methods"]]
+        assert times == sorted(times)
+        assert all(time_s > 0 for time_s in times)
+    best = [at_size["methods"][0]["method"] for at_size in document["times_s"]]
+    assert len(document["crossovers"]) >= len(set(best)) - 1
+
+
+def test_predict_takes_matrices_discoveries_and_collectives(database: Path) -> None:
+    matrix = Path(__file__).parent / "data" / "matrix" / "good" / "symmetric-integer.mtx"
+    for command in (
+        ("--op", "exchange", "--pattern", f"matrix:{matrix}", "--procs", "4"),
+        ("--op", "exchange", "--pattern", f"matrix:{matrix},part=strided", "--procs", "4"),
+        ("--op", "discovery", "--pattern", "random", "--procs", "16"),
+        ("--op", "allreduce", "--procs", "16", "--ppn", "4"),
+        ("--op", "exchange", "--pattern", "stencil:dim=2,points=5", "--procs", "6"),
+    ):
+        assert "predicted us" in succeed("predict", *command, "--database", database)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--op", "exchange"), "need a --pattern"),
+        (("--op", "bcast", "--pattern", "random"), "collectives have none"),
+        (("--op", "spmv", "--pattern", "random"), "--op spmv is none of exchange"),
+        (("--op", "exchange", "--pattern", "orb"), "patterns made here are random, hub, stencil"),
+        (("--op", "exchange", "--pattern", "random:degree=x"), "degree=x is none of degree, seed"),
+        (("--op", "exchange", "--pattern", "stencil:dim=4"), "dim is 1 to 3"),
+        (("--op", "exchange", "--pattern", "random", "--sizes", "0"), "a size below 1"),
+        (("--op", "exchange", "--pattern", "random", "--sizes", "8:4:x2"), "nothing between"),
+        (("--op", "exchange", "--pattern", "random", "--sizes", "a"), "neither SIZE nor"),
+        (("--op", "bcast", "--methods", "twolevel"), "twolevel has no formula for bcast"),
+        (("--op", "exchange", "--pattern", "random", "--methods", "neighbor"), "neighbor"),
+    ],
+)
+def test_what_cannot_be_predicted_is_told(
+    database: Path, options: tuple[str, ...], message: str
+) -> None:
+    result = call("predict", "--procs", "4", *options, "--database", database)
+    assert result.exit_code != 0
+    assert message in result.stderr.splitlines()[-1]
+
+
+def test_without_probes_or_fit_the_next_step_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    synthetic.write(tmp_path, replace(synthetic.Campaign(), launches=1, sizes=(8,)))
+    ingest(path, [tmp_path])
+    predict = ("predict", "--op", "bcast", "--procs", "4")
+    for command, message in (
+        (("fit",), "no probes; measure some with `swpbench probe`"),
+        (predict, "no fitted parameters; run `switchpoint fit`"),
+        (("validate",), "no fitted parameters; run `switchpoint fit`"),
+        (("show", "models"), "no system has fitted parameters"),
+    ):
+        assert message in fail(*command, "--database", path)

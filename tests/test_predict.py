@@ -1,0 +1,239 @@
+"""Predictions: the formulas on machines with round numbers, and what the stages make of them."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.test_structure import halo_of
+from tests.test_structure_nap import example
+from tuner.models import collectives, exchange, predict
+from tuner.models.collectives import Group
+from tuner.models.costs import costs
+from tuner.models.loggp import LogGP
+from tuner.models.loggp import Protocol as LogGPProtocol
+from tuner.models.maxrate import MaxRate, Rates
+from tuner.models.maxrate import Protocol as MaxRateProtocol
+from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
+from tuner.models.system import PairModel, SystemModel, decode, encode
+from tuner.structure.halo import Halo
+from tuner.structure.methods import method
+from tuner.structure.patterns import pattern
+from tuner.structure.stages import stages
+
+UNKNOWN = NotIdentified("not measured")
+LATENCY, OVERHEAD, GAP, PER_BYTE = 3.0, 1.0, 2.0, 0.125
+ALPHA = LATENCY + 2 * OVERHEAD
+COPYING, REDUCING, PENALTY = 0.25, 0.5, 7.0
+
+
+def exactly(value: float) -> Parameter:
+    return Estimate(value, value, value)
+
+
+def pair(factor: float = 1, rates: Rates | None = None, ends: Sequence[int] = ()) -> PairModel:
+    """A network whose times are `factor` as long, of protocols that each double alpha."""
+    bounds = [0, *ends]
+    protocols = [
+        LogGPProtocol(
+            from_bytes=begin + 1,
+            up_to_bytes=end,
+            alpha=exactly(factor * ALPHA * 2**number),
+            beta=exactly(factor * PER_BYTE),
+            latency=exactly(factor * LATENCY),
+            overhead_send=exactly(factor * OVERHEAD),
+            overhead_receive=exactly(factor * OVERHEAD),
+            gap=exactly(factor * GAP),
+            gap_per_byte=exactly(factor * PER_BYTE),
+            alpha_s=factor * ALPHA * 2**number,
+            beta_s=factor * PER_BYTE,
+        )
+        for number, (begin, end) in enumerate(zip(bounds, [*ends, None], strict=True))
+    ]
+    swept: MaxRate | NotIdentified = UNKNOWN
+    if rates:
+        swept = MaxRate([MaxRateProtocol(1, None, *(UNKNOWN,) * 4, rates)], 16, 0.01)
+    return PairModel(LogGP(protocols, 0.01), swept, exactly(PENALTY))
+
+
+def machine(**pairs: PairModel) -> SystemModel:
+    pairs = pairs or {"on_node": pair()}
+    return SystemModel(
+        *("a-system", "a-campaign"), 1, 1, 1, 16, pairs, exactly(COPYING), exactly(REDUCING)
+    )
+
+
+def everybody(procs: int) -> Halo:
+    pairs = ((a, b) for a in range(procs) for b in range(procs) if a != b)
+    return halo_of({(a, b): {b} for a, b in pairs}, procs)
+
+
+def test_direct_is_the_delivery_of_its_messages() -> None:
+    star = halo_of({(0, b): {b} for b in range(1, 5)} | {(1, 0): {0}}, 5)
+    (time_s,) = predict.of_exchange(machine(), star, 5, ["direct"]).times(16).values()
+    assert time_s == ALPHA + 3 * max(OVERHEAD, GAP) + 1 * OVERHEAD + PER_BYTE * 4 * 16
+
+
+def test_a_pattern_without_messages_takes_no_time() -> None:
+    empty = halo_of({}, 4)
+    assert set(predict.of_exchange(machine(), empty, 4).times(8).values()) == {0.0}
+
+
+def test_messages_cost_what_their_protocol_does() -> None:
+    one = halo_of({(0, 1): {0}}, 2)
+    predictor = predict.of_exchange(machine(on_node=pair(ends=(64,))), one, 2, ["direct"])
+    assert predictor.times(64)["direct"] == ALPHA + 64 * PER_BYTE
+    assert predictor.times(65)["direct"] == 2 * ALPHA + 65 * PER_BYTE
+
+
+def test_on_and_off_the_node_have_their_own_parameters() -> None:
+    both = halo_of({(0, 1): {0}, (0, 2): {1}}, 4)
+    model = machine(on_node=pair(), off_node=pair(10))
+    (time_s,) = predict.of_exchange(model, both, 2, ["direct"]).times(8).values()
+    assert time_s == 10 * ALPHA + (GAP + 10 * GAP) - 10 * GAP + (1 + 10) * 8 * PER_BYTE
+
+
+def test_a_node_sends_no_faster_than_its_rate() -> None:
+    across = halo_of({(rank, rank + 4): {0} for rank in range(4)}, 8)
+    rates = Rates(1.0, b_max=4.0, b_inj=4.0, b_node=10.0)
+    size = 1000
+    for its, seconds in (
+        (rates, 4 * size / 10),
+        (Rates(1.0, 4.0, -1.0, None), 4 * size / (4 - 3)),
+        (Rates(1.0, 1e9, 0.0, None), PER_BYTE * size),
+        (Rates(1.0, None, 0.0, None), PER_BYTE * size),
+    ):
+        model = machine(on_node=pair(), off_node=pair(rates=its))
+        (time_s,) = predict.of_exchange(model, across, 4, ["direct"]).times(size).values()
+        assert time_s == pytest.approx(ALPHA + seconds)
+
+
+@pytest.mark.parametrize(("dims", "size"), [(2, 4), (3, 4), (2, 8)])
+def test_stfw_of_dense_patterns_is_below_its_postal_bound(dims: int, size: int) -> None:
+    procs, message = size**dims, 24
+    spec = f"stfw:dims={dims}"
+    (time_s,) = (
+        predict.of_exchange(machine(), everybody(procs), procs, [spec]).times(message).values()
+    )
+    bound = exchange.stfw_dense_s(dims, size, message, ALPHA, PER_BYTE + COPYING)
+    assert isinstance(time_s, float)
+    assert time_s <= bound
+    moved = dims * (size - 1) * size ** (dims - 1) * message
+    assert time_s - moved * (PER_BYTE + COPYING) == pytest.approx(
+        dims * (ALPHA + (size - 2) * GAP + (size - 1) * OVERHEAD)
+    )
+
+
+@pytest.mark.parametrize("sizes", [(16, 16), (4, 4, 4, 4), (8, 8, 4)])
+def test_dense_stfw_and_direct_cross_where_the_formula_says(sizes: tuple[int, ...]) -> None:
+    at = exchange.dense_switch_point_bytes(sizes, ALPHA, PER_BYTE)
+    ranks = math.prod(sizes)
+    direct = (ranks - 1) * (ALPHA + at * PER_BYTE)
+    volume = sum((size - 1) * ranks / size for size in sizes) * at
+    stfw = sum(size - 1 for size in sizes) * ALPHA + volume * PER_BYTE
+    assert stfw == pytest.approx(direct)
+
+
+def test_nap_is_the_sum_of_its_stages() -> None:
+    model = machine(on_node=pair(), off_node=pair(10))
+    network = predict.network_of(model, 6, 2)
+    planned = stages(method("nap", 6), example(), 2)
+    parts = [network.delivery_s(stage, 8) for stage in planned]
+    (time_s,) = predict.of_exchange(model, example(), 2, ["nap"]).times(8).values()
+    assert time_s == sum(parts)
+    assert len(parts) == 3
+    assert parts[1] > 10 * ALPHA > parts[0]
+
+
+def test_the_papers_bound_of_nap() -> None:
+    off = Rates(10.0, b_max=4.0, b_inj=2.0, b_node=5.0)
+    time_s = exchange.nap_max_rate_s((1.0, 8.0), off, 4, 3, (80.0, 100.0, 25.0))
+    assert time_s == 2 * (1 * 3 + 80 / 8) + 10 * 3 + max(100 / 5, 25 / ((4 + 3 * 2) / 4))
+
+
+def test_stages_are_those_that_statistics_count() -> None:
+    found = pattern("random:degree=5,seed=3", 24)
+    for spec in ("direct", "stfw:dims=3", "nap"):
+        counted = method(spec, 24)
+        statistics = counted.count(found, 4).statistics(1)
+        planned = stages(counted, found, 4)
+        assert len(planned) == statistics.stages
+        assert sum(int(stage.items.sum()) for stage in planned) == statistics.hop_bytes
+
+
+def test_discovery() -> None:
+    ring = halo_of({(rank, (rank + 1) % 8): {0} for rank in range(8)}, 8)
+    size = 64
+    payload = ALPHA + OVERHEAD + size * PER_BYTE
+    times = predict.of_discovery(machine(), ring, 8).times(size)
+    assert times == {
+        "pex": payload + min(7 * GAP + ALPHA, 3 * ALPHA + 3 * 4 * 4 * PER_BYTE),
+        "pcx": payload + 4 * PER_BYTE * 7 + (ALPHA - 4 * PER_BYTE) * 3,
+        "rsx": payload + 2 * 3 * ALPHA + GAP + ALPHA,
+        "nbx": payload + PENALTY + 3 * ALPHA,
+    }
+
+
+def test_nbx_needs_synchronous_sends() -> None:
+    silent = pair()
+    silent = PairModel(silent.loggp, silent.maxrate, UNKNOWN)
+    ring = halo_of({(rank, (rank + 1) % 4): {0} for rank in range(4)}, 4)
+    times = predict.of_discovery(machine(on_node=silent), ring, 4).times(8)
+    assert list(times)[-1] == "nbx"
+    assert times["nbx"] == UNKNOWN
+
+
+M = 64.0
+SEND = ALPHA + M * PER_BYTE
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "seconds"),
+    [
+        ("bcast", "binomial", 3 * SEND),
+        ("bcast", "scatter_allgather", 2 * 3 * ALPHA + 2 * 7 / 8 * M * PER_BYTE),
+        ("gather", "star", 7 * max(GAP, OVERHEAD + M * PER_BYTE) + ALPHA),
+        ("scatter", "binomial", 3 * ALPHA + 7 * M * PER_BYTE),
+        ("reduce", "star", 7 * (OVERHEAD + M * PER_BYTE + M * REDUCING)),
+        ("reduce", "binomial", 3 * (SEND + M * REDUCING)),
+        ("allreduce", "binomial", 2 * 3 * SEND + 3 * M * REDUCING),
+        ("allreduce", "hypercube", 3 * (SEND + M * REDUCING)),
+        ("allgather", "ring", 7 * SEND),
+        ("allgather", "hypercube", 3 * ALPHA + 7 * M * PER_BYTE),
+        ("allreduce", "orthogonal:grid=2x4", 3 * (SEND + M * REDUCING)),
+        ("allgather", "orthogonal:grid=2x4", SEND + 2 * ALPHA + 3 * 2 * M * PER_BYTE),
+    ],
+)
+def test_collectives(operation: str, name: str, seconds: float) -> None:
+    group = Group(costs(machine(), on_node=True), 8, REDUCING)
+    assert collectives.time_s(operation, name, group, M) == pytest.approx(seconds)
+    assert name in collectives.methods(operation, 8)
+
+
+def test_methods_come_in_their_order_and_cross_where_they_are_equal() -> None:
+    predictor = predict.of_exchange(machine(), everybody(64), 64)
+    found = predictor.crossovers([1, 8, 64, 1024])
+    assert found
+    for each in found:
+        below, at = predictor.times(each.size_bytes - 1), predictor.times(each.size_bytes)
+        assert next(iter(at)) == each.after
+        assert each.before in list(below)[:2]
+    for times in (predictor.times(8), predictor.times(1024)):
+        assert list(times.values()) == sorted(times.values(), key=float)
+
+
+def test_missing_parameters_are_told() -> None:
+    with pytest.raises(ModelError, match="no parameters of messages between nodes"):
+        predict.of_exchange(machine(), everybody(4), 2)
+    with pytest.raises(ModelError, match="no parameters of messages on a node"):
+        predict.of_exchange(machine(off_node=pair()), everybody(4), 2)
+    with pytest.raises(ModelError, match="twolevel has no formula for bcast"):
+        predict.of_collective(machine(), "bcast", 4, 4, ["twolevel"])
+
+
+def test_a_model_comes_back_from_json_as_it_was() -> None:
+    rates = Rates(1.0, 2.0, -0.5, None)
+    model = machine(on_node=pair(ends=(64, 512)), off_node=pair(3, rates))
+    assert decode(encode(model)) == model
+    assert np.isfinite(predict.of_exchange(decode(encode(model)), everybody(4), 2).times(8)["nap"])

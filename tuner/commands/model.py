@@ -1,0 +1,175 @@
+"""`switchpoint fit`, `predict` and `validate`: parameters, and what they say of methods."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import click
+
+from tuner.commands.options import (
+    database_option,
+    json_option,
+    one_system,
+    system_option,
+    systems_of,
+)
+from tuner.errors import SwitchpointError
+from tuner.models.collectives import FORMULAS
+
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
+
+
+def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    """Sizes as `swpbench run --sizes` takes them: SIZE and FIRST:LAST:xFACTOR, increasing."""
+    sizes: set[int] = set()
+    for word in value.split(","):
+        found = re.fullmatch(r"(\d{1,15})([KMG]?)(?::(\d{1,15})([KMG]?):x(\d{1,9}))?", word)
+        if not found:
+            raise click.BadParameter(f"{word} is neither SIZE nor FIRST:LAST:xFACTOR")
+        size = int(found[1]) << _UNITS[found[2]]
+        last = int(found[3]) << _UNITS[found[4]] if found[3] else size
+        factor = int(found[5] or 2)
+        if size < 1 or factor < 2 or last < size:
+            raise click.BadParameter(f"{word} has a size below 1, or nothing between its ends")
+        while size <= last:
+            sizes.add(size)
+            size *= factor
+    return sorted(sizes)
+
+
+@click.command()
+@system_option("Fit only this system; any unambiguous part of its id.")
+@click.option("--campaign", metavar="NAME", help="Its campaign; otherwise the last with probes.")
+@database_option
+@json_option
+def fit(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
+    """Fit the parameters of models, LogGP and max-rate, to measured probes, and store them."""
+    from tuner import fitting
+    from tuner.models.system import encode
+    from tuner.show import console
+    from tuner.show_models import show_model
+    from tuner.store import MissingStoreError, Store
+
+    if not database.is_file():
+        raise MissingStoreError(database)
+    with Store.open(database) as store:
+        names = [one_system(store, system)] if system else store.probed()
+        if not names:
+            raise SwitchpointError(f"{database} has no probes; measure some with `swpbench probe`")
+        models = [fitting.fit(store, name, campaign) for name in names]
+    if as_json:
+        click.echo(json.dumps([json.loads(encode(model)) for model in models], indent=1))
+        return
+    out = console()
+    for model in models:
+        show_model(model, out)
+
+
+@click.command()
+@click.option("--op", "operation", required=True, help="exchange, discovery, or a collective.")
+@click.option("--pattern", default="", help="Who sends to whom, as for `swpbench run`.")
+@click.option("--procs", type=click.IntRange(min=1), required=True, help="Processes.")
+@click.option(
+    "--ppn",
+    type=click.IntRange(min=1),
+    show_default="all",
+    help="Processes a node, in the order of ranks.",
+)
+@click.option(
+    "--sizes",
+    default="8:1M:x8",
+    show_default=True,
+    callback=_sizes,
+    help="Bytes per message, or per item; of a collective, of a rank's block.",
+)
+@click.option(
+    "--methods",
+    default="",
+    show_default="all that have a formula",
+    help="Method specs, separated by spaces.",
+)
+@system_option("Whose parameters to predict with; any unambiguous part of its id.")
+@database_option
+@json_option
+def predict(
+    operation: str,
+    pattern: str,
+    procs: int,
+    ppn: int | None,
+    sizes: list[int],
+    methods: str,
+    system: str | None,
+    database: Path,
+    as_json: bool,
+) -> None:
+    """Predict the methods of an operation from fitted parameters, without running them."""
+    from tuner import fitting, predicting, show_models
+    from tuner.show import console
+    from tuner.store import Store
+
+    if operation not in predicting.OPERATIONS:
+        raise click.UsageError(f"--op {operation} is none of {', '.join(predicting.OPERATIONS)}")
+    if (operation in FORMULAS) == bool(pattern):
+        raise click.UsageError("exchange and discovery need a --pattern, collectives have none")
+    with Store.open(database, readonly=True) as store:
+        model = fitting.fitted(store, one_system(store, system))
+    case = predicting.Case(operation, pattern, procs, min(ppn or procs, procs))
+    predictor = predicting.predictor(model, case, methods.split() or None)
+    times = [predictor.times(size) for size in sizes]
+    crossovers = predictor.crossovers(sizes)
+    if as_json:
+        click.echo(show_models.prediction_json(sizes, times, crossovers))
+        return
+    show_models.show_prediction(sizes, times, crossovers, console())
+
+
+@click.command()
+@click.option("--campaign", metavar="NAME", help="Its campaign; otherwise the last measured.")
+@system_option("The system; needed when there are several. Any unambiguous part of its id.")
+@database_option
+@json_option
+def validate(campaign: str | None, system: str | None, database: Path, as_json: bool) -> None:
+    """Compare predictions with the times of a campaign: errors, order, switch points."""
+    from tuner import fitting, show_models
+    from tuner.show import console
+    from tuner.store import Store
+
+    with Store.open(database, readonly=True) as store:
+        name = one_system(store, system)
+        model = fitting.fitted(store, name)
+        found = fitting.validated(store, model, campaign)
+    if as_json:
+        documents = [show_models.outcome_document(outcome) for outcome in found]
+        click.echo(json.dumps(documents, indent=1))
+        return
+    show_models.show_outcomes(found, console())
+
+
+def show_models(system: str | None, database: Path, as_json: bool) -> None:
+    """What `switchpoint show models` prints."""
+    from tuner import fitting
+    from tuner import show_models as showing
+    from tuner.models.system import encode
+    from tuner.show import console
+    from tuner.store import Store
+
+    with Store.open(database, readonly=True) as store:
+        names = [one_system(store, system)] if system else systems_of(store)
+        models = [fitting.fitted(store, name) for name in names if system or store.model(name)]
+        shares = [showing.share_close(fitting.validated(store, model, None)) for model in models]
+    if as_json:
+        documents = [
+            json.loads(encode(model)) | {"within_15_percent": share}
+            for model, share in zip(models, shares, strict=True)
+        ]
+        click.echo(json.dumps(documents, indent=1))
+        return
+    if not models:
+        raise SwitchpointError("no system has fitted parameters; run `switchpoint fit`")
+    out = console()
+    for model, share in zip(models, shares, strict=True):
+        showing.show_model(model, out)
+        if share is not None:
+            out.print(f"{share:.0%} of the measured cases are predicted within 15 %")

@@ -1,0 +1,50 @@
+"""The store and its systems, as options that several subcommands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.errors import SwitchpointError
+from tuner.places import database_path
+
+if TYPE_CHECKING:
+    from tuner.store import Store
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+database_option = click.option(
+    "--database",
+    type=FILE,
+    default=database_path,
+    show_default="switchpoint.db in the results",
+    help="The store.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def system_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--system`, which takes any part of an id that only one system has."""
+    return click.option("--system", metavar="ID", help=text)
+
+
+def systems_of(store: Store) -> list[str]:
+    """The ids of all systems."""
+    return [str(name) for name in store.systems()["system"]]
+
+
+def one_system(store: Store, part: str | None) -> str:
+    """The system that is meant; without a name, the only one."""
+    systems = systems_of(store)
+    matches = [name for name in systems if part is None or part in name]
+    if part in systems:
+        return str(part)
+    if len(matches) == 1:
+        return matches[0]
+    if not systems:
+        raise SwitchpointError(f"{store.path} holds no measurements; `switchpoint run` makes some")
+    wanted = f"{len(matches) or 'no'} systems match {part}" if part else "there are several systems"
+    raise SwitchpointError(f"{wanted}; name one by --system: {', '.join(matches or systems)}")

@@ -1,0 +1,56 @@
+"""Fits a system's parameters to the probes of the store, and reads them back."""
+
+from __future__ import annotations
+
+from tuner.errors import SwitchpointError
+from tuner.models import system as models
+from tuner.models.system import Launches, SystemModel
+from tuner.predicting import Outcome, outcomes
+from tuner.store import Store
+
+
+class FittingError(SwitchpointError):
+    """There is nothing to fit, or nothing was fitted; the text says what to do."""
+
+
+def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
+    """Fits the probes of one campaign, by default the last that has some, and stores the result.
+
+    Of several layouts the one with the most processes counts, without oversubscription where there
+    is one. Raises FittingError, ModelError, StoreError.
+    """
+    probes = store.probes(system, campaign)
+    if not probes:
+        where = f"campaign {campaign} of {system}" if campaign else system
+        raise FittingError(f"{where} has no probes; measure some with `swpbench probe`")
+    last = max(launch.campaign for launch in probes)
+    layouts: dict[tuple[bool, int, int, int], Launches] = {}
+    for launch, samples in probes.items():
+        if launch.campaign == last:
+            layout = (not launch.oversubscribed, launch.procs, launch.nodes, launch.ppn)
+            layouts[layout] = {**layouts.get(layout, {}), launch: samples}
+    model = models.fit(layouts[max(layouts)])
+    with store.transaction():
+        store.put_model(system, models.encode(model))
+    return model
+
+
+def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Outcome]:
+    """Holds a model against the cells of a campaign of its system, by default the last.
+
+    Raises FittingError when the system has no such campaign of methods, StoreError.
+    """
+    cells = store.cells(model.system, campaign)
+    if cells.empty:
+        if campaign is None:
+            return []
+        raise FittingError(f"no methods were measured in campaign {campaign} of {model.system}")
+    return list(outcomes(model, cells[cells["campaign"] == cells["campaign"].max()]))
+
+
+def fitted(store: Store, system: str) -> SystemModel:
+    """The parameters as `fit` stored them. Raises FittingError when it did not, StoreError."""
+    text = store.model(system)
+    if text is None:
+        raise FittingError(f"{system} has no fitted parameters; run `switchpoint fit`")
+    return models.decode(text)

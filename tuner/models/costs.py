@@ -1,0 +1,101 @@
+"""The parameters that predictions are composed of, as plain numbers, by message size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.models.loggp import LogGP, Protocol
+from tuner.models.maxrate import MaxRate, Rates
+from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
+from tuner.models.system import PairModel, SystemModel
+from tuner.stats import Floats
+
+
+@dataclass(frozen=True)
+class Message:
+    """What one message costs: alpha = L + 2o, step = max(o, g), receive = o, per_byte = G."""
+
+    alpha_s: float
+    step_s: float
+    receive_s: float
+    per_byte_s: float
+    beta_s: float  # of a message alone: the G of round trips
+
+    def alone_s(self, size_bytes: float) -> float:
+        """The postal model, alpha + beta s."""
+        return self.alpha_s + self.beta_s * size_bytes
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs of one kind of pair; parameters that are not identified count as nothing.
+
+    Where neither o nor g is known, each message takes alpha (the postal model).
+    """
+
+    ends: Floats  # largest size of each protocol but the last
+    messages: list[Message]
+    maxrate: MaxRate | None
+    synchronous: Parameter
+
+    def of(self, size_bytes: float) -> Message:
+        """Of messages of that size."""
+        return self.messages[int(np.searchsorted(self.ends, size_bytes))]
+
+    def table(self, size_bytes: NDArray[np.floating[Any]]) -> Floats:
+        """Of messages of these sizes, a row each: alpha, step, receive, per_byte."""
+        rows = [(m.alpha_s, m.step_s, m.receive_s, m.per_byte_s) for m in self.messages]
+        found: Floats = np.array(rows)[np.searchsorted(self.ends, size_bytes)]
+        return found
+
+    def rates(self, size_bytes: float) -> Rates | None:
+        """The max-rate model of messages of that size."""
+        if self.maxrate is None:
+            return None
+        ends = np.array([each.up_to_bytes for each in self.maxrate.protocols[:-1]], dtype=float)
+        return self.maxrate.protocols[int(np.searchsorted(ends, size_bytes))].rates
+
+
+def costs(model: SystemModel, on_node: bool) -> Costs:
+    """The costs of pairs on a node or between nodes. Raises ModelError when none were fitted."""
+    for scope in ("on_node", "on_socket") if on_node else ("off_node",):
+        pair = model.pairs.get(scope)
+        if pair and isinstance(pair.loggp, LogGP):
+            return _costs(pair, pair.loggp)
+    where = "on a node" if on_node else "between nodes"
+    raise ModelError(
+        f"{model.system}: no parameters of messages {where} in campaign {model.campaign}; "
+        "`switchpoint fit` tells what there is"
+    )
+
+
+def _costs(pair: PairModel, fitted: LogGP) -> Costs:
+    return Costs(
+        ends=np.array([each.up_to_bytes for each in fitted.protocols[:-1]], dtype=float),
+        messages=[_message(each) for each in fitted.protocols],
+        maxrate=pair.maxrate if isinstance(pair.maxrate, MaxRate) else None,
+        synchronous=pair.synchronous,
+    )
+
+
+def _message(protocol: Protocol) -> Message:
+    send, gap = _value(protocol.overhead_send), _value(protocol.gap)
+    unknown = isinstance(protocol.overhead_send, NotIdentified) and isinstance(
+        protocol.gap, NotIdentified
+    )
+    per_byte = protocol.gap_per_byte
+    return Message(
+        alpha_s=protocol.alpha_s,
+        step_s=protocol.alpha_s if unknown else max(send, gap),
+        receive_s=_value(protocol.overhead_receive),
+        per_byte_s=per_byte.value if isinstance(per_byte, Estimate) else protocol.beta_s,
+        beta_s=protocol.beta_s,
+    )
+
+
+def _value(parameter: Parameter) -> float:
+    return parameter.value if isinstance(parameter, Estimate) else 0.0

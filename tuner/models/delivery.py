@@ -1,0 +1,76 @@
+"""The time of messages that all begin together: D, the composition of LogGP and max-rate.
+
+D is the longest over ranks of alpha + (m_s - 1) max(o, g) + m_r o + G v for m_s messages sent, m_r
+received and v bytes sent. On-node and off-node messages have their own parameters, latencies
+pass at the same time, and what leaves a node obeys the max-rate bound (Culler et al., PPoPP'93;
+Alexandrov et al., SPAA'95; Gropp, Olson, Samfass, EuroMPI'16).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.models.costs import Costs
+from tuner.stats import Floats
+from tuner.structure.stages import Stage
+
+
+class Network:
+    """Who is on which node, and what messages cost; `off` is needed when some leave their node."""
+
+    def __init__(self, procs: int, ppn: int, on: Costs, off: Costs | None) -> None:
+        self.procs, self.ppn = procs, ppn
+        self.on, self.off = on, off
+        self._node = np.arange(procs) // ppn
+
+    @property
+    def slowest(self) -> Costs:
+        """The costs of the pairs that decide when all ranks wait for each other."""
+        return self.on if self.off is None else self.off
+
+    def delivery_s(self, stage: Stage, item_bytes: float) -> float:
+        """D of the messages of a stage."""
+        if not len(stage.sender):
+            return 0.0
+        size: Floats = np.multiply(stage.items, item_bytes, dtype=float)
+        leaves = self._node[stage.sender] != self._node[stage.receiver]
+        table = self.on.table(size)
+        if self.off is not None:
+            table[leaves] = self.off.table(size[leaves])
+        alpha, step, receive, per_byte = table.T
+        latency, most = np.zeros((2, self.procs))
+        for rank in (stage.sender, stage.receiver):
+            np.maximum.at(latency, rank, alpha)
+        np.maximum.at(most, stage.sender, step)
+        total = latency + self._sums(stage.sender, step) - most
+        total += self._sums(stage.receiver, receive)
+        moved = per_byte * size
+        total += self._sums(stage.sender[~leaves], moved[~leaves])
+        total += np.maximum(
+            self._sums(stage.sender[leaves], moved[leaves]),
+            self._bound(stage.sender[leaves], size[leaves]),
+        )
+        return float(total.max())
+
+    def _sums(self, rank: NDArray[np.int64], values: Floats) -> Floats:
+        sums: Floats = np.bincount(rank, weights=values, minlength=self.procs).astype(float)
+        return sums
+
+    def _bound(self, sender: NDArray[np.int64], size: Floats) -> Floats:
+        """What the max-rate model says of the bytes that each rank sends to other nodes."""
+        rates = self.off.rates(float(size.mean())) if self.off and len(size) else None
+        if rates is None or rates.b_max is None:
+            return np.zeros(self.procs)
+        volume = self._sums(sender, size)
+        nodes = int(self._node[-1]) + 1
+        senders = np.bincount(self._node, weights=volume > 0, minlength=nodes)
+        by_node = np.bincount(self._node, weights=volume, minlength=nodes)
+        # Beyond the processes that were measured, a rate is not extrapolated.
+        most = self.off.maxrate.most_processes if self.off and self.off.maxrate else 1
+        active = np.clip(senders, 1, most)
+        own = volume * (senders / (rates.b_max + (active - 1) * rates.b_inj))[self._node]
+        if rates.b_node is None:
+            return own
+        shared: Floats = np.where(volume > 0, (by_node / rates.b_node)[self._node], 0)
+        return np.maximum(own, shared)

@@ -1,0 +1,185 @@
+"""LogGP: L, o_s, o_r, g and G of each protocol, from parametrised round trips.
+
+PRTT(n, d, s): n messages of s bytes, d seconds apart, and the answer to the last of them (Hoefler,
+Lichei, Rehm, IPDPS'07). PRTT(1, 0, s) = 2 (L + 2o + (s - 1) G), so its half is no latency;
+(PRTT(n, 0, s) - PRTT(1, 0, s)) / (n - 1) = g + (s - 1) G; and with d >= PRTT(1, 0, s)
+(PRTT(n, d, s) - PRTT(1, 0, s)) / (n - 1) - d = o_s. o_r is the time of a receive that comes late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.models.lines import Line, fit_line, no_groups
+from tuner.models.parameter import Estimate, NotIdentified, Parameter, parameter
+from tuner.models.points import Key, Points, points
+from tuner.models.segments import Segments, cut
+from tuner.stats import Floats
+
+LEAST_SIZES = 4
+"""Of a fit: fewer measured sizes leave nothing to see a line by."""
+
+Samples = Mapping[Key, NDArray[Any]]
+"""Of a launch: seconds by (bytes, messages, delay in seconds), or by (bytes,)."""
+
+_ONE = (1.0, 0.0)
+_TOO_FEW = f"fewer than {LEAST_SIZES} measured sizes"
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """The parameters of messages of from_bytes … up_to_bytes, in seconds; None: of all above.
+
+    alpha is L + o_s + o_r and beta the seconds per byte, both of single messages; gap and
+    gap_per_byte are g and G of many.
+    """
+
+    from_bytes: int
+    up_to_bytes: int | None
+    alpha: Parameter
+    beta: Parameter
+    latency: Parameter
+    overhead_send: Parameter
+    overhead_receive: Parameter
+    gap: Parameter
+    gap_per_byte: Parameter
+    alpha_s: float  # what alpha and beta are fitted as, zero where they are not told from it
+    beta_s: float
+
+
+class LogGP(msgspec.Struct, frozen=True, tag="LogGP"):
+    """The protocols of one kind of pair by size, and the deviation of the points from their fit."""
+
+    protocols: list[Protocol]
+    scale: float
+
+
+def fit(prtt: Sequence[Samples], receive: Sequence[Samples] = ()) -> LogGP | NotIdentified:
+    """Fits round trips of (bytes, messages, delay) and late receives of (bytes,), by launch.
+
+    Raises ModelError for times that are none.
+    """
+    trips = points(prtt)
+    late = points(receive)
+    alone = _where(trips, *_ONE)
+    if len(alone.time_s) < LEAST_SIZES:
+        return NotIdentified(_TOO_FEW)
+    halves = alone.replaced(alone.time_s / 2, alone.replicates / 2)
+    found = cut(_rest(halves), no_groups(halves), halves.time_s, halves.noise())
+    flood, delayed = _floods(trips, alone), _delays(trips, alone)
+    protocols = []
+    ends = halves.keys[:, 0]
+    for begin, end in pairwise(found.bounds):
+        from_bytes = int(ends[begin])
+        up_to_bytes = None if end == len(ends) else int(ends[end - 1])
+        sets = [_between(each, from_bytes, up_to_bytes) for each in (flood, delayed, late)]
+        part = _between(halves, from_bytes, up_to_bytes)
+        protocols.append(_protocol(from_bytes, up_to_bytes, part, sets, found))
+    return LogGP(protocols, found.scale)
+
+
+def _protocol(
+    from_bytes: int, up_to_bytes: int | None, part: Points, sets: list[Points], found: Segments
+) -> Protocol:
+    flood, delayed, late = sets
+    launches = part.launches
+    line = fit_line(part, _rest(part), found.scale)
+    alpha, beta = line.parameters(launches)
+    gap, gap_per_byte = _gaps(flood, found.scale)
+    send, send_line = _overhead(
+        delayed, found.scale, "no delayed messages of two sizes were measured"
+    )
+    receive, receive_line = _overhead(
+        late, found.scale, "no late receives of two sizes were measured"
+    )
+    latency: Parameter = NotIdentified("needs o_s and o_r, which a ping-pong alone cannot tell")
+    if isinstance(send, Estimate) and isinstance(receive, Estimate) and send_line and receive_line:
+        latency = _difference(line, send_line, receive_line, (launches, late.launches))
+    return Protocol(
+        from_bytes=from_bytes,
+        up_to_bytes=up_to_bytes,
+        alpha=alpha,
+        beta=beta,
+        latency=latency,
+        overhead_send=send,
+        overhead_receive=receive,
+        gap=gap,
+        gap_per_byte=gap_per_byte,
+        alpha_s=line.values[0],
+        beta_s=line.values[1],
+    )
+
+
+def _difference(line: Line, send: Line, receive: Line, launches: tuple[int, int]) -> Parameter:
+    """L = (L + 2o) - o_s - o_r."""
+    if launches[0] != launches[1]:
+        return NotIdentified("round trips and late receives are of different launches")
+    value = line.values[0] - send.values[0] - receive.values[0]
+    replicates = line.replicates[0] - send.replicates[0] - receive.replicates[0]
+    if value <= 0:
+        return NotIdentified("the overheads are as long as half a round trip")
+    return parameter(value, replicates, launches[0])
+
+
+def _gaps(flood: Points, scale: float) -> tuple[Parameter, Parameter]:
+    if len(np.unique(flood.keys[:, 0])) < 2:
+        missing = NotIdentified("no floods of two sizes were measured")
+        return missing, missing
+    return fit_line(flood, _rest(flood), scale).parameters(flood.launches)
+
+
+def _overhead(each: Points, scale: float, reason: str) -> tuple[Parameter, Line | None]:
+    """What it is of a message of a byte: copying makes it longer for others."""
+    if len(np.unique(each.keys[:, 0])) < 2:
+        return NotIdentified(reason), None
+    line = fit_line(each, _rest(each), scale)
+    return line.parameters(each.launches)[0], line
+
+
+def _rest(each: Points) -> Floats:
+    """The bytes behind the first: s - 1."""
+    return each.keys[:, 0] - 1
+
+
+def _where(trips: Points, messages: float, delay_s: float) -> Points:
+    """The round trips of so many messages, with their time as the last column of keys."""
+    if trips.keys.shape[1] < 3:
+        return trips
+    chosen = trips.of((trips.keys[:, 1] == messages) & (trips.keys[:, 2] == delay_s))
+    keys = np.column_stack([chosen.keys[:, 0], chosen.time_s / 2])
+    return Points(keys, chosen.time_s, chosen.replicates, chosen.launches)
+
+
+def _floods(trips: Points, alone: Points) -> Points:
+    """Seconds per further message of floods."""
+    return _further(trips, alone, (trips.keys[:, 1] > 1) & (trips.keys[:, 2] == 0))
+
+
+def _delays(trips: Points, alone: Points) -> Points:
+    """Seconds per further message above its delay, where that is no shorter than a round trip."""
+    single = np.interp(trips.keys[:, 0], alone.keys[:, 0], alone.time_s)
+    return _further(trips, alone, (trips.keys[:, 1] > 1) & (trips.keys[:, 2] >= single))
+
+
+def _further(trips: Points, alone: Points, chosen: NDArray[np.bool_]) -> Points:
+    sizes = alone.keys[:, 0]
+    several = trips.of(chosen & np.isin(trips.keys[:, 0], sizes))
+    at = np.searchsorted(sizes, several.keys[:, 0])
+    more, delay_s = several.keys[:, 1] - 1, several.keys[:, 2]
+    time_s = (several.time_s - alone.time_s[at]) / more - delay_s
+    replicates = (several.replicates - alone.replicates[:, at]) / more - delay_s
+    # What is left of a difference may be small or negative: it is as uncertain as the whole.
+    keys = np.column_stack([several.keys[:, 0], several.time_s / more])
+    return Points(keys, time_s, replicates, several.launches)
+
+
+def _between(each: Points, from_bytes: int, up_to_bytes: int | None) -> Points:
+    sizes = each.keys[:, 0]
+    return each.of((sizes >= from_bytes) & (sizes <= (up_to_bytes or np.inf)))

@@ -1,0 +1,64 @@
+"""How much communication hides behind computation (Nishtala, sections 7 and 8).
+
+T is the computation of one row or block, N rows or columns, P processes, R elements a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+COMPLEX_BYTES = 16
+REAL_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LogGPValues:
+    """L, o, g in seconds, G in seconds per byte."""
+
+    latency_s: float
+    overhead_s: float
+    gap_s: float
+    per_byte_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Where the seconds of a process go. What is seen of communication is initiation and wait."""
+
+    total_s: float
+    computation_s: float
+    initiation_s: float
+    wait_s: float
+
+
+def bulk(initiation_s: float, computation_s: float, communication_s: float) -> Overlap:
+    """One transfer that is initiated, then computed under, then waited for."""
+    wait_s = max(communication_s - computation_s, 0)
+    return Overlap(initiation_s + computation_s + wait_s, computation_s, initiation_s, wait_s)
+
+
+def ft(network: LogGPValues, procs: int, rows: int, row_elements: int, row_s: float) -> Overlap:
+    """The exchange of a Fourier transform row by row (equations 2, 4 and 6 to 9); P at least 2.
+
+    Every rows/P rows of a process, P - 1 go to the others while the next are computed.
+    """
+    o, g = network.overhead_s, network.gap_s
+    rounds = rows / procs
+    init = (2 * row_s + o + max(g, row_s + o) * (procs - 2)) * rounds
+    transfer = COMPLEX_BYTES * (procs - 1) * row_elements * network.per_byte_s * rounds
+    total = max(init, row_s + max(o, g) + transfer)
+    return Overlap(total, rows * row_s, init - rows * row_s, total - init)
+
+
+def spmv(network: LogGPValues, procs: int, columns: int, block_s: float) -> Overlap:
+    """A sparse product that gets each block of the vector while it computes with the one before.
+
+    Equations 10 to 13; a get is one round trip, 2L.
+    """
+    o, g = network.overhead_s, network.gap_s
+    get = 2 * network.latency_s + REAL_BYTES * network.per_byte_s * columns / procs
+    computing = (o + block_s) * (procs - 1) + block_s
+    communicating = o + get + (max(o, g) + get) * (procs - 2) + block_s
+    total = max(computing, communicating)
+    initiation = o * (procs - 1)
+    return Overlap(total, procs * block_s, initiation, total - procs * block_s - initiation)

@@ -1,0 +1,64 @@
+"""A fitted parameter: a value with its interval, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from tuner import stats
+from tuner.errors import SwitchpointError
+from tuner.stats import Floats
+
+NOT_TOLD_FROM_ZERO = "not told from zero by these data"
+
+
+class ModelError(SwitchpointError):
+    """Data that no model can be fitted to; the text says which and why."""
+
+
+class Estimate(msgspec.Struct, frozen=True, tag="estimate"):
+    """A value and its interval at `stats.LEVEL`; all finite."""
+
+    value: float
+    low: float
+    high: float
+
+
+class NotIdentified(msgspec.Struct, frozen=True, tag="not identified"):
+    """What the data cannot tell, and why not."""
+
+    reason: str
+
+
+Parameter = Estimate | NotIdentified
+
+
+def parameter(value: float, replicates: Floats, launches: int, signed: bool = False) -> Parameter:
+    """The estimate `value` with the interval that its replicates give.
+
+    Replicates are one a launch up to nine launches, else resamples (`points.Points`). A parameter
+    that is not signed must be positive, and its interval too: else it is not identified.
+    """
+    if not math.isfinite(value) or not np.isfinite(replicates).all():
+        return NotIdentified("no finite value fits")
+    if not signed and (value <= 0 or (replicates <= 0).any()):
+        return NotIdentified(NOT_TOLD_FROM_ZERO)
+    scaled = replicates if signed else np.log(replicates)
+    low, high = interval(scaled, launches)
+    if not signed:
+        if max(high - math.log(value), math.log(value) - low) > math.log(100):
+            return NotIdentified("known to no better than a factor of 100")
+        low, high = math.exp(low), math.exp(high)
+    return Estimate(value, min(low, value), max(high, value))
+
+
+def interval(replicates: Floats, launches: int) -> tuple[float, float]:
+    """Where the value would lie in another launch; of one launch, in a resample of its samples."""
+    if 1 < launches < stats.BOOTSTRAP_LAUNCHES:
+        low, high = stats.mean_interval(replicates)
+        return float(low), float(high)
+    tail = stats.bootstrap_tail(launches) if launches > 1 else (1 - stats.LEVEL) / 2
+    low, high = np.quantile(replicates, [tail, 1 - tail])
+    return float(low), float(high)

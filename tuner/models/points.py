@@ -1,0 +1,117 @@
+"""Medians of probes, one a measured point, and replicates of them for intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner import stats
+from tuner.models.parameter import ModelError
+from tuner.stats import Floats
+
+RESAMPLES = 199
+
+REJECTION = 3.5
+"""Of a point's samples those further from their median, in robust deviations of their logarithm,
+were of a disturbed machine: left in, a share e of them moves the median to the quantile 1/2 + e/2.
+"""
+
+Key = tuple[float, ...]
+"""What tells a point from another: size first."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Times at `keys`, a row a point, by size; `replicates` has a row for each of other times.
+
+    Replicates are the launches' medians up to nine launches, above that resamples of the launches,
+    and with one launch resamples of its samples (docs/explanation/models.md).
+    """
+
+    keys: Floats
+    time_s: Floats
+    replicates: Floats
+    launches: int
+
+    def of(self, chosen: NDArray[np.bool_]) -> Points:
+        """The chosen points only."""
+        return Points(
+            self.keys[chosen], self.time_s[chosen], self.replicates[:, chosen], self.launches
+        )
+
+    def noise(self) -> float:
+        """The relative deviation of a point's time, without what all times have in common."""
+        if len(self.replicates) < 2:
+            return 0.0
+        spread = np.log(self.replicates)
+        spread = spread - spread.mean(axis=1, keepdims=True)
+        deviation = float(np.median(spread.std(axis=0, ddof=1)))
+        averaged = 1 < self.launches < stats.BOOTSTRAP_LAUNCHES
+        return deviation / float(np.sqrt(self.launches)) if averaged else deviation
+
+    def replaced(self, time_s: Floats, replicates: Floats) -> Points:
+        """The same points with what was computed of their times."""
+        return Points(self.keys, time_s, replicates, self.launches)
+
+
+def points(samples: Iterable[Mapping[Key, NDArray[Any]]]) -> Points:
+    """Points of the samples in seconds of each launch; only those count that all launches have.
+
+    Raises ModelError for a time that is none.
+    """
+    by_launch = list(samples)
+    if not by_launch:
+        return Points(np.empty((0, 1)), np.empty(0), np.empty((0, 0)), 0)
+    keys = sorted(set.intersection(*(set(launch) for launch in by_launch)))
+    ordered = [[_undisturbed(_checked(key, launch[key])) for key in keys] for launch in by_launch]
+    medians = np.array([[_quantile(values, 0.5) for values in launch] for launch in ordered])
+    medians = medians.reshape(len(by_launch), len(keys))
+    width = len(keys[0]) if keys else 1
+    table = np.array(keys, dtype=float).reshape(len(keys), width)
+    return Points(table, np.median(medians, axis=0), _replicates(medians, ordered), len(by_launch))
+
+
+def _checked(key: Key, samples: NDArray[Any]) -> Floats:
+    values = np.sort(np.asarray(samples, dtype=float))
+    if not len(values):
+        raise ModelError(f"no samples at {key[0]:.0f} bytes")
+    if not (values > 0).all() or not np.isfinite(values).all():
+        wrong = values[~(values > 0) | ~np.isfinite(values)][0]
+        raise ModelError(f"a time of {wrong:g} s at {key[0]:.0f} bytes: times must be positive")
+    return values
+
+
+def _undisturbed(values: Floats) -> Floats:
+    """Sorted values without those that are outliers; at least half of them are none."""
+    away = np.abs(np.log(values / _quantile(values, 0.5)))
+    reach = REJECTION * 1.4826 * _quantile(np.sort(away), 0.5)
+    return values[away <= reach]
+
+
+def _quantile(values: Floats, quantile: float) -> float:
+    place = (len(values) - 1) * quantile
+    lower = int(place)
+    upper = min(lower + 1, len(values) - 1)
+    return float(values[lower] + (values[upper] - values[lower]) * (place - lower))
+
+
+def _replicates(medians: Floats, ordered: list[list[Floats]]) -> Floats:
+    launches, count = medians.shape
+    random = np.random.default_rng(launches)
+    if launches >= stats.BOOTSTRAP_LAUNCHES:
+        drawn = random.integers(0, launches, (RESAMPLES, launches))
+        resampled: Floats = np.median(medians[drawn], axis=1)
+        return resampled
+    if launches > 1:
+        return medians
+    # The median of a resample is the order statistic of a rank that is known in distribution.
+    replicates = np.empty((RESAMPLES, count))
+    for place, values in enumerate(ordered[0]):
+        middle = (len(values) + 1) / 2
+        at = random.beta(middle, middle, RESAMPLES) * (len(values) - 1)
+        replicates[:, place] = np.interp(at, np.arange(len(values)), values)
+    return replicates

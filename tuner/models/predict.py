@@ -1,0 +1,141 @@
+"""Predicts the methods of an operation on a pattern, and where the best of them changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tuner.models import collectives, discovery, exchange
+from tuner.models.collectives import Group
+from tuner.models.costs import costs
+from tuner.models.delivery import Network
+from tuner.models.discovery import Census
+from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
+from tuner.models.system import SystemModel
+from tuner.structure.halo import Halo
+from tuner.structure.methods import method as counted
+from tuner.structure.methods import standard_specs
+from tuner.structure.stages import stages
+
+Times = dict[str, float | NotIdentified]
+"""Seconds of each method at one size, or why there are none."""
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """From this size on `after` is predicted to be faster than `before`, which was the fastest."""
+
+    size_bytes: int
+    before: str
+    after: str
+
+
+class Predictor:
+    """The methods of one operation at any size."""
+
+    def __init__(self, methods: dict[str, Callable[[int], float | NotIdentified]]) -> None:
+        self._methods = methods
+
+    def times(self, size_bytes: int) -> Times:
+        """Of all methods, the fastest first, those that cannot be told last."""
+        found = {name: time_s(size_bytes) for name, time_s in self._methods.items()}
+        return dict(sorted(found.items(), key=lambda item: _rank(item[1])))
+
+    def best(self, size_bytes: int) -> str:
+        """The fastest method."""
+        return next(iter(self.times(size_bytes)))
+
+    def crossovers(self, sizes_bytes: Sequence[int]) -> list[Crossover]:
+        """Where the best method changes, between the first and the last of increasing sizes."""
+        found: list[Crossover] = []
+        for low, high in pairwise(sizes_bytes):
+            self._between(low, self.best(low), high, self.best(high), found)
+        return found
+
+    def _between(
+        self, low: int, before: str, high: int, after: str, found: list[Crossover]
+    ) -> None:
+        if before == after:
+            return
+        if high - low <= max(1, low // 64):
+            found.append(Crossover(high, before, after))
+            return
+        middle = min(max(math.isqrt(low * high), low + 1), high - 1)
+        best = self.best(middle)
+        self._between(low, before, middle, best, found)
+        self._between(middle, best, high, after, found)
+
+
+def _rank(time_s: float | NotIdentified) -> float:
+    return math.inf if isinstance(time_s, NotIdentified) else time_s
+
+
+def network_of(model: SystemModel, procs: int, ppn: int) -> Network:
+    """The network of so many processes. Raises ModelError when its parameters are missing."""
+    several = procs > ppn
+    off = costs(model, on_node=False) if several else None
+    on = costs(model, on_node=True) if ppn > 1 or off is None else off
+    return Network(procs, ppn, on, off)
+
+
+def of_exchange(
+    model: SystemModel, halo: Halo, ppn: int, specs: Sequence[str] | None = None
+) -> Predictor:
+    """Exchange methods on a pattern, `size_bytes` being that of an item.
+
+    Raises ModelError, MethodError.
+    """
+    network = network_of(model, halo.procs, ppn)
+    copying = _value(model.copying)
+
+    def formula(spec: str) -> Callable[[int], float]:
+        planned = stages(counted(spec, halo.procs), halo, ppn)
+        return lambda size: exchange.time_s(spec, planned, network, size, copying)
+
+    return Predictor({spec: formula(spec) for spec in specs or standard_specs(halo.procs)})
+
+
+def of_discovery(
+    model: SystemModel, halo: Halo, ppn: int, specs: Sequence[str] | None = None
+) -> Predictor:
+    """Discovery methods on a pattern, of those that have a formula. Raises ModelError."""
+    network = network_of(model, halo.procs, ppn)
+    (payload,) = stages(counted("direct", halo.procs), halo, ppn)
+    most = counted("direct", halo.procs).count(halo, ppn).statistics(1).mmax
+
+    def formula(spec: str) -> Callable[[int], float | NotIdentified]:
+        if spec not in discovery.FORMULAS:
+            raise ModelError(f"{spec} has no formula; {', '.join(discovery.FORMULAS)} have")
+
+        def time_s(size: int) -> float | NotIdentified:
+            delivered = network.delivery_s(payload, size)
+            census = Census(network.slowest, halo.procs, most, delivered)
+            return discovery.FORMULAS[spec](census)
+
+        return time_s
+
+    return Predictor({spec: formula(spec) for spec in specs or discovery.FORMULAS})
+
+
+def of_collective(
+    model: SystemModel, operation: str, procs: int, ppn: int, specs: Sequence[str] | None = None
+) -> Predictor:
+    """Methods of a collective, of those that have a formula; sizes as collectives.py says.
+
+    Raises ModelError.
+    """
+    group = Group(network_of(model, procs, ppn).slowest, procs, _value(model.reducing))
+    known = collectives.methods(operation, procs)
+
+    def formula(spec: str) -> Callable[[int], float]:
+        if spec not in known:
+            raise ModelError(f"{spec} has no formula for {operation}; {', '.join(known)} have")
+        return lambda size: collectives.time_s(operation, spec, group, size)
+
+    return Predictor({spec: formula(spec) for spec in specs or known})
+
+
+def _value(parameter: Parameter) -> float:
+    return parameter.value if isinstance(parameter, Estimate) else 0.0

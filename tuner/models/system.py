@@ -1,0 +1,142 @@
+"""The parameters of a system: one document that is fitted, stored, shown and predicted with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.models import loggp, maxrate
+from tuner.models.lines import fit_line
+from tuner.models.loggp import LEAST_SIZES, LogGP, Samples
+from tuner.models.maxrate import MaxRate
+from tuner.models.parameter import NotIdentified, Parameter
+from tuner.models.points import Points, points
+from tuner.records import SCOPES, ProbeKey, ProbeLaunch
+
+Launches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
+
+_NO_SCALE = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class PairModel:
+    """One kind of pair of ranks; `synchronous` is what a synchronous send takes longer, seconds."""
+
+    loggp: LogGP | NotIdentified
+    maxrate: MaxRate | NotIdentified
+    synchronous: Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class SystemModel:
+    """What was fitted to the probes of a campaign. Copying and reducing are in seconds per byte."""
+
+    system: str
+    campaign: str
+    launches: int
+    samples: int
+    nodes: int
+    ppn: int
+    pairs: dict[str, PairModel]  # by scope
+    copying: Parameter
+    reducing: Parameter
+
+
+def fit(launches: Launches) -> SystemModel:
+    """Fits the probes of launches of one layout in one campaign; there is at least one.
+
+    Raises ModelError for times that are none.
+    """
+    where = next(iter(launches))
+    probes = list(launches.values())
+    scopes = {key.scope for launch in probes for key in launch} & set(SCOPES)
+    return SystemModel(
+        system=where.system,
+        campaign=where.campaign,
+        launches=len(launches),
+        samples=sum(len(samples) for launch in probes for samples in launch.values()),
+        nodes=where.nodes,
+        ppn=where.ppn,
+        pairs={scope: _pair(probes, scope) for scope in SCOPES if scope in scopes},
+        copying=_per_byte(_one(probes, "copy")),
+        reducing=_per_byte(_one(probes, "reduce")),
+    )
+
+
+def encode(model: SystemModel) -> str:
+    """As JSON, for the store."""
+    return msgspec.json.encode(model).decode()
+
+
+def decode(text: str) -> SystemModel:
+    """What `encode` made."""
+    return msgspec.json.decode(text, type=SystemModel)
+
+
+def _pair(probes: list[Mapping[ProbeKey, NDArray[np.float32]]], scope: str) -> PairModel:
+    trips: list[Samples] = []
+    sweeps: list[Samples] = []
+    for launch in probes:
+        found = {k: v for k, v in launch.items() if k.quantity == "prtt" and k.scope == scope}
+        trips.append(
+            {(k.size_bytes, k.messages, k.delay_s): v for k, v in found.items() if k.pairs == 1}
+        )
+        sweeps.append(
+            {
+                (k.size_bytes, k.pairs): v / 2
+                for k, v in found.items()
+                if (k.messages, k.delay_s) == (1, 0)
+            }
+        )
+    synchronous = _penalty(points(_one(probes, "prtt_synchronous", scope)), points(trips))
+    return PairModel(
+        loggp=loggp.fit(trips, _one(probes, "receive", scope)),
+        maxrate=maxrate.fit(sweeps),
+        synchronous=synchronous,
+    )
+
+
+def _one(
+    probes: list[Mapping[ProbeKey, NDArray[np.float32]]], quantity: str, scope: str = ""
+) -> list[Samples]:
+    """Samples by (bytes,) of what has no other parameters."""
+    return [
+        {
+            (key.size_bytes,): samples
+            for key, samples in launch.items()
+            if key.quantity == quantity and key.scope == scope and key.pairs == key.messages == 1
+        }
+        for launch in probes
+    ]
+
+
+def _per_byte(samples: list[Samples]) -> Parameter:
+    each = points(samples)
+    if len(each.time_s) < LEAST_SIZES:
+        return NotIdentified("not measured at enough sizes")
+    return fit_line(each, each.keys[:, 0], _NO_SCALE).parameters(each.launches)[1]
+
+
+def _penalty(synchronous: Points, trips: Points) -> Parameter:
+    """Half of what a round trip takes longer by synchronous sends; of the smaller half of sizes."""
+    if not len(synchronous.time_s) or not len(trips.time_s):
+        return NotIdentified("no synchronous round trips were measured")
+    alone = trips.of((trips.keys[:, 1] == 1) & (trips.keys[:, 2] == 0))
+    common = np.intersect1d(alone.keys[:, 0], synchronous.keys[:, 0])
+    common = common[: max(len(common) // 2, 1)]
+    if not len(common):
+        return NotIdentified("no synchronous round trips of the sizes of others were measured")
+    plain = alone.of(np.isin(alone.keys[:, 0], common))
+    slow = synchronous.of(np.isin(synchronous.keys[:, 0], common))
+    keys = np.column_stack([plain.keys[:, 0], plain.time_s])
+    differences = Points(
+        keys,
+        (slow.time_s - plain.time_s) / 2,
+        (slow.replicates - plain.replicates) / 2,
+        plain.launches,
+    )
+    return fit_line(differences, np.zeros(len(common)), _NO_SCALE).parameters(plain.launches)[0]
