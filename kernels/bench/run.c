@@ -5,6 +5,7 @@
 #include "error.h"
 #include "measure.h"
 #include "precision.h"
+#include "proof.h"
 #include "rng.h"
 
 #include <stdlib.h>
@@ -104,6 +105,7 @@ static int64_t block_deadline(const struct session *session, int index) {
 static int measure_block(struct session *session, struct block *block, int64_t size_bytes) {
   if (contenders_plan(block->workload, session->methods, session->nmethods, block->contenders, &block->count))
     return -1;
+  proof_check(block->workload, block->contenders, block->count);
   drop_inapplicable(session, block, size_bytes);
   if (block->count == 0)
     return 0;

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-enum { SPEC_PARAMETERS = 3, SPEC_BYTES = 256, GRID_DIMS = 62 };
+enum { SPEC_PARAMETERS = 3, SPEC_BYTES = 256, GRID_DIMS = 62, WORD_BYTES = 64 };
 
 /* For what each execution runs: such functions lie together, apart from planning and failing. */
 #define HOT __attribute__((hot))
@@ -21,7 +21,8 @@ struct inbox;
 enum parameter_type {
   PARAMETER_INTEGER, /* low .. high */
   PARAMETER_GRID,    /* sizes low .. high, written 8x4x2 */
-  PARAMETER_CHOICE   /* one of `choices`; its index is the value */
+  PARAMETER_CHOICE,  /* one of `choices`; its index is the value */
+  PARAMETER_WORD     /* letters, digits, _ and -: what the method knows at run time only */
 };
 
 struct parameter {
@@ -36,6 +37,7 @@ struct argument {
   bool given;
   long value; /* the integer, the index of the choice, or the number of sizes */
   int sizes[GRID_DIMS];
+  char word[WORD_BYTES];
 };
 
 /* A parsed method spec; arguments are in the order of the method's parameters. */

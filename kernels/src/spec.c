@@ -41,6 +41,17 @@ static const char *read_choice(const struct parameter *parameter, const char *te
   return NULL;
 }
 
+static const char *read_word(const char *text, struct argument *argument) {
+  size_t length = strcspn(text, ",");
+  if (length == 0 || length >= sizeof argument->word)
+    return NULL;
+  for (size_t i = 0; i < length; i++)
+    if (!isalnum((unsigned char)text[i]) && text[i] != '_' && text[i] != '-')
+      return NULL;
+  memcpy(argument->word, text, length); /* of a zeroed spec */
+  return text + length;
+}
+
 /* Reads one value; gives where it ends, or NULL when it is malformed or out of range. */
 static const char *read_value(const struct parameter *parameter, const char *text,
                               struct argument *argument) {
@@ -49,6 +60,8 @@ static const char *read_value(const struct parameter *parameter, const char *tex
     return read_sizes(parameter, text, argument);
   case PARAMETER_CHOICE:
     return read_choice(parameter, text, argument);
+  case PARAMETER_WORD:
+    return read_word(text, argument);
   case PARAMETER_INTEGER:
     break;
   }
@@ -63,6 +76,8 @@ static char *write_value(const struct parameter *parameter, const struct argumen
   switch (parameter->type) {
   case PARAMETER_CHOICE:
     return text + snprintf(text, room, "%s", parameter->choices[argument->value]);
+  case PARAMETER_WORD:
+    return text + snprintf(text, room, "%s", argument->word);
   case PARAMETER_INTEGER:
     return text + snprintf(text, room, "%ld", argument->value);
   case PARAMETER_GRID:

@@ -174,16 +174,17 @@ static int elements_of(MPI_Datatype type) {
 
 /* Gather, scatter, allgather, allgatherv, alltoall, bcast: every rank has its own types. */
 static void make_movement(struct test_call *call, int rank, int procs, uint64_t seed, int most_units,
-                          bool in_place, bool tame) {
+                          bool in_place, enum call_range range) {
   struct swp_collective *problem = &call->problem;
   enum swp_operation operation = problem->operation;
   bool root = rank == problem->root, gathers = operation == SWP_GATHER, scatters = operation == SWP_SCATTER;
   bool by_counts = operation == SWP_ALLGATHERV;
   int elements = draw_elements(seed, by_counts ? rank : -1, most_units), recv_items;
-  bool plain = tame && (by_counts || operation == SWP_ALLTOALL);
-  int drawer = plain ? -1 : rank, nshapes = plain ? DENSE_SHAPES : SHAPES;
+  bool plain = range != CALL_ANY && (by_counts || operation == SWP_ALLTOALL);
+  bool alike = plain || range == CALL_ALIKE;
+  int drawer = alike ? -1 : rank, nshapes = plain ? DENSE_SHAPES : SHAPES;
   problem->send_count = make_side(seed + 1, drawer, nshapes, elements, &problem->send_type);
-  problem->recv_count = make_side(seed + 2 - plain, drawer, nshapes, elements, &problem->recv_type);
+  problem->recv_count = make_side(seed + 2 - alike, drawer, nshapes, elements, &problem->recv_type);
   recv_items = problem->recv_count * (operation == SWP_BCAST || scatters ? 1 : procs);
   if (by_counts)
     recv_items = make_counts(call, procs, seed, most_units, elements_of(problem->recv_type));
@@ -207,10 +208,10 @@ static void make_movement(struct test_call *call, int rank, int procs, uint64_t 
 }
 
 static void make_reduction(struct test_call *call, int rank, int procs, uint64_t seed, int most_units,
-                           bool in_place, bool tame) {
+                           bool in_place, enum call_range range) {
   struct swp_collective *problem = &call->problem;
   bool block = problem->operation == SWP_REDUCE_SCATTER_BLOCK;
-  int which = (int)(mix(seed, 5, 0, 0) % (block && tame ? BELOW_ZERO : REDUCTIONS));
+  int which = (int)(mix(seed, 5, 0, 0) % (block && range != CALL_ANY ? BELOW_ZERO : REDUCTIONS));
   bool root = rank == problem->root || problem->operation != SWP_REDUCE;
   int blocks = block ? procs : 1;
   problem->recv_count = draw_elements(seed, -1, most_units) / UNIT;
@@ -226,7 +227,7 @@ static void make_reduction(struct test_call *call, int rank, int procs, uint64_t
 }
 
 struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t seed, int most_units,
-                           bool tame) {
+                           enum call_range range) {
   struct test_call call = {.problem = {.operation = operation, .op = MPI_OP_NULL}};
   int rank, procs;
   MPI_Comm_rank(comm, &rank);
@@ -236,9 +237,9 @@ struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t
   bool reduces =
       operation == SWP_REDUCE || operation == SWP_ALLREDUCE || operation == SWP_REDUCE_SCATTER_BLOCK;
   if (reduces)
-    make_reduction(&call, rank, procs, seed, most_units, in_place, tame);
+    make_reduction(&call, rank, procs, seed, most_units, in_place, range);
   else
-    make_movement(&call, rank, procs, seed, most_units, in_place, tame);
+    make_movement(&call, rank, procs, seed, most_units, in_place, range);
   snprintf(call.text, sizeof call.text, "call %llx: %d of a type to %d of a type, root %d%s",
            (unsigned long long)seed, call.problem.send_count, call.problem.recv_count, call.problem.root,
            in_place ? ", in place" : "");

@@ -28,14 +28,20 @@ struct test_call {
 void calls_begin(void);
 void calls_end(void);
 
+/*
+ * How much of what MPI allows a call may use; MPI's own functions are not up to all of it.
+ * Tame: where ranks of an allgatherv differ in their types, MPICH 4.0.2 truncates messages, and those of
+ * Open MPI 4.1.4 choose different algorithms and hang; Open MPI's alltoall is wrong with different types;
+ * MPICH's reduce_scatter_block writes past its memory for a type that begins below 0.
+ * Alike: types are the same on all ranks, as algorithms of Open MPI cut a vector between items of each
+ * rank's own type.
+ */
+enum call_range { CALL_ANY, CALL_TAME, CALL_ALIKE };
+
 /* The call of this seed, the same on every rank of comm but for what may differ. Blocks of at most
-   `most_units` times six elements. A tame one is for MPI's own functions,
-   which are not up to all of them: where ranks of an allgatherv differ in their types, MPICH 4.0.2 truncates
-   messages, and those of Open MPI 4.1.4 choose different algorithms and hang; Open MPI's alltoall is wrong
-   with different types; MPICH's reduce_scatter_block writes past its memory for a type that begins below 0.
-   To be freed. Local. */
+   `most_units` times six elements. To be freed. Local. */
 struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t seed, int most_units,
-                           bool tame);
+                           enum call_range range);
 
 /* Executes it by MPI in the buffers' copies, and expects those in the buffers, gaps and guards included.
    Collective. */

@@ -46,11 +46,11 @@ static bool execute(MPI_Comm comm, swp_plan *plan, const struct test_call *call)
 
 /* Calls back to back, ranks drifting apart, and then what MPI says to all of them. */
 static void check_burst(MPI_Comm comm, swp_plan *plan, enum swp_operation operation, uint64_t seed,
-                        int most_units, bool tame) {
+                        int most_units, enum call_range range) {
   struct test_call calls[BURST];
   bool done[BURST];
   for (int i = 0; i < BURST; i++)
-    calls[i] = call_make(comm, operation, mix(seed, (uint64_t)i, 20, 0), most_units, tame);
+    calls[i] = call_make(comm, operation, mix(seed, (uint64_t)i, 20, 0), most_units, range);
   for (int i = 0; i < BURST; i++) {
     if (mix(seed, (uint64_t)rank, (uint64_t)i, 21) % 16 == 0)
       usleep(300);
@@ -64,11 +64,22 @@ static void check_burst(MPI_Comm comm, swp_plan *plan, enum swp_operation operat
   }
 }
 
+static bool is_algorithm(const char *method) {
+  static const char prefix[] = "vendor:algorithm=";
+  return strncmp(method, prefix, sizeof prefix - 1) == 0;
+}
+
+static enum call_range range_of(const char *method) {
+  if (is_algorithm(method))
+    return CALL_ALIKE;
+  return strcmp(method, "vendor") == 0 || strcmp(method, "auto") == 0 ? CALL_TAME : CALL_ANY;
+}
+
 /* One plan for all calls, which begins with one of its own. */
-static void check_method(MPI_Comm comm, enum swp_operation operation, const char *method) {
+static void check_calls(MPI_Comm comm, enum swp_operation operation, const char *method,
+                        enum call_range range) {
   swp_plan *plan = NULL;
-  bool tame = strncmp(method, "vendor", 6) == 0 || strcmp(method, "auto") == 0;
-  struct test_call first = call_make(comm, operation, 1, SMALL_UNITS, tame);
+  struct test_call first = call_make(comm, operation, 1, SMALL_UNITS, range);
   test_case("%s %s, %s", swp_operation_name(operation), method,
             hints.table != NULL ? "of a table" : "on its own");
   int error = test_agreed(comm, swp_collective_plan(comm, &first.problem, method, &hints, &plan));
@@ -77,23 +88,29 @@ static void check_method(MPI_Comm comm, enum swp_operation operation, const char
     EXPECT_ERROR(swp_collective_execute(plan, first.send, first.recv), SWP_SUCCESS);
     call_check(&first, comm);
     for (int burst = 0; burst < (brief ? 1 : 3); burst++)
-      check_burst(comm, plan, operation, 10 + (uint64_t)burst, burst == 2 ? LARGE_UNITS : SMALL_UNITS, tame);
+      check_burst(comm, plan, operation, 10 + (uint64_t)burst, burst == 2 ? LARGE_UNITS : SMALL_UNITS, range);
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   }
   EXPECT(plan == NULL, "the plan is not NULL");
   call_free(&first);
 }
 
+static void check_method(MPI_Comm comm, enum swp_operation operation, const char *method) {
+  check_calls(comm, operation, method, range_of(method));
+}
+
 /* ---- Selection among all methods ---- */
 
 /* A table in which every spec of the operation has the bytes of its own, over and over. */
-static void write_rules(enum swp_operation operation, char *text, size_t length) {
+static void write_rules(enum swp_operation operation, bool algorithms, char *text, size_t length) {
   char *specs = all_specs(operation, procs);
   int64_t low = 0;
   size_t used = (size_t)snprintf(text, length, "switchpoint-table 1\n");
   for (int turn = 0; turn < 4; turn++) {
     char *copy = test_allocate(strlen(specs) + 1), *rest = strcpy(copy, specs);
     for (char *spec; (spec = strtok_r(rest, " ", &rest)) != NULL && used < length - 256;) {
+      if (is_algorithm(spec) && !algorithms)
+        continue;
       int64_t high = low + 40 + low / 4;
       used += (size_t)snprintf(text + used, length - used, "rule op=%s bytes=%lld:%lld method=%s\n",
                                swp_operation_name(operation), (long long)low, (long long)high, spec);
@@ -119,12 +136,12 @@ static swp_table *make_table(const char *text) {
   return table;
 }
 
-static void check_selection(enum swp_operation operation) {
+static void check_selection(enum swp_operation operation, bool algorithms) {
   char *text = test_allocate(TABLE_BYTES);
-  write_rules(operation, text, TABLE_BYTES);
+  write_rules(operation, algorithms, text, TABLE_BYTES);
   swp_table *table = make_table(text);
   hints.table = table;
-  check_method(MPI_COMM_WORLD, operation, "auto");
+  check_calls(MPI_COMM_WORLD, operation, "auto", algorithms ? CALL_ALIKE : CALL_TAME);
   hints.table = NULL;
   swp_table_free(&table);
   free(text);
@@ -251,10 +268,25 @@ static void a_refused_set_changes_nothing(void) {
   EXPECT_ERROR(swp_collective_execute(NULL, &one, &sum), SWP_ERR_ARGUMENT);
 }
 
+/* A word of 63 characters at most; one that the library does not know is no error of the spec. */
+static void names_of_algorithms_are_words(void) {
+  struct swp_collective problem = {.operation = SWP_BCAST, .recv_count = 1, .recv_type = MPI_INT};
+  char method[96] = "vendor:algorithm=", *end = method + strlen(method);
+  test_case("names of algorithms");
+  expect_refused(problem, "vendor:algorithm=", SWP_ERR_METHOD);
+  expect_refused(problem, "vendor:algorithm=ring.", SWP_ERR_METHOD);
+  expect_refused(problem, "vendor:algorithm=ring,algorithm=ring", SWP_ERR_METHOD);
+  expect_refused(problem, "vendor:algorithm=in-order_no2", SWP_ERR_NOT_APPLICABLE);
+  memset(end, 'x', 63);
+  expect_refused(problem, method, SWP_ERR_NOT_APPLICABLE);
+  end[63] = 'x';
+  expect_refused(problem, method, SWP_ERR_METHOD);
+}
+
 /* Every allocation of the planning fails once on one rank; then it succeeds. */
 static void planning_survives_no_memory(enum swp_operation operation, const char *method, int culprit) {
   enum { MOST = 200 };
-  struct test_call call = call_make(MPI_COMM_WORLD, operation, 3, SMALL_UNITS, true);
+  struct test_call call = call_make(MPI_COMM_WORLD, operation, 3, SMALL_UNITS, CALL_ALIKE);
   int k, error = SWP_ERR_MEMORY;
   for (k = 1; error == SWP_ERR_MEMORY && k < MOST; k++) {
     swp_plan *plan = NULL;
@@ -275,7 +307,7 @@ static void planning_survives_no_memory(enum swp_operation operation, const char
 
 static bool same_method(const char *a, const char *b) {
   size_t length = strcspn(a, ":");
-  return strncmp(a, b, length) == 0 && strcspn(b, ":") == length;
+  return strncmp(a, b, length) == 0 && strcspn(b, ":") == length && is_algorithm(a) == is_algorithm(b);
 }
 
 /* The methods of an operation. Of their variants, which may be many, a few that are others at each operation
@@ -303,7 +335,8 @@ static void check_specs(MPI_Comm comm, enum swp_operation operation, bool withou
 static void check_operation(enum swp_operation operation, MPI_Comm half) {
   check_specs(MPI_COMM_WORLD, operation, every_variant || procs <= FEW_PROCS);
   check_method(MPI_COMM_WORLD, operation, "auto");
-  check_selection(operation);
+  check_selection(operation, false);
+  check_selection(operation, true);
   if (!brief)
     check_specs(half, operation, false);
 }
@@ -318,6 +351,7 @@ static void check_all(void) {
   blocks_over_two_gib_are_not_forwarded();
   wrong_problems_are_refused();
   a_refused_set_changes_nothing();
+  names_of_algorithms_are_words();
 }
 
 /* A word OPERATION:SPEC of the command line. */
@@ -336,6 +370,7 @@ int main(int argc, char **argv) {
   bool only = false;
   const char *named[MOST_NAMED];
   int nnamed = 0;
+  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0); /* so that its algorithms can be set */
   test_begin(&argc, &argv, "swp_collectives");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);

@@ -1,46 +1,63 @@
-/* vendor: the collective of the MPI library, as it chooses to do it. By its PMPI name, which a preloaded
-   library that calls this one does not see. */
+/* vendor: the collective of the MPI library, as it chooses to do it, or by the algorithm of its own that is
+   named. By its PMPI name, which a preloaded library that calls this one does not see. */
+#include "algorithms.h"
 #include "call.h"
 
-/* A failed call, named as the standard does. */
+#include <stdio.h>
+#include <string.h>
+
+enum { ALGORITHM };
+
+/* Calls on `comm`, and tells of a failed call as the standard names it. The library's own choice, which may
+   take 20 ns, pays for a branch only. */
 #define VENDOR(call)                                                                                         \
   do {                                                                                                       \
-    int mpi_error_ = P##call;                                                                                \
+    const struct algorithm *algorithm_ = plan->method_state;                                                 \
+    MPI_Comm comm = plan->comm;                                                                              \
+    int mpi_error_;                                                                                          \
+    if (algorithm_ == NULL) {                                                                                \
+      mpi_error_ = P##call;                                                                                  \
+    } else {                                                                                                 \
+      comm = algorithm_->comm;                                                                               \
+      swp_algorithm_begin(algorithm_);                                                                       \
+      mpi_error_ = P##call;                                                                                  \
+      swp_algorithm_end(algorithm_);                                                                         \
+    }                                                                                                        \
     return mpi_error_ == MPI_SUCCESS ? SWP_SUCCESS : swp_fail_mpi(mpi_error_, #call);                        \
   } while (0)
 
 static int vendor_bcast(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &plan->call->recv;
   (void)send;
-  VENDOR(MPI_Bcast(recv, side->count, side->type, plan->features.root, plan->comm));
+  VENDOR(MPI_Bcast(recv, side->count, side->type, plan->features.root, comm));
 }
 
 static int vendor_gather(struct swp_plan *plan, const void *send, void *recv) {
   const struct call *call = plan->call;
   VENDOR(MPI_Gather(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type,
-                    plan->features.root, plan->comm));
+                    plan->features.root, comm));
 }
 
 static int vendor_scatter(struct swp_plan *plan, const void *send, void *recv) {
   const struct call *call = plan->call;
   VENDOR(MPI_Scatter(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type,
-                     plan->features.root, plan->comm));
+                     plan->features.root, comm));
 }
 
 static int vendor_reduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &plan->call->recv;
-  VENDOR(MPI_Reduce(send, recv, side->count, side->type, plan->call->op, plan->features.root, plan->comm));
+  VENDOR(MPI_Reduce(send, recv, side->count, side->type, plan->call->op, plan->features.root, comm));
 }
 
 static int vendor_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &plan->call->recv;
-  VENDOR(MPI_Allreduce(send, recv, side->count, side->type, plan->call->op, plan->comm));
+  VENDOR(MPI_Allreduce(send, recv, side->count, side->type, plan->call->op, comm));
 }
 
 static int vendor_allgather(struct swp_plan *plan, const void *send, void *recv) {
   const struct call *call = plan->call;
-  VENDOR(MPI_Allgather(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type,
-                       plan->comm));
+  VENDOR(
+      MPI_Allgather(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type, comm));
 }
 
 static int vendor_allgatherv(struct swp_plan *plan, const void *send, void *recv) {
@@ -50,25 +67,67 @@ static int vendor_allgatherv(struct swp_plan *plan, const void *send, void *recv
                                 : swp_copy(plan, &call->send, send, call->send.count, &call->recv,
                                            swp_item(&call->recv, recv, call->displs[0]), call->recv.count);
   VENDOR(MPI_Allgatherv(send, call->send.count, call->send.type, recv, call->recv_counts, call->displs,
-                        call->recv.type, plan->comm));
+                        call->recv.type, comm));
 }
 
 static int vendor_alltoall(struct swp_plan *plan, const void *send, void *recv) {
   const struct call *call = plan->call;
-  VENDOR(MPI_Alltoall(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type,
-                      plan->comm));
+  VENDOR(
+      MPI_Alltoall(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type, comm));
 }
 
 static int vendor_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &plan->call->recv;
-  VENDOR(MPI_Reduce_scatter_block(send, recv, side->count, side->type, plan->call->op, plan->comm));
+  VENDOR(MPI_Reduce_scatter_block(send, recv, side->count, side->type, plan->call->op, comm));
+}
+
+static const char *vendor_applicable(const struct spec *spec, const struct features *features) {
+  const struct argument *argument = &spec->arguments[ALGORITHM];
+  if (!argument->given)
+    return NULL;
+  if (!features->commutative)
+    return "the operation does not commute, which not every algorithm of a library asks";
+  if (!swp_algorithm_known(features->operation, argument->word))
+    return "the MPI library has no such algorithm, or does not let it be set";
+  /* Open MPI's, which elsewhere fails: all others run something else where they cannot do a call. */
+  return strcmp(argument->word, "two_proc") != 0 || features->procs == 2 ? NULL : "it is for two processes";
+}
+
+/* The library's choice, and then each of its algorithms. */
+static bool vendor_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
+  const char *name = index > 0 ? swp_algorithm_name(operation, index - 1) : "";
+  if (name == NULL || (index > 0 && procs == 1))
+    return false;
+  snprintf(text, length, "vendor%s%s", index > 0 ? ":algorithm=" : "", name);
+  return true;
+}
+
+static int vendor_plan(struct swp_plan *plan) {
+  const struct argument *argument = &plan->spec.arguments[ALGORITHM];
+  int error = SWP_SUCCESS;
+  if (!argument->given)
+    return SWP_SUCCESS;
+  plan->method_state = swp_plan_allocate(plan, 1, sizeof(struct algorithm));
+  TRY(swp_agree(plan->comm, plan->method_state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
+  TRY(swp_algorithm_open(plan->comm, plan->operation, argument->word, plan->method_state));
+done:
+  return error;
+}
+
+static void vendor_free(struct swp_plan *plan) {
+  swp_algorithm_close(plan->method_state);
 }
 
 const struct method swp_collective_vendor = {
     .name = "vendor",
-    .summary = "the collective of the MPI library",
+    .summary = "the collective of the MPI library, as it chooses, or by an algorithm of its own",
     .source = "the MPI library",
-    .usage = "",
+    .usage = "algorithm=NAME",
+    .parameters = {[ALGORITHM] = {"algorithm", PARAMETER_WORD, 0, 0, NULL}},
+    .applicable = vendor_applicable,
+    .variant = vendor_variant,
+    .plan = vendor_plan,
+    .free = vendor_free,
     .procedures =
         {
             [SWP_BCAST] = {vendor_bcast},

@@ -1,0 +1,285 @@
+/* Algorithms of the MPI library, by its control variables. */
+#include "algorithms.h"
+
+#include "error.h"
+#include "plan.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMES = 32, NAME_BYTES = 64, TEXT_BYTES = 4096 };
+
+/* How a family of libraries names the variable of an operation. */
+static const struct family {
+  const char *format;
+  bool upper;
+  bool by_call;
+  const char *enabled_by;  /* a variable that must be true; NULL: none */
+  const char *bypassed_by; /* a variable that else makes other code run, on some nodes and after some calls */
+  int bypass_off;
+} families[] = {
+    {"MPIR_CVAR_%s_INTRA_ALGORITHM", true, true, NULL, "MPIR_CVAR_DEVICE_COLLECTIVES", 1},
+    {"coll_tuned_%s_algorithm", false, false, "coll_tuned_use_dynamic_rules", NULL, 0},
+};
+
+enum { FAMILIES = sizeof families / sizeof families[0] };
+
+/* What the library says of one operation. */
+struct variable {
+  bool known;
+  int count; /* of names; 0: none can be set */
+  const struct family *family;
+  int index;
+  char names[NAMES][NAME_BYTES];
+  int values[NAMES];
+};
+
+static struct variable variables[OPERATIONS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void add_name(struct variable *variable, const char *name, size_t length, int value) {
+  if (variable->count == NAMES || length == 0 || length >= NAME_BYTES)
+    return;
+  memcpy(variable->names[variable->count], name, length);
+  variable->names[variable->count][length] = '\0';
+  variable->values[variable->count++] = value;
+}
+
+/* Value 0 stands for the library's own choice. */
+static void read_enumeration(struct variable *variable, MPI_T_enum enumeration) {
+  int items, value;
+  char text[NAME_BYTES];
+  int length = (int)sizeof text;
+  if (MPI_T_enum_get_info(enumeration, &items, text, &length) != MPI_SUCCESS)
+    return;
+  for (int i = 0; i < items; i++) {
+    length = (int)sizeof text;
+    if (MPI_T_enum_get_item(enumeration, i, &value, text, &length) == MPI_SUCCESS && value != 0)
+      add_name(variable, text, strlen(text), value);
+  }
+}
+
+static bool in_name(char c) {
+  return islower((unsigned char)c) || isdigit((unsigned char)c) || c == '_';
+}
+
+/*
+ * MPICH tells the values, in order, in the text only: "NAME - what it is", a line each. Version 4.0 has lost
+ * the ends of the lines, so that a name may follow upon the last word of the line before.
+ */
+static void read_description(struct variable *variable, const char *text) {
+  static const char *const ends[] = {"algorithm", "ree", "llgather", "ing"}; /* small letters of the words */
+  int value = 0;
+  for (const char *dash = strstr(text, " - "); dash != NULL; dash = strstr(dash + 1, " - ")) {
+    const char *end = dash, *begin;
+    while (end > text && end[-1] == ' ')
+      end--;
+    for (begin = end; begin > text && in_name(begin[-1]);)
+      begin--;
+    bool in_word = begin > text && isupper((unsigned char)begin[-1]);
+    for (int i = 0; i < (int)(sizeof ends / sizeof ends[0]); i++) {
+      size_t length = strlen(ends[i]);
+      if ((in_word || i == 0) && (size_t)(end - begin) > length && memcmp(begin, ends[i], length) == 0) {
+        begin += length;
+        break;
+      }
+    }
+    if (value > 0)
+      add_name(variable, begin, (size_t)(end - begin), value);
+    value++;
+  }
+}
+
+static int find(const char *name, int *verbosity_scope, MPI_T_enum *enumeration, char *text, int *index) {
+  char found[TEXT_BYTES];
+  int name_length = (int)sizeof found, text_length = TEXT_BYTES, verbosity, binding;
+  MPI_Datatype type;
+  int error = MPI_T_cvar_get_index(name, index);
+  if (error == MPI_SUCCESS)
+    error = MPI_T_cvar_get_info(*index, found, &name_length, &verbosity, &type, enumeration, text,
+                                &text_length, &binding, verbosity_scope);
+  return error;
+}
+
+static bool is_writable(int scope) {
+  return scope != MPI_T_SCOPE_CONSTANT && scope != MPI_T_SCOPE_READONLY;
+}
+
+static int access_variable(int index, void *value, bool write) {
+  MPI_T_cvar_handle handle;
+  int count, error = MPI_T_cvar_handle_alloc(index, NULL, &handle, &count);
+  if (error != MPI_SUCCESS)
+    return error;
+  error = write ? MPI_T_cvar_write(handle, value) : MPI_T_cvar_read(handle, value);
+  MPI_T_cvar_handle_free(&handle);
+  return error;
+}
+
+/* Whether the family's algorithms can be had: its switch is on, or can be put on. */
+static bool can_enable(const struct family *family) {
+  char text[TEXT_BYTES], on = 0;
+  int index, scope;
+  MPI_T_enum enumeration;
+  if (family->enabled_by == NULL)
+    return true;
+  if (find(family->enabled_by, &scope, &enumeration, text, &index) != MPI_SUCCESS)
+    return false;
+  return is_writable(scope) || (access_variable(index, &on, false) == MPI_SUCCESS && on);
+}
+
+static void read_variable(enum swp_operation operation, struct variable *variable) {
+  for (int i = 0; i < FAMILIES && variable->count == 0; i++) {
+    const struct family *family = &families[i];
+    char word[NAME_BYTES], name[2 * NAME_BYTES], text[TEXT_BYTES];
+    int scope;
+    MPI_T_enum enumeration;
+    snprintf(word, sizeof word, "%s", swp_operation_names[operation]);
+    for (char *p = word; family->upper && *p; p++)
+      *p = (char)toupper((unsigned char)*p);
+    snprintf(name, sizeof name, family->format, word);
+    if (find(name, &scope, &enumeration, text, &variable->index) != MPI_SUCCESS || !is_writable(scope) ||
+        !can_enable(family))
+      continue;
+    variable->family = family;
+    if (enumeration != MPI_T_ENUM_NULL)
+      read_enumeration(variable, enumeration);
+    else
+      read_description(variable, text);
+  }
+}
+
+/* The library's names stay what they are, so they are read once. The interface is never finalised:
+   MPICH 4.0.2 would lose its variables with that, and crash when they are asked for again. */
+static const struct variable *known_variable(enum swp_operation operation) {
+  struct variable *variable = &variables[operation];
+  int provided;
+  pthread_mutex_lock(&lock);
+  if (!variable->known && MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS) {
+    read_variable(operation, variable);
+    variable->known = true;
+  }
+  pthread_mutex_unlock(&lock);
+  return variable;
+}
+
+const char *swp_algorithm_name(enum swp_operation operation, int index) {
+  const struct variable *variable = known_variable(operation);
+  return index >= 0 && index < variable->count ? variable->names[index] : NULL;
+}
+
+static int find_name(const struct variable *variable, const char *name) {
+  for (int i = 0; i < variable->count; i++)
+    if (strcmp(variable->names[i], name) == 0)
+      return i;
+  return -1;
+}
+
+bool swp_algorithm_known(enum swp_operation operation, const char *name) {
+  return find_name(known_variable(operation), name) >= 0;
+}
+
+static int fail(const char *what) {
+  return swp_fail(SWP_ERR_MPI, "the MPI library's control variables: %s failed", what);
+}
+
+static int add_setting(struct algorithm *algorithm, int index, int value) {
+  struct setting *setting = &algorithm->settings[algorithm->nsettings];
+  int count;
+  setting->value = value;
+  if (MPI_T_cvar_handle_alloc(index, NULL, &setting->handle, &count) != MPI_SUCCESS)
+    return fail("MPI_T_cvar_handle_alloc");
+  algorithm->nsettings++;
+  if (MPI_T_cvar_read(setting->handle, &setting->own_value) != MPI_SUCCESS)
+    return fail("MPI_T_cvar_read");
+  return SWP_SUCCESS;
+}
+
+static int prepare_calls(const struct variable *variable, int value, struct algorithm *algorithm) {
+  int index, error = add_setting(algorithm, variable->index, value);
+  const char *bypassed_by = variable->family->bypassed_by;
+  if (error == SWP_SUCCESS && MPI_T_cvar_get_index(bypassed_by, &index) == MPI_SUCCESS)
+    error = add_setting(algorithm, index, variable->family->bypass_off);
+  return error;
+}
+
+static int write_switch(const struct family *family, bool on) {
+  char text[TEXT_BYTES], value = (char)on;
+  int index, scope;
+  MPI_T_enum enumeration;
+  if (find(family->enabled_by, &scope, &enumeration, text, &index) != MPI_SUCCESS)
+    return fail("MPI_T_cvar_get_index");
+  if (is_writable(scope) && access_variable(index, &value, true) != MPI_SUCCESS)
+    return fail("MPI_T_cvar_write");
+  return SWP_SUCCESS;
+}
+
+/* Makes the communicator while the variables are set. */
+static int prepare_communicator(const struct variable *variable, int value, MPI_Comm comm,
+                                struct algorithm *algorithm) {
+  int error = SWP_SUCCESS, own = 0;
+  char text[TEXT_BYTES], was_on = 0;
+  int index, scope;
+  MPI_T_enum enumeration;
+  if (find(variable->family->enabled_by, &scope, &enumeration, text, &index) != MPI_SUCCESS ||
+      access_variable(index, &was_on, false) != MPI_SUCCESS ||
+      access_variable(variable->index, &own, false) != MPI_SUCCESS)
+    error = fail("MPI_T_cvar_read");
+  const bool known = error == SWP_SUCCESS; /* what to put back */
+  if (known)
+    error = write_switch(variable->family, true);
+  if (error == SWP_SUCCESS && access_variable(variable->index, &value, true) != MPI_SUCCESS)
+    error = fail("MPI_T_cvar_write");
+  error = swp_agree(comm, error);
+  if (error == SWP_SUCCESS) {
+    int mpi_error = MPI_Comm_dup(comm, &algorithm->comm);
+    algorithm->owns_comm = mpi_error == MPI_SUCCESS;
+    error = algorithm->owns_comm ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Comm_dup");
+  }
+  if (known) {
+    access_variable(variable->index, &own, true);
+    write_switch(variable->family, was_on);
+  }
+  return error;
+}
+
+int swp_algorithm_open(MPI_Comm comm, enum swp_operation operation, const char *name,
+                       struct algorithm *algorithm) {
+  int error = SWP_SUCCESS;
+  *algorithm = (struct algorithm){.comm = comm};
+  const struct variable *variable = known_variable(operation);
+  int index = find_name(variable, name);
+  if (index < 0)
+    error = swp_fail(SWP_ERR_NOT_APPLICABLE, "vendor: the MPI library has no %s algorithm %s to be set",
+                     swp_operation_names[operation], name);
+  TRY(swp_agree(comm, error));
+  if (variable->family->by_call)
+    error = prepare_calls(variable, variable->values[index], algorithm);
+  else
+    error = prepare_communicator(variable, variable->values[index], comm, algorithm);
+  error = swp_agree(comm, error);
+done:
+  return error;
+}
+
+void swp_algorithm_begin(const struct algorithm *algorithm) {
+  for (int i = 0; i < algorithm->nsettings; i++) {
+    struct setting setting = algorithm->settings[i];
+    MPI_T_cvar_write(setting.handle, &setting.value);
+  }
+}
+
+void swp_algorithm_end(const struct algorithm *algorithm) {
+  for (int i = 0; i < algorithm->nsettings; i++) {
+    struct setting setting = algorithm->settings[i];
+    MPI_T_cvar_write(setting.handle, &setting.own_value);
+  }
+}
+
+void swp_algorithm_close(struct algorithm *algorithm) {
+  for (int i = 0; i < algorithm->nsettings; i++)
+    MPI_T_cvar_handle_free(&algorithm->settings[i].handle);
+  if (algorithm->owns_comm)
+    MPI_Comm_free(&algorithm->comm);
+}

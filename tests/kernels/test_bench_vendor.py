@@ -1,0 +1,69 @@
+"""swpbench on the MPI library's own algorithms: it races those that it has seen at work."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kernels.benchrun import Result, bench
+from tests.kernels.conftest import Kernels
+from tests.test_vendor import ALGORITHMS
+
+PREFIX = "vendor:algorithm="
+
+
+def measure(kernels: Kernels, out: Path, operation: str, **options: Any) -> Result:
+    return bench(
+        kernels,
+        out,
+        4,
+        op=operation,
+        pattern="blocks",
+        **{"methods": "vendor", "sizes": "16K", "max_samples": 2} | options,
+    )
+
+
+def raced(result: Result) -> set[str]:
+    return {case["method"].removeprefix(PREFIX) for case in result.cases}
+
+
+def skipped(result: Result) -> dict[str, str]:
+    """Why, by algorithm."""
+    skips = result.records[-1]["skipped"]
+    return {skip["method"].removeprefix(PREFIX): skip["reason"] for skip in skips}
+
+
+@pytest.mark.parametrize("operation", ["bcast", "allreduce", "allgather", "alltoall"])
+def test_algorithms_that_differ_are_raced(kernels: Kernels, tmp_path: Path, operation: str) -> None:
+    result = measure(kernels, tmp_path / "o", operation)
+    assert result.status == 0, result.stderr
+    assert raced(result) >= {"vendor", *ALGORITHMS[kernels.mpi.family][operation]}
+    assert len({tuple(case["round"]) for case in result.cases}) == 1
+
+
+def test_an_algorithm_the_library_would_replace_is_left_out(
+    kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> None:
+    result = measure(kernels_of("mpich"), tmp_path / "o", "bcast")
+    assert "smp" not in raced(result)
+    assert "refused by the MPI library" in skipped(result)["smp"]
+
+
+def test_nothing_is_raced_where_setting_it_changes_nothing(
+    kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> None:
+    env = {"OMPI_MCA_coll_basic_priority": "90"}  # before the component of the algorithms
+    result = measure(kernels_of("openmpi"), tmp_path / "o", "bcast", env=env)
+    assert result.status == 0, result.stderr
+    assert raced(result) == {"vendor"}
+    assert "not seen to change" in skipped(result)["binomial"]
+
+
+def test_one_algorithm_alone_is_compared_with_those_not_named(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    methods = f"{PREFIX}{ALGORITHMS[kernels.mpi.family]['bcast'][1]}"
+    result = measure(kernels, tmp_path / "o", "bcast", methods=methods)
+    assert result.status == 0, result.stderr
+    assert len(result.cases) == 1
