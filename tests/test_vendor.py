@@ -229,6 +229,18 @@ def test_a_file_tells_whom_it_is_for_and_where_it_comes_from(mpi: Mpi) -> None:
     assert "20261121T034500Z" in text
 
 
+@pytest.mark.parametrize(("operation", "warned"), [("allreduce", True), ("bcast", False)])
+def test_a_file_of_open_mpi_warns_of_reductions_that_do_not_commute(
+    require: Require, operation: str, warned: bool
+) -> None:
+    found = {mpi.family: mpi for mpi in find_mpis()}
+    require("openmpi", "openmpi" in found, "no openmpi on the path")
+    version = found["openmpi"].version
+    rules = [rule(operation, f"vendor:algorithm={ALGORITHMS['openmpi'][operation][0]}")]
+    text = export(table(BANNERS["openmpi"].format(version, version), rules), "openmpi")
+    assert ("caution: " in text and "do not commute" in text) == warned
+
+
 def test_what_the_library_cannot_do_is_left_to_it_and_told(mpi: Mpi) -> None:
     rules = [
         rule("bcast", "vendor:algorithm=binomial", None, 99),

@@ -26,6 +26,12 @@ NUMBERS = {
 TOTALS = ("allgather", "alltoall", "reduce_scatter_block")
 """Sized there by the blocks of all ranks together; ours is the block of one."""
 
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
+CAUTION = (
+    "Open MPI asks no algorithm whether it keeps the order of operands: {} may be wrong "
+    "with operations that do not commute"
+)
+
 SIZE_MOST = 2**31 - 1
 
 
@@ -44,7 +50,13 @@ def rules_file(table: Table) -> dict[str, Any]:
         }
         for operation, by_procs in sorted(choices.intervals.items(), key=lambda i: NUMBERS[i[0]])
     ]
-    return {"version": version, "operations": operations, "left_out": choices.left_out}
+    reductions = [operation for operation in REDUCTIONS if operation in choices.intervals]
+    return {
+        "version": version,
+        "operations": operations,
+        "cautions": [CAUTION.format(" and ".join(reductions))] if reductions else [],
+        "left_out": choices.left_out,
+    }
 
 
 def _sizes(
