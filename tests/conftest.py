@@ -23,6 +23,7 @@ PARTS = {
     "c++",
     "zlib",
     "hwloc",
+    "intelmpi",
     "valgrind",
     "chromium",
     "ipv6",

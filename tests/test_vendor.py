@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from tuner.export import export
 from tuner.mpi import Mpi, find_mpis, launch
 from tuner.records import Provenance, Rule, Table
 from tuner.vendor.choices import VendorError, choices_of
-from tuner.vendor.library import library_of, made_for
+from tuner.vendor.library import intel_version, library_of, made_for
 from tuner.verify import verify_table
 
 PROCS = 4
@@ -272,7 +273,120 @@ def test_one_layout_of_a_process_count_stands() -> None:
     assert "2 x 2: the library knows no layouts" in choices.left_out[0]
 
 
+INTEL = "Intel(R) MPI Library {} for Linux* OS"
+PRESETS = {
+    "bcast": ("1", "2"),
+    "reduce": ("1", "2"),
+    "allreduce": ("1", "2"),
+    "allgather": ("1", "3"),
+    "allgatherv": ("1", "3"),
+    "alltoall": ("1", "2"),
+    "reduce_scatter_block": ("1", "3"),
+}
+
+
+def intel_rules(operation: str, one: str, other: str) -> list[Rule]:
+    first, second = f"vendor:algorithm={one}", f"vendor:algorithm={other}"
+    return [
+        rule(operation, first, None, FIRST - 1),
+        rule(operation, second, FIRST, SECOND - 1),
+        rule(operation, first, SECOND, None),
+    ]
+
+
+def test_intel_mpi_runs_what_the_settings_say_at_every_size(
+    tmp_path: Path, require: Require
+) -> None:
+    mpiexec = shutil.which("mpiexec") or ""
+    version = intel_version(mpiexec)
+    require("intelmpi", bool(version), "the mpiexec on the path is not Intel MPI's")
+    rules = [line for operation, two in PRESETS.items() for line in intel_rules(operation, *two)]
+    file = tmp_path / "settings.sh"
+    file.write_text(export(table(INTEL.format(version), rules), "intelmpi"))
+    program = tmp_path / "ran"
+    source = Path(__file__).parent / "vendor" / "ran.c"
+    subprocess.run([Path(mpiexec).with_name("mpigcc"), source, "-o", program], check=True)
+    command = f"{mpiexec} -n {PROCS} {program} {','.join(map(str, SIZES))} {' '.join(PRESETS)}"
+    yielding = {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"}
+
+    def run(before: str) -> Ran:
+        said = subprocess.run(
+            ["sh", "-c", f"{before}\n{command}"],
+            env=os.environ | yielding,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert said.returncode == 0, said.stderr
+        return Ran(said.stdout)
+
+    def force(which: int) -> str:
+        settings = [f"I_MPI_ADJUST_{name.upper()}={two[which]}" for name, two in PRESETS.items()]
+        return "export " + " ".join(settings)
+
+    wanted = {
+        (operation, size): {two[FIRST <= size < SECOND]}
+        for operation, two in PRESETS.items()
+        for size in SIZES
+    }
+    found: dict[tuple[str, int], set[str]] = {key: set() for key in wanted}
+    for _ in range(ATTEMPTS):
+        one, other = run(force(0)), run(force(1))
+        tuned = run(f"SWITCHPOINT_PROCS={PROCS}; . {file}")
+        for key, seen in found.items():
+            marks = one.mark(key, other), other.mark(key, one)
+            presets = PRESETS[key[0]]
+            seen |= {n for n, mark in zip(presets, marks, strict=True) if tuned.mostly[key] & mark}
+        if all(found.values()):
+            break
+    assert found == wanted
+
+
+def test_settings_of_intel_mpi_are_presets_at_sizes_for_jobs_of_one_process_count() -> None:
+    rules = [
+        *intel_rules("bcast", "2", "7"),
+        rule("bcast", "vendor:algorithm=9", procs=8),
+        rule("allgatherv", "vendor:algorithm=4", None, 15),
+        rule("allgatherv", "vendor:algorithm=3", 16, None),
+    ]
+    text = export(table(INTEL.format("2021.18"), rules), "intelmpi")
+    assert made_for(text) == ("intelmpi", "2021.18")
+    assert text[text.index("case") :].splitlines()[1:] == [
+        "4)",
+        '  export I_MPI_ADJUST_ALLGATHERV="4:0-15;3:16-2147483647"',
+        '  export I_MPI_ADJUST_BCAST="2:0-1023;7:1024-16383;2:16384-2147483647"',
+        "  ;;",
+        "8)",
+        '  export I_MPI_ADJUST_BCAST="9:0-2147483647"',
+        "  ;;",
+        "esac",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ([rule("bcast", "vendor:algorithm=ring")], "ring is no number"),
+        ([rule("bcast", "vendor:algorithm=2", 1024, None)], "none can be left to the library"),
+    ],
+)
+def test_what_settings_of_intel_mpi_cannot_say_is_refused(rules: list[Rule], words: str) -> None:
+    with pytest.raises(VendorError, match=words):
+        export(table(INTEL.format("2021.18"), rules), "intelmpi")
+
+
+def test_settings_for_another_version_of_intel_mpi_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "settings.sh"
+    rules = [rule("bcast", "vendor:algorithm=2")]
+    file.write_text(export(table(INTEL.format("2021.1"), rules), "intelmpi"))
+    with pytest.raises(VendorError, match=r"Intel MPI 2021\.1 .*not on PATH here"):
+        verify_table(file)
+    with pytest.raises(VendorError, match="not known to read"):
+        export(table(INTEL.format("2019"), rules), "intelmpi")
+
+
 def test_banners_name_family_and_version() -> None:
     assert library_of("MPICH Version:\t4.0.2") == ("mpich", "4.0.2")
     assert library_of("Open MPI v5.0.11, package: x") == ("openmpi", "5.0.11")
+    assert library_of(INTEL.format("2021.18")) == ("intelmpi", "2021.18")
     assert library_of("MVAPICH2 Version: 2.3") == ("", "")

@@ -14,7 +14,7 @@ from typing import Any
 from tuner.errors import SwitchpointError
 from tuner.records import DEFAULT_METHODS, Point, Provenance, Table
 from tuner.units import multiple_text
-from tuner.vendor import mpich, openmpi
+from tuner.vendor import intelmpi, mpich, openmpi
 
 
 class ExportError(SwitchpointError):
@@ -92,6 +92,10 @@ def _mpich_text(table: Table) -> str:
     return mpich.padded(_render("mpich.json.j2", table, **mpich.selection_file(table)))
 
 
+def _intelmpi_text(table: Table) -> str:
+    return _render("intelmpi.sh.j2", table, **intelmpi.settings(table))
+
+
 def _json_text(table: Table) -> str:
     document = {"format": "switchpoint-table", "version": 1, **table_document(table)}
     return json.dumps(document, indent=1) + "\n"
@@ -103,6 +107,7 @@ FORMS: dict[str, Callable[[Table], str]] = {
     "json": _json_text,
     "openmpi": _openmpi_text,
     "mpich": _mpich_text,
+    "intelmpi": _intelmpi_text,
 }
 
 

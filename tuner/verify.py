@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tuner.errors import SwitchpointError
 from tuner.mpi import build_root
-from tuner.vendor.library import FAMILIES, installation, made_for
+from tuner.vendor.library import FAMILIES, launcher, made_for
 
 _TIMEOUT_S = 60
 _HEAD_CHARACTERS = 4096
@@ -52,7 +52,7 @@ def verify_table(path: Path) -> str:
         reader = made_for(file.read(_HEAD_CHARACTERS))
     if reader is not None:
         family, version = reader
-        return f"{path}: for {FAMILIES[family]} {version}: {installation(family, version).mpiexec}"
+        return f"{path}: for {FAMILIES[family]} {version}: {launcher(family, version)}"
     program = find_swpbench()
     try:
         answer = subprocess.run(

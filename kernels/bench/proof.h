@@ -9,7 +9,8 @@
 
 /*
  * Takes the plan, with the reason, from each such contender that the library refuses to run, or whose calls
- * are not seen to run anything else than those of such a contender before it. Collective.
+ * are not seen to run anything else than those of such a contender before it, or of any algorithm.
+ * Collective.
  */
 void proof_check(const struct workload *workload, struct contender *contenders, int count);
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from typing import Any
 from tuner.mpi import Mpi, find_mpis
 from tuner.vendor.choices import VendorError
 
-FAMILIES = {"mpich": "MPICH", "openmpi": "Open MPI"}
+FAMILIES = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI"}
 
 _BANNERS = {
     "mpich": r"MPICH Version:\s*(\d[\w.]*)",
     "openmpi": r"Open MPI v(\d[\w.]*)",
+    "intelmpi": r"Intel\(R\) MPI Library (\d[\w.]*)",
 }
-_MARK = re.compile(r"Switchpoint's choices for (MPICH|Open MPI) (\d[\w.]*)")
+_MARK = re.compile(r"Switchpoint's choices for (MPICH|Open MPI|Intel MPI) (\d[\w.]*)")
 _TIMEOUT_S = 60
 
 
@@ -57,6 +59,31 @@ def installation(family: str, version: str) -> Mpi:
         + (f" (but {others}, where they are others)" if others else "")
         + ": do this where it is"
     )
+
+
+def launcher(family: str, version: str) -> str:
+    """The program that starts ranks with that very library. Raises VendorError: none here."""
+    if family != "intelmpi":
+        return installation(family, version).mpiexec
+    program = shutil.which("mpiexec") or ""
+    here = intel_version(program)
+    if here != version:
+        raise VendorError(
+            f"algorithms of Intel MPI {version} have other numbers elsewhere, and it is not "
+            f"on PATH here{f' (but {here})' if here else ''}: do this where it is"
+        )
+    return program
+
+
+def intel_version(mpiexec: str) -> str:
+    """The version that a launcher of Intel MPI is of, as the library tells it; "" of any other."""
+    try:
+        command = [mpiexec, "--version"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = re.search(r"Intel\(R\) MPI Library .*Version (\d+\.\d+)", said)
+    return match.group(1) if match else ""
 
 
 def made_for(text: str) -> tuple[str, str] | None:
