@@ -12,7 +12,8 @@ check: .venv/ready-check    # formatters, linters, types, warnings as errors, sa
 	.ci/check
 
 bench: .venv/ready-test     # how fast it all is, beside its targets
-	python -m tests.bench.tuner_speed; missed=$$?; python .ci/bench && exit $$missed
+	python -m tests.bench.tuner_speed; missed=$$?; python -m tests.bench.collectives || missed=1; \
+	python .ci/bench && exit $$missed
 
 nightly: .venv/ready-check  # the long runs
 	.ci/nightly

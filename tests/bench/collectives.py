@@ -1,0 +1,234 @@
+"""What tuning collectives gains over what the MPI library does by itself.
+
+On four virtual nodes of two ranks, or where they cannot be made on this machine alone, one
+campaign chooses with all methods; another judges what was chosen (`auto`, with the table) beside
+the library's default and each of its own algorithms, interleaved in randomised rounds. Ratios are
+paired within rounds, with their 95 % interval over launches. Prints them, and exits with 1 where
+the tuned choice is clearly over 2 % slower than the default. The raw files stay, to be looked at.
+Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--seconds S] [OPERATION...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tests.kernels.conftest import build_kernels
+from tuner import export, mpi, stats
+from tuner.ingest import ingest
+from tuner.mpi import Launch, Mpi
+from tuner.nodes import launch as on_nodes
+from tuner.nodes.namespaces import NodesError, temporary
+from tuner.records import COLLECTIVES, DEFAULT_METHODS
+from tuner.store import Store
+from tuner.tuning import tune
+from tuner.units import size_text
+
+PROCS, PPN = 8, 2
+SIZES = "8,512,8K,64K"
+LAUNCHES = 6
+MOST_SLOWER = 1.02
+TARGET_SPEEDUP = 1.2
+
+Starter = Callable[[Mpi, Path], Launch]
+
+
+@contextmanager
+def place() -> Iterator[tuple[str, Starter]]:
+    """A system's name, and how to start the ranks there."""
+    try:
+        nodes = temporary(f"bench-{os.getpid()}")
+        made = nodes.__enter__()
+    except NodesError as error:
+        print(f"no virtual nodes, so on this machine alone: {error}")
+        yield "local:cpu", lambda one, build: mpi.launch(one, PROCS, build=build)
+        return
+    try:
+        system = f"{on_nodes.SYSTEM}:tcp-{made.rate}"
+        yield system, lambda one, build: on_nodes.launch(made, one, PROCS, PPN, build)
+    finally:
+        nodes.__exit__(None, None, None)
+
+
+@dataclass(frozen=True)
+class Campaigns:
+    """Measures launches of one MPI on one system into raw files."""
+
+    launch: Launch
+    build: Path
+    system: str
+    environment: str
+    results: Path
+
+    def measure(self, name: str, operation: str, methods: str, seconds: float, table: str) -> None:
+        """All launches of an operation; raises CalledProcessError when one fails."""
+        for number in range(LAUNCHES):
+            options = {
+                "op": operation,
+                "pattern": "blocks",
+                "sizes": SIZES,
+                "methods": methods,
+                "budget": seconds,
+                "launch": number,
+                "campaign": name,
+                "system": self.system,
+                "environment": self.environment,
+                "yield": self.launch.yield_setting,
+                "out": self.path(name, operation, number),
+            }
+            words = [f"--{option}={value}" for option, value in options.items() if value != ""]
+            command = [*self.launch.argv_prefix, self.build / "bench" / "swpbench", "run", *words]
+            env = os.environ | self.launch.env | {"SWITCHPOINT_TABLE": table}
+            subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
+
+    def path(self, name: str, operation: str, number: int) -> Path:
+        """Where the raw file of a launch lies."""
+        (self.results / name).mkdir(exist_ok=True)
+        return self.results / name / f"{operation}-{number}.jsonl"
+
+    def choose(self) -> Path:
+        """Makes the table of what the first campaign measured; returns its file."""
+        database = self.results / "switchpoint.db"
+        ingest(database, [self.results / "choose"])
+        with Store.open(database) as store:
+            (system,) = store.systems()["system"]
+            table = tune(store, system)
+        path = self.results / "switchpoint.table"
+        export.write(table, "table", path)
+        return path
+
+
+@dataclass
+class Trial:
+    """The samples of one operation at one size, by method and launch, with their rounds."""
+
+    selected: str = ""
+    samples: dict[str, dict[int, tuple[list[int], list[float]]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+
+    def median_s(self, method: str) -> float:
+        """The mean over launches of the median."""
+        return float(np.mean([np.median(times) for _, times in self.samples[method].values()]))
+
+    def log_ratio(self, method: str, other: str) -> tuple[float, float, float]:
+        """The logarithm of method's time over other's, and the ends of its interval."""
+        mine, others = self.samples[method], self.samples[other]
+        pairs = [(*mine[launch], *others[launch]) for launch in mine.keys() & others.keys()]
+        if len(pairs) < 2:  # no interval
+            return math.nan, math.nan, math.nan
+        ratios = (stats.paired_log_ratios(*map(np.array, pair)) for pair in pairs)
+        values = np.array([np.median(of_launch) for of_launch in ratios])
+        low, high = stats.mean_interval(values)
+        return float(values.mean()), float(low), float(high)
+
+
+def read_trials(paths: list[Path]) -> dict[int, Trial]:
+    """What raw files of one operation say, by size."""
+    trials: dict[int, Trial] = defaultdict(Trial)
+    for launch, path in enumerate(paths):
+        for record in map(json.loads, path.read_text().splitlines()):
+            if record["record"] == "case":
+                trial = trials[record["size_bytes"]]
+                trial.selected = record.get("selected", trial.selected)
+                trial.samples[record["method"]][launch] = (record["round"], record["samples_s"])
+    return trials
+
+
+@dataclass
+class Verdict:
+    """What the judging campaign says of all operations so far."""
+
+    logs: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    slower: list[str] = field(default_factory=list)
+    worst: float = 0.0
+
+    def add(self, operation: str, size: int, trial: Trial) -> None:
+        """Counts a size in, and prints its line."""
+        default = DEFAULT_METHODS[operation]
+        log, low, high = trial.log_ratio("auto", default)
+        if math.isnan(log):
+            print(f"{operation:21}{size_text(size):>8} in too few launches: give more --seconds")
+            return
+        if trial.selected == default:  # the same thing twice
+            log = low = high = 0.0
+        self.logs[operation].append(log)
+        self.worst = max(self.worst, log)
+        if low > math.log(MOST_SLOWER):
+            self.slower.append(f"{operation} at {size_text(size)}")
+        own = {name: trial.log_ratio(name, default)[0] for name in trial.samples if ":" in name}
+        best = min(own, key=own.__getitem__, default="")
+        beside = f"{math.exp(own[best]):5.2f} {best}" if best else ""
+        ratio = f"{math.exp(log):5.2f} [{math.exp(low):.2f}, {math.exp(high):.2f}]"
+        microseconds = trial.median_s(default) * 1e6
+        print(
+            f"{operation:21}{size_text(size):>8}{microseconds:10.0f} us"
+            f"  {ratio} {trial.selected:28}{beside}".rstrip()
+        )
+
+    def conclude(self) -> bool:
+        """Prints the figures beside their targets; whether the bar is held."""
+        means = {operation: -float(np.mean(logs)) for operation, logs in self.logs.items()}
+        for operation, mean in means.items():
+            print(f"{operation:21}{math.exp(mean):.2f} times as fast, geometric mean over sizes")
+        speedup = math.exp(np.mean(list(means.values())))
+        print(f"{'all operations':21}{speedup:.2f} times as fast (target {TARGET_SPEEDUP})")
+        print(f"at worst {math.exp(self.worst):.3f} of the default's time (bar {MOST_SLOWER})")
+        for case in self.slower:
+            print(f"clearly slower than the default: {case}")
+        return not self.slower
+
+
+def compare(campaigns: Campaigns, operations: list[str], seconds: float) -> bool:
+    """Chooses, judges and prints; whether the bar is held."""
+    for operation in operations:
+        campaigns.measure("choose", operation, "all", seconds, "")
+    table = campaigns.choose()
+    verdict = Verdict()
+    print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
+    for operation in operations:
+        campaigns.measure("judge", operation, "auto vendor", seconds / 2, str(table))
+        paths = [campaigns.path("judge", operation, number) for number in range(LAUNCHES)]
+        for size, trial in sorted(read_trials(paths).items()):
+            verdict.add(operation, size, trial)
+    return verdict.conclude()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mpi", help="one MPI's name; all by default")
+    parser.add_argument("--seconds", type=float, default=3, help="of a launch that chooses")
+    parser.add_argument("operations", nargs="*", default=list(COLLECTIVES), metavar="OPERATION")
+    options = parser.parse_args()
+    held = True
+    with place() as (system, start):
+        for one in mpi.find_mpis():
+            if options.mpi not in (None, one.name):
+                continue
+            build = build_kernels(one)
+            results = Path(tempfile.mkdtemp(prefix="switchpoint-collectives-"))
+            print(f"\n== collectives, {one}, {PROCS} ranks, {system}; raw files in {results}")
+            try:
+                launch = start(one, build)
+            except NodesError as error:
+                print(f"skipped: {error}")
+                continue
+            campaigns = Campaigns(launch, build, system, one.name, results)
+            held = compare(campaigns, options.operations, options.seconds) and held
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
