@@ -60,9 +60,13 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     @run_after("init")
     def mark_smoke(self):
         """One short check of each operation tells whether a system works at all."""
-        is_first = self.operation == "spmv" or self.pattern.startswith("random:")
-        if is_first and self.scale == "1_node":
+        if self.is_first and self.scale == "1_node":
             self.tags = self.tags | {"smoke"}
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this stands for its operation in a short campaign."""
+        return self.operation == "spmv" or self.pattern.startswith("random:")
 
     @run_after("setup")
     def resolve_scale(self):

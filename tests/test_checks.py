@@ -1,6 +1,7 @@
 """The checks as ReFrame sees them, and one short campaign that is really run."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from tuner import dispatch, rawfiles
 from tuner.dispatch import DispatchError, Request
 from tuner.mpi import available_cores, find_mpis
 from tuner.places import database_path
+from tuner.records import COLLECTIVES
 from tuner.store import Store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -23,6 +25,7 @@ PATTERNS = {
     "discovery": ["random:degree=6,seed=1", "hub:hubs=2,seed=1"],
     "spmv": ["matrix:bar"],
 }
+SMOKE = {*PATTERNS, "bcast", "allreduce"}
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +60,15 @@ def test_reframe_lists_exactly_the_checks_that_there_are():
         f"{operation} %scale={scale} %pattern={pattern}"
         for operation, patterns in PATTERNS.items()
         for pattern, scale in product(patterns, SCALES)
-    }
+    } | {f"collective %scale={scale} %kind={kind}" for kind, scale in product(COLLECTIVES, SCALES)}
+
+
+def test_a_campaign_has_two_collectives_and_others_by_name():
+    listed = re.findall(r"^- (collective .*?) /", reframe("-l", "--tag=tuning"), re.MULTILINE)
+    kinds = {name.split("%kind=")[1] for name in listed}
+    assert kinds == {"bcast", "allreduce"}
+    planned = dispatch.plan(request_for("--name=collective.*kind=alltoall"))
+    assert {(job.operation, job.pattern) for job in planned.jobs} == {("alltoall", "blocks")}
 
 
 def test_the_plan_has_every_environment_and_leaves_out_what_does_not_fit():
@@ -104,8 +115,8 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path):
     )
     assert "PASSED" in said
     raw_files = rawfiles.of_campaign("smoke")
-    assert len(raw_files) == 2 * len(PATTERNS)
+    assert len(raw_files) == 2 * len(SMOKE)
     installed = place / "build" / "install" / f"local-cpu-{environment}"
     assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
-        assert set(store.cells().operation) == set(PATTERNS)
+        assert set(store.cells().operation) == SMOKE

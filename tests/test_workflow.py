@@ -52,6 +52,13 @@ def test_a_misspelt_option_is_not_left_to_reframe(results):
     assert wrong.stderr.splitlines()[-1].startswith("Error: ReFrame's dry run failed: ")
 
 
+def test_a_campaign_is_what_is_tagged_tuning_unless_checks_are_selected():
+    assert workflow.selecting([]) == ["--tag=tuning"]
+    assert workflow.selecting(["--nocolor"]) == ["--nocolor", "--tag=tuning"]
+    for selection in (["-nexchange"], ["--name=exchange"], ["-t", "smoke"]):
+        assert workflow.selecting(selection) == selection
+
+
 def test_launches_share_the_time(results):
     def plan(minutes: str) -> dict:
         options = ["--dry-run", "--json", "--minutes", minutes, "--", "--name=discovery"]

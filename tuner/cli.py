@@ -118,6 +118,7 @@ def run(
     """Measure a campaign, choose the methods, export the tables, and try them in a program.
 
     REFRAME_OPTIONS go to ReFrame, to select checks for example: `switchpoint run -- -n exchange`.
+    Where they select none, the checks with the tag tuning run.
     On a terminal the dashboard starts at the end.
     """
     from tuner import workflow
@@ -132,7 +133,7 @@ def run(
         environment = workflow.default_environment(out)
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
-    options = [*selection, *reframe_options]
+    options = [*selection, *workflow.selecting(reframe_options)]
     with namespaces.available() if system == "nodes" else nullcontext():
         config = config or SYSTEMS[system or "local"]
         campaign = workflow.plan(config, options, launches, minutes, variables)

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -34,6 +34,8 @@ START_S = 0.5  # of a launch, beside its budget
 LEAST_BUDGET_S = 0.3
 LINE_S = 10.0  # between lines of progress
 
+DEFAULT_CHECKS = "--tag=tuning"
+SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # ReFrame's options
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 EXAMPLE_SIZES = ["8", "1024", "65536"]
 TIME_BUDGET = "time budget"  # swpbench's reason
@@ -111,6 +113,13 @@ def default_environment(console: Console) -> str | None:
     for other in mpis[1:]:
         console.print(f"also here: {other}: --environment {other.name}", highlight=False)
     return mpis[0].name
+
+
+def selecting(options: Sequence[str]) -> list[str]:
+    """Options of ReFrame that select checks: those of a campaign where none else are."""
+    if any(option.startswith(SELECTING) for option in options):
+        return list(options)
+    return [*options, DEFAULT_CHECKS]
 
 
 def plan(
