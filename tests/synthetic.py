@@ -15,6 +15,7 @@ Times = Callable[[str, int], float]
 
 LATENCY_S = {"direct": 4e-6, "stfw:dims=2": 2e-6, "neighbor": 4.4e-6, "alltoallv": 9e-6}
 PER_BYTE_S = {"direct": 1e-9, "stfw:dims=2": 2e-9, "neighbor": 1e-9, "alltoallv": 1.5e-9}
+BCAST_LATENCY_S = {"vendor": 5e-6, "binomial": 3e-6, "orthogonal:grid=2x1": 6e-6}
 DISCOVERY_LATENCY_S = {"pex": 6e-6, "pcx": 7e-6, "rsx": 12e-6, "nbx": 4e-6}
 
 
@@ -26,6 +27,15 @@ def exchange_times(method: str, size: int) -> float:
 def discovery_times(method: str, size: int) -> float:
     """nbx wins everywhere."""
     return DISCOVERY_LATENCY_S[method] + 1e-9 * size
+
+
+BLOCKS = ("blocks:root=0", 0, 0.0)
+"""The pattern of collectives."""
+
+
+def bcast_times(method: str, size: int) -> float:
+    """binomial wins up to 4 KB, vendor above."""
+    return BCAST_LATENCY_S[method] + (1e-9 if method == "binomial" else 5e-10) * size
 
 
 @dataclass(frozen=True)

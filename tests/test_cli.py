@@ -145,6 +145,26 @@ def test_show_tells_of_switch_points(results: Path) -> None:
     assert "direct" in after
 
 
+def test_collectives_are_shown_and_exported_beside_the_others(results: Path) -> None:
+    """Without a degree: the one rule at each size is for all."""
+    spec = synthetic.Campaign(
+        operation="bcast",
+        patterns=(synthetic.BLOCKS,),
+        methods=tuple(synthetic.BCAST_LATENCY_S),
+        times=synthetic.bcast_times,
+    )
+    synthetic.write(results, spec)
+    succeed("ingest")
+    lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
+    rows = [line.split() for line in lines if line.startswith("bcast")]
+    assert [row[4] for row in rows] == ["-", "-"]
+    assert ["binomial" in rows[0], "faster" in rows[0], "vendor" in rows[1]] == [True] * 3
+    table = succeed("export", "--system", "local-cpu-mpich")
+    rules = [line for line in table.splitlines() if line.startswith("rule op=bcast")]
+    assert [" method=binomial " in rule for rule in rules] == [True, False]
+    assert not any("mmax=" in rule for rule in rules)
+
+
 def test_json_holds_what_is_shown(results: Path) -> None:
     succeed("ingest")
     document = json.loads(succeed("show", "--json"))

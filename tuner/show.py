@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from tuner.export import speed, table_document
-from tuner.records import DEFAULT_METHODS, Rule, Table
+from tuner.records import COLLECTIVES, DEFAULT_METHODS, Rule, Table
 from tuner.units import bytes_text, degree_text, significant
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
 
 
 def _degree_text(rule: Rule) -> str:
+    if rule.operation in COLLECTIVES:
+        return "-"
     degrees = (rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high)
     return degree_text(*degrees).removeprefix("degree ") or "all"
 

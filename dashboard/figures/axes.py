@@ -110,7 +110,7 @@ def _tick_text(seconds: float) -> str:
     return f"{float(number):g} {unit}"
 
 
-def byte_axis(low: float, high: float, title: str = "bytes per message") -> Figure:
+def byte_axis(low: float, high: float, title: str) -> Figure:
     """A logarithmic axis of message sizes that leaves room for the outermost markers."""
     low, high = max(low, 1.0), max(high, 1.0)
     ticks = byte_ticks(low, high)

@@ -22,7 +22,7 @@ from dashboard.figures.ribbons import UNIFORM_TEXT, ribbon
 from dashboard.units import ratio_text, time_text
 from tuner.units import size_text
 
-HEIGHT = 660
+_LEAST_HEIGHT = 660
 _MARGIN = {"l": 72, "t": 38, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
 _LABEL_GAP_PX = 16
@@ -71,6 +71,7 @@ def curves(
     selected: pd.DataFrame,
     marked_bytes: int,
     time_title: str = "time",
+    size_title: str = "bytes per message",
 ) -> Figure:
     """Speed-up above, time below, on one axis of bytes.
 
@@ -78,17 +79,18 @@ def curves(
     default: the method that speed-up is held against.
     selected: what the table selects there: bytes_low, bytes_high, method, status, speedup.
     marked_bytes: the size that the rest of the page is about.
-    time_title: what the times are.
+    time_title, size_title: what the times and the sizes are.
     """
     if cells.empty:
-        return message("No cell is stored for this choice.", HEIGHT)
+        return message("No cell is stored for this choice.", _LEAST_HEIGHT)
     # A logarithmic axis has no zero: patterns without messages are drawn at one byte.
     cells = cells.assign(x=cells["bytes"].clip(lower=1)).sort_values(["method", "bytes"])
-    x_axis = byte_axis(float(cells["x"].min()), float(cells["x"].max()))
+    x_axis = byte_axis(float(cells["x"].min()), float(cells["x"].max()), size_title)
     axes = {
         _SPEEDUP: ratio_axis(*_range(cells, _SPEEDUP), title=f"speed-up over {default}"),
         _TIME: time_axis(*_range(cells, _TIME), title=time_title),
     }
+    height = _height(cells["method"].nunique())
     bands: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
@@ -98,9 +100,9 @@ def curves(
             bands += _band(method, points, panel)
             lines.append(_line(method, points, panel))
             ends[method] = points[-1].y
-        annotations += _labels(ends, axis["range"], panel)
+        annotations += _labels(ends, axis["range"], height, panel)
     layout = base_layout(
-        HEIGHT,
+        height,
         margin=_MARGIN | {"r": 26 + 7 * max(len(short_name(name)) for name in cells["method"])},
         xaxis=x_axis | {"anchor": "y2"},
         yaxis=axes[_SPEEDUP] | {"domain": list(_SPEEDUP.domain)},
@@ -186,12 +188,24 @@ def _band(method: str, points: list[_Point], panel: _Panel) -> list[dict[str, An
     return [outline]
 
 
-def _labels(ends: dict[str, float], axis_range: list[float], panel: _Panel) -> list[dict[str, Any]]:
+def _share(panel: _Panel) -> float:
+    return panel.domain[1] - panel.domain[0]
+
+
+def _height(methods: int) -> int:
+    """So high that the labels of all methods find room beside the lower of the panels."""
+    share = min(_share(panel) for panel in (_SPEEDUP, _TIME))
+    labels = math.ceil(methods * _LABEL_GAP_PX / share)
+    return max(_LEAST_HEIGHT, labels + _MARGIN["t"] + _MARGIN["b"])
+
+
+def _labels(
+    ends: dict[str, float], axis_range: list[float], height: int, panel: _Panel
+) -> list[dict[str, Any]]:
     """A label beside the last point of each line, moved apart where they would overlap."""
-    pixels = (HEIGHT - _MARGIN["t"] - _MARGIN["b"]) * (panel.domain[1] - panel.domain[0])
     bottom, top = axis_range
     wanted = [(math.log10(end) - bottom) / (top - bottom) for end in ends.values()]
-    gap = min(_LABEL_GAP_PX / pixels, 1 / max(len(ends), 1))
+    gap = _LABEL_GAP_PX / ((height - _MARGIN["t"] - _MARGIN["b"]) * _share(panel))
     return [
         {
             "text": f'<span style="color:{method_style(method).color}">■</span> '

@@ -4,9 +4,11 @@ Colours keep a contrast of 3 : 1 on the light and on the dark background and sta
 the common kinds of colour blindness by hue; variants of a family stay apart by dash and marker.
 """
 
+import re
 import zlib
 from dataclasses import dataclass
 
+LABEL_LENGTH = 17
 GREY = "#7d8288"
 _BLUES = ("#0b7bc1", "#3f86dd", "#6b7ce0", "#8870d6", "#9d63c9")
 _GREEN = "#05936d"
@@ -31,12 +33,19 @@ _FAMILY_COLORS = {
     "nbx": _ORANGE,
     "dense": _TEAL,
     "shared": _OCHRE,
-    # collectives
+    # collectives: those that do the same operation differ
     "orthogonal": _ORANGE,
+    "twolevel": _RED,
     "binomial": _GREEN,
+    "pairwise": _GREEN,
     "ring": _PURPLE,
+    "knomial": _PURPLE,
     "hypercube": _TEAL,
+    "scatter_allgather": _TEAL,
     "star": _OCHRE,
+    "chain": _OCHRE,
+    "bruck": _OCHRE,
+    "rabenseifner": _BLUES[0],
 }
 _OTHER_COLORS = (_TEAL, _OCHRE, _RED, _GREEN, _PURPLE, _ORANGE)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -52,7 +61,20 @@ _FAMILY_SYMBOLS = {
     "nbx": "diamond",
     "dense": "pentagon",
     "shared": "star",
+    "orthogonal": "square",
+    "twolevel": "hexagon",
+    "binomial": "triangle-up",
+    "pairwise": "triangle-up",
+    "ring": "cross",
+    "knomial": "cross",
+    "hypercube": "diamond",
+    "scatter_allgather": "diamond",
+    "star": "star",
+    "chain": "star",
+    "bruck": "star",
+    "rabenseifner": "triangle-down",
 }
+_GRID = re.compile(r"grid=(\d{1,9})x(\d{1,9})")
 _SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon", "star")
 
 
@@ -80,12 +102,17 @@ def method_style(spec: str) -> MethodStyle:
             _TEAL, _DASHES[1 + code % (len(_DASHES) - 1)], _SYMBOLS[code % len(_SYMBOLS)]
         )
     color = _FAMILY_COLORS.get(family)
+    if family == "vendor" and parameters:  # the library's own algorithms are many
+        color = _BLUES[1 + code % (len(_BLUES) - 1)]
     if color is None:
         color = _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)]
     if not parameters:
         return MethodStyle(color, "solid", _FAMILY_SYMBOLS.get(family, "square"))
+    # The first two factors of a process count tell its grids apart: one by marker, one by dash.
+    grid = _GRID.match(parameters)
+    first, second = map(int, grid.groups()) if grid else (code, code)
     return MethodStyle(
-        color, _DASHES[1 + code % (len(_DASHES) - 1)], _SYMBOLS[code % len(_SYMBOLS)]
+        color, _DASHES[1 + second % (len(_DASHES) - 1)], _SYMBOLS[first % len(_SYMBOLS)]
     )
 
 
@@ -96,7 +123,14 @@ def transparent(color: str, alpha: float) -> str:
 
 
 def short_name(spec: str) -> str:
-    """The spec as a label: `nbx:barrier=ibarrier` is told apart by `nbx:ibarrier` as well."""
+    """The spec as a label of at most `LABEL_LENGTH` letters: a telephone has to show it.
+
+    Longer ones lose their parameter's name, as `nbx:ibarrier`, and then their middle.
+    """
     family, _, parameters = spec.partition(":")
     _, _, value = parameters.partition("=")
-    return f"{family}:{value}" if value.isalpha() else spec
+    name = spec if len(spec) <= LABEL_LENGTH or not value else f"{family}:{value}"
+    if len(name) <= LABEL_LENGTH:
+        return name
+    half = (LABEL_LENGTH - 1) // 2
+    return f"{name[:half]}…{name[-half:]}"

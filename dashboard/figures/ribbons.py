@@ -91,7 +91,7 @@ def ribbons(rules: pd.DataFrame, x_range: tuple[float, float]) -> Figure:
             margin={"l": 12, "r": 12, "t": 12, "b": 44},
             barmode="overlay",
             uniformtext=UNIFORM_TEXT,
-            xaxis=byte_axis(*x_range) | {"range": [math.log10(end) for end in x_range]},
+            xaxis=byte_axis(*x_range, "bytes") | {"range": [math.log10(end) for end in x_range]},
             yaxis={"visible": False, "range": [-0.5, len(cases) - 0.3], "fixedrange": True},
             annotations=names,
         ),

@@ -146,13 +146,26 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
     table = rules.with_speedup(store.rules(choice.query.system))
     selected = rules.selected_intervals(table, case)
     return {
-        "curves": curves(cells, default, selected, int(cell["bytes"].iloc[0]), time_title),
+        "curves": curves(
+            cells,
+            default,
+            selected,
+            int(cell["bytes"].iloc[0]),
+            time_title,
+            _size_title(choice.query.operation),
+        ),
         "ecdf": ecdf(choice.samples_s)
         if part == WHOLE
         else message("Samples are stored of whole products.", ECDF_HEIGHT),
         "cell": _cell_table(cell, default),
         "notes": _notes(choice, case, selected),
     }
+
+
+def _size_title(operation: str) -> str:
+    if operation in ("bcast", "reduce", "allreduce"):
+        return "bytes of the vector"
+    return "bytes of a block" if operation in COLLECTIVES else "bytes per message"
 
 
 def _cell_table(cell: pd.DataFrame, default: str) -> Component:

@@ -46,7 +46,7 @@ FORMS = {
 # Field, title, least width in pixels, what more ag-grid is to know.
 _COLUMNS: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
     ("case", "Case", 190, {"wrapText": True, "autoHeight": True}),
-    ("bytes", "Bytes per message", 170, {}),
+    ("bytes", "Bytes", 170, {}),
     ("method", "Method", 125, {"cellRenderer": "MethodName"}),
     ("status", "Status", 95, {}),
     ("speedup", "Speed-up (95 %)", 175, {"wrapText": True, "autoHeight": True}),
@@ -181,7 +181,8 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
             html.P(
                 "The first rule that holds, and whose method can be used, is taken. Where the "
                 "default stays, the speed-up is that of the best of the others. Grey: nothing was "
-                "shown to be faster than the default.",
+                "shown to be faster than the default. Bytes: of a message in the mean, and of "
+                "collectives of a rank's block, or of the whole vector (bcast, reduce, allreduce).",
                 className="hint",
             ),
             html.Div(parts["rules"], id=ids.of(PATH, "rules")),

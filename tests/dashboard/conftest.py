@@ -7,7 +7,15 @@ import pytest
 from dash import Dash
 
 from dashboard.app import create_app
-from tests.synthetic import DISCOVERY_LATENCY_S, Campaign, discovery_times, write
+from tests.synthetic import (
+    BCAST_LATENCY_S,
+    BLOCKS,
+    DISCOVERY_LATENCY_S,
+    Campaign,
+    bcast_times,
+    discovery_times,
+    write,
+)
 from tuner.ingest import ingest
 from tuner.store import Store
 from tuner.tuning import tune_missing
@@ -16,6 +24,13 @@ PATTERNS = (("hub:hubs=4,seed=1", 15, 4.25), ("random:degree=6,seed=1", 6, 5.5))
 SIZES = tuple(2**exponent for exponent in range(3, 19, 2))
 PRODUCTS = Campaign(
     operation="spmv", patterns=(("matrix:bar.mtx", 6, 5.5),), procs=(2,), sizes=(8, 64)
+)
+BCAST = Campaign(
+    operation="bcast",
+    patterns=(BLOCKS,),
+    sizes=SIZES,
+    methods=tuple(BCAST_LATENCY_S),
+    times=bcast_times,
 )
 
 
@@ -36,6 +51,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(results, exchange)
         write(results, discovery)
         write(results, replace(PRODUCTS, name=name))
+        write(results, replace(BCAST, name=name))
     write(results, Campaign(name="20250101T000000Z", environment="openmpi", launches=3))
     path = results / "switchpoint.db"
     ingest(path, [results])

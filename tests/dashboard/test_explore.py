@@ -53,6 +53,19 @@ def test_products_are_told_whole_and_in_parts(database: Path, part: str, share: 
     assert {"Whole", "Exchange", "Local part"} <= {cell.children for cell in header.children}
 
 
+def test_collectives_are_shown_by_their_block_and_rule(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        choice = _choose(store, ExploreQuery.parse("?o=bcast"), strict=True)
+        parts = _draw(store, choice)
+    figure = go.Figure(parts["curves"])
+    assert figure.layout.xaxis.title.text == "bytes of the vector"
+    assert figure.layout.yaxis.title.text == "speed-up over vendor"
+    assert "messages sent by a rank" not in str(parts["notes"])
+    assert "no rule of the table" not in str(parts["notes"])
+    strip = next(trace for trace in figure.data if trace.type == "bar")
+    assert list(strip.text) == ["binomial", "vendor"]
+
+
 def test_the_rules_of_exchanges_are_shown_for_products(database: Path) -> None:
     with Store.open(database, readonly=True) as store:
         choice = _choose(store, ExploreQuery.parse("?o=spmv"), strict=True)

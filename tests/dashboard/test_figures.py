@@ -1,6 +1,7 @@
 """Figures: valid Plotly, legible axes, and styles that hold on every page."""
 
 import math
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 from dashboard.figures import axes
 from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import ecdf
-from dashboard.figures.methods import method_style
+from dashboard.figures.methods import LABEL_LENGTH, method_style
 from dashboard.figures.ribbons import ribbons
 from tests.dashboard import frames
 
@@ -18,6 +19,18 @@ METHODS = [
     *("direct", "neighbor", "alltoallv", "nap"),
     *(f"stfw:dims={dims}" for dims in range(2, 11)),
     *("pex", "pcx", "rsx", "nbx", "nbx:barrier=dissemination", "dense", "shared"),
+]
+COLLECTIVES = {
+    "bcast": ["vendor", "binomial", "knomial", "chain", "scatter_allgather"],
+    "reduce": ["vendor", "binomial", "star", "rabenseifner"],
+    "allreduce": ["vendor", "binomial", "hypercube", "rabenseifner", "ring"],
+    "allgather": ["vendor", "hypercube", "ring", "bruck"],
+    "alltoall": ["vendor", "bruck", "pairwise"],
+    "reduce_scatter_block": ["vendor", "hypercube", "ring", "pairwise"],
+}
+EVERYWHERE = [
+    *("twolevel", "orthogonal:grid=2x4", "orthogonal:grid=4x2", "orthogonal:grid=2x2x2"),
+    *(f"vendor:algorithm={name}" for name in ("binomial", "ring", "linear", "pipeline", "bruck")),
 ]
 
 
@@ -33,7 +46,7 @@ def luminance(color: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("spec", METHODS)
+@pytest.mark.parametrize("spec", {*METHODS, *EVERYWHERE, *chain(*COLLECTIVES.values())})
 def test_methods_are_seen_on_light_and_dark(spec: str) -> None:
     light, dark = 1.0, luminance("#1d2126")
     color = luminance(method_style(spec).color)
@@ -42,7 +55,8 @@ def test_methods_are_seen_on_light_and_dark(spec: str) -> None:
 
 
 def test_no_two_methods_of_an_operation_look_alike() -> None:
-    for methods in (METHODS[:13], METHODS[13:]):
+    collectives = [[*methods, *EVERYWHERE] for methods in COLLECTIVES.values()]
+    for methods in (METHODS[:13], METHODS[13:], *collectives):
         styles = [method_style(spec) for spec in methods]
         assert len(set(styles)) == len(methods)
 
@@ -85,6 +99,23 @@ def test_switch_points_are_marked_where_the_method_changes() -> None:
 def test_every_method_is_labelled_beside_its_lines() -> None:
     labels = [n["text"] for n in drawn()["layout"]["annotations"] if n["text"].startswith("<span")]
     assert sorted(label.split("</span> ")[1] for label in labels) == sorted(2 * [*frames.METHODS])
+
+
+def test_labels_of_many_methods_find_room() -> None:
+    cells = frames.cells()
+    one = cells[cells["method"] == "direct"]
+    names = [
+        "direct",
+        *(f"vendor:algorithm=scatter_ring_{number}_allgather" for number in range(30)),
+    ]
+    cells = pd.concat([one.assign(method=name) for name in names])
+    layout = curves(cells, "direct", frames.selected(), 1024)["layout"]
+    labels = [note for note in layout["annotations"] if note["text"].startswith("<span")]
+    assert len(labels) == 2 * len(names)
+    assert all(-0.01 <= note["y"] <= 1.01 for note in labels)
+    assert max(len(note["text"].split("</span> ")[1]) for note in labels) <= LABEL_LENGTH
+    assert layout["margin"]["r"] < 200
+    assert layout["height"] > 1000
 
 
 def test_intervals_are_drawn_as_bands() -> None:
