@@ -31,6 +31,9 @@ PARTS = {
     "pymetis",
     "mtkahypar",
     "ssgetpy",
+    "spack",
+    "modules",
+    "slurm",
 }
 """What tests may need and a machine may lack: the names that SWITCHPOINT_REQUIRE takes."""
 

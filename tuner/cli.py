@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from tuner.commands.options import (
     systems_of,
 )
 from tuner.commands.report import report
+from tuner.commands.site import site
 from tuner.commands.study import study
 from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
@@ -280,13 +282,18 @@ def serve(host: str, port: int, database: Path) -> None:
     """Start the dashboard, for this machine only unless --host says otherwise."""
     _tuned(database).close()
 
-    from dashboard.app import serve as serve_dashboard
+    try:
+        from dashboard.app import serve as serve_dashboard
+    except ModuleNotFoundError as error:
+        raise SwitchpointError(f"the dashboard needs the Python package {error.name}") from error
 
     serve_dashboard(database, host=host, port=port)
 
 
 def _serve_somewhere(context: click.Context) -> None:
-    """Starts the dashboard; its usual port may be taken by that of an earlier run."""
+    """Starts the dashboard, if installed; its usual port may be taken by that of an earlier run."""
+    if find_spec("dash") is None:
+        return
     from dashboard.app import ListenError
 
     try:
@@ -296,13 +303,19 @@ def _serve_somewhere(context: click.Context) -> None:
 
 
 @main.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Examine this site configuration instead of this machine.",
+)
 @json_option
-def doctor(as_json: bool) -> None:
+def doctor(config: Path | None, as_json: bool) -> None:
     """Tell what this machine has, what it lacks, and how to get it."""
     from tuner import doctor as examination
     from tuner.show import console
+    from tuner.sites.examine import examine
 
-    parts = examination.examine()
+    parts = examine(config) if config else examination.examine()
     if as_json:
         click.echo(json.dumps([asdict(part) for part in parts], indent=1))
     else:
@@ -334,6 +347,7 @@ main.add_command(matrix)
 main.add_command(nodes)
 main.add_command(predict)
 main.add_command(report)
+main.add_command(site)
 main.add_command(study)
 main.add_command(validate)
 

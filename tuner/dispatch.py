@@ -8,6 +8,8 @@ leaves out is an error; and what ran is held against the plan.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -80,7 +82,7 @@ class Request:
         """ReFrame's command line."""
         variables = [f"--setvar={name}={value}" for name, value in self.variables.items()]
         return [
-            str(Path(sys.executable).with_name("reframe")),
+            _reframe(),
             f"--config-file={self.config}",
             f"--checkpath={CHECKS}",
             f"--report-file={report}",
@@ -89,6 +91,13 @@ class Request:
             *self.selection,
             *action,
         ]
+
+
+def _reframe() -> str:
+    """Beside this Python, as pip installs it, else on the path."""
+    beside = Path(sys.executable).parent
+    path = os.pathsep.join([str(beside), os.environ.get("PATH", "")])
+    return shutil.which("reframe", path=path) or str(beside / "reframe")
 
 
 def plan(request: Request) -> Session:

@@ -1,0 +1,306 @@
+"""Configurations of sites: made from what schedulers and modules answer, and read by ReFrame.
+
+A scheduler that cannot run here is a script that gives the answers of its manual; what counts is
+the job script that ReFrame's own backend then writes.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tuner.cli import main
+from tuner.doctor import missing
+from tuner.mpi import available_cores, find_mpis
+from tuner.sites import environments, schedulers
+from tuner.sites.configuration import reframe_name
+from tuner.sites.examine import ConfigurationError, examine
+from tuner.sites.schedulers import Partition, SchedulerError, Shape
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PBS_NODE = {"resources_available": {"ncpus": 64, "mem": "250gb"}, "state": "free"}
+PBS_QUEUE = {"queue_type": "Execution", "enabled": "True", "started": "True"}
+ANSWERS = {
+    "slurm": {
+        # %R|%a|%D|%c|%X|%Z, a line for each kind of node
+        "sinfo": "cpu|up|60|128|2|1\ncpu|up|4|96|2|1\nold|down|64|32|2|1\nsmt|up|8|256|2|2\n",
+        "scontrol": "AccountingStorageType   = accounting_storage/slurmdbd\n",
+        "sbatch": "",
+        "sacct": "",
+        "squeue": "",
+    },
+    "pbs": {
+        "pbsnodes": json.dumps({"nodes": {f"n{number}": PBS_NODE for number in range(16)}}),
+        "qstat": json.dumps(
+            {"Queue": {"workq": PBS_QUEUE, "routing": PBS_QUEUE | {"queue_type": "Route"}}}
+        ),
+        "qsub": "",
+    },
+    "lsf": {
+        "lshosts": "HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES\n"
+        "login X86_64 Intel 60.0 - 128G 4G No ()\n"
+        + "".join(f"n{number} X86_64 Intel 60.0 40 250G 4G Yes (mg)\n" for number in range(12)),
+        "bqueues": "QUEUE_NAME PRIO STATUS MAX JL/U JL/P JL/H NJOBS PEND RUN SUSP\n"
+        "normal 30 Open:Active - - - - 0 0 0 0\nclosed 30 Closed:Inact - - - - 0 0 0 0\n",
+        "bsub": "",
+    },
+    "flux": {
+        "flux": 'case "$1" in resource) echo 4 192 ;; queue) echo batch ;; esac',
+    },
+}
+PARTITIONS = {
+    "slurm": [
+        Partition("cpu", 60, Shape(128, 1, 2), kinds=2),
+        Partition("smt", 8, Shape(256, 2, 2)),
+    ],
+    "pbs": [Partition("workq", 16, Shape(64))],
+    "lsf": [Partition("normal", 12, Shape(40))],
+    "flux": [Partition("batch", 4, Shape(48))],
+}
+
+
+@pytest.fixture
+def answering(tmp_path, monkeypatch):
+    """Puts the commands of a scheduler on the path."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def put(scheduler: str) -> None:
+        bin = tmp_path / f"{scheduler}-bin"
+        bin.mkdir()
+        for name, answer in ANSWERS[scheduler].items():
+            script = answer if name == "flux" else f"cat <<'END'\n{answer.rstrip()}\nEND"
+            (bin / name).write_text(f"#!/bin/sh\n{script}\n")
+            (bin / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{bin}{os.pathsep}{os.environ['PATH']}")
+
+    return put
+
+
+def init(*options: str, code: int = 0) -> str:
+    answer = CliRunner().invoke(main, ["site", "init", *options])
+    assert answer.exit_code == code, answer.output
+    return answer.output
+
+
+@pytest.mark.parametrize("name", list(ANSWERS))
+def test_a_scheduler_is_found_by_its_commands_and_tells_its_partitions(name, answering):
+    answering(name)
+    found = schedulers.detect()
+    assert found.name == name
+    assert found.partitions() == PARTITIONS[name]
+
+
+def test_slurm_without_accounting_is_asked_by_squeue(answering, tmp_path):
+    answering("slurm")
+    scontrol = tmp_path / "slurm-bin" / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho 'AccountingStorageType = accounting_storage/none'\n")
+    assert schedulers.detect().name == "squeue"
+
+
+def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
+    answering("slurm")
+    sinfo = tmp_path / "slurm-bin" / "sinfo"
+    sinfo.write_text("#!/bin/sh\necho 'slurm_load_partitions: Unable to contact' >&2\nexit 1\n")
+    with pytest.raises(SchedulerError, match=r"sinfo.*Unable to contact"):
+        schedulers.SCHEDULERS["slurm"].partitions()
+    assert "Unable to contact" in init("--scheduler", "slurm", code=1)
+    assert "Unable to contact; --scheduler local" in init(code=1)
+    sinfo.write_text("#!/bin/sh\necho 'cpu|up|many'\n")
+    with pytest.raises(SchedulerError, match="not understood"):
+        schedulers.SCHEDULERS["slurm"].partitions()
+
+
+def job_scripts(config: Path, place: Path) -> list[str]:
+    """What ReFrame would submit for the discovery checks of one pattern."""
+    command = [
+        *(Path(sys.executable).with_name("reframe"), "-C", config, "-c", CHECKOUT / "checks"),
+        *("--name=^discovery.*random", f"--prefix={place}", "--keep-stage-files", "--nocolor"),
+        f"--prgenv=^{find_mpis()[0].name}$",
+    ]
+    answer = subprocess.run(
+        [*command, "--dry-run"],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        cwd=place,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return [path.read_text() for path in place.glob("stage/**/rfm_job.sh")]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "expected"),
+    [
+        (
+            "slurm",
+            {
+                "#SBATCH --nodes=4",
+                "#SBATCH --ntasks=512",
+                "#SBATCH --ntasks-per-node=128",
+                "#SBATCH --partition=cpu",
+                "#SBATCH --exclusive",
+                "#SBATCH --account=m42",
+            },
+        ),
+        (
+            "pbs",
+            {
+                "#PBS -l select=4:mpiprocs=64:ncpus=64",
+                "#PBS -q workq",
+                "#PBS -l place=scatter:excl",
+                "#PBS -A m42",
+            },
+        ),
+        (
+            "lsf",
+            {"#BSUB -nnodes 4", "#BSUB -q normal", "#BSUB -x", "#BSUB -P m42"},
+        ),
+    ],
+)
+def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
+    scheduler, expected, answering, tmp_path
+):
+    answering(scheduler)
+    config = tmp_path / "site.py"
+    options = ["--name", "site", "--account", "m42", "--max-nodes", "4", "--output", str(config)]
+    init(*options, "--partition", PARTITIONS[scheduler][0].name)
+    scripts = job_scripts(config, tmp_path)
+    launcher = schedulers.SCHEDULERS[scheduler].launcher
+    largest = [script for script in scripts if expected <= set(script.splitlines())]
+    assert len(largest) == 1, scripts
+    launches = re.findall(rf"^{launcher} .*swpbench run .*", largest[0], re.M)
+    assert len(launches) == 6
+    assert len(scripts) == 4  # half a node to four nodes
+
+
+def test_a_terminal_is_asked_for_what_nothing_tells(answering, tmp_path):
+    answering("slurm")
+    config = tmp_path / "site.py"
+    ours, theirs = os.openpty()
+    os.write(ours, b"smt\nm42\nmany\n2\n")
+    answer = subprocess.run(
+        [sys.executable, "-m", "tuner.cli", "site", "init", "--output", config],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert answer.returncode == 0, answer.stderr
+    assert "not a valid integer" in answer.stdout + answer.stderr
+    text = config.read_text()
+    assert '"name": "cpu"' not in text
+    assert '"--account=m42"' in text
+    assert '"max_nodes": 2' in text
+
+
+def test_without_a_scheduler_it_is_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = tmp_path / "here.py"
+    said = init("--scheduler", "local", "--output", str(config))
+    assert f"1 nodes of {available_cores()} cores" in said
+    parts = examine(config)
+    assert missing(parts) == []
+    assert {mpi.name for mpi in find_mpis()} <= {part.name for part in parts}
+    assert "would run" in parts[-1].found
+    answer = CliRunner().invoke(main, ["doctor", "--config", str(config), "--json"])
+    assert answer.exit_code == 0, answer.output
+    assert {part["name"] for part in json.loads(answer.output)} == {part.name for part in parts}
+
+
+def test_a_configuration_is_not_replaced_unasked(tmp_path):
+    config = tmp_path / "here.py"
+    config.write_text("mine")
+    assert "--force" in init("--scheduler", "local", "--output", str(config), code=1)
+    assert config.read_text() == "mine"
+    init("--scheduler", "local", "--output", str(config), "--force")
+    assert "site_configuration" in config.read_text()
+
+
+def test_partitions_that_are_not_there_are_an_error(answering, tmp_path):
+    answering("slurm")
+    said = init("--partition", "gpu", "--output", str(tmp_path / "site.py"), code=1)
+    assert "no partition gpu" in said
+    assert "cpu, smt" in said
+
+
+def test_whatever_a_site_is_called_is_python_and_a_name_of_reframe(answering, tmp_path):
+    answering("pbs")
+    config = tmp_path / "site.py"
+    init("--name", 'a "b"\n{{ c }}', "--account", "x'; \\", "--output", str(config))
+    made = {}
+    exec(config.read_text(), made)
+    system = made["site_configuration"]["systems"][0]
+    assert system["name"] == "a-b-c"
+    assert system["partitions"][0]["access"][-1] == "-A x'; \\"
+    assert reframe_name("4.2") == "_4-2"
+
+
+def test_flux_comes_with_a_caution(answering, tmp_path):
+    answering("flux")
+    assert "inside `flux alloc`" in init("--output", str(tmp_path / "site.py"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x = 1", "site_configuration"),
+        ("site_configuration = {'systems': [], 'environments': []}", "no systems"),
+        ("import no_such_module", "no_such_module"),
+        ("raise SystemExit('no MPI')", "no MPI"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_told(tmp_path, text, reason):
+    config = tmp_path / "site.py"
+    config.write_text(text)
+    with pytest.raises(ConfigurationError, match=reason):
+        examine(config)
+
+
+def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path):
+    config = tmp_path / "site.py"
+    answering("lsf")
+    init("--name", "site", "--output", str(config))
+    text = config.read_text().replace('"features": ["mpi"]', '"features": []')
+    config.write_text(re.sub(r'"cc": ".*"', '"cc": "no-such-mpicc"', text))
+    (tmp_path / "lsf-bin" / "bsub").unlink()
+    lacking = {(part.name, part.used_for): part.advice for part in missing(examine(config))}
+    assert "bsub" in lacking["site:normal", "scheduler"]
+    assert "mpi" in lacking["site:normal", "selection"]
+    assert lacking["checks", "measuring"]
+    assert "no-such-mpicc" in lacking[find_mpis()[0].name, "building"]
+
+
+def test_modules_of_mpi_libraries_are_found_the_last_version_of_each(
+    require, tmp_path, monkeypatch
+):
+    command = Path("/usr/lib/x86_64-linux-gnu/modulecmd.tcl")
+    require("modules", command.is_file(), "no Environment Modules here")
+    for module in ("mpich/4.9", "mpich/4.10", "gcc/12/openmpi/5.0", "hdf5/1.14-mpich", "gcc/12.2"):
+        path = tmp_path / "modules" / module
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#%Module1.0\n")
+    monkeypatch.setenv("MODULES_CMD", str(command))
+    monkeypatch.setenv("MODULEPATH", str(tmp_path / "modules"))
+    assert environments.modules_system() == "tmod4"
+    assert sorted(environments.mpi_modules()) == ["gcc/12/openmpi/5.0", "mpich/4.10"]
+    made = environments.of_modules(["gcc/12.2 mpich/4.10", "cray-mpich/9"])
+    assert [(each.name, each.cc) for each in made] == [
+        ("gcc-12-2-mpich-4-10", "mpicc"),
+        ("cray-mpich-9", "cc"),
+    ]
+
+
+def test_modules_without_a_module_command_are_an_error(monkeypatch):
+    monkeypatch.delenv("MODULES_CMD", raising=False)
+    monkeypatch.delenv("LMOD_CMD", raising=False)
+    with pytest.raises(environments.ModulesError, match="login shell"):
+        environments.of_modules(["gcc/13"])
+    assert environments.mpi_modules() == []

@@ -1,0 +1,135 @@
+"""`switchpoint site`: the configuration by which ReFrame reaches a site's nodes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from tuner.dispatch import CHECKS
+from tuner.sites import environments, schedulers
+from tuner.sites.configuration import Site, SiteError, host_pattern, host_stem
+from tuner.sites.environments import reframe_name
+from tuner.sites.schedulers import SCHEDULERS, Partition, Scheduler
+
+Answer = TypeVar("Answer", str, int)
+
+
+@click.group()
+def site() -> None:
+    """Make the configuration of a site."""
+
+
+@site.command()
+@click.option("--name", metavar="NAME", help="Of the system; otherwise this host's, unnumbered.")
+@click.option(
+    "--scheduler",
+    "scheduler_name",
+    type=click.Choice(list(SCHEDULERS)),
+    help="Otherwise the one whose commands are on the path.",
+)
+@click.option(
+    "--partition",
+    "wanted",
+    multiple=True,
+    metavar="NAME",
+    help="Measure this partition or queue; may be repeated.",
+)
+@click.option("--account", metavar="NAME", help="What jobs are charged to; '' for none.")
+@click.option("--max-nodes", type=click.IntRange(min=1), help="Most nodes of a job.")
+@click.option(
+    "--modules",
+    "module_sets",
+    multiple=True,
+    metavar="'MODULE ...'",
+    help="Modules that give one MPI, loaded together; may be repeated. Otherwise those whose "
+    "names are an MPI library's, else the MPIs on the path.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file; otherwise checks/config/NAME.py, or NAME.py where that is read-only.",
+)
+@click.option("--force", is_flag=True, help="Replace the file.")
+def init(
+    name: str | None,
+    scheduler_name: str | None,
+    wanted: tuple[str, ...],
+    account: str | None,
+    max_nodes: int | None,
+    module_sets: tuple[str, ...],
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Write a site's configuration from what its scheduler and modules tell.
+
+    At a terminal it asks for what nothing tells and no option says: which partitions, how many
+    nodes, which account. Elsewhere it takes all partitions and nodes, and no account.
+    """
+    scheduler = SCHEDULERS[scheduler_name] if scheduler_name else schedulers.detect()
+    partitions = _partitions(scheduler, wanted)
+    is_local = scheduler.name == "local"
+    if account is None:
+        account = "" if is_local else _asked("Account to charge, if any", "")
+    if max_nodes is None and not is_local:
+        most = max(partition.nodes for partition in partitions)
+        max_nodes = _asked("Most nodes of a job", most)
+    found = environments.of_modules(module_sets or environments.mpi_modules())
+    found = found or environments.of_path(launched_by_us=is_local)
+    if not found:
+        raise SiteError("no MPI among the modules or on the path: name modules by --modules")
+    made = Site(
+        reframe_name(name or host_stem()),
+        host_pattern(),
+        scheduler,
+        partitions,
+        environments.modules_system(),
+        found,
+        account,
+        max_nodes,
+    )
+    path = output or _place() / f"{made.name}.py"
+    made.write(path, replace=force)
+    _tell(made, path)
+
+
+def _partitions(scheduler: Scheduler, wanted: tuple[str, ...]) -> list[Partition]:
+    there = {partition.name: partition for partition in scheduler.partitions()}
+    if not there:
+        raise SiteError(f"{scheduler.name}: no partition takes jobs")
+    if not wanted and len(there) > 1:
+        wanted = tuple(_asked("Partitions to measure", " ".join(there)).split())
+    if unknown := [name for name in wanted if name not in there]:
+        raise SiteError(f"no partition {unknown[0]} that takes jobs; there are {', '.join(there)}")
+    return [there[name] for name in wanted or there]
+
+
+def _asked(question: str, otherwise: Answer) -> Answer:
+    """What somebody at the terminal answers; without one, what holds otherwise."""
+    if not sys.stdin.isatty():
+        return otherwise
+    answer: Answer = click.prompt(question, default=otherwise, type=type(otherwise))
+    return answer
+
+
+def _place() -> Path:
+    configurations = CHECKS / "config"
+    return configurations if os.access(configurations, os.W_OK) else Path()
+
+
+def _tell(made: Site, path: Path) -> None:
+    click.echo(f"{path}: {made.name}, by {made.scheduler.name} and {made.scheduler.launcher}")
+    for partition in made.partitions:
+        shape = partition.shape
+        cores = f"{shape.cpus // shape.cpus_per_core} cores"
+        kinds = f", the most frequent of {partition.kinds} kinds" if partition.kinds > 1 else ""
+        click.echo(f"  partition {partition.name}: {partition.nodes} nodes of {cores}{kinds}")
+    for environment in made.environments:
+        origin = " ".join(environment.modules) or "on the path"
+        click.echo(f"  environment {environment.name}: {environment.cc}, {origin}")
+    if made.scheduler.caution:
+        click.echo(f"warning: {made.scheduler.caution}", err=True)
+    click.echo(f"check it: switchpoint doctor --config {path}")

@@ -1,0 +1,1 @@
+"""Configurations of sites: made from what is there, and checked."""
