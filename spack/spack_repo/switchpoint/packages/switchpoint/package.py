@@ -1,0 +1,37 @@
+"""The kernels: library, swpbench and their tests; sources by `develop`, from the checkout."""
+
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+
+from spack.package import *
+
+
+class Switchpoint(CMakePackage):
+    """Ways of doing MPI exchanges behind one header, and the program that measures them."""
+
+    license("Apache-2.0")
+
+    version("0.1.0")
+
+    variant("shared", default=True, description="Build a shared library")
+    variant("tests", default=False, description="Build the kernel tests, as --test=root does")
+    variant("hwloc", default=True, description="Know which ranks share a socket")
+    variant("simgrid", default=False, description="Build for SimGrid's simulated MPI")
+
+    depends_on("c", type="build")
+    depends_on("cmake@3.20:", type="build")
+    depends_on("zlib-api")
+    depends_on("mpi@3.1:", when="~simgrid")
+    depends_on("simgrid@3.32: +smpi", when="+simgrid")
+    with when("+hwloc"):
+        depends_on("hwloc@2:")
+        depends_on("pkgconfig", type="build")
+
+    def cmake_args(self):
+        """Options of kernels/CMakeLists.txt."""
+        mpicc = self.spec["simgrid"].smpicc if "+simgrid" in self.spec else self.spec["mpi"].mpicc
+        return [
+            self.define("MPI_C_COMPILER", mpicc),
+            self.define("SWITCHPOINT_TESTS", self.run_tests or "+tests" in self.spec),
+            self.define_from_variant("SWITCHPOINT_HWLOC", "hwloc"),
+            self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
+        ]

@@ -1,0 +1,150 @@
+"""The Spack packages say what CMake and pyproject.toml say; needs no Spack."""
+
+import re
+import tomllib
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from tests.recipes import CHECKOUT, REPOSITORY, read
+
+PACKAGES = sorted(path.parent.name for path in REPOSITORY.glob("packages/*/package.py"))
+OURS = ("switchpoint", "py_switchpoint")
+CMAKE = (CHECKOUT / "kernels" / "CMakeLists.txt").read_text()
+PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+MANIFEST = yaml.safe_load((CHECKOUT / "spack.yaml").read_text())["spack"]
+DASHBOARD = {
+    "py-dash",
+    "py-dash-ag-grid",
+    "py-dash-bootstrap-components",
+    "py-flask-compress",
+    "py-waitress",
+}
+
+
+def spec_name(package: str) -> str:
+    return package.replace("_", "-")
+
+
+def python_dependencies() -> dict[str, str]:
+    """Those of pyproject.toml as Spack writes them: {py-numpy: 1.26}."""
+    found = {}
+    for requirement in PROJECT["dependencies"]:
+        name, extra, least = re.fullmatch(r"([\w-]+)(?:\[(\w+)\])?>=([\d.]+)", requirement).groups()
+        found["reframe" if name == "reframe-hpc" else f"py-{name}"] = least
+        if extra:
+            assert (name, extra) == ("dash", "compress")
+            found["py-flask-compress"] = ""
+    return found
+
+
+def least_versions(specs) -> dict[str, str]:
+    return {
+        name: least
+        for name, _, least in (spec.split(" ")[0].rstrip(":").partition("@") for spec in specs)
+    }
+
+
+def test_the_repository_is_laid_out_as_spack_1_wants_it():
+    described = yaml.safe_load((REPOSITORY / "repo.yaml").read_text())["repo"]
+    assert described == {"namespace": REPOSITORY.name, "api": "v2.0"}
+    assert REPOSITORY.parent.name == "spack_repo"
+    assert set(OURS) <= set(PACKAGES)
+    assert {path.name for path in (REPOSITORY / "packages").iterdir()} == set(PACKAGES)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_recipe_has_the_name_of_its_directory_and_pinned_sources(package):
+    recipe = read(package)
+    assert recipe.cls.__name__ == "".join(word.capitalize() for word in package.split("_"))
+    assert recipe.base == ("PythonPackage" if package.startswith("py_") else "CMakePackage")
+    assert recipe.licenses
+    for facts in recipe.versions.values():
+        # Ours are developed in the checkout, others come from PyPI.
+        assert not facts if package in OURS else re.fullmatch("[0-9a-f]{64}", facts["sha256"])
+    if package not in OURS:
+        (version,) = recipe.versions
+        assert recipe.cls.pypi.endswith(f"-{version}.tar.gz")
+
+
+def test_all_versions_are_one():
+    version = PROJECT["version"]
+    assert f"project(switchpoint VERSION {version} " in CMAKE
+    for package in OURS:
+        assert list(read(package).versions) == [version]
+        developed = MANIFEST["develop"][spec_name(package)]
+        assert developed["spec"] == f"{spec_name(package)}@{version}"
+
+
+def test_the_python_package_needs_what_pyproject_needs():
+    facts = read("py_switchpoint").dependencies
+    wanted = python_dependencies() | {
+        "python": PROJECT["requires-python"].removeprefix(">="),
+        "py-setuptools": "68",
+    }
+    assert least_versions(facts) == wanted
+    for spec, each in facts.items():
+        name = spec.split("@")[0]
+        assert each.get("when") == ("+dashboard" if name in DASHBOARD else None)
+        assert "run" in each["type"] or name == "py-setuptools"
+
+
+def test_recipes_of_our_own_satisfy_what_is_asked():
+    wanted = python_dependencies()
+    for package in set(PACKAGES) - set(OURS):
+        (version,) = read(package).versions
+        least = wanted[spec_name(package)]
+        assert [int(n) for n in version.split(".")] >= [int(n) for n in least.split(".")]
+
+
+def test_the_kernels_need_what_cmake_needs():
+    facts = read("switchpoint").dependencies
+    least = least_versions(facts)
+    assert f"cmake_minimum_required(VERSION {least['cmake']})" in CMAKE
+    assert f"find_package(MPI {least['mpi']} " in CMAKE
+    assert f"hwloc>={least['hwloc']}." in CMAKE
+    assert facts["mpi@3.1:"]["when"] == "~simgrid"
+    assert all(each["when"] == "+hwloc" for spec, each in facts.items() if "hwloc" in spec)
+
+
+class FakeSpec(set):
+    """The variants of a spec, and the compiler wrappers of the packages that it may depend on."""
+
+    def __getitem__(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(mpicc=f"/{name}/mpicc", smpicc=f"/{name}/smpicc")
+
+
+@pytest.mark.parametrize(
+    ("variants", "run_tests", "expected"),
+    [
+        ({"+hwloc", "+shared"}, False, {"SWITCHPOINT_TESTS": False, "BUILD_SHARED_LIBS": True}),
+        ({"+hwloc", "+tests"}, False, {"SWITCHPOINT_TESTS": True}),
+        ({"+simgrid"}, True, {"SWITCHPOINT_TESTS": True, "MPI_C_COMPILER": "/simgrid/smpicc"}),
+    ],
+)
+def test_variants_set_options_that_cmake_has(variants, run_tests, expected):
+    recipe = read("switchpoint")
+    package = recipe.cls()
+    package.spec, package.run_tests = FakeSpec(variants), run_tests
+    package.define = lambda name, value: (name, value)
+    package.define_from_variant = lambda name, variant: (name, f"+{variant}" in variants)
+    assert set(recipe.variants) == {"shared", "tests", "hwloc", "simgrid"}
+    options = dict(package.cmake_args())
+    known = set(re.findall(r"option\((\w+)", CMAKE)) | {"BUILD_SHARED_LIBS", "MPI_C_COMPILER"}
+    assert set(options) <= known
+    assert options["SWITCHPOINT_HWLOC"] == ("+hwloc" in variants)
+    assert options.items() >= expected.items()
+
+
+def test_the_environment_names_what_there_is():
+    assert [spec_name(package) for package in OURS] == MANIFEST["specs"]
+    for each in MANIFEST["develop"].values():
+        assert (CHECKOUT / each["path"]).is_dir()
+    site, defaults = MANIFEST["include"]
+    assert site["path"] == "$SWITCHPOINT_SPACK_SITE"
+    settings = yaml.safe_load((CHECKOUT / defaults["path"] / "packages.yaml").read_text())
+    assert set(settings["packages"]) == {"mpi", "py-pandas"}
+    for name, path in MANIFEST["repos"].items():
+        assert (CHECKOUT / path.removeprefix("$env/") / "repo.yaml").is_file()
+        assert name == REPOSITORY.name
