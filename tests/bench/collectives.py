@@ -73,7 +73,7 @@ class Campaigns:
     results: Path
 
     def measure(self, name: str, operation: str, methods: str, seconds: float, table: str) -> None:
-        """All launches of an operation; raises CalledProcessError when one fails."""
+        """All launches of an operation; ends the program when one fails."""
         for number in range(LAUNCHES):
             options = {
                 "op": operation,
@@ -91,7 +91,9 @@ class Campaigns:
             words = [f"--{option}={value}" for option, value in options.items() if value != ""]
             command = [*self.launch.argv_prefix, self.build / "bench" / "swpbench", "run", *words]
             env = os.environ | self.launch.env | {"SWITCHPOINT_TABLE": table}
-            subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
+            done = subprocess.run(command, env=env, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise SystemExit(f"swpbench failed for {operation}:\n{done.stderr[-2000:]}")
 
     def path(self, name: str, operation: str, number: int) -> Path:
         """Where the raw file of a launch lies."""
@@ -209,7 +211,7 @@ def compare(campaigns: Campaigns, operations: list[str], seconds: float) -> bool
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mpi", help="one MPI's name; all by default")
-    parser.add_argument("--seconds", type=float, default=3, help="of a launch that chooses")
+    parser.add_argument("--seconds", type=float, default=4, help="of a launch that chooses")
     parser.add_argument("operations", nargs="*", default=list(COLLECTIVES), metavar="OPERATION")
     options = parser.parse_args()
     held = True
