@@ -25,7 +25,7 @@ from checks.kernels import build_kernels
 from tuner import rawfiles
 from tuner.inputs import write_matrix
 from tuner.mpi import identify
-from tuner.nodes.launch import launch_on
+from tuner.systems import launch_on
 
 # All checks of one ReFrame session belong to one campaign.
 STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -84,6 +84,8 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         self.num_tasks = layout.procs
         self.num_tasks_per_node = layout.ppn
         self.time_limit = self.launches * (self.budget_s + 30)
+        if "simulated" in self.current_partition.features:
+            self.time_limit = None  # of this machine's seconds; the budget is of simulated ones
 
     @run_before("run")
     def set_command(self):
@@ -123,7 +125,7 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             "--environment": self.current_environ.name,
             "--yield": yield_setting,
         }
-        words = [word for option in options.items() for word in option]
+        words = [word for option in options.items() if option[1] for word in option]
         words += ["--anonymous"] * self.anonymous
         return ["run", *(shlex.quote(word) for word in words)]
 

@@ -8,6 +8,7 @@ import reframe.utility.sanity as sn
 from reframe.core.builtins import run_after, run_before, sanity_function
 
 from tuner.mpi import available_cores, installation_directory
+from tuner.simulated import TOOLCHAIN
 
 SOURCES = Path(__file__).resolve().parent.parent / "kernels"
 
@@ -34,8 +35,12 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         self.build_system.max_concurrency = available_cores()
         self.build_system.flags_from_environ = False
         self.build_system.cc = ""
+        if "simulated" in self.current_partition.features:
+            compiler = f"-DCMAKE_TOOLCHAIN_FILE={shlex.quote(str(SOURCES / 'cmake' / TOOLCHAIN))}"
+        else:
+            compiler = f"-DMPI_C_COMPILER={shlex.quote(self.current_environ.cc)}"
         self.build_system.config_opts = [
-            f"-DMPI_C_COMPILER={shlex.quote(self.current_environ.cc)}",
+            compiler,
             "-DSWITCHPOINT_TESTS=OFF",
             f"-DCMAKE_INSTALL_PREFIX={shlex.quote(str(self.installation))}",
         ]

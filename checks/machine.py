@@ -1,20 +1,24 @@
 """What the site configurations of this machine have in common: every MPI that tuner.mpi finds."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
-from tuner.mpi import find_mpis, scratch_directory, search_path
+from tuner.mpi import Mpi, find_mpis, scratch_directory, search_path
 
 
-def site(system: dict[str, Any], partition: dict[str, Any]) -> dict[str, Any]:
+def site(
+    system: dict[str, Any], partition: dict[str, Any], mpis: Sequence[Mpi] | None = None
+) -> dict[str, Any]:
     """A configuration with one partition, which runs one job at a time.
 
     `system` and `partition` tell name and description; `partition` also processor and extras.
+    `mpis` are by default those of this machine.
 
     Raises:
         SystemExit: nothing can be measured here.
     """
-    mpis = find_mpis()
+    mpis = find_mpis() if mpis is None else mpis
     if not mpis:
         raise SystemExit(
             "checks/config: no mpicc with a matching mpiexec on PATH or in this virtual "

@@ -38,6 +38,8 @@ SCALES = {
     "2_nodes": Scale(2),
     "4_nodes": Scale(4),
     "8_nodes": Scale(8),
+    "16_nodes": Scale(16),
+    "32_nodes": Scale(32),
 }
 # Beyond this the time goes into switching between ranks, and says nothing about methods.
 MOST_OVERSUBSCRIBED_PROCS = 32

@@ -1,1 +1,1 @@
-"""The jinja2 templates of exported tables and headers."""
+"""The jinja2 templates of exported tables and headers, and of simulated machines."""

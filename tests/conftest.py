@@ -30,6 +30,7 @@ PARTS = {
     "namespaces",
     "pymetis",
     "mtkahypar",
+    "simgrid",
     "ssgetpy",
     "spack",
     "modules",

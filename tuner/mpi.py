@@ -32,7 +32,7 @@ MPICH_THROTTLE = {
 
 @dataclass(frozen=True)
 class Mpi:
-    """One MPI installation. `name` is that of the programming environment: "mpich" or "openmpi"."""
+    """One MPI installation. `name` is that of the programming environment: "mpich", "openmpi"."""
 
     name: str
     family: str
@@ -47,7 +47,7 @@ class Mpi:
         return int(self.version.split(".")[0])
 
     def __str__(self) -> str:
-        label = {"mpich": "MPICH", "openmpi": "Open MPI"}[self.family]
+        label = {"mpich": "MPICH", "openmpi": "Open MPI", "simgrid": "SimGrid"}[self.family]
         return f"{label} {self.version} ({self.mpicc}, {self.mpiexec})"
 
 
@@ -213,6 +213,9 @@ def _pairs() -> Iterator[tuple[str, str]]:
 
 def _compiler_identity(mpicc: str) -> tuple[str, str]:
     """Family and version of a compiler wrapper; empty when it is none of those known."""
+    simgrid = re.search(r"^SimGrid version (\d+[\w.]*)", _ask([mpicc, "--version"]))
+    if simgrid:  # asked by -v, it would compile
+        return "simgrid", simgrid.group(1)
     mpich = re.search(r"for MPICH version (\d+[\w.]*)", _ask([mpicc, "-v"]))
     if mpich:
         return "mpich", mpich.group(1)
@@ -224,6 +227,8 @@ def _launcher_family(text: str) -> str:
     """The family of a launcher from what it prints as its version; "" when unknown."""
     if "HYDRA build details" in text:
         return "mpich"
+    if text.startswith("SimGrid version"):
+        return "simgrid"
     return "openmpi" if "(OpenRTE)" in text or "(Open MPI)" in text else ""
 
 

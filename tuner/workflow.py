@@ -22,11 +22,12 @@ from rich.table import Table
 from tuner import benchfile, dispatch, export, rawfiles, records, tuning
 from tuner.dispatch import DispatchError, Job, Request, Session
 from tuner.mpi import find_mpis, installation_directory
-from tuner.nodes.launch import SYSTEM, launch_on
+from tuner.nodes.launch import SYSTEM
 from tuner.places import database_path, results_directory
 from tuner.products import last_measured
 from tuner.show import show_products, show_table
 from tuner.store import Store
+from tuner.systems import THIS_MACHINE, launch_on
 
 BUILD_S = 25.0  # of the kernels, for one environment on two cores
 JOB_S = 0.5  # ReFrame's own work for a job
@@ -40,7 +41,6 @@ EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json"
 EXAMPLE_SIZES = ["8", "1024", "65536"]
 TIME_BUDGET = "time budget"  # swpbench's reason
 EXAMPLE_TIMEOUT_S = 120
-THIS_MACHINE = {"local", SYSTEM}  # of checks/config/local.py and nodes.py
 
 
 @dataclass(frozen=True)

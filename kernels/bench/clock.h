@@ -2,11 +2,15 @@
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CLOCK_NAME "CLOCK_MONOTONIC"
 
 int64_t clock_ns(void);
+
+/* Returns when it is that time, and what it is then. With `yields` others may have the core meanwhile. */
+int64_t clock_wait(int64_t until_ns, bool yields);
 
 /* The smallest step that two successive readings show. */
 int64_t clock_tick_ns(void);

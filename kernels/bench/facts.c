@@ -29,8 +29,8 @@ static void tidy(char *text) {
 static void read_cpu_model(char *model, size_t length) {
   char line[512];
   struct utsname machine;
-  *model = '\0';
-  FILE *file = fopen("/proc/cpuinfo", "r");
+  snprintf(model, length, "%s", SWP_SIMULATED ? "simulated" : "");
+  FILE *file = *model ? NULL : fopen("/proc/cpuinfo", "r");
   while (file && *model == '\0' && fgets(line, sizeof line, file))
     if (strncmp(line, "model name", 10) == 0 && strchr(line, ':'))
       snprintf(model, length, "%s", strchr(line, ':') + 1);
@@ -88,13 +88,25 @@ static void read_mpi(struct facts *facts) {
   snprintf(facts->mpi_standard, sizeof facts->mpi_standard, "%d.%d", version, subversion);
 }
 
+/* Of the simulated machine where there is one. */
+static void read_hostname(char *name, size_t length) {
+  char processor[MPI_MAX_PROCESSOR_NAME];
+  int unused;
+  *name = '\0';
+  MPI_Get_processor_name(processor, &unused);
+  if (SWP_SIMULATED)
+    snprintf(name, length, "%s", processor);
+  else
+    gethostname(name, length - 1);
+  tidy(name);
+}
+
 /* One name per node, from the first rank of each. */
 static void gather_hostnames(const struct team *team, struct facts *facts) {
   char name[HOSTNAME_ROOM] = "";
   int rank_here;
   MPI_Comm leaders;
-  gethostname(name, sizeof name - 1);
-  tidy(name);
+  read_hostname(name, sizeof name);
   MPI_Comm_rank(team->node, &rank_here);
   MPI_Comm_split(team->comm, rank_here == 0 ? 0 : MPI_UNDEFINED, team->rank, &leaders);
   if (leaders == MPI_COMM_NULL)
@@ -109,13 +121,13 @@ void facts_collect(const struct team *team, struct facts *facts) {
   *facts = (struct facts){0};
   struct timespec now;
   struct tm utc;
-  clock_gettime(CLOCK_REALTIME, &now);
+  (clock_gettime)(CLOCK_REALTIME, &now); /* not a simulated one, which a macro of SMPI would ask */
   gmtime_r(&now.tv_sec, &utc);
   strftime(facts->date, sizeof facts->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
   strftime(facts->compact_date, sizeof facts->compact_date, "%Y%m%dT%H%M%SZ", &utc);
   snprintf(facts->identity, sizeof facts->identity, "%lld.%09ld-%ld", (long long)now.tv_sec, now.tv_nsec,
            (long)getpid());
-  if (getloadavg(facts->load, 3) != 3)
+  if (SWP_SIMULATED || getloadavg(facts->load, 3) != 3)
     memset(facts->load, 0, sizeof facts->load);
   read_cpu_model(facts->cpu_model, sizeof facts->cpu_model);
   read_binding(facts->binding, sizeof facts->binding);

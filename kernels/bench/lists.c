@@ -83,9 +83,7 @@ void lists_transpose(const struct team *team, const struct lists *mine, struct l
   int64_t *heard = told + team->procs;
   for (int i = 0; i < mine->n; i++)
     told[mine->ranks[i]] = mine->offsets[i + 1] - mine->offsets[i];
-  MPI_Request counts;
-  MPI_Ialltoall(told, 1, MPI_INT64_T, heard, 1, MPI_INT64_T, team->comm, &counts);
-  team_wait(team, 1, &counts);
+  team_alltoall(team, told, heard);
   allocate_counted(team->procs, heard, theirs);
   free(told);
   lists_move(team, mine, mine->items, theirs, theirs->items);

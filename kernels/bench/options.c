@@ -13,7 +13,7 @@ enum { SAMPLES_MOST = 65535, UNSET = -1 };
 static const double BUDGET_MOST_S = 1e9; /* nanoseconds of it fit into 64 bits */
 
 /* An option of `run`; those without an argument are flags. `set` gets the argument and returns 0 or -1. */
-struct option {
+struct run_option {
   const char *name, *argument, *help;
   bool required;
   int (*set)(struct options *options, const char *value);
@@ -132,7 +132,7 @@ static int set_quiet(struct options *options, const char *value) {
   return 0;
 }
 
-static const struct option OPTIONS[] = {
+static const struct run_option OPTIONS[] = {
     {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", true, set_operation},
     {"--pattern", "SPEC", "who sends to whom", true, set_pattern},
     {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", true, set_sizes},

@@ -48,7 +48,7 @@ static void find_machines(struct team *team) {
   int oversubscribed = ranks_here > shared_cores(machine), machines = rank_here == 0;
   MPI_Allreduce(MPI_IN_PLACE, &oversubscribed, 1, MPI_INT, MPI_MAX, team->comm);
   MPI_Allreduce(MPI_IN_PLACE, &machines, 1, MPI_INT, MPI_SUM, team->comm);
-  team->oversubscribed = oversubscribed;
+  team->oversubscribed = oversubscribed && !SWP_SIMULATED;
   team->machines = machines;
   MPI_Comm_free(&machine);
 }
@@ -61,7 +61,7 @@ void team_create(struct team *team) {
   int ranks_here, rank_here;
   MPI_Comm_size(team->node, &ranks_here);
   MPI_Comm_rank(team->node, &rank_here);
-  team->cores = shared_cores(team->node);
+  team->cores = SWP_SIMULATED ? ranks_here : shared_cores(team->node);
   team->ppn = ranks_here;
   team->nodes = rank_here == 0;
   MPI_Allreduce(MPI_IN_PLACE, &team->ppn, 1, MPI_INT, MPI_MAX, team->comm);
@@ -109,14 +109,32 @@ void team_wait(const struct team *team, int count, MPI_Request *requests) {
 }
 
 void team_bcast(const struct team *team, void *data, int count, MPI_Datatype type) {
+  if (!team->oversubscribed) {
+    MPI_Bcast(data, count, type, 0, team->comm);
+    return;
+  }
   MPI_Request request;
   MPI_Ibcast(data, count, type, 0, team->comm, &request);
   team_wait(team, 1, &request);
 }
 
 void team_allreduce(const struct team *team, void *data, int count, MPI_Datatype type, MPI_Op op) {
+  if (!team->oversubscribed) {
+    MPI_Allreduce(MPI_IN_PLACE, data, count, type, op, team->comm);
+    return;
+  }
   MPI_Request request;
   MPI_Iallreduce(MPI_IN_PLACE, data, count, type, op, team->comm, &request);
+  team_wait(team, 1, &request);
+}
+
+void team_alltoall(const struct team *team, const int64_t *told, int64_t *heard) {
+  if (!team->oversubscribed) {
+    MPI_Alltoall(told, 1, MPI_INT64_T, heard, 1, MPI_INT64_T, team->comm);
+    return;
+  }
+  MPI_Request request;
+  MPI_Ialltoall(told, 1, MPI_INT64_T, heard, 1, MPI_INT64_T, team->comm, &request);
   team_wait(team, 1, &request);
 }
 

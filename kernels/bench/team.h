@@ -31,11 +31,15 @@ void team_find_near(const struct team *team, const struct swp_hints *hints, int 
 /* Waits for all requests; gives the core away meanwhile where ranks outnumber cores. */
 void team_wait(const struct team *team, int count, MPI_Request *requests);
 
-/* From rank 0 to all. Collective. */
+/* These yield where ranks outnumber cores, as libraries do not in collectives.
+   From rank 0 to all. Collective. */
 void team_bcast(const struct team *team, void *data, int count, MPI_Datatype type);
 
 /* The reduction in place, on all ranks. Collective. */
 void team_allreduce(const struct team *team, void *data, int count, MPI_Datatype type, MPI_Op op);
+
+/* A number for every rank, and from every rank. Collective. */
+void team_alltoall(const struct team *team, const int64_t *told, int64_t *heard);
 
 /*
  * Collective. 0 when status is 0 on every rank; else -1 on every rank, after the lowest failing rank has

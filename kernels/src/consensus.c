@@ -4,6 +4,15 @@
 const char *const swp_consensus_barriers[] = {
     [BARRIER_MPI] = "ibarrier", [BARRIER_DISSEMINATION] = "dissemination", NULL};
 
+enum consensus_barrier swp_consensus_barrier(const struct argument *argument) {
+  return SWP_SIMULATED ? BARRIER_DISSEMINATION : (enum consensus_barrier)argument->value;
+}
+
+const char *swp_consensus_applicable(const struct argument *argument) {
+  const bool wrong = SWP_SIMULATED && argument->given && argument->value == BARRIER_MPI;
+  return wrong ? "SimGrid's MPI_Ibarrier waits for rank 0 only" : NULL;
+}
+
 /* In the round of distance d, rank r hears from r − d and tells r + d. */
 static int start_round(struct swp_plan *plan, struct consensus *consensus) {
   int procs = plan->procs, error = SWP_SUCCESS;

@@ -12,6 +12,10 @@
 enum consensus_barrier { BARRIER_MPI, BARRIER_DISSEMINATION };
 extern const char *const swp_consensus_barriers[];
 
+/* The barrier that the parameter asks for, and why it cannot be had, or NULL. */
+enum consensus_barrier swp_consensus_barrier(const struct argument *argument);
+const char *swp_consensus_applicable(const struct argument *argument);
+
 /* Set `barrier` before the first call. */
 struct consensus {
   struct probing probing;

@@ -49,7 +49,7 @@ static int compare_with_cores(MPI_Comm comm, MPI_Comm node, struct topology *top
   MPI_Comm here = topology->nodes > 1 ? machine : node;
   MPI_TRY(MPI_Comm_size(here, &size));
   TRY(shared_cores(here, &cores));
-  topology->oversubscribed = size > cores;
+  topology->oversubscribed = size > cores && !SWP_SIMULATED;
 done:
   if (machine != MPI_COMM_NULL)
     MPI_Comm_free(&machine);
@@ -88,24 +88,30 @@ done:
 
 /* This rank's node, numbered by the lowest rank on it, and its place there. */
 static int measure(MPI_Comm comm, struct topology *topology, int *node, int *local) {
-  int error = SWP_SUCCESS, rank, size, before = 0;
-  MPI_Comm here = MPI_COMM_NULL;
+  int error = SWP_SUCCESS, rank, size;
+  MPI_Comm here = MPI_COMM_NULL, leaders = MPI_COMM_NULL;
   MPI_TRY(MPI_Comm_rank(comm, &rank));
   MPI_TRY(MPI_Comm_size(comm, &topology->procs));
   MPI_TRY(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here));
   MPI_TRY(MPI_Comm_rank(here, local));
   MPI_TRY(MPI_Comm_size(here, &size));
-  int leader = *local == 0;
-  MPI_TRY(MPI_Exscan(&leader, &before, 1, MPI_INT, MPI_SUM, comm));
-  *node = rank == 0 ? 0 : before; /* of the leader, whose word the others take */
-  MPI_TRY(MPI_Bcast(node, 1, MPI_INT, 0, here));
-  MPI_TRY(MPI_Allreduce(&leader, &topology->nodes, 1, MPI_INT, MPI_SUM, comm));
+  MPI_TRY(MPI_Comm_split(comm, *local == 0 ? 0 : MPI_UNDEFINED, rank, &leaders));
+  int nodes[2] = {0, 0}; /* this one, and how many; of the leader, whose word the others take */
+  if (leaders != MPI_COMM_NULL) {
+    MPI_TRY(MPI_Comm_rank(leaders, &nodes[0]));
+    MPI_TRY(MPI_Comm_size(leaders, &nodes[1]));
+  }
+  MPI_TRY(MPI_Bcast(nodes, 2, MPI_INT, 0, here));
+  *node = nodes[0];
+  topology->nodes = nodes[1];
   MPI_TRY(MPI_Allreduce(&size, &topology->ppn, 1, MPI_INT, MPI_MAX, comm));
   topology->shared_memory = topology->nodes == 1;
   TRY(compare_with_world(comm, topology));
   TRY(compare_with_cores(comm, here, topology));
   TRY(find_sockets(comm, here, topology));
 done:
+  if (leaders != MPI_COMM_NULL)
+    MPI_Comm_free(&leaders);
   if (here != MPI_COMM_NULL)
     MPI_Comm_free(&here);
   return error;

@@ -18,9 +18,10 @@ from tests.kernels.conftest import Kernels
 from tuner.cli import main
 from tuner.mpi import CHECKOUT, Mpi, available_cores, find_mpis
 from tuner.nodes import namespaces
-from tuner.nodes.launch import SYSTEM, launch, launch_on
+from tuner.nodes.launch import SYSTEM, launch
 from tuner.nodes.namespaces import SET_VARIABLE, UNLIMITED, Nodes, NodesError
 from tuner.nodes.traffic import traffic
+from tuner.systems import launch_on
 
 TIMEOUT_S = 300
 PAYLOAD_BYTES = 16 << 20

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tuner import mpi as this_machine
 from tuner.mpi import Launch, Mpi
-from tuner.nodes.namespaces import Nodes, NodesError, meant
+from tuner.nodes.namespaces import Nodes, NodesError
 
 # The name that ReFrame gives systems of virtual nodes.
 SYSTEM = "virtual-nodes"
@@ -47,18 +47,6 @@ def launch(nodes: Nodes, mpi: Mpi, procs: int, ppn: int, build: Path | None = No
     else:
         raise NodesError(f"{mpi}: virtual nodes need MPICH, or Open MPI 4")
     return replace(start, argv_prefix=[*nodes.beside_switch(), launcher, *remote, *options])
-
-
-def launch_on(system: str, mpi: Mpi, procs: int, ppn: int, build: Path | None = None) -> Launch:
-    """How to start ranks on one of ReFrame's systems: on virtual nodes, or simply on this machine.
-
-    Raises:
-        NodesError: the virtual nodes are not up, or cannot take the ranks.
-        ValueError: `procs` is less than 1.
-    """
-    if system.partition(":")[0] == SYSTEM:
-        return launch(meant(), mpi, procs, ppn, build)
-    return this_machine.launch(mpi, procs, build=build)
 
 
 def _hosts(nodes: Nodes, procs: int, ppn: int) -> str:

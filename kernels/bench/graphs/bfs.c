@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERTICES, DEGREE, CLUSTERS, INSIDE, SEED, PARAMETERS };
+enum { VERTICES, DEGREE, CLUSTERS, INSIDE, SEED_NUMBER, PARAMETERS };
 enum { SEARCHES = 10, CHECKED_EDGES_MOST = 1 << 22 };
 
 static const struct pattern_parameter parameters[] = {
@@ -23,7 +23,7 @@ static const struct pattern_parameter parameters[] = {
     [DEGREE] = {"degree", 16, 0, 1 << 16},
     [CLUSTERS] = {"clusters", 64, 1, INT_MAX},
     [INSIDE] = {"inside", 90, 0, 100},
-    [SEED] = {"seed", 1, 0, INT64_MAX},
+    [SEED_NUMBER] = {"seed", 1, 0, INT64_MAX},
 };
 
 /* A method with what its searches took, on the slowest rank. */
@@ -44,8 +44,8 @@ static int parse(int argc, char **argv, struct graph_spec *spec) {
     return failure_set("write swpbench bfs [vertices=N,degree=N,clusters=N,inside=PERCENT,seed=N [METHODS]]");
   if (parameters_parse(argc > 0 ? argv[0] : NULL, parameters, PARAMETERS, values))
     return -1;
-  *spec =
-      (struct graph_spec){values[VERTICES], values[DEGREE], values[CLUSTERS], values[INSIDE], values[SEED]};
+  *spec = (struct graph_spec){values[VERTICES], values[DEGREE], values[CLUSTERS], values[INSIDE],
+                              values[SEED_NUMBER]};
   if (spec->clusters > spec->vertices)
     spec->clusters = spec->vertices;
   return 0;

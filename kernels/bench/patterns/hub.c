@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <stdlib.h>
 
-enum { HUBS, SEED };
+enum { HUBS, SEED_NUMBER };
 
 static int generate(const struct team *team, const struct pattern_spec *spec, struct pattern *pattern) {
   const int nhubs = spec->values[HUBS] < team->procs ? (int)spec->values[HUBS] : team->procs;
-  struct rng rng = {(uint64_t)spec->values[SEED]};
+  struct rng rng = {(uint64_t)spec->values[SEED_NUMBER]};
   int *hubs = allocate((size_t)nhubs * sizeof *hubs);
   rng_sample(&rng, team->procs, nhubs, hubs);
   bool is_hub = false;

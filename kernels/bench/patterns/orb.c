@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { PARTICLES, STEP, SEED };
+enum { PARTICLES, STEP, SEED_NUMBER };
 
 /* The owners of particles by number, as they are at the start or after the step. */
 static int *deal(const struct team *team, const struct pattern_spec *spec, int64_t n, const int64_t *numbers,
@@ -16,7 +16,7 @@ static int *deal(const struct team *team, const struct pattern_spec *spec, int64
   struct point *points = allocate((size_t)n * sizeof *points);
   int *owners = allocate((size_t)n * sizeof *owners);
   for (int64_t i = 0; i < n; i++)
-    points[i] = particle(spec->values[SEED], numbers[i], moved, (double)spec->values[STEP] / 1000);
+    points[i] = particle(spec->values[SEED_NUMBER], numbers[i], moved, (double)spec->values[STEP] / 1000);
   bisect(team, n, points, owners);
   free(points);
   return owners;

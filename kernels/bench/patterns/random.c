@@ -4,12 +4,12 @@
 
 #include <limits.h>
 
-enum { DEGREE, SEED };
+enum { DEGREE, SEED_NUMBER };
 
 static int generate(const struct team *team, const struct pattern_spec *spec, struct pattern *pattern) {
   const int others = team->procs - 1;
   const int degree = spec->values[DEGREE] < others ? (int)spec->values[DEGREE] : others;
-  struct rng rng = {hash_pair((uint64_t)spec->values[SEED], (uint64_t)team->rank)};
+  struct rng rng = {hash_pair((uint64_t)spec->values[SEED_NUMBER], (uint64_t)team->rank)};
   struct lists *sends = &pattern->sends;
   lists_allocate(sends, degree, degree);
   rng_sample(&rng, others, degree, sends->ranks);

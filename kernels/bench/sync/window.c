@@ -7,8 +7,6 @@
 #include "../error.h"
 #include "../sync.h"
 
-#include <sched.h>
-
 enum { TAG_WINDOW = 2 };
 
 static const int64_t LEAD_LEAST_NS = 5000, LEAD_MOST_NS = 5000000;
@@ -73,11 +71,7 @@ static struct sync_start start(struct sync *sync) {
     failure_set("--sync window needs one clock for all ranks; use --sync barrier");
     team_abort();
   }
-  while (now < announcement[1]) {
-    if (team->oversubscribed)
-      sched_yield();
-    now = clock_ns();
-  }
+  now = clock_wait(announcement[1], team->oversubscribed);
   return (struct sync_start){announcement[1], now, late};
 }
 

@@ -56,12 +56,17 @@ done:
   return error;
 }
 
+static const char *nap_applicable(const struct spec *spec, const struct features *features) {
+  (void)features;
+  return swp_consensus_applicable(&spec->arguments[BARRIER]);
+}
+
 static int nap_plan(struct swp_plan *plan) {
   const struct topology *topology = plan->topology;
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state == NULL)
     return swp_plan_no_memory(plan);
-  state->consensus.barrier = (enum consensus_barrier)plan->spec.arguments[BARRIER].value;
+  state->consensus.barrier = swp_consensus_barrier(&plan->spec.arguments[BARRIER]);
   state->node = swp_topology_node(topology, plan->rank);
   state->local = swp_topology_local(topology, plan->rank);
   state->size = swp_topology_node_size(topology, state->node);
@@ -157,6 +162,7 @@ const struct method swp_discovery_nap = {
     .source = "node-aware communication, Bienz, Gropp, Olson 2019; NBX, Hoefler et al., PPoPP'10",
     .usage = "barrier=ibarrier|dissemination",
     .parameters = {[BARRIER] = {"barrier", PARAMETER_CHOICE, 0, 0, swp_consensus_barriers}},
+    .applicable = nap_applicable,
     .plan = nap_plan,
     .free = nap_free,
     .execute = nap_execute,

@@ -9,11 +9,16 @@ static void nbx_free(struct swp_plan *plan) {
   swp_consensus_free(plan->method_state);
 }
 
+static const char *nbx_applicable(const struct spec *spec, const struct features *features) {
+  (void)features;
+  return swp_consensus_applicable(&spec->arguments[BARRIER]);
+}
+
 static int nbx_plan(struct swp_plan *plan) {
   struct consensus *consensus = plan->method_state = swp_plan_allocate(plan, 1, sizeof *consensus);
   if (consensus == NULL)
     return swp_plan_no_memory(plan);
-  consensus->barrier = (enum consensus_barrier)plan->spec.arguments[BARRIER].value;
+  consensus->barrier = swp_consensus_barrier(&plan->spec.arguments[BARRIER]);
   return SWP_SUCCESS;
 }
 
@@ -37,6 +42,7 @@ const struct method swp_discovery_nbx = {
     .usage = "barrier=ibarrier|dissemination",
     .parameters = {[BARRIER] = {"barrier", PARAMETER_CHOICE, 0, 0, swp_consensus_barriers}},
     .variant = nbx_variant,
+    .applicable = nbx_applicable,
     .plan = nbx_plan,
     .free = nbx_free,
     .execute = nbx_execute,

@@ -10,6 +10,11 @@ struct state {
   MPI_Request request;
 };
 
+static const char *neighbor_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec, (void)features;
+  return SWP_SIMULATED ? "SimGrid has no neighbourhood collectives" : NULL;
+}
+
 static void neighbor_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
   swp_packed_free(&state->packed);
@@ -70,6 +75,7 @@ const struct method swp_exchange_neighbor = {
     .summary = "MPI_Ineighbor_alltoallv on a distributed graph",
     .source = "the MPI standard; Hoefler & Traff, HIPS'09",
     .usage = "",
+    .applicable = neighbor_applicable,
     .plan = neighbor_plan,
     .free = neighbor_free,
     .start = neighbor_start,

@@ -1,0 +1,128 @@
+"""Simulated machines: the same numbers at every run, and no success where nothing ended."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.conftest import build_kernels
+from tuner import dispatch, simulated
+from tuner.benchfile import read
+from tuner.dispatch import Request
+from tuner.mpi import CHECKOUT, Mpi, identify
+from tuner.simulated import TORUS, Torus
+
+CONFIG = CHECKOUT / "checks" / "config" / "simulated.py"
+TIMEOUT_S = 300
+SENDER_ONLY = """
+#include <mpi.h>
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+  return 0;
+}
+"""
+ABORTING = SENDER_ONLY.replace(
+    "MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE)",
+    "MPI_Abort(MPI_COMM_WORLD, 1)",
+)
+
+
+@pytest.fixture(scope="module")
+def simgrid(require) -> Mpi:
+    found = identify("smpicc", "smpirun")
+    require("simgrid", found is not None, "no smpicc with its smpirun on the path")
+    require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def swpbench(simgrid) -> Path:
+    toolchain = CHECKOUT / "kernels" / "cmake" / simulated.TOOLCHAIN
+    options = [f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", "-DSWITCHPOINT_TESTS=OFF"]
+    return build_kernels(simgrid, "tests", *options) / "bench" / "swpbench"
+
+
+def measure(simgrid: Mpi, swpbench: Path, procs: int, out: Path, *options: str) -> str:
+    start = simulated.launch(TORUS, simgrid, procs, TORUS.cores)
+    command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_S, cwd=out.parent
+    )
+    assert "swpbench: payload ok" in done.stdout, done.stdout + done.stderr
+    return out.read_text()
+
+
+@pytest.mark.parametrize("operation", ["exchange", "discovery"])
+def test_two_simulations_agree_to_the_digit(simgrid, swpbench, tmp_path, operation):
+    options = ["--op", operation, "--pattern", "random:degree=6,seed=1", "--sizes", "4K"]
+    first, second = (
+        measure(simgrid, swpbench, 32, tmp_path / name, *options).splitlines() for name in "ab"
+    )
+    assert len(first) > 5
+    assert first[1:] == second[1:]  # all but the header, which has date and identity
+    header = read(tmp_path / "a").header
+    assert header is not None
+    assert (header.nodes, header.ppn, header.cpu_model) == (2, 16, "simulated")
+    assert header.hostnames == ["node0", "node1"]
+
+
+def test_the_network_counts(simgrid, swpbench, tmp_path, monkeypatch):
+    """An exchange takes at least the overhead of its messages, and longer over slower links."""
+    slow = Torus((4, 4, 2), latency_s=5e-6)
+    options = ["--op", "exchange", "--pattern", "random:degree=6,seed=1", "--sizes", "8"]
+    options += ["--methods", "direct"]
+    times_s = []
+    for torus in (TORUS, slow):
+        monkeypatch.setattr("tests.test_simulated.TORUS", torus)
+        text = measure(simgrid, swpbench, 32, tmp_path / f"{torus.latency_s}", *options)
+        (case,) = [json.loads(line) for line in text.splitlines()[1:-1]]
+        times_s += case["samples_s"]
+    assert times_s[0] > 6 * TORUS.overhead_s
+    assert times_s[1] > max(times_s[0], slow.latency_s + slow.overhead_s)
+
+
+def test_what_does_not_fit_is_refused(simgrid):
+    with pytest.raises(ValueError, match="torus-4x4x2 has no room for 513 processes"):
+        simulated.launch(TORUS, simgrid, 513, 16)
+
+
+@pytest.mark.nightly
+def test_a_deadlock_or_an_abort_is_a_failure_and_a_campaign_is_kept(simgrid, tmp_path, monkeypatch):
+    """The simulator ends with success in all three cases."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    selection = ["--name=exchange.*=4_nodes.*=random"]
+    selection.append(f"--prefix={tmp_path / 'reframe'}")
+
+    def run(**variables: str) -> list[str]:
+        request = Request(CONFIG, selection, {"launches": "1", **variables})
+        planned = dispatch.plan(request)
+        return dispatch.run(request, planned, tmp_path / "log", lambda: None).failures
+
+    assert run(sizes="8,1K") == []
+    (kept,) = (tmp_path / "results").glob("simulated-torus-4x4x2-*/*/*.jsonl")
+    header = read(kept).header
+    assert header is not None and header.procs == 64
+    for source in (SENDER_ONLY, ABORTING):
+        (tmp_path / "wrong.c").write_text(source)
+        program = tmp_path / "wrong"
+        subprocess.run(["smpicc", str(tmp_path / "wrong.c"), "-o", str(program)], check=True)
+        (failure,) = run(swpbench=str(program))
+        assert "payload verified in 0 of 1 launches" in failure
+
+
+def test_without_simgrid_the_system_says_what_is_missing():
+    command = [sys.executable, "-c", f"import runpy; runpy.run_path({str(CONFIG)!r})"]
+    done = subprocess.run(
+        command,
+        env={"PATH": "/nowhere", "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "install SimGrid" in done.stderr

@@ -1,0 +1,28 @@
+"""The systems that this machine serves, by ReFrame's names: itself, virtual nodes, simulations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tuner import mpi as this_machine
+from tuner import simulated
+from tuner.mpi import Launch, Mpi
+from tuner.nodes import launch as virtual
+from tuner.nodes.namespaces import meant
+
+THIS_MACHINE = {"local", virtual.SYSTEM}  # of checks/config/local.py and nodes.py
+
+
+def launch_on(system: str, mpi: Mpi, procs: int, ppn: int, build: Path | None = None) -> Launch:
+    """How to start ranks on one of ReFrame's systems, where the checks know how to.
+
+    Raises:
+        NodesError: the virtual nodes are not up, or cannot take the ranks.
+        ValueError: `procs` is less than 1, or more than a simulated machine has room for.
+    """
+    name = system.partition(":")[0]
+    if name == virtual.SYSTEM:
+        return virtual.launch(meant(), mpi, procs, ppn, build)
+    if name == simulated.SYSTEM:
+        return simulated.launch(simulated.TORUS, mpi, procs, ppn)
+    return this_machine.launch(mpi, procs, build=build)
