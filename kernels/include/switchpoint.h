@@ -68,6 +68,9 @@ const char *swp_strerror(int error);
 /* What the last failing call on this thread found: one line, valid until the next failing call. */
 const char *swp_error_message(void);
 
+/* The error code of the MPI call that failed there; MPI_SUCCESS where it was none, or another rank's. */
+int swp_error_mpi(void);
+
 /* ---- Methods ---------------------------------------------------------------------------------------- */
 
 struct swp_method_info {
@@ -112,7 +115,7 @@ typedef struct swp_plan swp_plan;
 
 /* What the caller knows beyond the problem; equal on every rank (checked). Start from SWP_HINTS_DEFAULT. */
 struct swp_hints {
-  unsigned flags;         /* SWP_ESTIMATE: choose from the table, without measuring (the only way today) */
+  unsigned flags;         /* SWP_ESTIMATE, SWP_SAME_COMM */
   int64_t executions;     /* how often the plan will be executed; 0: unknown. Nothing is chosen by it yet */
   int64_t degree;         /* discovery: the most messages any rank will send at once; -1: unknown */
   int64_t bytes;          /* discovery: mean bytes per message; -1: unknown */
@@ -127,7 +130,8 @@ enum swp_placement {
   SWP_PLACEMENT_CYCLIC /* rank r is on node r mod nodes */
 };
 
-#define SWP_ESTIMATE 0u
+#define SWP_ESTIMATE 0u  /* choose from the table, without measuring (the only way today) */
+#define SWP_SAME_COMM 1u /* of a collective: see swp_collective_plan */
 #define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL, 0, SWP_PLACEMENT_BLOCK}
 
 /*
@@ -196,6 +200,10 @@ struct swp_collective {
  * Plans a collective. Collective on comm. method, hints and errors as for swp_exchange_plan; the default is
  * "vendor". With "auto" the rules are kept in the plan, for swp_collective_set. What MPI wants equal on all
  * ranks is checked: operation, root, bytes, and whether the operation of a reduction is commutative.
+ *
+ * With SWP_SAME_COMM in the flags of the hints the plan communicates on comm itself, which from then on
+ * returns its errors; the caller keeps it for such plans alone, executes one of them at a time, in the same
+ * order on all ranks, and frees it after them. For many plans on the same ranks: communicators are few.
  */
 int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,
                         const struct swp_hints *hints, swp_plan **plan);
@@ -212,6 +220,49 @@ int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, con
  * not meet the same. After an error the plan is as before, but the others wait for this rank if they go on.
  */
 int swp_collective_set(swp_plan *plan, const struct swp_collective *problem);
+
+/* ---- Selecting without a plan ----------------------------------------------------------------------- */
+
+/* The rules of a table for one collective operation on ranks of a known layout. For what stands between an
+   application and its MPI, and wants a plan only where the table has another method than "vendor". */
+typedef struct swp_selector swp_selector;
+
+/* Where ranks are. */
+struct swp_layout {
+  int procs, nodes;
+  int ppn;   /* the most ranks on one node */
+  int alone; /* not 0: there is no other rank in the job */
+};
+
+/* What MPI makes equal on all ranks of a call. */
+struct swp_facts {
+  int64_t bytes;       /* as rules count them: docs/reference/table.md */
+  int64_t total_bytes; /* of the vector, or of the blocks of all ranks */
+  int64_t most_bytes;  /* of the largest block; else as bytes */
+  int root;            /* 0 where the operation has none */
+  MPI_Op op;           /* MPI_OP_NULL where it is no reduction */
+};
+
+/*
+ * Makes a selector; the table must live as long. *selector is NULL when all calls would be left to "vendor",
+ * and on an error. Local; needs no MPI. Free with swp_selector_free. Errors: SWP_ERR_ARGUMENT, _MEMORY.
+ */
+int swp_selector_create(const swp_table *table, enum swp_operation operation, const struct swp_layout *layout,
+                        swp_selector **selector);
+
+/* Whether a call of so many bytes (as in struct swp_facts) may have another method than "vendor": 0 if it
+   certainly has not. A short binary search, made to stand before every call of an application. Local, for
+   several threads at once, as the next. */
+int swp_selector_asks(const swp_selector *selector, int64_t bytes);
+
+/* The spec of the method that a plan would select for a call, valid as long as the selector; NULL: "vendor",
+   as it chooses by itself. */
+const char *swp_selector_find(const swp_selector *selector, const struct swp_facts *facts);
+
+/* Frees a selector and sets the pointer to NULL. NULL is allowed. Local. */
+void swp_selector_free(swp_selector **selector);
+
+/* ---- Plans ------------------------------------------------------------------------------------------ */
 
 /*
  * Describes the plan in one line: method, what it was chosen by (caller, table with file and line, or

@@ -9,14 +9,16 @@
 #include <string.h>
 
 /* Room for so many rules and what follows them. Bytes at which the first choice changes: two for each. */
-static int reserve(struct swp_plan *plan, int nrules) {
-  struct choices *choices = plan->choices = swp_plan_allocate(plan, 1, sizeof *choices);
-  if (choices == NULL)
-    return swp_plan_no_memory(plan);
-  choices->current = -1;
-  choices->list = swp_plan_allocate(plan, nrules + 1, sizeof *choices->list);
-  choices->steps = swp_plan_allocate(plan, 2 * (nrules + 1), sizeof *choices->steps);
-  return choices->list != NULL && choices->steps != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
+static int reserve(struct choices **result, int nrules, int64_t *account) {
+  struct choices *choices = *result = swp_allocate(1, sizeof *choices, account);
+  if (choices != NULL) {
+    choices->current = -1;
+    choices->list = swp_allocate((size_t)nrules + 1, sizeof *choices->list, account);
+    choices->steps = swp_allocate(2 * ((size_t)nrules + 1), sizeof *choices->steps, account);
+  }
+  if (choices != NULL && choices->list != NULL && choices->steps != NULL)
+    return SWP_SUCCESS;
+  return swp_fail(SWP_ERR_MEMORY, "no memory for %d rules", nrules);
 }
 
 static void add(struct choices *choices, const struct spec *spec, const struct range *bytes, int line) {
@@ -27,13 +29,13 @@ static void add(struct choices *choices, const struct spec *spec, const struct r
   choices->count++;
 }
 
-static void add_rules(struct swp_plan *plan, const swp_table *table) {
+static void add_rules(struct choices *choices, const swp_table *table, const struct features *features) {
   for (int i = 0; i < table->nrules; i++) {
     const struct rule *rule = &table->rules[i];
-    if (swp_rule_is_for(rule, plan->operation, &plan->features))
-      add(plan->choices, &rule->spec, &rule->ranges[CONDITION_BYTES], rule->line);
+    if (swp_rule_is_for(rule, features->operation, features))
+      add(choices, &rule->spec, &rule->ranges[CONDITION_BYTES], rule->line);
   }
-  snprintf(plan->choices->table, sizeof plan->choices->table, "%s", table->path);
+  snprintf(choices->table, sizeof choices->table, "%s", table->path);
 }
 
 static int by_bytes(const void *a, const void *b) {
@@ -66,20 +68,29 @@ static void make_steps(struct choices *choices) {
   choices->nsteps = kept;
 }
 
+int swp_choices_compile(const swp_table *table, const struct features *features, int64_t *account,
+                        struct choices **choices) {
+  int error = SWP_SUCCESS;
+  struct spec fallback;
+  TRY(reserve(choices, table != NULL ? table->nrules : 0, account));
+  if (table != NULL)
+    add_rules(*choices, table, features);
+  TRY(swp_spec_parse(features->operation, swp_default_method(features->operation), &fallback));
+  add(*choices, &fallback, &(struct range){0, INFINITY}, 0);
+  make_steps(*choices);
+done:
+  return error;
+}
+
 static int find_by_table(struct swp_plan *plan) {
   int error = SWP_SUCCESS;
   swp_table *own = NULL;
   const swp_table *table = plan->hints.table;
-  struct spec fallback;
   if (table == NULL) {
     TRY(swp_environment_table(plan->comm, plan->rank, &own));
     table = own;
   }
-  TRY(swp_agree(plan->comm, reserve(plan, table != NULL ? table->nrules : 0)));
-  if (table != NULL)
-    add_rules(plan, table);
-  TRY(swp_spec_parse(plan->operation, swp_default_method(plan->operation), &fallback));
-  add(plan->choices, &fallback, &(struct range){0, INFINITY}, 0);
+  TRY(swp_agree(plan->comm, swp_choices_compile(table, &plan->features, &plan->account, &plan->choices)));
 done:
   swp_table_free(&own);
   return error;
@@ -92,11 +103,11 @@ int swp_choices_find(struct swp_plan *plan, const char *method) {
     TRY(find_by_table(plan));
   } else {
     TRY(swp_spec_parse(plan->operation, method, &spec));
-    TRY(swp_agree(plan->comm, reserve(plan, 0)));
+    TRY(swp_agree(plan->comm, reserve(&plan->choices, 0, &plan->account)));
     add(plan->choices, &spec, &(struct range){0, INFINITY}, 0);
     plan->choices->by_caller = true;
+    make_steps(plan->choices);
   }
-  make_steps(plan->choices);
 done:
   return error;
 }
@@ -119,7 +130,7 @@ int swp_choices_search(const struct choices *choices, const struct features *fea
   const char *why = NULL;
   for (int i = first_choice(choices, bytes); i < choices->count; i++) {
     const struct choice *choice = &choices->list[i];
-    if (!holds(&choice->bytes, bytes))
+    if (!holds(&choice->bytes, bytes) || choices->list[choice->owner].refused)
       continue;
     why = swp_not_applicable(&choice->spec, features);
     if (why == NULL) {
@@ -174,6 +185,19 @@ int swp_choices_use(struct swp_plan *plan, int index) {
   return error;
 }
 
+int swp_choices_take(struct swp_plan *plan, const struct features *features) {
+  struct choices *choices = plan->choices;
+  int index, error = swp_choices_search(choices, features, &index);
+  while (error == SWP_SUCCESS) {
+    error = swp_choices_use(plan, index);
+    if (error == SWP_SUCCESS || index == choices->count - 1) /* the default, or the caller's */
+      break;
+    choices->list[choices->list[index].owner].refused = true;
+    error = swp_choices_search(choices, features, &index);
+  }
+  return error;
+}
+
 void swp_choices_explain(const struct choices *choices, char *text, size_t length) {
   const struct choice *choice = &choices->list[choices->current];
   if (choices->by_caller)
@@ -184,6 +208,14 @@ void swp_choices_explain(const struct choices *choices, char *text, size_t lengt
     snprintf(text, length, "default: no rule of %s matches", choices->table);
   else
     snprintf(text, length, "default: no table");
+}
+
+void swp_choices_release(struct choices *choices) {
+  if (choices == NULL)
+    return;
+  swp_release(choices->list);
+  swp_release(choices->steps);
+  swp_release(choices);
 }
 
 void swp_choices_free(struct swp_plan *plan) {
@@ -197,7 +229,5 @@ void swp_choices_free(struct swp_plan *plan) {
     unprepare(plan, &choices->list[i]);
   }
   plan->method_state = NULL;
-  swp_release(choices->list);
-  swp_release(choices->steps);
-  swp_release(choices);
+  swp_choices_release(choices);
 }

@@ -15,7 +15,8 @@ struct choice {
   int line;  /* of the rule; 0: it is none */
   int owner; /* the first choice with this spec, which has what follows for all of them */
   bool prepared;
-  void *state; /* of the method */
+  bool refused; /* it could not be prepared */
+  void *state;  /* of the method */
   char layout[LAYOUT_BYTES];
 };
 
@@ -34,6 +35,14 @@ struct choices {
   bool by_caller;
 };
 
+/* The rules of a table (NULL: none) for what the features tell of operation and layout, and the default.
+   Local. swp_choices_release is due in any case. Errors: SWP_ERR_MEMORY. */
+int swp_choices_compile(const swp_table *table, const struct features *features, int64_t *account,
+                        struct choices **choices);
+
+/* Of which no method has prepared anything. NULL is allowed. */
+void swp_choices_release(struct choices *choices);
+
 /* Finds the choices for plan->operation on plan->features. Collective; hints and method as planned. Errors,
    agreed: SWP_ERR_METHOD, _TABLE, _MEMORY, _MPI. */
 int swp_choices_find(struct swp_plan *plan, const char *method);
@@ -44,6 +53,10 @@ int swp_choices_search(const struct choices *choices, const struct features *fea
 /* Makes it the plan's method. Collective when it has something to prepare and did not yet. On an error,
    agreed, the method stays as it was. */
 int swp_choices_use(struct swp_plan *plan, int index);
+
+/* Searches and uses; a selected method that cannot be prepared is passed over from then on. Errors of both.
+ */
+int swp_choices_take(struct swp_plan *plan, const struct features *features);
 
 /* What the current choice was made by, for people. */
 void swp_choices_explain(const struct choices *choices, char *text, size_t length);

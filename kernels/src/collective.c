@@ -191,10 +191,9 @@ static int reserve_scratch(struct swp_plan *plan) {
 }
 
 int swp_collective_choose(struct swp_plan *plan, const char *method) {
-  int error = SWP_SUCCESS, index;
+  int error = SWP_SUCCESS;
   TRY(swp_choices_find(plan, method));
-  TRY(swp_choices_search(plan->choices, &plan->features, &index));
-  TRY(swp_choices_use(plan, index));
+  TRY(swp_choices_take(plan, &plan->features));
   TRY(swp_agree(plan->comm, reserve_scratch(plan)));
 done:
   return error;
@@ -210,7 +209,7 @@ void swp_collective_end(struct swp_plan *plan) {
 }
 
 int swp_collective_set(swp_plan *plan, const struct swp_collective *problem) {
-  int index, error = swp_plan_check(plan, SWP_BCAST, PLAN_IDLE, "swp_collective_set");
+  int error = swp_plan_check(plan, SWP_BCAST, PLAN_IDLE, "swp_collective_set");
   if (error != SWP_SUCCESS)
     return error;
   if (problem == NULL || problem->operation != plan->operation)
@@ -220,8 +219,7 @@ int swp_collective_set(swp_plan *plan, const struct swp_collective *problem) {
   struct features features = plan->features, old_features = features;
   int old_index = plan->choices->current;
   TRY(read_problem(plan, problem, &call, &features));
-  TRY(swp_choices_search(plan->choices, &features, &index));
-  TRY(swp_choices_use(plan, index));
+  TRY(swp_choices_take(plan, &features));
   *plan->call = call;
   plan->features = features;
   error = reserve_scratch(plan);

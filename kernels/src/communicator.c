@@ -4,11 +4,30 @@
 #include "error.h"
 #include "switchpoint.h"
 
-static int duplicate(MPI_Comm comm, MPI_Comm *own) {
+static int check_kind(MPI_Comm comm) {
   int error = SWP_SUCCESS, inter = 0;
   MPI_TRY(MPI_Comm_test_inter(comm, &inter));
   if (inter)
     return swp_fail(SWP_ERR_ARGUMENT, "intercommunicators are not supported");
+done:
+  return error;
+}
+
+int swp_comm_take(MPI_Comm comm, MPI_Comm *own) {
+  int error = SWP_SUCCESS;
+  *own = MPI_COMM_NULL;
+  if (comm == MPI_COMM_NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "the communicator is MPI_COMM_NULL");
+  TRY(check_kind(comm));
+  MPI_TRY(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  *own = comm;
+done:
+  return error;
+}
+
+static int duplicate(MPI_Comm comm, MPI_Comm *own) {
+  int error = SWP_SUCCESS;
+  TRY(check_kind(comm));
   MPI_TRY(MPI_Comm_dup(comm, own));
   MPI_TRY(MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN));
 done:

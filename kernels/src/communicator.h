@@ -11,4 +11,7 @@
  */
 int swp_comm_duplicate(MPI_Comm comm, MPI_Comm *own);
 
+/* The caller's communicator itself, made to return its errors. Local. Errors as above. */
+int swp_comm_take(MPI_Comm comm, MPI_Comm *own);
+
 #endif

@@ -8,12 +8,14 @@
 #include <string.h>
 
 static _Thread_local char message[ERROR_TEXT_BYTES];
+static _Thread_local int mpi_code; /* of the failed MPI call that the message tells of */
 
 int swp_fail(int error, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
+  mpi_code = MPI_SUCCESS;
   return error;
 }
 
@@ -24,11 +26,17 @@ int swp_fail_mpi(int mpi_error, const char *call) {
   for (char *c = text; *c != '\0'; c++)
     if (*c == '\n' || *c == '\r')
       *c = ' '; /* a message is one line */
-  return swp_fail(SWP_ERR_MPI, "%.*s failed: %s", (int)strcspn(call, "("), call, text);
+  int error = swp_fail(SWP_ERR_MPI, "%.*s failed: %s", (int)strcspn(call, "("), call, text);
+  mpi_code = mpi_error;
+  return error;
 }
 
 const char *swp_error_message(void) {
   return message;
+}
+
+int swp_error_mpi(void) {
+  return mpi_code;
 }
 
 const char *swp_strerror(int error) {

@@ -208,8 +208,9 @@ static void describe_place(const struct swp_plan *plan, struct swp_statistics *s
 }
 
 static int check_hints(const struct swp_hints *hints) {
-  if (hints->flags != SWP_ESTIMATE)
-    return swp_fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE is known", hints->flags);
+  if ((hints->flags & ~SWP_SAME_COMM) != SWP_ESTIMATE)
+    return swp_fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE and SWP_SAME_COMM are known",
+                    hints->flags);
   if (hints->executions < 0 || hints->degree < -1 || hints->bytes < -1)
     return swp_fail(
         SWP_ERR_ARGUMENT,
@@ -290,12 +291,17 @@ done:
   return error;
 }
 
+static bool has_same_comm(const struct request *request, const struct swp_hints *hints) {
+  return hints != NULL && (hints->flags & SWP_SAME_COMM) != 0 && swp_is_collective(request->operation);
+}
+
 static int create_plan(MPI_Comm comm, const struct request *request, const char *method,
                        const struct swp_hints *hints, swp_plan **result) {
   MPI_Comm own;
+  bool same_comm = has_same_comm(request, hints);
   if (result != NULL)
     *result = NULL;
-  int error = swp_comm_duplicate(comm, &own);
+  int error = same_comm ? swp_comm_take(comm, &own) : swp_comm_duplicate(comm, &own);
   if (error != SWP_SUCCESS)
     return error;
   struct swp_plan *plan = swp_allocate(1, sizeof *plan, NULL);
@@ -311,6 +317,7 @@ static int create_plan(MPI_Comm comm, const struct request *request, const char 
   plan->account = (int64_t)sizeof *plan;
   plan->operation = plan->features.operation = request->operation;
   plan->comm = own;
+  plan->same_comm = same_comm;
   own = MPI_COMM_NULL;
   plan->hints = hints != NULL ? *hints : (struct swp_hints)SWP_HINTS_DEFAULT;
   MPI_Comm_rank(plan->comm, &plan->rank);
@@ -321,7 +328,7 @@ static int create_plan(MPI_Comm comm, const struct request *request, const char 
   else
     swp_plan_free(&plan);
 done:
-  if (own != MPI_COMM_NULL)
+  if (own != MPI_COMM_NULL && !same_comm)
     MPI_Comm_free(&own);
   return error;
 }
@@ -361,7 +368,7 @@ int swp_plan_free(swp_plan **pointer) {
   swp_release(plan->stages);
   swp_release(plan->discovery_scratch);
   swp_topology_release(plan->topology);
-  int mpi_error = MPI_Comm_free(&plan->comm);
+  int mpi_error = plan->same_comm ? MPI_SUCCESS : MPI_Comm_free(&plan->comm);
   swp_release(plan);
   *pointer = NULL;
   return mpi_error == MPI_SUCCESS ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Comm_free");

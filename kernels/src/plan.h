@@ -67,6 +67,7 @@ struct swp_plan {
   struct background background;
 
   /* Of a collective: */
+  bool same_comm;                    /* comm is the caller's */
   const struct procedure *procedure; /* of the method, for the operation */
   struct call *call;
   struct choices *choices;
