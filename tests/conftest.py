@@ -21,6 +21,8 @@ PARTS = {
     "openmpi",
     "cmake",
     "c++",
+    "sessions",
+    "fortran",
     "zlib",
     "hwloc",
     "intelmpi",

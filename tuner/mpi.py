@@ -14,12 +14,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 YIELD_LIBRARY = "libswp_yield.so"
+SHIM_LIBRARY = "libswitchpoint_pmpi.so"
 FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks talk TCP
 
 # Plain names first: what the user put on PATH wins over what Debian names apart beside it.
@@ -131,12 +132,14 @@ def launch(
     cores: int | None = None,
     build: Path | None = None,
     over_tcp: bool = False,
+    preload: Sequence[Path] = (),
 ) -> Launch:
     """How to start `procs` ranks on this machine.
 
     `cores` are those that the ranks share (default: all that this process may use). `build` is the
     build or installation directory of the kernels, where the libraries are looked for that make
-    MPICH 4 yield and, `over_tcp`, end; without it there are none.
+    MPICH 4 yield and, `over_tcp`, end; without it there are none. `preload` are further libraries
+    that the ranks, and not the launcher, are to preload.
 
     Raises:
         ValueError: `procs` is less than 1.
@@ -147,6 +150,7 @@ def launch(
     argv = [mpi.mpiexec]
     env: dict[str, str] = {}
     setting = ""
+    libraries = list(preload)
     if mpi.family == "openmpi":
         # MPICH binds no rank, so neither does this: the two stay comparable.
         argv += ["--oversubscribe", "--bind-to", "none"]
@@ -160,13 +164,18 @@ def launch(
         setting = " ".join(f"{name}={value}" for name, value in MPICH_THROTTLE.items())
     elif mpi.major < 5:
         wanted = [YIELD_LIBRARY] * oversubscribed + [FINALIZE_LIBRARY] * over_tcp
-        libraries = [path for name in wanted if (path := _library(name, mpi, build)) is not None]
-        # Given to the ranks only: the launcher itself needs no preload.
-        for name, value in _preload(libraries).items():
-            argv += ["-genv", name, value]
+        libraries += [path for name in wanted if (path := _library(name, mpi, build)) is not None]
         if any(path.name == YIELD_LIBRARY for path in libraries):
             setting = f"LD_PRELOAD={YIELD_LIBRARY}"
+    # Given to the ranks only: the launcher itself needs no preload.
+    for name, value in _preload(libraries).items():
+        argv += ["-x", f"{name}={value}"] if mpi.family == "openmpi" else ["-genv", name, value]
     return Launch([*argv, "-n", str(procs)], env, setting)
+
+
+def shim(build: Path) -> Path | None:
+    """The library of a build or installation that dispatches an application's collectives."""
+    return _find(SHIM_LIBRARY, build)
 
 
 def has_preloads(build: Path) -> bool:

@@ -214,6 +214,7 @@ static void make_reduction(struct test_call *call, int rank, int procs, uint64_t
   int which = (int)(mix(seed, 5, 0, 0) % (block && range != CALL_ANY ? BELOW_ZERO : REDUCTIONS));
   bool root = rank == problem->root || problem->operation != SWP_REDUCE;
   int blocks = block ? procs : 1;
+  in_place = in_place && !(range != CALL_ANY && problem->operation == SWP_REDUCE && problem->root > 0);
   problem->recv_count = draw_elements(seed, -1, most_units) / UNIT;
   problem->recv_type = reductions[which].type;
   problem->op = reductions[which].op;
@@ -282,24 +283,27 @@ static void expected_alltoall(const struct swp_collective *p, const char *send, 
   }
 }
 
-/* By an allreduce, likewise. */
-static void expected_reduce_scatter_block(const struct swp_collective *p, const void *send, char *recv,
-                                          MPI_Comm comm) {
-  int rank, procs;
+/* By an allreduce, likewise: of `blocks` blocks the rank gets one, or none (-1). */
+static void expected_reduction(const struct swp_collective *p, const void *send, char *recv, MPI_Comm comm,
+                               int blocks, int block) {
+  int rank;
   MPI_Aint lower, extent;
   MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &procs);
   MPI_Type_get_extent(p->recv_type, &lower, &extent);
-  size_t items = (size_t)p->recv_count * (size_t)procs, bytes = 2 * MARGIN + items * (size_t)extent;
+  size_t items = (size_t)p->recv_count * (size_t)blocks, bytes = 2 * MARGIN + items * (size_t)extent;
   char *all = test_allocate(bytes);
   memset(all, 0, bytes);
   MPI_Allreduce(send == MPI_IN_PLACE ? recv : send, all + MARGIN, (int)items, p->recv_type, p->op, comm);
-  MPI_Sendrecv(all + MARGIN + rank * p->recv_count * extent, p->recv_count, p->recv_type, rank, 0, recv,
-               p->recv_count, p->recv_type, rank, 0, comm, MPI_STATUS_IGNORE);
+  if (block >= 0)
+    MPI_Sendrecv(all + MARGIN + block * p->recv_count * extent, p->recv_count, p->recv_type, rank, 0, recv,
+                 p->recv_count, p->recv_type, rank, 0, comm, MPI_STATUS_IGNORE);
   free(all);
 }
 
 static void call_mpi(const struct swp_collective *p, const void *send, void *recv, MPI_Comm comm) {
+  int rank, procs;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &procs);
   switch (p->operation) {
   case SWP_BCAST:
     MPI_Bcast(recv, p->recv_count, p->recv_type, p->root, comm);
@@ -311,7 +315,7 @@ static void call_mpi(const struct swp_collective *p, const void *send, void *rec
     MPI_Scatter(send, p->send_count, p->send_type, recv, p->recv_count, p->recv_type, p->root, comm);
     break;
   case SWP_REDUCE:
-    MPI_Reduce(send, recv, p->recv_count, p->recv_type, p->op, p->root, comm);
+    expected_reduction(p, send, recv, comm, 1, rank == p->root ? 0 : -1);
     break;
   case SWP_ALLREDUCE:
     MPI_Allreduce(send, recv, p->recv_count, p->recv_type, p->op, comm);
@@ -326,7 +330,7 @@ static void call_mpi(const struct swp_collective *p, const void *send, void *rec
     expected_alltoall(p, send, recv, comm);
     break;
   case SWP_REDUCE_SCATTER_BLOCK:
-    expected_reduce_scatter_block(p, send, recv, comm);
+    expected_reduction(p, send, recv, comm, procs, rank);
     break;
   default:
     EXPECT(false, "operation %d is none of MPI's", p->operation);

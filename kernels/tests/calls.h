@@ -32,7 +32,8 @@ void calls_end(void);
  * How much of what MPI allows a call may use; MPI's own functions are not up to all of it.
  * Tame: where ranks of an allgatherv differ in their types, MPICH 4.0.2 truncates messages, and those of
  * Open MPI 4.1.4 choose different algorithms and hang; Open MPI's alltoall is wrong with different types;
- * MPICH's reduce_scatter_block writes past its memory for a type that begins below 0.
+ * MPICH's reduce_scatter_block writes past its memory for a type that begins below 0, and its reduce crashes
+ * in place where the root is not rank 0 and the vector longer than 2 KiB.
  * Alike: types are the same on all ranks, as algorithms of Open MPI cut a vector between items of each
  * rank's own type.
  */

@@ -1,0 +1,129 @@
+/*
+ * Fortran that calls MPI past what stands before its C functions. Open MPI's does so throughout: here stand
+ * its Fortran functions too, under the names that mpif.h and the module mpi call, and those that mpi_f08
+ * does. Of MPICH and its kin, the few functions of mpi_f08 that have no buffers do.
+ */
+#include "startup.h"
+
+/* Where Fortran has other integers than C, its programs go without. */
+#ifdef SWP_FORTRAN_INT
+
+#include <stddef.h>
+
+#ifdef OPEN_MPI
+#define FORTRAN(name, ...)                                                                                   \
+  EXPORTED void mpi_##name##_(__VA_ARGS__);                                                                  \
+  EXPORTED void ompi_##name##_f(__VA_ARGS__) __attribute__((alias("mpi_" #name "_")));                       \
+  void mpi_##name##_(__VA_ARGS__)
+#else
+#define FORTRAN(name, ...)                                                                                   \
+  EXPORTED void mpi_##name##_f08_(__VA_ARGS__);                                                              \
+  void mpi_##name##_f08_(__VA_ARGS__)
+#endif
+
+static MPI_Comm comm(const MPI_Fint *handle) {
+  return PMPI_Comm_f2c(*handle);
+}
+
+static void give(MPI_Fint *ierror, int error) {
+  if (ierror != NULL) /* it is optional in mpi_f08 */
+    *ierror = error;
+}
+
+FORTRAN(init, MPI_Fint *ierror) {
+  give(ierror, MPI_Init(NULL, NULL));
+}
+
+FORTRAN(init_thread, MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror) {
+  give(ierror, MPI_Init_thread(NULL, NULL, *required, provided));
+}
+
+FORTRAN(finalize, MPI_Fint *ierror) {
+  give(ierror, MPI_Finalize());
+}
+
+FORTRAN(comm_free, MPI_Fint *handle, MPI_Fint *ierror) {
+  MPI_Comm freed = comm(handle);
+  int error = MPI_Comm_free(&freed);
+  if (error == MPI_SUCCESS)
+    *handle = PMPI_Comm_c2f(freed);
+  give(ierror, error);
+}
+
+FORTRAN(comm_disconnect, MPI_Fint *handle, MPI_Fint *ierror) {
+  MPI_Comm freed = comm(handle);
+  int error = MPI_Comm_disconnect(&freed);
+  if (error == MPI_SUCCESS)
+    *handle = PMPI_Comm_c2f(freed);
+  give(ierror, error);
+}
+
+#ifdef OPEN_MPI
+extern int mpi_fortran_in_place_ __attribute__((weak)), mpi_fortran_bottom_ __attribute__((weak));
+
+/* Fortran's constants are variables. */
+static void *buffer(void *address) {
+  if (address == (void *)&mpi_fortran_in_place_)
+    return MPI_IN_PLACE;
+  return address == (void *)&mpi_fortran_bottom_ ? MPI_BOTTOM : address;
+}
+
+static MPI_Datatype type(const MPI_Fint *handle) {
+  return PMPI_Type_f2c(*handle);
+}
+
+FORTRAN(bcast, void *data, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *root, MPI_Fint *handle,
+        MPI_Fint *ierror) {
+  give(ierror, MPI_Bcast(buffer(data), *count, type(datatype), *root, comm(handle)));
+}
+
+FORTRAN(gather, void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv, MPI_Fint *recv_count,
+        MPI_Fint *recv_type, MPI_Fint *root, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Gather(buffer(send), *send_count, type(send_type), buffer(recv), *recv_count,
+                          type(recv_type), *root, comm(handle)));
+}
+
+FORTRAN(scatter, void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv, MPI_Fint *recv_count,
+        MPI_Fint *recv_type, MPI_Fint *root, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Scatter(buffer(send), *send_count, type(send_type), buffer(recv), *recv_count,
+                           type(recv_type), *root, comm(handle)));
+}
+
+FORTRAN(reduce, void *send, void *recv, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *root,
+        MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror,
+       MPI_Reduce(buffer(send), buffer(recv), *count, type(datatype), PMPI_Op_f2c(*op), *root, comm(handle)));
+}
+
+FORTRAN(allreduce, void *send, void *recv, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *op,
+        MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror,
+       MPI_Allreduce(buffer(send), buffer(recv), *count, type(datatype), PMPI_Op_f2c(*op), comm(handle)));
+}
+
+FORTRAN(allgather, void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv, MPI_Fint *recv_count,
+        MPI_Fint *recv_type, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Allgather(buffer(send), *send_count, type(send_type), buffer(recv), *recv_count,
+                             type(recv_type), comm(handle)));
+}
+
+FORTRAN(allgatherv, void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv, MPI_Fint *recv_counts,
+        MPI_Fint *displs, MPI_Fint *recv_type, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Allgatherv(buffer(send), *send_count, type(send_type), buffer(recv), recv_counts, displs,
+                              type(recv_type), comm(handle)));
+}
+
+FORTRAN(alltoall, void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv, MPI_Fint *recv_count,
+        MPI_Fint *recv_type, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Alltoall(buffer(send), *send_count, type(send_type), buffer(recv), *recv_count,
+                            type(recv_type), comm(handle)));
+}
+
+FORTRAN(reduce_scatter_block, void *send, void *recv, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *op,
+        MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Reduce_scatter_block(buffer(send), buffer(recv), *count, type(datatype), PMPI_Op_f2c(*op),
+                                        comm(handle)));
+}
+
+#endif
+#endif

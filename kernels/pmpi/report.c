@@ -1,0 +1,63 @@
+/* What was dispatched. */
+#include "report.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls of one operation by one method. */
+struct tally {
+  struct tally *next;
+  enum swp_operation operation;
+  int64_t calls, bytes_least, bytes_most;
+  char method[];
+};
+
+bool report_on;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tally *tallies;
+
+/* In the order of operations. NULL: no memory. */
+static struct tally *find_tally(enum swp_operation operation, const char *method) {
+  struct tally **at = &tallies;
+  while (*at != NULL && ((*at)->operation < operation ||
+                         ((*at)->operation == operation && strcmp((*at)->method, method) != 0)))
+    at = &(*at)->next;
+  if (*at != NULL && (*at)->operation == operation)
+    return *at;
+  struct tally *made = malloc(sizeof *made + strlen(method) + 1);
+  if (made != NULL) {
+    *made = (struct tally){.next = *at, .operation = operation, .bytes_least = INT64_MAX};
+    strcpy(made->method, method);
+    *at = made;
+  }
+  return made;
+}
+
+void report_count(enum swp_operation operation, const char *method, int64_t bytes) {
+  pthread_mutex_lock(&lock);
+  struct tally *tally = find_tally(operation, method != NULL ? method : "vendor");
+  if (tally != NULL) {
+    tally->calls++;
+    tally->bytes_least = bytes < tally->bytes_least ? bytes : tally->bytes_least;
+    tally->bytes_most = bytes > tally->bytes_most ? bytes : tally->bytes_most;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void report_end(const swp_table *table) {
+  if (!report_on)
+    return;
+  fprintf(stderr, "switchpoint: %d rules; on rank 0, of operations with a rule:\n", swp_table_rules(table));
+  while (tallies != NULL) {
+    struct tally *next = tallies->next;
+    fprintf(stderr, "switchpoint: %s by %s: %lld calls of %lld to %lld bytes\n",
+            swp_operation_name((int)tallies->operation), tallies->method, (long long)tallies->calls,
+            (long long)tallies->bytes_least, (long long)tallies->bytes_most);
+    free(tallies);
+    tallies = next;
+  }
+  report_on = false;
+}

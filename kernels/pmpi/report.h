@@ -1,0 +1,18 @@
+/* What was dispatched, told at MPI_Finalize when SWITCHPOINT_REPORT is set. */
+#ifndef SWP_REPORT_H
+#define SWP_REPORT_H
+
+#include "switchpoint.h"
+
+#include <stdbool.h>
+
+/* Whether this rank counts its calls. */
+extern bool report_on;
+
+/* A call of this rank; method NULL: left to the MPI library. */
+void report_count(enum swp_operation operation, const char *method, int64_t bytes);
+
+/* Writes the report to stderr. */
+void report_end(const swp_table *table);
+
+#endif

@@ -1,0 +1,184 @@
+/* The beginning and the end of the application's MPI: reads the table, and tells the user when it cannot. */
+#define _POSIX_C_SOURCE 200809L
+#include "startup.h"
+
+#include "guard.h"
+#include "layout.h"
+#include "place.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096, LIBRARY_BYTES = 8192 };
+
+struct settings {
+  bool guard;
+  char path[PATH_BYTES];
+};
+
+static swp_table *table;
+static bool world; /* between MPI_Init and MPI_Finalize */
+static int sessions;
+
+const swp_table *startup_table(void) {
+  return table;
+}
+
+void startup_abort(const char *text) {
+  fprintf(stderr, "switchpoint: %s\n", text);
+  fflush(stderr);
+  nanosleep(&(struct timespec){.tv_nsec = 200000000},
+            NULL); /* launchers drop what comes right before an abort */
+  if (world)
+    PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  _exit(EXIT_FAILURE);
+}
+
+static bool is_set(const char *variable) {
+  const char *value = getenv(variable);
+  return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+}
+
+/* Handles of another MPI mean something else: nothing can be called then. */
+static void check_family(void) {
+#ifdef OPEN_MPI
+  static const char *const built[] = {"Open MPI"};
+#else
+  static const char *const built[] = {"MPICH", "Intel", "CRAY", "MVAPICH"}; /* of one binary interface */
+#endif
+  char text[LIBRARY_BYTES] = "";
+  int length;
+  PMPI_Get_library_version(text, &length);
+  for (size_t i = 0; i < sizeof built / sizeof *built; i++)
+    if (strstr(text, built[i]) != NULL)
+      return;
+  fprintf(stderr, "switchpoint: libswitchpoint_pmpi.so is built for %s, the program runs under %.40s\n",
+          built[0], text);
+  _exit(EXIT_FAILURE);
+}
+
+/* What rank 0 was told, all ranks then know: launchers need not pass variables on. */
+static void share_settings(int rank, struct settings *settings) {
+  const char *path = getenv("SWITCHPOINT_TABLE");
+  *settings = (struct settings){.guard = is_set("SWITCHPOINT_GUARD")};
+  if (rank == 0 && path != NULL && strlen(path) >= sizeof settings->path)
+    startup_abort("SWITCHPOINT_TABLE is too long a path");
+  if (rank == 0 && path != NULL)
+    strcpy(settings->path, path);
+  PMPI_Bcast(settings, (int)sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+/* Collective on MPI_COMM_WORLD. */
+static void begin_world(void) {
+  int rank;
+  struct settings settings;
+  check_family();
+  world = true;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  share_settings(rank, &settings);
+  if (settings.path[0] == '\0')
+    return;
+  swp_table *read = NULL;
+  if (swp_table_read(MPI_COMM_WORLD, settings.path, &read) != SWP_SUCCESS) {
+    if (rank == 0)
+      startup_abort(swp_error_message());
+    PMPI_Barrier(MPI_COMM_WORLD); /* until rank 0 has ended the job */
+  }
+  if (table == NULL) /* else a session has read it */
+    table = read;
+  else
+    swp_table_free(&read);
+  if (!layout_begin())
+    startup_abort("no memory, or a failing MPI, to learn the nodes of all ranks");
+  report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
+  guard_on = settings.guard;
+  atomic_store(&place_on, swp_table_rules(table) > 0);
+}
+
+static void end(void) {
+  place_end();
+  swp_table_free(&table);
+}
+
+EXPORTED int MPI_Init(int *argc, char ***argv) {
+  int error = PMPI_Init(argc, argv);
+  if (error == MPI_SUCCESS)
+    begin_world();
+  return error;
+}
+
+EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  int error = PMPI_Init_thread(argc, argv, required, provided);
+  if (error == MPI_SUCCESS)
+    begin_world();
+  return error;
+}
+
+EXPORTED int MPI_Finalize(void) {
+  if (world) {
+    report_end(table);
+    place_forget(MPI_COMM_WORLD);
+    place_forget(MPI_COMM_SELF);
+    layout_end();
+    if (sessions == 0)
+      end();
+  }
+  world = false;
+  return PMPI_Finalize();
+}
+
+#ifdef SWP_HAVE_SESSIONS
+/* Without MPI_COMM_WORLD every process reads the table by itself: there is no rank 0. */
+static int read_alone(MPI_Session session) {
+  MPI_Group group;
+  MPI_Comm self;
+  const char *path = getenv("SWITCHPOINT_TABLE");
+  if (path == NULL || path[0] == '\0')
+    return MPI_SUCCESS;
+  int error = PMPI_Group_from_session_pset(session, "mpi://SELF", &group);
+  if (error != MPI_SUCCESS)
+    return error;
+  error = PMPI_Comm_create_from_group(group, "switchpoint", MPI_INFO_NULL, MPI_ERRORS_RETURN, &self);
+  PMPI_Group_free(&group);
+  if (error != MPI_SUCCESS)
+    return error;
+  if (swp_table_read(self, path, &table) != SWP_SUCCESS)
+    startup_abort(swp_error_message());
+  guard_on = is_set("SWITCHPOINT_GUARD");
+  atomic_store(&place_on, swp_table_rules(table) > 0);
+  return PMPI_Comm_free(&self);
+}
+
+EXPORTED int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
+  int error = PMPI_Session_init(info, handler, session);
+  if (error != MPI_SUCCESS)
+    return error;
+  if (sessions++ == 0 && !world) {
+    check_family();
+    return read_alone(*session);
+  }
+  return MPI_SUCCESS;
+}
+
+EXPORTED int MPI_Session_finalize(MPI_Session *session) {
+  if (--sessions == 0 && !world)
+    end();
+  return PMPI_Session_finalize(session);
+}
+#endif
+
+EXPORTED int MPI_Comm_free(MPI_Comm *comm) {
+  if (comm != NULL)
+    place_forget(*comm);
+  return PMPI_Comm_free(comm);
+}
+
+EXPORTED int MPI_Comm_disconnect(MPI_Comm *comm) {
+  if (comm != NULL)
+    place_forget(*comm);
+  return PMPI_Comm_disconnect(comm);
+}

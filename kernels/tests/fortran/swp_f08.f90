@@ -1,0 +1,8 @@
+! Collectives by the module mpi_f08.
+program swp_f08
+  use mpi_f08
+  implicit none
+  character(*), parameter :: program_name = 'swp_f08'
+  type(MPI_Comm) :: comm
+  include 'collectives.inc'
+end program

@@ -1,0 +1,8 @@
+! Collectives by mpif.h.
+program swp_mpif
+  implicit none
+  include 'mpif.h'
+  character(*), parameter :: program_name = 'swp_mpif'
+  integer :: comm
+  include 'collectives.inc'
+end program

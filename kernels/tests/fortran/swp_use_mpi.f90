@@ -1,0 +1,8 @@
+! Collectives by the module mpi.
+program swp_use_mpi
+  use mpi
+  implicit none
+  character(*), parameter :: program_name = 'swp_use_mpi'
+  integer :: comm
+  include 'collectives.inc'
+end program

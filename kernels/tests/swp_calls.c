@@ -1,0 +1,50 @@
+/*
+ * Calls one collective over and over on a communicator of one rank, for a tool that counts instructions: by
+ * the name that a preload stands before, or by the other.
+ * Usage: swp_calls mpi|pmpi OPERATION CALLS
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 16 };
+
+static int send[COUNT], recv[COUNT];
+static const int counts[] = {COUNT}, displs[] = {0};
+
+#define CALLS(name, prefix)                                                                                  \
+  static int name(const char *operation) {                                                                   \
+    if (strcmp(operation, "bcast") == 0)                                                                     \
+      return prefix##MPI_Bcast(recv, COUNT, MPI_INT, 0, MPI_COMM_WORLD);                                     \
+    if (strcmp(operation, "gather") == 0)                                                                    \
+      return prefix##MPI_Gather(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, 0, MPI_COMM_WORLD);              \
+    if (strcmp(operation, "scatter") == 0)                                                                   \
+      return prefix##MPI_Scatter(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, 0, MPI_COMM_WORLD);             \
+    if (strcmp(operation, "reduce") == 0)                                                                    \
+      return prefix##MPI_Reduce(send, recv, COUNT, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);                     \
+    if (strcmp(operation, "allreduce") == 0)                                                                 \
+      return prefix##MPI_Allreduce(send, recv, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);                     \
+    if (strcmp(operation, "allgather") == 0)                                                                 \
+      return prefix##MPI_Allgather(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, MPI_COMM_WORLD);              \
+    if (strcmp(operation, "allgatherv") == 0)                                                                \
+      return prefix##MPI_Allgatherv(send, COUNT, MPI_INT, recv, counts, displs, MPI_INT, MPI_COMM_WORLD);    \
+    if (strcmp(operation, "alltoall") == 0)                                                                  \
+      return prefix##MPI_Alltoall(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, MPI_COMM_WORLD);               \
+    if (strcmp(operation, "reduce_scatter_block") == 0)                                                      \
+      return prefix##MPI_Reduce_scatter_block(send, recv, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);          \
+    return MPI_ERR_OTHER;                                                                                    \
+  }
+
+CALLS(call_mpi, )
+CALLS(call_pmpi, P)
+
+int main(int argc, char **argv) {
+  int failures = argc != 4;
+  MPI_Init(&argc, &argv);
+  int (*call)(const char *) = argc == 4 && strcmp(argv[1], "pmpi") == 0 ? call_pmpi : call_mpi;
+  for (int i = 0; argc == 4 && i < atoi(argv[3]); i++)
+    failures += call(argv[2]) != MPI_SUCCESS;
+  MPI_Finalize();
+  return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,113 @@
+"""Programs that know nothing of Switchpoint, started with its library preloaded."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tuner import mpi
+
+from .conftest import TIMEOUT_S, Kernels
+
+COLLECTIVES = [
+    "bcast",
+    "gather",
+    "scatter",
+    "reduce",
+    "allreduce",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "reduce_scatter_block",
+]
+INSTRUCTIONS = 150  # a call may cost so many more where the table leaves it to the MPI library
+
+REPORTED = re.compile(r"switchpoint: (\w+) by (\S+): (\d+) calls")
+
+
+def run_shimmed(
+    kernels: Kernels,
+    program: Path | str,
+    procs: int,
+    *arguments: str,
+    table: Path | None,
+    before: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program of the build, or a path, on ranks that preload the library and read `table`.
+
+    `before` goes between launcher and program. Raises subprocess.TimeoutExpired when it hangs.
+    """
+    library = mpi.shim(kernels.build)
+    assert library is not None
+    start = mpi.launch(kernels.mpi, procs, build=kernels.build, preload=[library])
+    command = [*start.argv_prefix, *before, str(kernels.build / "tests" / program), *arguments]
+    settings = {"SWITCHPOINT_REPORT": "1"} | (
+        {} if table is None else {"SWITCHPOINT_TABLE": str(table)}
+    )
+    process = subprocess.Popen(
+        command,
+        env=os.environ | start.env | settings | dict(env or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def vendor_table(directory: Path) -> Path:
+    """A table with rules for every collective, of which none is for calls of 64 bytes."""
+    path = directory / "vendor.table"
+    methods = {"allgather": "ring", "allgatherv": "ring", "alltoall": "bruck"}
+    methods["reduce_scatter_block"] = "hypercube"
+    lines = ["switchpoint-table 1"]
+    for operation in COLLECTIVES:
+        for bytes_ in ("0:7", "1000:1999"):
+            method = methods.get(operation, "binomial")
+            lines.append(f"rule op={operation} bytes={bytes_} method={method}")
+        lines.append(f"rule op={operation} bytes=8:99 method=vendor")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def dispatched(report: str) -> dict[str, set[str]]:
+    """The methods that rank 0 used, by operation, from what the library reported."""
+    found: dict[str, set[str]] = {}
+    for operation, method, _ in REPORTED.findall(report):
+        found.setdefault(operation, set()).add(method)
+    return found
+
+
+def instructions_over_pmpi(kernels: Kernels, operation: str, table: Path) -> float:
+    """Instructions that the preloaded library adds to a call, counted by callgrind."""
+    few, many = 1000, 3000
+    slope = {
+        name: _instructions(kernels, name, operation, many, table)
+        - _instructions(kernels, name, operation, few, table)
+        for name in ("mpi", "pmpi")
+    }
+    return (slope["mpi"] - slope["pmpi"]) / (many - few)
+
+
+def _instructions(kernels: Kernels, name: str, operation: str, calls: int, table: Path) -> int:
+    count = f"--toggle-collect=call_{name}"  # only what is called from there
+    valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", count]
+    arguments = [name, operation, str(calls)]
+    env = {"SWITCHPOINT_REPORT": "0"}
+    done = run_shimmed(kernels, "swp_calls", 1, *arguments, table=table, before=valgrind, env=env)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    assert done.returncode == 0 and found is not None, done.stderr[-2000:]
+    return int(found.group(1))

@@ -1,0 +1,176 @@
+"""The preloaded library under programs that know nothing of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tuner.mpi import shim
+
+from .conftest import Kernels
+from .shim import (
+    COLLECTIVES,
+    INSTRUCTIONS,
+    dispatched,
+    instructions_over_pmpi,
+    run_shimmed,
+    vendor_table,
+)
+from .test_library import TESTS, VALGRIND, run
+
+FORTRAN = TESTS / "fortran"
+BROKEN = TESTS / "tables" / "broken"
+
+
+def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
+    """A table that uses every method on so many ranks."""
+    path = directory / f"every-{procs}.table"
+    program = kernels.build / "tests" / "swp_pmpi"
+    with path.open("w") as table:
+        subprocess.run([program, "--table", str(procs)], stdout=table, check=True)
+    return path
+
+
+def check_every_method(
+    kernels: Kernels, procs: int, directory: Path, *arguments: str, guard: str = "0"
+) -> None:
+    table = every_method(kernels, procs, directory)
+    env = {"SWITCHPOINT_GUARD": guard}
+    arguments = ("--wild", "--truncation", *arguments)
+    done = run_shimmed(kernels, "swp_pmpi", procs, *arguments, table=table, env=env)
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    rules = {
+        (op, method) for op, method in re.findall(r"op=(\w+) \S*method=(\S+)", table.read_text())
+    }
+    used = dispatched(done.stderr)
+    if procs > 1:
+        assert set(used) == set(COLLECTIVES)
+    missing = {(op, method) for op, method in rules if method not in used.get(op, set())}
+    assert len(missing) <= len(rules) / 5, f"hardly used: {sorted(missing)}"
+
+
+@pytest.mark.parametrize("procs", [1, 2, 4, 5])
+def test_results_are_those_of_mpi_under_every_method(
+    kernels: Kernels, procs: int, tmp_path
+) -> None:
+    check_every_method(kernels, procs, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("procs", range(1, 17))
+def test_results_are_those_of_mpi_on_any_number_of_ranks(
+    kernels: Kernels, procs: int, tmp_path
+) -> None:
+    check_every_method(kernels, procs, tmp_path)
+
+
+@pytest.mark.parametrize("procs", [2])
+def test_ten_thousand_communicators_come_and_go(kernels: Kernels, procs: int, tmp_path) -> None:
+    check_every_method(kernels, procs, tmp_path, "--communicators", "10000")
+
+
+def test_the_guard_drops_a_rule_that_loses(kernels: Kernels, tmp_path) -> None:
+    table = tmp_path / "wrong.table"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=scatter_allgather:allgather=ring\n")
+    arguments = ["mpi", "bcast", "5000"]
+    off = run_shimmed(kernels, "swp_calls", 4, *arguments, table=table)
+    assert off.returncode == 0 and "guard" not in off.stderr
+    env = {"SWITCHPOINT_GUARD": "1"}
+    on = run_shimmed(kernels, "swp_calls", 4, *arguments, table=table, env=env)
+    dropped = [line for line in on.stderr.splitlines() if "guard: on 4 ranks bcast by" in line]
+    assert on.returncode == 0 and len(dropped) == 1, on.stderr
+
+
+def test_results_are_those_of_mpi_under_the_guard(kernels: Kernels, tmp_path) -> None:
+    check_every_method(kernels, 3, tmp_path, guard="1")
+
+
+def test_without_a_table_nothing_is_dispatched(kernels: Kernels) -> None:
+    done = run_shimmed(kernels, "swp_pmpi", 2, table=None)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "switchpoint:" not in done.stderr
+
+
+def test_the_same_program_passes_without_the_preload(kernels: Kernels) -> None:
+    assert run(kernels, "swp_pmpi", 3) > 100
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["unknown_method.table", "range_exchanged.table", "other_version.table", "no_such.table"],
+)
+def test_a_broken_table_ends_the_job_with_one_line(kernels: Kernels, name: str) -> None:
+    done = run_shimmed(kernels, "swp_pmpi", 3, table=BROKEN / name)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("switchpoint:")]
+    assert done.returncode != 0
+    assert len(lines) == 1 and name in lines[0], done.stderr
+
+
+def test_the_report_tells_what_was_dispatched(kernels: Kernels, tmp_path) -> None:
+    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=vendor_table(tmp_path))
+    assert "switchpoint: bcast by vendor: 7 calls of 64 to 64 bytes" in done.stderr
+    silent = {"SWITCHPOINT_REPORT": "0"}
+    table = vendor_table(tmp_path)
+    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=table, env=silent)
+    assert done.returncode == 0 and "switchpoint" not in done.stderr
+
+
+def test_sessions_are_dispatched_too(kernels: Kernels, require, tmp_path) -> None:
+    table = every_method(kernels, 2, tmp_path)
+    done = run_shimmed(kernels, "swp_sessions", 2, table=table)
+    require("sessions", "no sessions" not in done.stdout, f"{kernels.mpi.version} has none")
+    assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["swp_mpif", "swp_use_mpi", "swp_f08"])
+def test_fortran_programs_are_dispatched(kernels: Kernels, require, tmp_path, name: str) -> None:
+    wrapper = Path(shutil.which(kernels.mpi.mpicc) or kernels.mpi.mpicc)
+    compiler = wrapper.with_name(wrapper.name.replace("mpicc", "mpif90"))
+    works = compiler.exists() and shutil.which("gfortran") is not None
+    require("fortran", works, "no gfortran, or no mpif90 beside mpicc")
+    program = tmp_path / name
+    source = FORTRAN / f"{name}.f90"
+    subprocess.run([compiler, "-I", FORTRAN, source, "-o", program], check=True)
+    table = every_method(kernels, 3, tmp_path)
+    done = run_shimmed(kernels, program, 3, table=table)
+    assert done.returncode == 0 and f"{name}: all right" in done.stdout, done.stdout + done.stderr
+    used = dispatched(done.stderr)
+    assert set(used) == set(COLLECTIVES)
+    assert all(methods != {"vendor"} for methods in used.values()), used
+
+
+@pytest.mark.parametrize("operation", COLLECTIVES)
+def test_a_call_left_to_mpi_costs_few_instructions(
+    kernels: Kernels, require, tmp_path, operation: str
+) -> None:
+    require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
+    assert instructions_over_pmpi(kernels, operation, vendor_table(tmp_path)) <= INSTRUCTIONS
+
+
+def test_the_library_inside_never_calls_what_stands_before_mpi(kernels: Kernels) -> None:
+    library = shim(kernels.build)
+    assert library is not None
+    exported = names("--dynamic", "--defined-only", library)
+    called = names("--undefined-only", kernels.build / "pmpi" / "libswitchpoint_own_calls.a")
+    assert {"MPI_Bcast", "MPI_Init", "MPI_Comm_free"} <= exported
+    assert {name for name in exported if not name.lower().startswith(("mpi_", "ompi_"))} == set()
+    assert called & exported == set()
+
+
+def names(*arguments: str | Path) -> set[str]:
+    """The symbols that nm lists."""
+    listing = subprocess.run(["nm", *arguments], capture_output=True, text=True, check=True)
+    return {line.split()[-1] for line in listing.stdout.splitlines() if len(line.split()) > 1}
+
+
+def test_valgrind_finds_nothing_under_the_preload(kernels: Kernels, require, tmp_path) -> None:
+    require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
+    table = every_method(kernels, 2, tmp_path)
+    env = {"SWP_TEST_TIMEOUT": "240"}
+    arguments = ["--wild", "--communicators", "50"]
+    done = run_shimmed(kernels, "swp_pmpi", 2, *arguments, table=table, before=VALGRIND, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
