@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from tuner.applications import Improvement
 
 
 @click.group()
@@ -98,3 +102,97 @@ def crossover(
             f"{each.balanced_s * 1e6:.3g} us, ratio {middle:.3f} [{low:.3f}, {high:.3f}]: {after}"
         )
     click.echo(path)
+
+
+@study.command()
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    required=True,
+    help="The table that the preloaded library reads.",
+)
+@click.option("--procs", type=click.IntRange(min=1), required=True, help="Processes.")
+@click.option(
+    "--sizes",
+    metavar="LIST",
+    default="240 480 960 1920",
+    show_default=True,
+    help="Unknowns, multiples of the processes, separated by spaces.",
+)
+@click.option(
+    "--iterations", type=click.IntRange(min=1), default=100, show_default=True, help="Of a launch."
+)
+@click.option(
+    "--launches",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Pairs of launches.",
+)
+@click.option(
+    "--layout-sizes",
+    metavar="LIST",
+    default="1K:64K:x4",
+    show_default=True,
+    help="Bytes at which all layouts are measured too, as swpbench takes them; empty for none.",
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    type=click.FloatRange(min=0.1),
+    default=1.0,
+    show_default=True,
+    help="Time for a launch of layouts, in seconds.",
+)
+@click.option("--environment", default="", show_default="the first found", help="The MPI's name.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def applications(
+    table: Path,
+    procs: int,
+    sizes: str,
+    iterations: int,
+    launches: int,
+    layout_sizes: str,
+    budget_s: float,
+    environment: str,
+    as_json: bool,
+) -> None:
+    """Tell what a table gains for a Jacobi iteration and parallel Adams methods.
+
+    The programs know nothing of Switchpoint and run with and without the preloaded library.
+    """
+    from tuner import applications as applying
+    from tuner import layouts
+
+    if not all(word.isdigit() for word in sizes.split()) or not sizes.split():
+        raise click.BadParameter(f"{sizes!r} is no list of sizes", param_hint="--sizes")
+    numbers = tuple(int(word) for word in sizes.split())
+    build = applying.find_build(environment)
+    request = applying.Request(table.absolute(), procs, numbers, iterations, launches)
+    gains = applying.study(request, build)
+    extremes = (
+        layouts.extremes(build, procs, layout_sizes, launches, budget_s) if layout_sizes else []
+    )
+    if as_json:
+        document = {
+            "applications": [asdict(each) for each in gains],
+            "layouts": [asdict(each) for each in extremes],
+        }
+        click.echo(json.dumps(document, indent=1))
+        return
+    for gain in gains:
+        results = "identical" if gain.identical else "equal within rounding"
+        click.echo(
+            f"{gain.name}: time saved least {_saved(gain.least)}, mean {_saved(gain.mean)}, "
+            f"greatest {_saved(gain.greatest)}; results {results}"
+        )
+    for each in extremes:
+        click.echo(
+            f"{each.operation}: fastest layout {each.fastest} saves {_saved(each.fastest_saves)}, "
+            f"slowest {each.slowest} {_saved(each.slowest_saves)}"
+        )
+
+
+def _saved(part: Improvement) -> str:
+    where = f" at {part.size}" if part.size else ""
+    return f"{part.middle:+.1%} [{part.low:+.1%}, {part.high:+.1%}]{where}"

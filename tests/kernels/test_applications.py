@@ -1,0 +1,97 @@
+"""The study of whole applications under the preloaded library."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.kernels.conftest import Kernels
+from tests.test_cli import fail, succeed
+from tuner.applications import gain
+from tuner.layouts import OPERATIONS
+
+SLOW_RULES = """switchpoint-table 1
+rule op=allgather method=ring
+rule op=allgatherv method=ring
+rule op=bcast method=binomial
+"""
+
+
+def test_improvements_are_over_sizes_and_launches() -> None:
+    halved, slower = np.log(0.5), np.log(1.25)
+    logs = np.array([[halved, slower], [halved, slower], [halved, slower]])
+    found = gain("jacobi rows", (240, 480), logs, identical=True)
+    assert (found.least.size, found.greatest.size, found.mean.size) == (480, 240, None)
+    assert found.least.middle == pytest.approx(-0.25)
+    assert found.greatest.middle == pytest.approx(0.5)
+    assert found.mean.middle == pytest.approx(1 - np.sqrt(0.5 * 1.25))
+
+
+def test_an_interval_holds_what_launches_scatter() -> None:
+    logs = np.array([[0.1], [-0.1], [0.05], [-0.05], [0.0]])
+    found = gain("adams pab", (240,), logs, identical=False)
+    assert found.mean.low < found.mean.middle < found.mean.high
+    assert found.mean.low < 0 < found.mean.high
+
+
+def test_results_agree_bit_for_bit_where_nothing_is_added(
+    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    table = tmp_path / "slow.table"
+    table.write_text(SLOW_RULES)
+    command = ("study", "applications", "--table", table, "--procs", "2", "--sizes", "16 48")
+    options = ("--iterations", "3", "--launches", "2", "--environment", kernels.mpi.name)
+    document = json.loads(succeed(*command, *options, "--layout-sizes", "", "--json"))
+    gains = document["applications"]
+    assert document["layouts"] == []
+    assert [each["name"] for each in gains] == [
+        "jacobi rows",
+        "jacobi columns-all",
+        "jacobi columns-root",
+        "adams pab",
+        "adams pabm",
+    ]
+    assert all(each["identical"] for each in gains)
+
+
+def test_a_reduction_by_another_method_agrees_within_rounding(
+    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    table = tmp_path / "star.table"
+    table.write_text("switchpoint-table 1\nrule op=allreduce method=ring\n")
+    command = ("study", "applications", "--table", table, "--procs", "3", "--sizes", "96")
+    options = ("--iterations", "3", "--launches", "2", "--environment", kernels.mpi.name)
+    document = json.loads(succeed(*command, *options, "--layout-sizes", "1K", "--json"))
+    assert len(document["applications"]) == 5
+    assert document["layouts"] == []  # three processes make no grid
+
+
+def test_the_fastest_and_slowest_layouts_are_told(
+    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    table = tmp_path / "few.table"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    command = ("study", "applications", "--table", table, "--procs", "6", "--sizes", "48")
+    options = ("--iterations", "2", "--launches", "2", "--environment", kernels.mpi.name)
+    text = succeed(*command, *options, "--layout-sizes", "1K", "--budget", "0.3")
+    assert text.count("time saved least") == 5
+    for operation in OPERATIONS:
+        assert re.search(rf"{operation}: fastest layout (2x3|3x2) saves", text)
+
+
+def test_what_cannot_be_studied_is_told(
+    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    table = tmp_path / "broken.table"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=nonsense\n")
+    command = ("study", "applications", "--table", table, "--environment", kernels.mpi.name)
+    assert "no multiple" in fail(*command, "--procs", "3", "--sizes", "16")
+    assert "nonsense" in fail(*command, "--procs", "2", "--sizes", "16", "--launches", "2")
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
+    assert "no built applications" in fail(*command, "--procs", "2")

@@ -1,0 +1,205 @@
+"""What does a table gain for whole applications?
+
+The study of Figure 5 of Hartmann, Kuehnemann, Rauber, Ruenger (2005): a Jacobi iteration in three
+forms and two parallel Adams methods, programs that know nothing of Switchpoint, run with and
+without the preloaded library in launches that alternate.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tuner.errors import SwitchpointError
+from tuner.mpi import Mpi, find_mpis, installation_directory, launch, shim
+from tuner.stats import Floats, mean_interval
+
+FORMS = {
+    "jacobi": ("rows", "columns-all", "columns-root"),
+    "adams": ("pab", "pabm"),
+}
+TOLERANCE = 1e-12
+"""Relative; a reduction by another method adds in another order."""
+
+_PROGRAMS = {
+    name: (f"examples/swp_example_{name}", f"bin/swp_example_{name}") for name in FORMS
+} | {"swpbench": ("bench/swpbench", "bin/swpbench")}
+"""Where they are in a build, and in an installation."""
+
+_TIMEOUT_S = 300
+_THIS_MACHINE = "local:cpu"
+
+
+class ApplicationError(SwitchpointError):
+    """The study cannot be made, or a result is wrong; the text says which."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run. `sizes` are unknowns."""
+
+    table: Path
+    procs: int
+    sizes: tuple[int, ...]
+    iterations: int
+    launches: int
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """The share of the time that is saved, with its 95 % interval; `size` is None for a mean."""
+
+    middle: float
+    low: float
+    high: float
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Of one form: the least, mean and greatest improvement over sizes, and what became of results.
+
+    `identical` tells whether all results agree bit for bit.
+    """
+
+    name: str
+    least: Improvement
+    mean: Improvement
+    greatest: Improvement
+    identical: bool
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    time_s: float
+    bits: str
+    norm: float
+
+
+@dataclass(frozen=True)
+class Build:
+    """The kernels as built for an MPI: where they are, the library to preload, and the programs."""
+
+    mpi: Mpi
+    root: Path
+    library: Path
+    programs: dict[str, Path]  # of the applications, and swpbench
+
+
+def study(request: Request, build: Build) -> list[Gain]:
+    """Runs every form at every size.
+
+    Raises:
+        ApplicationError: a size does not fit, a program fails, or its result is wrong.
+    """
+    _check_sizes(request)
+    return [
+        _measure(request, build, application, form)
+        for application, forms in FORMS.items()
+        for form in forms
+    ]
+
+
+def _check_sizes(request: Request) -> None:
+    for size in request.sizes:
+        if size % request.procs:
+            raise ApplicationError(f"size {size} is no multiple of {request.procs} processes")
+
+
+def find_build(environment: str) -> Build:
+    """The build or installation that SWITCHPOINT_KERNELS names, or that campaigns use.
+
+    Raises:
+        ApplicationError: there is none with all programs.
+    """
+    named = os.environ.get("SWITCHPOINT_KERNELS")
+    for mpi in find_mpis():
+        if environment in ("", mpi.name):
+            root = Path(named) if named else installation_directory(_THIS_MACHINE, mpi.name)
+            library, programs = shim(root), _programs(root)
+            if library is not None and len(programs) == len(_PROGRAMS):
+                return Build(mpi, root, library, programs)
+    raise ApplicationError(
+        f"no built applications{' for ' if environment else ''}{environment}; `switchpoint run` "
+        "builds the kernels, or name a build or installation by SWITCHPOINT_KERNELS"
+    )
+
+
+def _programs(root: Path) -> dict[str, Path]:
+    return {
+        name: path
+        for name, places in _PROGRAMS.items()
+        for path in [root / place for place in places]
+        if os.access(path, os.X_OK)
+    }
+
+
+def _measure(request: Request, build: Build, application: str, form: str) -> Gain:
+    """Launches with and without the library, in pairs of random order."""
+    order = np.random.default_rng(1)
+    logs = np.empty((request.launches, len(request.sizes)))
+    identical = True
+    for number in range(request.launches):
+        for place, size in enumerate(request.sizes):
+            outcomes: dict[bool, _Outcome] = {}
+            for preloaded in order.permutation([False, True]).tolist():
+                outcomes[preloaded] = _run(request, build, application, form, size, preloaded)
+            name = f"{application} {form} of size {size}"
+            identical &= _agree(name, outcomes[False], outcomes[True])
+            logs[number, place] = math.log(outcomes[True].time_s / outcomes[False].time_s)
+    return gain(f"{application} {form}", request.sizes, logs, identical)
+
+
+def _run(
+    request: Request, build: Build, application: str, form: str, size: int, preloaded: bool
+) -> _Outcome:
+    preload = [build.library] if preloaded else []
+    start = launch(build.mpi, request.procs, build=build.root, preload=preload)
+    program = str(build.programs[application])
+    command = [*start.argv_prefix, program, form, str(size), str(request.iterations)]
+    environment = os.environ | start.env | {"SWITCHPOINT_TABLE": str(request.table)}
+    try:
+        answer = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ApplicationError(f"{application} did not end within {_TIMEOUT_S} s") from error
+    words = answer.stdout.split()
+    if answer.returncode != 0 or len(words) != 3:
+        said = [line for line in answer.stderr.splitlines() if line.startswith("switchpoint: ")]
+        raise ApplicationError(said[0] if said else f"{application} ended with {answer.returncode}")
+    return _Outcome(float(words[0]), words[1], float(words[2]))
+
+
+def _agree(name: str, without: _Outcome, preloaded: _Outcome) -> bool:
+    """Whether results agree bit for bit. Raises ApplicationError when they do not agree at all."""
+    if abs(preloaded.norm - without.norm) > TOLERANCE * abs(without.norm):
+        raise ApplicationError(
+            f"{name}: the norm of the result is {without.norm!r} without the library and "
+            f"{preloaded.norm!r} with it"
+        )
+    return preloaded.bits == without.bits
+
+
+def gain(name: str, sizes: tuple[int, ...], logs: Floats, identical: bool) -> Gain:
+    """From the logarithms of the ratios of times, one row for each launch, a column for a size."""
+    by_size = [improvement(logs[:, place], size) for place, size in enumerate(sizes)]
+    return Gain(
+        name,
+        min(by_size, key=lambda each: each.middle),
+        improvement(logs.mean(axis=1), None),
+        max(by_size, key=lambda each: each.middle),
+        identical,
+    )
+
+
+def improvement(logs: Floats, size: int | None) -> Improvement:
+    """From the logarithms of the ratios of times, one for each launch."""
+    low, high = (float(end) for end in mean_interval(logs))
+    saved = [float(-math.expm1(value)) for value in (float(logs.mean()), high, low)]
+    return Improvement(saved[0], saved[1], saved[2], size)

@@ -1,0 +1,121 @@
+"""The fastest and the slowest layout of processes for each collective, against the MPI library.
+
+As the figures of Hartmann, Kuehnemann, Rauber, Ruenger (2005) show: a collective along the
+dimensions of a grid of processes, for all grids of two and three dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tuner import benchfile
+from tuner.applications import ApplicationError, Build, Improvement, improvement
+from tuner.mpi import launch
+from tuner.stats import Floats
+
+OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
+"""Those of the paper."""
+
+_DEFAULT = "vendor"
+_TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Of one operation: the layouts that save most and least time, in the mean over sizes."""
+
+    operation: str
+    fastest: str
+    fastest_saves: Improvement
+    slowest: str
+    slowest_saves: Improvement
+
+
+def extremes(
+    build: Build, procs: int, sizes: str, launches: int, budget_s: float
+) -> list[Extremes]:
+    """Measures all layouts of every operation; `sizes` as swpbench takes them.
+
+    Empty when no grid has so many processes. Raises ApplicationError when swpbench fails.
+    """
+    found = []
+    for operation in OPERATIONS:
+        measured = [
+            _measure(build, procs, operation, sizes, number, budget_s) for number in range(launches)
+        ]
+        logs = {
+            method: np.array([each[method] for each in measured])
+            for method in measured[0]
+            if all(method in each for each in measured)
+        }
+        if logs:
+            found.append(_extremes(operation, logs))
+    return found
+
+
+def _measure(
+    build: Build, procs: int, operation: str, sizes: str, number: int, budget_s: float
+) -> dict[str, float]:
+    """One launch: the mean over sizes of each layout's log(time / time of the MPI library)."""
+    start = launch(build.mpi, procs, build=build.root)
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "launch.jsonl"
+        command = [*start.argv_prefix, str(build.programs["swpbench"]), "run", "--quiet"]
+        command += ["--op", operation, "--pattern", "blocks", "--sizes", sizes]
+        command += ["--methods", f"{_DEFAULT} orthogonal", "--budget", str(budget_s)]
+        command += ["--launch", str(number), "--out", str(out)]
+        try:
+            answer = subprocess.run(
+                command,
+                env=os.environ | start.env,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ApplicationError(f"swpbench did not end within {_TIMEOUT_S} s") from error
+        if answer.returncode != 0:
+            said = [line for line in answer.stderr.splitlines() if line.startswith("swpbench: ")]
+            raise ApplicationError(said[0] if said else f"swpbench ended: {answer.returncode}")
+        file = benchfile.read(out)
+    if file.problems:
+        raise ApplicationError(f"a launch of {operation} cannot be used: {file.problems[0]}")
+    return _mean_logs(file)
+
+
+def _mean_logs(file: benchfile.BenchFile) -> dict[str, float]:
+    ends = np.cumsum([case.samples for case in file.cases])[:-1]
+    samples = np.split(file.samples_s, ends)
+    medians = {
+        (case.method, case.size_bytes): float(np.median(each))
+        for case, each in zip(file.cases, samples, strict=True)
+    }
+    logs: dict[str, list[float]] = {}
+    for (method, size), time_s in medians.items():
+        if method != _DEFAULT and (_DEFAULT, size) in medians:
+            logs.setdefault(method, []).append(math.log(time_s / medians[_DEFAULT, size]))
+    return {method: float(np.mean(each)) for method, each in logs.items()}
+
+
+def _extremes(operation: str, logs: dict[str, Floats]) -> Extremes:
+    """From the mean logarithms of each layout, one for each launch."""
+    ordered = sorted(logs, key=lambda method: float(logs[method].mean()))
+    fastest, slowest = ordered[0], ordered[-1]
+    return Extremes(
+        operation,
+        _grid(fastest),
+        improvement(logs[fastest], None),
+        _grid(slowest),
+        improvement(logs[slowest], None),
+    )
+
+
+def _grid(method: str) -> str:
+    return method.split("grid=")[-1]
