@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "socket.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -75,10 +76,13 @@ done:
   return error;
 }
 
-/* Whether every rank is here. Jobs that were joined have several worlds. */
+/* Whether every rank is here. Jobs that were joined have several worlds, and sessions none. */
 static int compare_with_world(MPI_Comm comm, struct topology *topology) {
-  int error = SWP_SUCCESS, world, missing, all;
-  MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &world));
+  int error = SWP_SUCCESS, begun, ended, world = INT_MAX, missing, all;
+  MPI_TRY(MPI_Initialized(&begun));
+  MPI_TRY(MPI_Finalized(&ended));
+  if (begun && !ended)
+    MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &world));
   missing = topology->procs < world;
   MPI_TRY(MPI_Allreduce(&missing, &all, 1, MPI_INT, MPI_MAX, comm));
   topology->alone = !all;
