@@ -152,7 +152,7 @@ static bool follows(struct topology *topology, enum topology_order order, int ra
 }
 
 static int find_nodes(MPI_Comm comm, struct topology *topology) {
-  int error = SWP_SUCCESS, rank, node, local, all[2];
+  int error = SWP_SUCCESS, rank, node = 0, local = 0, all[2];
   TRY(measure(comm, topology, &node, &local));
   MPI_TRY(MPI_Comm_rank(comm, &rank));
   int mine[2] = {follows(topology, TOPOLOGY_BLOCK, rank, node, local),
