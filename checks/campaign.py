@@ -41,6 +41,7 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     tags = {"tuning"}
     maintainers = ["switchpoint"]
 
+    command = "run"  # of swpbench
     operation = variable(str)
     scale = parameter(list(scales.SCALES), loggable=True)
     campaign = variable(str, value=STARTED)
@@ -110,16 +111,9 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
         """The options of one launch, quoted for the job script."""
         partition = self.current_partition
-        options = {
-            "--op": self.operation,
-            "--methods": self.methods,
-            "--pattern": pattern,
-            "--sizes": self.sizes or default_sizes(self.operation, self.pattern),
+        options = self.measured_options(number, pattern) | {
             "--out": f"{self.raw_name}-{number}.jsonl",
-            "--budget": f"{self.budget_s:g}",
             "--launch": str(number),
-            # Each launch has an order of methods of its own.
-            "--seed": str(number + 1),
             "--campaign": self.campaign,
             "--system": self.system_name or partition.fullname,
             "--environment": self.current_environ.name,
@@ -127,7 +121,19 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         }
         words = [word for option in options.items() if option[1] for word in option]
         words += ["--anonymous"] * self.anonymous
-        return ["run", *(shlex.quote(word) for word in words)]
+        return [self.command, *(shlex.quote(word) for word in words)]
+
+    def measured_options(self, number: int, pattern: str) -> dict[str, str]:
+        """What one launch measures."""
+        return {
+            "--op": self.operation,
+            "--methods": self.methods,
+            "--pattern": pattern,
+            "--sizes": self.sizes or default_sizes(self.operation, self.pattern),
+            "--budget": f"{self.budget_s:g}",
+            # Each launch has an order of methods of its own.
+            "--seed": str(number + 1),
+        }
 
     def use_own_launcher(self) -> str:
         """Starts ranks by the tuner where the environment names its mpiexec; its yield setting."""

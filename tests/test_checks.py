@@ -60,7 +60,13 @@ def test_reframe_lists_exactly_the_checks_that_there_are():
         f"{operation} %scale={scale} %pattern={pattern}"
         for operation, patterns in PATTERNS.items()
         for pattern, scale in product(patterns, SCALES)
-    } | {f"collective %scale={scale} %kind={kind}" for kind, scale in product(COLLECTIVES, SCALES)}
+    } | {
+        *(
+            f"collective %scale={scale} %kind={kind}"
+            for kind, scale in product(COLLECTIVES, SCALES)
+        ),
+        *(f"parameters %scale={scale} %pattern=pairs" for scale in ("1_node", "2_nodes")),
+    }
 
 
 def test_a_campaign_has_two_collectives_and_others_by_name():

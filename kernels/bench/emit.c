@@ -94,9 +94,10 @@ int emit_header(struct output *output, const struct launch *launch) {
   snprintf(text, sizeof text, "swpbench %s", swp_version());
   json_string(&json, "program", text);
   write_system(&json, launch);
-  json_string(&json, "operation", options->operation->name);
-  pattern_print(&options->pattern, text, sizeof text);
-  json_string(&json, "pattern", text);
+  json_string(&json, "operation", options->operation ? options->operation->name : "probe");
+  if (options->operation)
+    pattern_print(&options->pattern, text, sizeof text);
+  json_string(&json, "pattern", options->operation ? text : "pairs");
   write_layout(&json, launch);
   json_bool(&json, "oversubscribed", team->oversubscribed);
   json_string(&json, "yield", options->yield);

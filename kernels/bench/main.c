@@ -1,6 +1,7 @@
 /* swpbench: lists methods, reads tables, measures, searches graphs. */
 #include "error.h"
 #include "graphs/bfs.h"
+#include "parameters.h"
 #include "run.h"
 
 #include <stdio.h>
@@ -50,16 +51,17 @@ static bool is_help(const char *word) {
   return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-static int run_command(const struct team *team, int argc, char **argv) {
+/* `run`, or `probe`, which has fewer options. */
+static int measure_command(const struct team *team, bool probes, int argc, char **argv) {
   if (argc > 0 && is_help(argv[0])) {
     if (team->rank == 0)
       options_help();
     return 0;
   }
   struct options options;
-  int status = team_agree(team, options_parse(argc, argv, &options));
+  int status = team_agree(team, options_parse(argc, argv, probes, &options));
   if (status == 0)
-    status = run(team, &options);
+    status = probes ? probe(team, &options) : run(team, &options);
   options_free(&options);
   return status;
 }
@@ -67,8 +69,8 @@ static int run_command(const struct team *team, int argc, char **argv) {
 /* What needs MPI: the commands on ranks, and to say only once what is wrong with a command. */
 static int command_on_team(const struct team *team, int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
-  if (strcmp(command, "run") == 0)
-    return run_command(team, argc - 2, argv + 2);
+  if (strcmp(command, "run") == 0 || strcmp(command, "probe") == 0)
+    return measure_command(team, strcmp(command, "probe") == 0, argc - 2, argv + 2);
   if (strcmp(command, "table") == 0 && argc == 3)
     return read_table(team, argv[2]);
   if (strcmp(command, "bfs") == 0)

@@ -12,10 +12,11 @@ enum { SAMPLES_MOST = 65535, UNSET = -1 };
 
 static const double BUDGET_MOST_S = 1e9; /* nanoseconds of it fit into 64 bits */
 
-/* An option of `run`; those without an argument are flags. `set` gets the argument and returns 0 or -1. */
+/* An option of `run`, and of `probe` unless it is about methods; those without an argument are flags. `set`
+ * gets the argument and returns 0 or -1. */
 struct run_option {
   const char *name, *argument, *help;
-  bool required;
+  bool required, of_methods;
   int (*set)(struct options *options, const char *value);
 };
 
@@ -133,25 +134,27 @@ static int set_quiet(struct options *options, const char *value) {
 }
 
 static const struct run_option OPTIONS[] = {
-    {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", true, set_operation},
-    {"--pattern", "SPEC", "who sends to whom", true, set_pattern},
-    {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", true, set_sizes},
-    {"--out", "FILE", "the file to write, new or empty", true, set_out},
-    {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", false,
+    {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", true, true, set_operation},
+    {"--pattern", "SPEC", "who sends to whom", true, true, set_pattern},
+    {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", true, false, set_sizes},
+    {"--out", "FILE", "the file to write, new or empty", true, false, set_out},
+    {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", false, true,
      set_methods},
-    {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", false, set_budget},
-    {"--max-samples", "N", "most samples of a case (200)", false, set_max_samples},
-    {"--sync", "window|barrier", "how executions start together (window on one machine)", false, set_sync},
-    {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", false, set_ppn},
-    {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", false, set_placement},
-    {"--seed", "N", "of the order of methods and of payloads (1)", false, set_seed},
-    {"--launch", "N", "number of the launch within the campaign (0)", false, set_launch},
-    {"--campaign", "NAME", "groups launches (the date)", false, set_campaign},
-    {"--system", "NAME", "system and partition (local:cpu)", false, set_system},
-    {"--environment", "NAME", "programming environment (default)", false, set_environment},
-    {"--yield", "TEXT", "the MPI's yield setting in force, for the record", false, set_yield},
-    {"--anonymous", NULL, "write node0, node1, ... instead of host names", false, set_anonymous},
-    {"--quiet", NULL, "no line per size", false, set_quiet},
+    {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", false, true, set_budget},
+    {"--max-samples", "N", "most samples of a case (200)", false, false, set_max_samples},
+    {"--sync", "window|barrier", "how executions start together (window on one machine)", false, false,
+     set_sync},
+    {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", false, true, set_ppn},
+    {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", false, true,
+     set_placement},
+    {"--seed", "N", "of the order of methods and of payloads (1)", false, true, set_seed},
+    {"--launch", "N", "number of the launch within the campaign (0)", false, false, set_launch},
+    {"--campaign", "NAME", "groups launches (the date)", false, false, set_campaign},
+    {"--system", "NAME", "system and partition (local:cpu)", false, false, set_system},
+    {"--environment", "NAME", "programming environment (default)", false, false, set_environment},
+    {"--yield", "TEXT", "the MPI's yield setting in force, for the record", false, false, set_yield},
+    {"--anonymous", NULL, "write node0, node1, ... instead of host names", false, false, set_anonymous},
+    {"--quiet", NULL, "no line per size", false, false, set_quiet},
 };
 
 enum { NOPTIONS = sizeof OPTIONS / sizeof OPTIONS[0] };
@@ -174,7 +177,7 @@ static int next_option(int argc, char **argv, int *i, int *which, const char **v
   return *value ? 0 : failure_set("%s needs %s", OPTIONS[*which].name, OPTIONS[*which].argument);
 }
 
-int options_parse(int argc, char **argv, struct options *options) {
+int options_parse(int argc, char **argv, bool probes, struct options *options) {
   *options = (struct options){.methods = "all",
                               .system = "local:cpu",
                               .environment = "default",
@@ -191,17 +194,21 @@ int options_parse(int argc, char **argv, struct options *options) {
       return -1;
     if (given[which])
       return failure_set("%s is given twice", OPTIONS[which].name);
+    if (probes && OPTIONS[which].of_methods)
+      return failure_set("%s is of run, not of probe", OPTIONS[which].name);
     given[which] = true;
     if (OPTIONS[which].set(options, value))
       return -1;
   }
   for (int i = 0; i < NOPTIONS; i++)
-    if (!given[i] && OPTIONS[i].required)
+    if (!given[i] && OPTIONS[i].required && !(probes && OPTIONS[i].of_methods))
       return failure_set("%s %s is missing; see swpbench --help", OPTIONS[i].name, OPTIONS[i].argument);
   if (options->placement != UNSET && options->ppn == 0)
     return failure_set("--placement is of virtual nodes: give --ppn too");
   if (options->placement == UNSET)
     options->placement = SWP_PLACEMENT_BLOCK;
+  if (probes)
+    return 0;
   const bool is_collective = options->operation->operation >= SWP_BCAST;
   if (options->pattern.family->of_collectives != is_collective)
     return failure_set("--op %s: the pattern of collectives, and theirs alone, is blocks",
@@ -222,13 +229,15 @@ void options_help(void) {
          "  swpbench list           the methods: operation, name, parameters, summary\n"
          "  swpbench table FILE     reads a method table as an application would\n"
          "  swpbench run OPTIONS    measures; start it with mpiexec\n"
+         "  swpbench probe OPTIONS  measures parameters of models; start it with mpiexec\n"
          "  swpbench bfs [vertices=N,degree=N,clusters=N,inside=PERCENT,seed=N [METHODS]]\n"
          "                          searches a random graph, one discovery a level; start it with mpiexec\n"
-         "  swpbench --version | --help\n\noptions of run:\n",
+         "  swpbench --version | --help\n\noptions of run; probe has those without a star:\n",
          swp_version());
   for (int i = 0; i < NOPTIONS; i++)
-    printf("  %-14s %-19s %s%s\n", OPTIONS[i].name, OPTIONS[i].argument ? OPTIONS[i].argument : "",
-           OPTIONS[i].help, OPTIONS[i].required ? " (required)" : "");
+    printf("%c %-14s %-19s %s%s\n", OPTIONS[i].of_methods ? '*' : ' ', OPTIONS[i].name,
+           OPTIONS[i].argument ? OPTIONS[i].argument : "", OPTIONS[i].help,
+           OPTIONS[i].required ? " (required)" : "");
   printf("\npatterns:\n");
   for (int i = 0; pattern_family(i); i++) {
     char text[256];

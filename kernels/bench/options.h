@@ -1,4 +1,4 @@
-/* The command line of `swpbench run`. */
+/* The command lines of `swpbench run` and `swpbench probe`. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -7,7 +7,7 @@
 #include "sync.h"
 
 struct options {
-  const struct operation *operation;
+  const struct operation *operation; /* NULL: of probes */
   struct pattern_spec pattern;
   const char *methods;
   int64_t *sizes_bytes; /* increasing */
@@ -28,9 +28,9 @@ struct options {
   bool quiet;
 };
 
-/* Reads the arguments after `run`. 0, or -1 with failure_text() set. Local; options_free is due in both
- * cases. */
-int options_parse(int argc, char **argv, struct options *options);
+/* Reads the arguments after `run`, or after `probe`. 0, or -1 with failure_text() set. Local; options_free is
+ * due in both cases. */
+int options_parse(int argc, char **argv, bool probes, struct options *options);
 void options_free(struct options *options);
 
 /* The help of all of swpbench. */

@@ -1,0 +1,22 @@
+"""The parameters of models: probes between pairs of ranks, on a node and between two."""
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+from checks.campaign import CampaignCheck
+
+
+@rfm.simple_test
+class parameters(CampaignCheck):
+    """What `switchpoint fit` finds LogGP and max-rate parameters from."""
+
+    descr = "probes of the parameters of models"
+    command = "probe"
+    operation = "probe"
+    pattern = parameter(["pairs"], loggable=True)
+    scale = parameter(["1_node", "2_nodes"], loggable=True)
+    tags = {"parameters"}
+
+    def measured_options(self, number: int, pattern: str) -> dict[str, str]:
+        """Sizes; a launch has no other budget than the number of samples."""
+        return {"--sizes": self.sizes or "1:1M:x2", "--max-samples": "30"}

@@ -1,0 +1,202 @@
+/*
+ * The round trips that LogGP's parameters are found by without saturating the network: T. Hoefler, A. Lichei,
+ * W. Rehm, "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks", IPDPS 2007.
+ */
+#include "pairs.h"
+
+#include "clock.h"
+#include "error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG_PING = 11, TAG_PONG = 12, WARM_UP = 2 };
+
+/* The ranks of a node by number, as many as `most`; sets how many there are. Collective on its node. */
+static void node_ranks(const struct team *team, int *ranks, int *count) {
+  MPI_Comm_size(team->node, count);
+  MPI_Allgather(&team->rank, 1, MPI_INT, ranks, 1, MPI_INT, team->node);
+}
+
+struct pairs pairs_between_nodes(const struct team *team, int count) {
+  struct pairs pairs = {.scope = "off_node", .count = count, .partner = -1};
+  int *mine = allocate((size_t)team->procs * sizeof *mine);
+  int *leader = allocate((size_t)team->procs * sizeof *leader); /* lowest rank of each rank's node */
+  int *local = allocate((size_t)team->procs * sizeof *local);
+  int size, place;
+  node_ranks(team, mine, &size);
+  MPI_Comm_rank(team->node, &place);
+  MPI_Allgather(&mine[0], 1, MPI_INT, leader, 1, MPI_INT, team->comm);
+  MPI_Allgather(&place, 1, MPI_INT, local, 1, MPI_INT, team->comm);
+  int second = -1; /* node 1: that of the first rank that is not on rank 0's */
+  for (int r = 0; r < team->procs && second < 0; r++)
+    if (leader[r] != leader[0])
+      second = leader[r];
+  const int other = leader[team->rank] == leader[0] ? second : leader[0];
+  if (place < count && (leader[team->rank] == leader[0] || leader[team->rank] == second))
+    for (int r = 0; r < team->procs; r++)
+      if (leader[r] == other && local[r] == place)
+        pairs.partner = r;
+  pairs.initiates = pairs.partner >= 0 && leader[team->rank] == leader[0];
+  free(mine);
+  free(leader);
+  free(local);
+  return pairs;
+}
+
+struct pairs pairs_on_node(const struct team *team) {
+  struct pairs pairs = {.scope = "on_node", .count = 1, .partner = -1};
+  int *mine = allocate((size_t)team->procs * sizeof *mine);
+  int size;
+  node_ranks(team, mine, &size);
+  if (mine[0] == 0 && size > 1) {
+    if (team->rank == 0)
+      pairs.partner = mine[size - 1];
+    else if (team->rank == mine[size - 1])
+      pairs.partner = 0;
+    pairs.initiates = team->rank == 0;
+  }
+  free(mine);
+  return pairs;
+}
+
+/* The payload of a message: a function of the place, the sample and who sends. */
+static void fill(unsigned char *data, int64_t bytes, int sample, int rank) {
+  for (int64_t i = 0; i < bytes; i++)
+    data[i] = (unsigned char)(i * 7 + sample * 13 + rank * 31);
+}
+
+static int compare(const unsigned char *data, int64_t bytes, int sample, int rank) {
+  for (int64_t i = 0; i < bytes; i++)
+    if (data[i] != (unsigned char)(i * 7 + sample * 13 + rank * 31))
+      return failure_set("wrong payload from rank %d: byte %lld of %lld, sample %d of a probe", rank,
+                         (long long)i, (long long)bytes, sample);
+  return 0;
+}
+
+/* Lets the message proceed until its time is over. */
+static void linger(MPI_Request *request, int64_t until_ns) {
+  int done;
+  do
+    MPI_Test(request, &done, MPI_STATUS_IGNORE);
+  while (clock_ns() < until_ns);
+}
+
+struct ends {
+  const struct team *team;
+  const struct trip *trip;
+  int partner;
+  unsigned char *sent, *received;
+  MPI_Request *requests;
+};
+
+static void send_all(const struct ends *ends) {
+  const struct trip *trip = ends->trip;
+  const int bytes = (int)trip->size_bytes;
+  if (trip->synchronous) {
+    MPI_Ssend(ends->sent, bytes, MPI_BYTE, ends->partner, TAG_PING, ends->team->comm);
+    return;
+  }
+  for (int m = 0; m < trip->messages; m++) {
+    MPI_Isend(ends->sent, bytes, MPI_BYTE, ends->partner, TAG_PING, ends->team->comm, &ends->requests[m]);
+    if (trip->delay_ns && m < trip->messages - 1)
+      linger(&ends->requests[m], clock_ns() + trip->delay_ns);
+  }
+  MPI_Waitall(trip->messages, ends->requests, MPI_STATUSES_IGNORE);
+}
+
+/* This rank's part of one sample; returns how long it took. */
+static int64_t take_part(const struct ends *ends, bool initiates) {
+  const struct trip *trip = ends->trip;
+  const int bytes = (int)trip->size_bytes;
+  MPI_Comm comm = ends->team->comm;
+  const int64_t begin_ns = clock_ns();
+  if (initiates) {
+    send_all(ends);
+    MPI_Recv(ends->received, bytes, MPI_BYTE, ends->partner, TAG_PONG, comm, MPI_STATUS_IGNORE);
+  } else {
+    for (int m = 0; m < trip->messages; m++)
+      MPI_Recv(ends->received, bytes, MPI_BYTE, ends->partner, TAG_PING, comm, MPI_STATUS_IGNORE);
+    if (trip->synchronous)
+      MPI_Ssend(ends->sent, bytes, MPI_BYTE, ends->partner, TAG_PONG, comm);
+    else
+      MPI_Send(ends->sent, bytes, MPI_BYTE, ends->partner, TAG_PONG, comm);
+  }
+  return clock_ns() - begin_ns;
+}
+
+/* Starts several pairs together; a pair alone needs no start. */
+static void start(const struct pairs *pairs, struct sync *sync) {
+  if (pairs->count > 1)
+    sync->scheme->start(sync);
+}
+
+int pairs_round_trips(const struct pairs *pairs, struct sync *sync, const struct trip *trip, int samples,
+                      double *seconds) {
+  const size_t room = (size_t)trip->size_bytes + 1;
+  struct ends ends = {.team = sync->team, .trip = trip, .partner = pairs->partner};
+  ends.sent = allocate_zeros(room);
+  ends.received = allocate_zeros(room);
+  ends.requests = allocate((size_t)trip->messages * sizeof *ends.requests);
+  int status = 0;
+  sync_barrier(sync->team);
+  if (sync->scheme->prepare && pairs->count > 1)
+    sync->scheme->prepare(sync);
+  for (int s = -WARM_UP; s < samples; s++) {
+    int64_t spent_ns = 0;
+    if (pairs->partner >= 0)
+      fill(ends.sent, trip->size_bytes, s, sync->team->rank);
+    start(pairs, sync);
+    if (pairs->partner >= 0)
+      spent_ns = take_part(&ends, pairs->initiates);
+    if (pairs->partner >= 0 && status == 0 && (s == 0 || s == samples - 1))
+      status = compare(ends.received, trip->size_bytes, s, pairs->partner);
+    if (s >= 0)
+      seconds[s] = pairs->initiates ? (double)spent_ns * 1e-9 : 0;
+  }
+  team_allreduce(sync->team, seconds, samples, MPI_DOUBLE, MPI_MAX);
+  free(ends.sent);
+  free(ends.received);
+  free(ends.requests);
+  return status;
+}
+
+int pairs_receives(const struct pairs *pairs, struct sync *sync, int64_t size_bytes, int64_t delay_ns,
+                   int samples, double *seconds, bool *ahead) {
+  const struct team *team = sync->team;
+  unsigned char *data = allocate_zeros((size_t)size_bytes + 1);
+  int status = 0, on_its_way = 1;
+  sync_barrier(team);
+  for (int s = -WARM_UP; s < samples && pairs->partner >= 0; s++) {
+    int64_t spent_ns = 0;
+    char go = 0;
+    if (pairs->initiates) { /* it is asked for a message, which it receives late */
+      MPI_Send(&go, 1, MPI_BYTE, pairs->partner, TAG_PONG, team->comm);
+      clock_wait(clock_ns() + 2 * delay_ns, false);
+      const int64_t begin_ns = clock_ns();
+      MPI_Recv(data, (int)size_bytes, MPI_BYTE, pairs->partner, TAG_PING, team->comm, MPI_STATUS_IGNORE);
+      spent_ns = clock_ns() - begin_ns;
+      if (status == 0 && (s == 0 || s == samples - 1))
+        status = compare(data, size_bytes, s, pairs->partner);
+    } else {
+      MPI_Request request;
+      int sent = 0;
+      fill(data, size_bytes, s, team->rank);
+      MPI_Recv(&go, 1, MPI_BYTE, pairs->partner, TAG_PONG, team->comm, MPI_STATUS_IGNORE);
+      MPI_Isend(data, (int)size_bytes, MPI_BYTE, pairs->partner, TAG_PING, team->comm, &request);
+      for (const int64_t until_ns = clock_ns() + delay_ns; !sent && clock_ns() < until_ns;)
+        MPI_Test(&request, &sent, MPI_STATUS_IGNORE);
+      on_its_way &= sent;
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (s >= 0)
+      seconds[s] = pairs->initiates ? (double)spent_ns * 1e-9 : 0;
+  }
+  if (pairs->partner < 0)
+    memset(seconds, 0, (size_t)samples * sizeof *seconds);
+  team_allreduce(team, seconds, samples, MPI_DOUBLE, MPI_MAX);
+  team_allreduce(team, &on_its_way, 1, MPI_INT, MPI_MIN);
+  *ahead = on_its_way;
+  free(data);
+  return status;
+}

@@ -1,0 +1,80 @@
+"""`swpbench probe`: what it measures, and that it can be ingested and fitted."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.benchrun import SWPBENCH
+from tests.kernels.conftest import Kernels
+from tuner import benchfile
+from tuner.fitting import fit
+from tuner.ingest import ingest
+from tuner.models.loggp import LogGP
+from tuner.models.parameter import Estimate
+from tuner.records import ProbeKey
+from tuner.store import Store
+
+
+def probe(kernels: Kernels, out: Path, procs: int, *options: str) -> tuple[int, str]:
+    """The status, and what the ranks wrote to stderr."""
+    done = kernels.run(SWPBENCH, ["probe", "--out", str(out), *options], procs)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("procs", [2, 3])
+def test_every_probe_is_measured_at_every_size(
+    any_kernels: Kernels, tmp_path: Path, procs: int
+) -> None:
+    out = tmp_path / "o.jsonl"
+    status, stderr = probe(any_kernels, out, procs, "--sizes", "1,8,65536", "--max-samples", "5")
+    assert status == 0, stderr
+    file = benchfile.read(out)
+    assert file.problems == []
+    assert file.complete
+    assert all(len(each.samples_s) == 5 for each in file.probes)
+    keys = {each.key._replace(delay_s=float(each.key.delay_s > 0)) for each in file.probes}
+    for size in (1, 8, 65536):
+        for quantity, messages, delay_s in (
+            *(("prtt", 1, 0.0), ("prtt", 16, 0.0), ("prtt", 16, 1.0)),
+            *(("prtt_synchronous", 1, 0.0), ("copy", 1, 0.0)),
+        ):
+            scope = "" if quantity == "copy" else "on_node"
+            assert ProbeKey(quantity, scope, 1, messages, delay_s, size) in keys
+    assert {key.size_bytes for key in keys if key.quantity == "reduce"} == {8, 65536}
+    assert {key.size_bytes for key in keys if key.quantity == "receive"} >= {1, 8}
+
+
+def test_parameters_are_fitted_to_what_it_measures(any_kernels: Kernels, tmp_path: Path) -> None:
+    for launch in range(2):
+        options = ("--sizes", "1:64K:x2", "--max-samples", "20", "--launch", str(launch))
+        campaign = ("--campaign", "a-campaign")
+        status, stderr = probe(any_kernels, tmp_path / f"{launch}.jsonl", 2, *options, *campaign)
+        assert status == 0, stderr
+    assert ingest(tmp_path / "s.db", [tmp_path]).problems == []
+    with Store.open(tmp_path / "s.db") as store:
+        (system,) = store.systems()["system"]
+        model = fit(store, system)
+    assert (model.launches, model.ppn) == (2, 2)
+    found = model.pairs["on_node"].loggp
+    assert isinstance(found, LogGP)
+    for protocol in found.protocols:
+        assert protocol.alpha_s >= 0
+        assert not isinstance(protocol.alpha, Estimate) or 1e-9 < protocol.alpha.value < 1
+
+
+@pytest.mark.parametrize(
+    ("procs", "options", "message"),
+    [
+        (1, ("--sizes", "8"), "probes need two ranks at least"),
+        (2, ("--sizes", "2G"), "probes are of at most 1G"),
+        (2, (), "--sizes LIST is missing"),
+        (2, ("--sizes", "8", "--pattern", "random"), "--pattern is of run, not of probe"),
+    ],
+)
+def test_what_cannot_be_probed_is_refused_in_one_line(
+    any_kernels: Kernels, tmp_path: Path, procs: int, options: tuple[str, ...], message: str
+) -> None:
+    status, stderr = probe(any_kernels, tmp_path / "o.jsonl", procs, *options)
+    assert status != 0
+    (line,) = [line for line in stderr.splitlines() if line.startswith("swpbench: ")]
+    assert message in line
