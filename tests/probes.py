@@ -98,7 +98,7 @@ class Campaign:
     seed: int = 1
 
 
-def probes(spec: Campaign) -> Iterator[tuple[dict[str, Any], float]]:
+def probes(spec: Campaign, launch: int) -> Iterator[tuple[dict[str, Any], float]]:
     """Every probe of a launch without its samples, and its true seconds."""
     for size in spec.sizes:
         for quantity, per_byte_s in (
@@ -114,7 +114,7 @@ def probes(spec: Campaign) -> Iterator[tuple[dict[str, Any], float]]:
                 yield each, round_trip_s(truth, size, pairs=pairs)
             flood = {"quantity": "prtt", "messages": 16} | where
             yield flood, round_trip_s(truth, size, 16)
-            delay_s = 1.5 * trip
+            delay_s = (1.5 + 0.01 * launch) * trip  # as launches measure other round trips
             yield flood | {"delay_s": delay_s}, round_trip_s(truth, size, 16, delay_s)
             yield {"quantity": "receive"} | where, protocol_of(truth, size).overhead_s
             yield {"quantity": "prtt_synchronous"} | where, trip + 2 * spec.synchronous_s
@@ -137,7 +137,7 @@ def write(directory: Path, spec: Campaign) -> list[Path]:
             {"record": "probe"}
             | each
             | {"samples_s": noisy(random, level * true_s, spec.samples, spec.noise).tolist()}
-            for each, true_s in probes(spec)
+            for each, true_s in probes(spec, launch)
         ]
         end = {"record": "end", "cases": len(records), "samples": len(records) * spec.samples}
         lines = [header(spec, launch), *records, end | {"seconds": 1.0, "skipped": []}]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tuner.models.collectives import steps
 from tuner.models.costs import Costs, Message
-from tuner.models.parameter import Estimate, NotIdentified
+from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, NotIdentified
 
 COUNT_BYTES = 4
 _SMALL_BYTES = 8
@@ -53,11 +53,10 @@ def _rsx(census: Census) -> float:
 
 def _nbx(census: Census) -> float | NotIdentified:
     penalty = census.costs.synchronous
-    if isinstance(penalty, NotIdentified):
-        return penalty
-    assert isinstance(penalty, Estimate)  # noqa: S101
     barrier = steps(census.procs) * census.small.alpha_s
-    return census.payload_s + penalty.value + barrier
+    if isinstance(penalty, Estimate):
+        return census.payload_s + penalty.value + barrier
+    return penalty if penalty.reason != NOT_TOLD_FROM_ZERO else census.payload_s + barrier
 
 
 FORMULAS: dict[str, Callable[[Census], float | NotIdentified]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ from tuner.models.lines import fit_line
 from tuner.models.loggp import LEAST_SIZES, LogGP, Samples
 from tuner.models.maxrate import MaxRate
 from tuner.models.parameter import NotIdentified, Parameter
-from tuner.models.points import Points, points
+from tuner.models.points import Key, Points, points
 from tuner.records import SCOPES, ProbeKey, ProbeLaunch
 
 Launches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
@@ -92,12 +93,34 @@ def _pair(probes: list[Mapping[ProbeKey, NDArray[np.float32]]], scope: str) -> P
                 if (k.messages, k.delay_s) == (1, 0)
             }
         )
+    trips = _aligned(trips)
     synchronous = _penalty(points(_one(probes, "prtt_synchronous", scope)), points(trips))
     return PairModel(
         loggp=loggp.fit(trips, _one(probes, "receive", scope)),
         maxrate=maxrate.fit(sweeps),
         synchronous=synchronous,
     )
+
+
+def _aligned(trips: list[Samples]) -> list[Samples]:
+    """Round trips as if every launch had delayed the messages of a size by the same time.
+
+    Delays follow the round trips that a launch measured. One more second of a delay that is longer
+    than a round trip makes n messages take n - 1 seconds longer.
+    """
+    longest: dict[tuple[float, float], float] = {}
+    for launch in trips:
+        for size, messages, delay_s in launch:
+            longest[size, messages] = max(longest.get((size, messages), 0.0), delay_s)
+    aligned: list[Samples] = []
+    for launch in trips:
+        moved: dict[Key, NDArray[Any]] = {}
+        for (size, messages, delay_s), samples in launch.items():
+            common_s = longest[size, messages] if delay_s else 0.0
+            key = (size, messages, common_s)
+            moved[key] = samples + (messages - 1) * (common_s - delay_s)
+        aligned.append(moved)
+    return aligned
 
 
 def _one(
