@@ -45,9 +45,9 @@ def test_algorithms_that_differ_are_raced(kernels: Kernels, tmp_path: Path, oper
 def test_an_algorithm_the_library_would_replace_is_left_out(
     kernels_of: Callable[[str], Kernels], tmp_path: Path
 ) -> None:
-    result = measure(kernels_of("mpich"), tmp_path / "o", "bcast")
-    assert "smp" not in raced(result)
-    assert "refused by the MPI library" in skipped(result)["smp"]
+    result = measure(kernels_of("mpich"), tmp_path / "o", "alltoall")
+    assert "pairwise_sendrecv_replace" not in raced(result)
+    assert "refused by the MPI library" in skipped(result)["pairwise_sendrecv_replace"]
 
 
 def test_nothing_is_raced_where_setting_it_changes_nothing(

@@ -89,6 +89,10 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
     return "the operation does not commute, which not every algorithm of a library asks";
   if (!swp_algorithm_known(features->operation, argument->word))
     return "the MPI library has no such algorithm, or does not let it be set";
+  /* MPICH's: the variable holds for the collectives that it is made of too, and it is no part of itself. Told
+     to fail, some ranks do, and others wait for ever. */
+  if (strcmp(argument->word, "smp") == 0)
+    return "it cannot be set without setting its own parts";
   /* Open MPI's, which elsewhere fails: all others run something else where they cannot do a call. */
   return strcmp(argument->word, "two_proc") != 0 || features->procs == 2 ? NULL : "it is for two processes";
 }
