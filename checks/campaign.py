@@ -84,9 +84,14 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             self.skip(self.skipped_because)
         self.num_tasks = layout.procs
         self.num_tasks_per_node = layout.ppn
-        self.time_limit = self.launches * (self.budget_s + 30)
+        self.time_limit = self.launches * self.launch_limit_s
         if "simulated" in self.current_partition.features:
             self.time_limit = None  # of this machine's seconds; the budget is of simulated ones
+
+    @property
+    def launch_limit_s(self) -> float:
+        """What a launch may take before the job is ended, in seconds of this machine."""
+        return self.budget_s + 30
 
     @run_before("run")
     def set_command(self):

@@ -11,11 +11,18 @@ class parameters(CampaignCheck):
     """What `switchpoint fit` finds LogGP and max-rate parameters from."""
 
     descr = "probes of the parameters of models"
+    # A simulated clock stands still while a rank polls it, and for what a rank computes.
+    valid_systems = ["+mpi -simulated"]
     command = "probe"
     operation = "probe"
     pattern = parameter(["pairs"], loggable=True)
     scale = parameter(["1_node", "2_nodes"], loggable=True)
     tags = {"parameters"}
+
+    @property
+    def launch_limit_s(self) -> float:
+        """Probes take as long as the network needs: 40 s a launch at 1 Gbit/s."""
+        return 180
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
         """Sizes; a launch has no other budget than the number of samples."""

@@ -11,7 +11,7 @@ import pytest
 from tests.kernels.conftest import build_kernels
 from tuner import dispatch, simulated
 from tuner.benchfile import read
-from tuner.dispatch import Request
+from tuner.dispatch import DispatchError, Request
 from tuner.mpi import CHECKOUT, Mpi, identify
 from tuner.simulated import TORUS, Torus
 
@@ -90,6 +90,12 @@ def test_the_network_counts(simgrid, swpbench, tmp_path, monkeypatch):
 def test_what_does_not_fit_is_refused(simgrid):
     with pytest.raises(ValueError, match="torus-4x4x2 has no room for 513 processes"):
         simulated.launch(TORUS, simgrid, 513, 16)
+
+
+def test_probes_are_not_simulated(simgrid):
+    """They would not end: their clock stands still."""
+    with pytest.raises(DispatchError, match="no check matches --tag=parameters"):
+        dispatch.plan(Request(CONFIG, ["--tag=parameters"], {}))
 
 
 @pytest.mark.nightly
