@@ -161,7 +161,7 @@ def test_without_probes_or_fit_the_next_step_is_told(tmp_path: Path) -> None:
     ingest(path, [tmp_path])
     predict = ("predict", "--op", "bcast", "--procs", "4")
     for command, message in (
-        (("fit",), "no probes; measure some with `swpbench probe`"),
+        (("fit",), "no probes; measure some: `switchpoint run -- --tag=parameters`"),
         (predict, "no fitted parameters; run `switchpoint fit`"),
         (("validate",), "no fitted parameters; run `switchpoint fit`"),
         (("show", "models"), "no system has fitted parameters"),

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from tests import synthetic
+from tests import probes, synthetic
 from tests.kernels.conftest import build_kernels
 from tuner import rawfiles, workflow
 from tuner.cli import THIS_MACHINE, main
@@ -114,6 +114,13 @@ def test_a_campaign_of_products_ends_without_a_table(results, capsys):
     assert "op=spmv" not in path.read_text()
     assert table.rules
     assert "sparse products, medians" in capsys.readouterr().out
+
+
+def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
+    (results / "scratch").mkdir()
+    kept = rawfiles.keep(probes.write(results / "scratch", probes.Campaign()))
+    assert workflow.tune(kept, Console()) == []
+    assert "probes are in the store; `switchpoint fit`" in capsys.readouterr().out
 
 
 CORRUPT_SECOND_LAUNCH = """#!/bin/sh

@@ -22,7 +22,9 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
     probes = store.probes(system, campaign)
     if not probes:
         where = f"campaign {campaign} of {system}" if campaign else system
-        raise FittingError(f"{where} has no probes; measure some with `swpbench probe`")
+        raise FittingError(
+            f"{where} has no probes; measure some: `switchpoint run -- --tag=parameters`"
+        )
     last = max(launch.campaign for launch in probes)
     layouts: dict[tuple[bool, int, int, int], Launches] = {}
     for launch, samples in probes.items():

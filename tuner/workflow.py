@@ -40,6 +40,7 @@ SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # ReFrame's 
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 EXAMPLE_SIZES = ["8", "1024", "65536"]
 TIME_BUDGET = "time budget"  # swpbench's reason
+PROBES_ONLY = "probes are in the store; `switchpoint fit` fits models to them"
 EXAMPLE_TIMEOUT_S = 120
 
 
@@ -88,7 +89,7 @@ def run(campaign: Campaign, console: Console) -> dict[str, Any]:
     raw_files = measure(campaign, console)
     tables = tune(raw_files, console)
     raw_directories = sorted({path.parent for path in raw_files})
-    exported = [place.parent / name for place in raw_directories for name in EXPORTS.values()]
+    exported = [tuned.path.parent / name for tuned in tables for name in EXPORTS.values()]
     places = {"raw files": raw_directories, "tables": exported, "database": [database_path()]}
     for what, paths in places.items():
         for path in paths:
@@ -263,12 +264,17 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
 def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
     """Tunes and exports every system that raw files are of, by all its campaigns.
 
+    Where only probes were measured, there is nothing to choose from.
+
     Raises:
         TuningError, ExportError, StoreError: a table cannot be made or written.
     """
     tuned = []
     for system in sorted({path.parent.parent.name for path in raw_files}):
         with Store.open(database_path()) as store:
+            if not store.campaigns_with_cells(system):
+                console.print(f"{system}: {PROBES_ONLY}", highlight=False, soft_wrap=True)
+                continue
             table = tuning.tune(store, system)
             products = last_measured(store, system)
         if not table.rules and not products.empty:

@@ -57,7 +57,9 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
     with Store.open(database) as store:
         names = [one_system(store, system)] if system else store.probed()
         if not names:
-            raise SwitchpointError(f"{database} has no probes; measure some with `swpbench probe`")
+            raise SwitchpointError(
+                f"{database} has no probes; measure some: `switchpoint run -- --tag=parameters`"
+            )
         models = [fitting.fit(store, name, campaign) for name in names]
     if as_json:
         click.echo(json.dumps([json.loads(encode(model)) for model in models], indent=1))
