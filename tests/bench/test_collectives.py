@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.collectives import Trial, Verdict, read_trials
+from tests.bench.collectives import Trial, Verdict, main, read_trials, worth_choosing
 
 ROUNDS = range(1, 41)
 
@@ -46,7 +46,7 @@ def test_ratios_are_paired_within_rounds(tmp_path: Path) -> None:
     [
         (0.8, "ring", True, "bcast                1.25 times as fast"),
         (1.1, "ring", False, "clearly slower than the default: bcast at 64 B"),
-        (1.1, "vendor", True, "all operations       1.00 times as fast"),  # the default itself
+        (1.1, "vendor", False, "vendor (same method)"),  # what `auto` costs beside it
     ],
 )
 def test_the_bar_is_held_where_the_choice_is_not_slower(
@@ -57,7 +57,45 @@ def test_the_bar_is_held_where_the_choice_is_not_slower(
     held: bool,
     words: str,
 ) -> None:
-    verdict = Verdict()
+    verdict = Verdict(["bcast"])
     verdict.add("bcast", 64, trial(tmp_path, factor, selected))
     assert verdict.conclude() is held
     assert words in capsys.readouterr().out
+
+
+def test_an_operation_that_nothing_was_compared_of_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = Verdict(["bcast", "reduce"])
+    verdict.add("bcast", 64, trial(tmp_path, 0.5, "ring"))
+    few = Trial(samples={method: {0: ([1], [1e-5])} for method in ("auto", "vendor")})
+    verdict.add("reduce", 64, few)
+    assert not verdict.conclude()
+    alone = Verdict(["reduce"])
+    alone.add("reduce", 64, few)
+    assert not alone.conclude()
+    said = capsys.readouterr().out
+    assert "reduce               not compared at any size" in said
+    assert "nan" not in said
+
+
+def test_methods_far_from_the_best_at_every_size_are_not_looked_at_again() -> None:
+    times_s = {
+        8: {"vendor": 9e-6, "ring": 4e-6, "star": 1e-6, "chain": 2e-6},
+        64: {"vendor": 9e-6, "ring": 4e-6, "star": 7e-6, "chain": 7e-6},
+    }
+    trials = {
+        size: Trial(samples={method: {0: ([1], [time_s])} for method, time_s in times.items()})
+        for size, times in times_s.items()
+    }
+    assert worth_choosing(trials, "vendor") == ["ring", "star", "vendor"]
+
+
+def test_an_mpi_that_is_not_there_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["collectives", "--mpi", "typo"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "no MPI typo on PATH" in capsys.readouterr().err
