@@ -10,6 +10,7 @@ from tests.probes import Noise, Protocol, receives, round_trips
 from tuner.models import loggp
 from tuner.models.loggp import LogGP
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
+from tuner.models.segments import FLOOR
 
 THREE = (
     Protocol(512, 8e-7, 2e-7, 3e-7, 5e-10),
@@ -118,6 +119,11 @@ def test_a_constant_time_has_no_time_per_byte() -> None:
     assert isinstance(model, LogGP)
     (protocol,) = model.protocols
     assert isinstance(protocol.beta, NotIdentified)
+    single = {key: values.astype(np.float32) for key, values in exact.items()}
+    for value in (1e-5, 3e-6, 1e-6):
+        model = loggp.fit([{key: 0 * values + np.float32(value) for key, values in single.items()}])
+        assert isinstance(model, LogGP)
+        assert [type(each.beta) for each in model.protocols] == [NotIdentified]
     assert protocol.alpha == Estimate(*[pytest.approx(5e-7)] * 3)
 
 
@@ -163,3 +169,5 @@ def test_senseless_times_give_no_senseless_parameters(
             if isinstance(found, Estimate):
                 assert np.isfinite([found.value, found.low, found.high]).all(), name
                 assert 0 < found.low <= found.value <= found.high, name
+                if name in ("beta", "gap_per_byte"):
+                    assert found.value > 1e-9 * FLOOR / probes.OCTAVES[-1]

@@ -11,6 +11,7 @@ from tests.probes import OCTAVES, SIZES, Launch, Noise, one_way
 from tuner.models import maxrate
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
+from tuner.models.segments import FLOOR
 
 PAPER = Path(__file__).parent / "data" / "bluewaters.csv"
 CUTS = (512, 8192)  # bytes up to which a message is short, eager
@@ -190,3 +191,31 @@ def test_senseless_times_give_no_senseless_parameters() -> None:
                     assert np.isfinite(ends).all()
                     assert ends == tuple(sorted(ends))
                     assert name == "b_inj" or parameter.low > 0
+                    if name in ("b_max", "b_node"):
+                        assert parameter.high < OCTAVES[-1] * 4 / (1e-9 * FLOOR)
+
+
+def test_a_constant_time_in_single_precision_has_no_rate() -> None:
+    constant = {(s, p): np.full(9, 1e-5, np.float32) for s in OCTAVES for p in (1, 2, 4)}
+    for launches in (1, 3):
+        (protocol,) = fitted([constant] * launches).protocols
+        assert isinstance(protocol.alpha, Estimate)
+        assert protocol.rates.b_max is None
+        for name in ("b_max", "b_inj", "b_node"):
+            assert isinstance(getattr(protocol, name), NotIdentified)
+
+
+@pytest.mark.parametrize("launches", [1, 3, 5])
+def test_a_protocol_whose_time_does_not_grow_has_no_rate(launches: int) -> None:
+    def time_s(size: int, pairs: int) -> float:
+        return 1e-6 if size <= 512 else 8e-6 + pairs * size / 2e9
+
+    for seed in range(6):
+        swept = one_way(time_s, Noise(), seed, launches, OCTAVES, pairs=(1, 2, 4, 8))
+        short, *others = fitted(swept).protocols
+        assert isinstance(short.b_inj, NotIdentified)
+        assert others
+        for protocol in (short, *others):
+            for found in (protocol.b_max, protocol.b_inj, protocol.b_node):
+                if isinstance(found, Estimate):
+                    assert max(abs(found.low), found.high) < 1e12

@@ -6,23 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.models.parameter import Parameter, parameter
+from tuner.models.parameter import HIDDEN, NotIdentified, Parameter, parameter
 from tuner.models.points import Points
-from tuner.models.segments import fit_lines
+from tuner.models.segments import FLOOR, fit_lines
 from tuner.stats import Floats, Integers
 
 
 @dataclass(frozen=True)
 class Line:
-    """Intercept and slope, with the replicates of both."""
+    """Intercept and slope, with the replicates of both; smaller slopes are lost in the noise."""
 
     values: tuple[float, float]
     replicates: tuple[Floats, Floats]
+    least_slope: float
 
     def parameters(self, launches: int) -> tuple[Parameter, Parameter]:
         """Both as parameters."""
         first, second = zip(self.values, self.replicates, strict=True)
-        return parameter(*first, launches), parameter(*second, launches)
+        slope = parameter(*second, launches)
+        if 0 < self.values[1] < self.least_slope:
+            slope = NotIdentified(HIDDEN)
+        return parameter(*first, launches), slope
 
 
 def fit_line(each: Points, x: Floats, scale: float) -> Line:
@@ -36,7 +40,10 @@ def fit_line(each: Points, x: Floats, scale: float) -> Line:
     weights = np.ones_like(rows)
     intercepts, slopes, _ = fit_lines(x, no_groups(each), rows, weights, scale, units)
     values = float(intercepts[0]), float(slopes[0, 0])
-    return Line(values, (intercepts[1:], slopes[1:, 0]))
+    last = int(x.argmax())
+    noise = max(scale if np.isfinite(scale) else 0.0, FLOOR)
+    least_slope = noise * float(one[last]) / max(float(x[last]), 1.0)
+    return Line(values, (intercepts[1:], slopes[1:, 0]), least_slope)
 
 
 def no_groups(each: Points) -> Integers:

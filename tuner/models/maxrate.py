@@ -17,14 +17,15 @@ import numpy as np
 from scipy import optimize
 
 from tuner.models.loggp import LEAST_SIZES, Samples
-from tuner.models.parameter import NotIdentified, Parameter, parameter
+from tuner.models.parameter import HIDDEN, Estimate, NotIdentified, Parameter, parameter
 from tuner.models.points import Points, points
-from tuner.models.segments import Segments, cut, fit_lines
+from tuner.models.segments import FLOOR, Segments, cut, fit_lines
 from tuner.stats import Floats, Integers
 
 _PARAMETERS = 4  # of a protocol
 _STEPS = 12
 _REACH = 50.0  # of logarithms, which keeps trial steps finite
+_WIDE = 10.0  # times B_max: an interval of B_max as wide leaves nothing to tell B_inj by
 _TOO_FEW = f"fewer than {LEAST_SIZES} measured sizes"
 
 
@@ -111,7 +112,17 @@ def _protocol(from_bytes: int, up_to_bytes: int | None, part: Points, found: Seg
         for at, value in enumerate(np.exp(theta[:2]).tolist())
     )
     b_inj, b_node = curve.together(theta, all_rates)
+    most = int(part.keys[:, 1].max())
+    b_max, b_node = curve.seen(rates, b_max, 1), curve.seen(rates, b_node, most)
+    if isinstance(b_inj, Estimate):
+        b_inj = curve.seen(rates, b_inj, most, of_one=rates.b_max or 0.0)
+        if not _is_narrow(b_max):
+            b_inj = NotIdentified("needs the rate of one process, which is not known well")
     return Protocol(from_bytes, up_to_bytes, alpha, b_max, b_inj, b_node, rates)
+
+
+def _is_narrow(b_max: Parameter) -> bool:
+    return isinstance(b_max, Estimate) and b_max.high - b_max.low < _WIDE * b_max.value
 
 
 class _Curve:
@@ -134,13 +145,27 @@ class _Curve:
         self.intercept = float(intercepts[0])
         self.intercepts = intercepts[1:]
         self._slopes = slopes[0]
+        # A rate above this takes no time that is seen; capped, it cannot swamp what it is added to.
+        longest = self._size == self._size.max()
+        largest = float(self._levels[-1]) * float(self._size.max())
+        self._fastest = np.log(largest / (FLOOR * float(part.time_s[longest].min())))
+        self._noise = max(scale, FLOOR)
 
     def fit(self) -> Floats | None:
         """The theta of least cost, from the rates that each number of processes has on its own.
 
-        The node is saturated where BIC says so. None when time does not grow with size.
+        The node is saturated where BIC says so. None when time does not grow with size by more than
+        the noise.
         """
-        grows = self._slopes > 0
+        theta = self._least()
+        if theta is None:
+            return None
+        moved = self._residuals(theta[None], self._part.time_s[None])[0] + 1
+        alone = float(np.exp(theta[0])) / self._part.time_s
+        return theta if (moved - alone).max() > self._noise else None
+
+    def _least(self) -> Floats | None:
+        grows = self._slopes * self._size.max() > FLOOR * self.intercept
         if not grows.any():
             return None
         rates = self._levels[grows] / self._slopes[grows]
@@ -208,8 +233,7 @@ class _Curve:
             f_scale=self._scale,
             x_scale=1.0,
         )
-        refined: Floats = solution.x
-        return refined
+        return self._capped(solution.x)
 
     def replicates(self, theta: Floats) -> Floats:
         """The same for all replicates at once: Gauss-Newton steps, with the loss as weights."""
@@ -222,7 +246,12 @@ class _Curve:
             square += 1e-9 * np.eye(len(theta))
             right = np.einsum("rni,rn->ri", weighted, residuals)
             at -= np.clip(np.linalg.solve(square, right[..., None])[..., 0], -1, 1)
-        return at
+        return self._capped(at)
+
+    def _capped(self, theta: Floats) -> Floats:
+        capped = theta.copy()
+        capped[..., 1:] = np.minimum(capped[..., 1:], self._fastest)
+        return capped
 
     def rates(self, theta: Floats) -> Rates:
         """The parameters of a theta."""
@@ -236,6 +265,22 @@ class _Curve:
         if theta.shape[1] == 2:
             return one, np.zeros(len(theta))
         return one, (np.exp(theta[:, 2]) - one) / (self._levels[-1] - 1)
+
+    def seen(
+        self, rates: Rates, rate: Parameter, processes: int, of_one: float | None = None
+    ) -> Parameter:
+        """The rate, unless what so many processes send at it takes no longer than the noise.
+
+        With `of_one` the rate is what each process after the first adds to that.
+        """
+        if not isinstance(rate, Estimate):
+            return rate
+        sent = processes * float(self._size.max())
+        for each, share in ((rate.value, self._noise), (rate.high, FLOOR)):
+            of_all = each if of_one is None else of_one + (processes - 1) * each
+            if sent < share * (rates.alpha_s * of_all + sent):
+                return NotIdentified(HIDDEN)
+        return rate
 
     def together(self, theta: Floats, replicates: Floats) -> tuple[Parameter, Parameter]:
         """B_inj and B_N, as far as several processes were measured."""

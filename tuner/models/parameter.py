@@ -12,6 +12,7 @@ from tuner.errors import SwitchpointError
 from tuner.stats import Floats
 
 NOT_TOLD_FROM_ZERO = "not told from zero by these data"
+HIDDEN = "its part of the time is no larger than the noise"
 
 
 class ModelError(SwitchpointError):
