@@ -91,8 +91,9 @@ def test_columns_as_printed_would_make_time_negative() -> None:
         maxrate.fit([{(s, 1): np.full(5, printed.time_s(s, 1)) for s in OCTAVES}])
 
 
-def test_parameters_of_the_paper_are_recovered_between_nodes() -> None:
-    found = medians_over_seeds(INTER)
+@pytest.mark.parametrize("launches", [1, 3, 6])
+def test_parameters_of_the_paper_are_recovered_between_nodes(launches: int) -> None:
+    found = medians_over_seeds(INTER, launches=launches)
     bounds = {"alpha": 0.01, "b_max": 0.02, "b_inj": 0.05, "b_node": 0.003, "prediction": 0.005}
     assert {name for name, bound in bounds.items() if found[name] > bound} == set(), found
 
@@ -161,6 +162,13 @@ def test_intervals_hold_the_truth_of_several_launches(launches: int) -> None:
             assert isinstance(parameter, Estimate)
             inside.append(parameter.low <= true <= parameter.high)
     assert np.mean(inside) >= 0.8
+
+
+@pytest.mark.parametrize("launches", [2, 3, 5, 6, 9])
+def test_the_number_of_launches_makes_no_protocols(launches: int) -> None:
+    for seed in range(12):
+        model = fitted(measured(INTER, Noise(), seed, sizes=SIZES, launches=launches))
+        assert [each.up_to_bytes for each in model.protocols][1:] == [CUTS[1], None], seed
 
 
 def test_a_constant_time_has_no_rate() -> None:
