@@ -95,10 +95,11 @@ def test_a_scheduler_is_found_by_its_commands_and_tells_its_partitions(name, ans
     assert found.partitions() == PARTITIONS[name]
 
 
-def test_slurm_without_accounting_is_asked_by_squeue(answering, tmp_path):
+@pytest.mark.parametrize("storage", ["accounting_storage/none", "(null)"])
+def test_slurm_without_accounting_is_asked_by_squeue(storage, answering, tmp_path):
     answering("slurm")
     scontrol = tmp_path / "slurm-bin" / "scontrol"
-    scontrol.write_text("#!/bin/sh\necho 'AccountingStorageType = accounting_storage/none'\n")
+    scontrol.write_text(f"#!/bin/sh\necho 'AccountingStorageType = {storage}'\n")
     assert schedulers.detect().name == "squeue"
 
 
@@ -113,6 +114,42 @@ def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
     sinfo.write_text("#!/bin/sh\necho 'cpu|up|many'\n")
     with pytest.raises(SchedulerError, match="not understood"):
         schedulers.SCHEDULERS["slurm"].partitions()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "command", "answer", "said"),
+    [
+        ("flux", "flux", "", "tells of no nodes"),
+        ("flux", "flux", "many few", "flux was not detected: .* flux are not understood"),
+        ("pbs", "pbsnodes", '{"nodes": []}', "pbs was not detected: .* are not understood"),
+        ("pbs", "qstat", "{}", "pbs was not detected: .*'Queue'"),
+        ("lsf", "lshosts", "HOST_NAME\n\nn1 X86_64", "tells of no nodes"),
+    ],
+)
+def test_answers_that_cannot_be_used_are_one_line(
+    scheduler, command, answer, said, answering, tmp_path
+):
+    answering(scheduler)
+    (tmp_path / f"{scheduler}-bin" / command).write_text(f"#!/bin/sh\ncat <<'E'\n{answer}\nE\n")
+    with pytest.raises(SchedulerError, match=said) as error:
+        schedulers.SCHEDULERS[scheduler].partitions()
+    assert "\n" not in str(error.value)
+
+
+def test_lines_that_tell_nothing_are_passed_over(answering, tmp_path, monkeypatch):
+    answering("lsf")
+    bqueues = tmp_path / "lsf-bin" / "bqueues"
+    bqueues.write_text(bqueues.read_text().replace("closed 30 ", "\nodd "))
+    assert schedulers.SCHEDULERS["lsf"].partitions() == PARTITIONS["lsf"]
+    switches = {"sw0": {"state": "free"}, "sw1": {"resources_available": {"mem": "1gb"}}}
+    nodes = json.loads(ANSWERS["pbs"]["pbsnodes"])["nodes"] | switches
+    monkeypatch.setitem(ANSWERS["pbs"], "pbsnodes", json.dumps({"nodes": nodes}))
+    answering("pbs")
+    assert schedulers.SCHEDULERS["pbs"].partitions() == PARTITIONS["pbs"]
+    by_state = "case $1 in resource) printf '0 0\\n3 144\\n1 48\\n' ;; queue) echo batch ;; esac"
+    monkeypatch.setitem(ANSWERS["flux"], "flux", by_state)
+    answering("flux")
+    assert schedulers.SCHEDULERS["flux"].partitions() == PARTITIONS["flux"]
 
 
 def job_scripts(config: Path, place: Path) -> list[str]:
@@ -255,6 +292,11 @@ def test_flux_comes_with_a_caution(answering, tmp_path):
         ("site_configuration = {'systems': [], 'environments': []}", "no systems"),
         ("import no_such_module", "no_such_module"),
         ("raise SystemExit('no MPI')", "no MPI"),
+        (
+            "site_configuration = {'systems': [{'name': 'a', 'partitions': ['cpu']}],"
+            " 'environments': [{'name': 'e'}]}",
+            "system a: 'cpu' is no partition",
+        ),
     ],
 )
 def test_a_file_that_is_no_configuration_is_told(tmp_path, text, reason):
@@ -269,11 +311,13 @@ def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path):
     answering("lsf")
     init("--name", "site", "--output", str(config))
     text = config.read_text().replace('"features": ["mpi"]', '"features": []')
+    text = re.sub(r'"num_cpus_per_core": \d+', '"num_cpus_per_core": 0', text)
     config.write_text(re.sub(r'"cc": ".*"', '"cc": "no-such-mpicc"', text))
     (tmp_path / "lsf-bin" / "bsub").unlink()
     lacking = {(part.name, part.used_for): part.advice for part in missing(examine(config))}
     assert "bsub" in lacking["site:normal", "scheduler"]
     assert "mpi" in lacking["site:normal", "selection"]
+    assert "num_cpus_per_core" in lacking["site:normal", "scales"]
     assert lacking["checks", "measuring"]
     assert "no-such-mpicc" in lacking[find_mpis()[0].name, "building"]
 

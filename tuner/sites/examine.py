@@ -46,6 +46,12 @@ def _read(config: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{config}: no ReFrame configuration: {error}") from error
     except (Exception, SystemExit) as error:
         raise ConfigurationError(f"{config}: {type(error).__name__}: {error}") from error
+    for system in content["systems"]:
+        for partition in system.get("partitions", []):
+            if not isinstance(partition, dict):
+                raise ConfigurationError(
+                    f"{config}: system {system['name']}: {partition!r} is no partition"
+                )
     if not systems or not environments:
         raise ConfigurationError(f"{config}: names no systems or no environments")
     return dict(content)
@@ -58,8 +64,10 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Part]:
     lacking = [command for command in commands if shutil.which(command) is None]
     said = "" if lacking else f"{scheduler} {' '.join(commands)}".strip()
     processor = partition.get("processor", {})
-    cpus = processor.get("num_cpus")
-    cores = f"{cpus // processor.get('num_cpus_per_core', 1)} cores a node" if cpus else ""
+    cpus, threads = processor.get("num_cpus"), processor.get("num_cpus_per_core", 1)
+    cores = "ReFrame detects the cores by a job"
+    if cpus:
+        cores = f"{cpus // threads} cores a node" if threads else ""
     has_mpi = "mpi" in partition.get("features", [])
     return [
         Part(
@@ -69,7 +77,7 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Part]:
             True,
             f"not on the path: {' '.join(lacking)}; run this on a login node",
         ),
-        Part(name, "scales", cores or "ReFrame detects the cores by a job", True, ""),
+        Part(name, "scales", cores, True, "num_cpus_per_core of the processor must be 1 or more"),
         Part(name, "selection", "mpi" if has_mpi else "", True, 'features must have "mpi"'),
     ]
 

@@ -43,11 +43,22 @@ class Scheduler:
     name: str  # ReFrame's
     launcher: str  # ReFrame's
     commands: tuple[str, ...]  # what ReFrame and we call
-    partitions: Callable[[], list[Partition]]
+    ask: Callable[[], list[Partition]]  # fails as reading a text does
     access: tuple[str, ...]  # options of a job; {partition} is its name
     account: str  # the option that charges an account
     options: dict[str, object] = field(default_factory=dict)  # ReFrame's sched_options
     caution: str = ""
+
+    def partitions(self) -> list[Partition]:
+        """What the scheduler tells. Raises SchedulerError: nothing, or nothing that is known."""
+        try:
+            return self.ask()
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            asked = ", ".join(self.commands)
+            reason = f"{type(error).__name__}: {error}"
+            raise SchedulerError(
+                f"{self.name} was not detected: answers of {asked} are not understood: {reason}"
+            ) from error
 
 
 def detect() -> Scheduler:
@@ -74,7 +85,7 @@ def accounting_or_not() -> Scheduler:
     """Slurm as ReFrame asks it for finished jobs: by sacct, or without accounting by squeue."""
     settings = _ask("scontrol", "show", "config")
     stored = [line for line in settings.splitlines() if line.startswith("AccountingStorageType")]
-    has_none = all("none" in line for line in stored)
+    has_none = all("none" in line or "(null)" in line for line in stored)
     return SCHEDULERS["squeue" if has_none else "slurm"]
 
 
@@ -94,34 +105,35 @@ def _slurm_partitions() -> list[Partition]:
 
 
 def _pbs_partitions() -> list[Partition]:
-    try:
-        vnodes = json.loads(_ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
-        queues = json.loads(_ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
-        shapes = Counter(Shape(int(each["resources_available"]["ncpus"])) for each in vnodes)
-        open_queues = [
-            name
-            for name, facts in queues.items()
-            if (facts["queue_type"], facts["enabled"], facts["started"])
-            == ("Execution", "True", "True")
-        ]
-    except (KeyError, ValueError) as error:
-        raise SchedulerError(f"pbsnodes, qstat: not understood: no {error}") from error
+    vnodes = json.loads(_ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
+    queues = json.loads(_ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
+    resources = [each.get("resources_available", {}) for each in vnodes]
+    ncpus = [int(each.get("ncpus", 0)) for each in resources]  # none: not a node that computes
+    shapes = Counter(Shape(cpus) for cpus in ncpus if cpus)
+    open_queues = [
+        name
+        for name, facts in queues.items()
+        if (facts["queue_type"], facts["enabled"], facts["started"])
+        == ("Execution", "True", "True")
+    ]
     return [_partition(name, shapes) for name in open_queues]
 
 
 def _lsf_partitions() -> list[Partition]:
     hosts = [line.split() for line in _ask("lshosts", "-w").splitlines()[1:]]
-    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES
-    servers = [host for host in hosts if host[7] == "Yes" and host[4].isdigit()]
+    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; of a host that is down, less
+    servers = [host for host in hosts if host[7:8] == ["Yes"] and host[4].isdigit()]
     shapes = Counter(Shape(int(host[4])) for host in servers)
     queues = [line.split() for line in _ask("bqueues", "-w").splitlines()[1:]]
     # QUEUE_NAME PRIO STATUS …
-    return [_partition(queue[0], shapes) for queue in queues if queue[2] == "Open:Active"]
+    return [_partition(queue[0], shapes) for queue in queues if queue[2:3] == ["Open:Active"]]
 
 
 def _flux_partitions() -> list[Partition]:
-    nodes, cores = _ask("flux", "resource", "list", "-no", "{nnodes} {ncores}").split()[:2]
-    shapes = Counter({Shape(int(cores) // int(nodes)): int(nodes)})
+    lines = _ask("flux", "resource", "list", "-no", "{nnodes} {ncores}").splitlines()
+    counts = [tuple(map(int, line.split())) for line in lines if line.strip()]  # by state
+    nodes, cores = sum(count[0] for count in counts), sum(count[1] for count in counts)
+    shapes = Counter({Shape(cores // nodes): nodes} if nodes else {})
     queues = _ask("flux", "queue", "list", "-no", "{queue}").split()
     return [_partition(name, shapes) for name in queues or ["default"]]
 
