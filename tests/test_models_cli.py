@@ -1,6 +1,8 @@
 """From probes to parameters, predictions and their validation, as users call it."""
 
 import json
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -153,6 +155,24 @@ def test_what_cannot_be_predicted_is_told(
     result = call("predict", "--procs", "4", *options, "--database", database)
     assert result.exit_code != 0
     assert message in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("change", [('"value":', '"worth":'), (r"\d\.\d+", "NaN"), ("}$", "")])
+def test_parameters_of_another_version_are_to_be_fitted_again(
+    database: Path, tmp_path: Path, change: tuple[str, str]
+) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(database, path)
+    with Store.open(path) as store:
+        (system,) = store.systems()["system"]
+        text = store.model(system)
+        assert text is not None
+        with store.transaction():
+            store.put_model(system, re.sub(*change, text))
+    predict = ("predict", "--op", "bcast", "--procs", "4")
+    for command in (predict, ("validate",), ("show", "models")):
+        message = fail(*command, "--database", path)
+        assert "were fitted by another version; run `switchpoint fit`" in message
 
 
 def test_without_probes_or_fit_the_next_step_is_told(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tuner.errors import SwitchpointError
 from tuner.models import system as models
 from tuner.models.system import Launches, SystemModel
@@ -51,8 +53,13 @@ def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Ou
 
 
 def fitted(store: Store, system: str) -> SystemModel:
-    """The parameters as `fit` stored them. Raises FittingError when it did not, StoreError."""
+    """The parameters as `fit` stored them. Raises FittingError for those of others, StoreError."""
     text = store.model(system)
     if text is None:
         raise FittingError(f"{system} has no fitted parameters; run `switchpoint fit`")
-    return models.decode(text)
+    try:
+        return models.decode(text)
+    except msgspec.MsgspecError as error:
+        raise FittingError(
+            f"the parameters of {system} were fitted by another version; run `switchpoint fit`"
+        ) from error

@@ -16,6 +16,8 @@ from tuner.stats import Floats
 
 RESAMPLES = 199
 
+SHORTEST_S, LONGEST_S = 1e-30, 1e30  # as in raw files; squares of others leave the range of floats
+
 REJECTION = 3.5
 """Of a point's samples those further from their median, in robust deviations of their logarithm,
 were of a disturbed machine: left in, a share e of them moves the median to the quantile 1/2 + e/2.
@@ -84,9 +86,12 @@ def _checked(key: Key, samples: NDArray[Any]) -> Floats:
     values = np.sort(np.asarray(samples, dtype=float))
     if not len(values):
         raise ModelError(f"no samples at {key[0]:.0f} bytes")
-    if not (values > 0).all() or not np.isfinite(values).all():
-        wrong = values[~(values > 0) | ~np.isfinite(values)][0]
-        raise ModelError(f"a time of {wrong:g} s at {key[0]:.0f} bytes: times must be positive")
+    wrong = values[~((values >= SHORTEST_S) & (values <= LONGEST_S))]
+    if len(wrong):
+        raise ModelError(
+            f"a time of {wrong[0]:g} s at {key[0]:.0f} bytes: "
+            f"times must be positive, from {SHORTEST_S:g} to {LONGEST_S:g} s"
+        )
     return values
 
 

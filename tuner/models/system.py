@@ -74,7 +74,7 @@ def encode(model: SystemModel) -> str:
 
 
 def decode(text: str) -> SystemModel:
-    """What `encode` made."""
+    """What `encode` made. Raises msgspec.MsgspecError for anything else."""
     return msgspec.json.decode(text, type=SystemModel)
 
 
