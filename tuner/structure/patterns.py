@@ -5,6 +5,7 @@ Every rank sends the same messages as there, to the last one (kernels/bench/patt
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -19,6 +20,7 @@ from tuner.structure.halo import Halo
 _Messages = dict[tuple[int, int], list[int]]
 """The items of each message, by sender and receiver; items of a rank are numbered from 0."""
 
+_MOST_EDGE = 512  # of a stencil, as in the bench
 _WORD = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
 
@@ -85,10 +87,12 @@ def _hub(spec: str, procs: int, hubs: int, seed: int) -> _Messages:
 
 
 def _stencil(spec: str, procs: int, dim: int, points: int, edge: int) -> _Messages:
-    if not 1 <= dim <= 3 or points not in (2 * dim + 1, 3**dim) or edge < 1:
-        raise PatternError(f"{spec}: dim is 1 to 3, points 2 dim + 1 or 3^dim, edge at least 1")
+    if not 1 <= dim <= 3 or points not in (2 * dim + 1, 3**dim) or not 1 <= edge <= _MOST_EDGE:
+        raise PatternError(
+            f"{spec}: dim is 1 to 3, points 2 dim + 1 or 3^dim, edge 1 to {_MOST_EDGE}"
+        )
     grid = _balanced(procs, dim)
-    block = np.arange(edge**dim).reshape((edge,) * dim)
+    lines = [np.arange(edge) * edge ** (dim - 1 - axis) for axis in range(dim)]
     steps = [
         step
         for step in itertools.product((-1, 0, 1), repeat=dim)
@@ -101,7 +105,8 @@ def _stencil(spec: str, procs: int, dim: int, points: int, edge: int) -> _Messag
         for step in steps:
             there = [int(at) + by for at, by in zip(place, step, strict=True)]
             if all(0 <= at < size for at, size in zip(there, grid, strict=True)):
-                items = block[tuple(sides[by] for by in step)].ravel().tolist()
+                side = [line[sides[by]] for line, by in zip(lines, step, strict=True)]
+                items = functools.reduce(np.add.outer, side).ravel().tolist()
                 messages[rank, int(np.ravel_multi_index(there, grid))] = items
     return messages
 
