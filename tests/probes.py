@@ -92,6 +92,7 @@ class Campaign:
     samples: int = 30
     noise: Noise = Noise()
     name: str = "20261121T034500Z"
+    date: str = "2026-11-21T03:45:00Z"
     copy_s_per_byte: float = 1e-10
     reduce_s_per_byte: float = 3e-10
     synchronous_s: float = 1.5e-6
@@ -124,7 +125,11 @@ def header(spec: Campaign, launch: int) -> dict[str, Any]:
     nodes = 2 if "off_node" in spec.truth else 1
     ppn = max(spec.pairs)
     cores = synthetic.Campaign(operation="probe", name=spec.name, cores=64)
-    return synthetic.header(cores, launch, "pairs", nodes * ppn) | {"nodes": nodes, "ppn": ppn}
+    return synthetic.header(cores, launch, "pairs", nodes * ppn) | {
+        "nodes": nodes,
+        "ppn": ppn,
+        "date": spec.date,
+    }
 
 
 def write(directory: Path, spec: Campaign) -> list[Path]:

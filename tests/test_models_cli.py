@@ -58,6 +58,23 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_the_last_campaign_is_the_latest_whatever_its_name(tmp_path: Path) -> None:
+    for name, date in (("zebra", "2026-01-01T00:00:00Z"), ("ape", "2026-02-01T00:00:00Z")):
+        launches = probes.write(
+            tmp_path, probes.Campaign(probes.LAPTOP, launches=1, pairs=(1,), name=name, date=date)
+        )
+        assert launches
+        ran = synthetic.Campaign(name=f"{name}-methods", cores=64, launches=1, sizes=(8,))
+        for path in synthetic.write(tmp_path, ran):
+            path.write_text(re.sub(r'"date": "[^"]*"', f'"date": "{date}"', path.read_text()))
+    ingest(tmp_path / "s.db", [tmp_path])
+    (document,) = json.loads(succeed("fit", "--database", tmp_path / "s.db", "--json"))
+    assert document["campaign"] == "ape"
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        campaigns = store.campaigns_with_cells(document["system"])
+    assert campaigns == ["ape-methods", "zebra-methods"]
+
+
 def finite(value: Any) -> bool:
     """No number of a JSON document is NaN or infinite."""
     try:

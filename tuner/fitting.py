@@ -27,7 +27,8 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
         raise FittingError(
             f"{where} has no probes; measure some: `switchpoint run -- --tag=parameters`"
         )
-    last = max(launch.campaign for launch in probes)
+    dates = store.campaigns(system).set_index("campaign")["last_date"]
+    last = max((dates[launch.campaign], launch.campaign) for launch in probes)[1]
     layouts: dict[tuple[bool, int, int, int], Launches] = {}
     for launch, samples in probes.items():
         if launch.campaign == last:
@@ -44,12 +45,12 @@ def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Ou
 
     Raises FittingError when the system has no such campaign of methods, StoreError.
     """
-    cells = store.cells(model.system, campaign)
-    if cells.empty:
-        if campaign is None:
-            return []
+    measured = store.campaigns_with_cells(model.system)
+    if campaign is None and not measured:
+        return []
+    if campaign is not None and campaign not in measured:
         raise FittingError(f"no methods were measured in campaign {campaign} of {model.system}")
-    return list(outcomes(model, cells[cells["campaign"] == cells["campaign"].max()]))
+    return list(outcomes(model, store.cells(model.system, campaign or measured[0])))
 
 
 def fitted(store: Store, system: str) -> SystemModel:

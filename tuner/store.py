@@ -333,10 +333,10 @@ class Store:
         """The campaigns of a system that measured methods, the newest first; others have probes."""
         rows = self._query(
             """
-            SELECT DISTINCT campaign FROM launch WHERE system = ? AND EXISTS (
+            SELECT campaign FROM launch WHERE system = ? AND EXISTS (
               SELECT 1 FROM cell
               WHERE cell.system = launch.system AND cell.campaign = launch.campaign
-            ) ORDER BY campaign DESC
+            ) GROUP BY campaign ORDER BY max(date) DESC, campaign DESC
             """,
             [system],
         )
