@@ -14,6 +14,7 @@ from tuner.benchfile import read
 from tuner.dispatch import DispatchError, Request
 from tuner.mpi import CHECKOUT, Mpi, identify
 from tuner.simulated import TORUS, Torus
+from tuner.systems import launch_on
 
 CONFIG = CHECKOUT / "checks" / "config" / "simulated.py"
 TIMEOUT_S = 300
@@ -96,6 +97,18 @@ def test_probes_are_not_simulated(simgrid):
     """They would not end: their clock stands still."""
     with pytest.raises(DispatchError, match="no check matches --tag=parameters"):
         dispatch.plan(Request(CONFIG, ["--tag=parameters"], {}))
+
+
+def test_a_machine_is_known_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(simulated, "build_root", lambda: tmp_path)
+    mpi = Mpi("simgrid", "simgrid", "3", "smpicc", "smpirun")
+    launch_on(f"{simulated.SYSTEM}:{TORUS.name}", mpi, 32, 16)
+    written = sorted(path.name for path in (tmp_path / "simulated").iterdir())
+    assert written == ["torus-4x4x2-16.hosts", "torus-4x4x2.xml"]
+    with pytest.raises(
+        ValueError, match="no simulated machine 'torus-9x9x9'; there is torus-4x4x2"
+    ):
+        launch_on(f"{simulated.SYSTEM}:torus-9x9x9", mpi, 32, 16)
 
 
 @pytest.mark.nightly

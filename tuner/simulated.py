@@ -7,6 +7,7 @@ and are the same to the last digit at every run.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class Torus:
 
 
 TORUS = Torus((4, 4, 2))
+MACHINES = {torus.name: torus for torus in (TORUS,)}
 
 # What SMPI leaves out by default, or does in ways that take quadratic time to compute.
 SETTINGS = {
@@ -55,6 +57,13 @@ SETTINGS = {
     "smpi/bcast": "binomial_tree",
     "contexts/stack-size": "256",
 }
+
+
+def machine(name: str) -> Torus:
+    """The machine that a partition is called after. Raises ValueError when there is none."""
+    if name not in MACHINES:
+        raise ValueError(f"no simulated machine {name!r}; there is {', '.join(MACHINES)}")
+    return MACHINES[name]
 
 
 def launch(torus: Torus, mpi: Mpi, procs: int, ppn: int) -> Launch:
@@ -86,7 +95,10 @@ def _write(torus: Torus, ppn: int) -> tuple[Path, Path]:
         (hosts, "".join(f"node{number}:{ppn}\n" for number in range(torus.nodes))),
     ):
         if not path.is_file() or path.read_text() != text:
-            path.write_text(text)
+            # Aside and renamed: launches beside this one read whole files only.
+            partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+            partial.write_text(text)
+            partial.replace(path)
     return platform, hosts
 
 

@@ -18,11 +18,12 @@ def launch_on(system: str, mpi: Mpi, procs: int, ppn: int, build: Path | None = 
 
     Raises:
         NodesError: the virtual nodes are not up, or cannot take the ranks.
-        ValueError: `procs` is less than 1, or more than a simulated machine has room for.
+        ValueError: `procs` is less than 1, or more than a simulated machine has room for, or
+            there is no such simulated machine.
     """
-    name = system.partition(":")[0]
+    name, _, partition = system.partition(":")
     if name == virtual.SYSTEM:
         return virtual.launch(meant(), mpi, procs, ppn, build)
     if name == simulated.SYSTEM:
-        return simulated.launch(simulated.TORUS, mpi, procs, ppn)
+        return simulated.launch(simulated.machine(partition), mpi, procs, ppn)
     return this_machine.launch(mpi, procs, build=build)
