@@ -268,9 +268,44 @@ def test_a_table_without_algorithms_has_nothing_to_export() -> None:
 def test_one_layout_of_a_process_count_stands() -> None:
     first = rule("bcast", "vendor:algorithm=binomial")
     second = first._replace(nodes=2, ppn=PROCS // 2, method="vendor:algorithm=ring")
-    choices = choices_of(table("MPICH Version:4.0.2", [first, second]))
+    small, large = second._replace(bytes_high=99), second._replace(bytes_low=100)
+    choices = choices_of(table("MPICH Version:4.0.2", [first, small, large]))
     assert [interval.algorithm for interval in choices.intervals["bcast"][PROCS]] == ["binomial"]
-    assert "2 x 2: the library knows no layouts" in choices.left_out[0]
+    (told,) = choices.left_out
+    assert "2 x 2: the library knows no layouts" in told
+
+
+SELECTION = (
+    b'{"collective=bcast": {"comm_type=intra": {"algorithm=MPIR_Bcast_intra_binomial": {}}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "content", "words"),
+    [
+        ("exit 1", b"", "mpicc -show failed"),
+        ("exec sleep 60", b"", "mpicc -show does not run: .*timed out"),
+        ("echo -L{place} -lmpich", SELECTION[:-3] + bytes(4096), "libmpich.so: .*cannot be read"),
+        ("echo -L{place} -lmpich", bytes(5000), "holds no selection"),
+        (
+            "echo -L{place} -lmpich",
+            b"algorithm=MPIR_Bcast_intra_binomial\0" + SELECTION + bytes(4096),
+            "its selection has no reduce",
+        ),
+    ],
+)
+def test_a_library_whose_selection_cannot_be_had_is_told(
+    wrapper: str, content: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libmpich.so").write_bytes(content)
+    mpicc = tmp_path / "mpicc"
+    mpicc.write_text(f"#!/bin/sh\n{wrapper.format(place=tmp_path)}\n")
+    mpicc.chmod(0o755)
+    here = Mpi("mpich", "mpich", "4.9.9", str(mpicc), "mpiexec")
+    monkeypatch.setattr("tuner.vendor.library.find_mpis", lambda: [here])
+    monkeypatch.setattr("tuner.vendor.library._TIMEOUT_S", 0.5)
+    with pytest.raises(VendorError, match=words):
+        export(table("MPICH Version:4.9.9", [rule("reduce", "vendor:algorithm=binomial")]), "mpich")
 
 
 INTEL = "Intel(R) MPI Library {} for Linux* OS"

@@ -37,8 +37,10 @@ class Choices:
     left_out: list[str] = field(default_factory=list)
 
     def leave_out(self, operation: str, procs: int, reason: str) -> None:
-        """Notes that something is not exported."""
-        self.left_out.append(f"{operation}, {procs} processes: {reason}")
+        """Notes, once, that something is not exported."""
+        line = f"{operation}, {procs} processes: {reason}"
+        if line not in self.left_out:
+            self.left_out.append(line)
 
 
 def choices_of(table: Table) -> Choices:

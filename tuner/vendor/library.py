@@ -119,23 +119,30 @@ def mpich_selection(mpi: Mpi) -> tuple[dict[str, Any], set[str]]:
     for path in _library_files(mpi):
         content = path.read_bytes()
         names = {name.decode() for name in re.findall(rb"algorithm=(MPIR_\w+)\0", content)}
-        trees = [
-            content[match.start() : content.index(b"\0", match.start())]
-            for match in re.finditer(rb'\{\s*"collective=', content)
-        ]
-        selections = [json.loads(tree) for tree in trees if b"MPIR_Bcast_intra" in tree]
+        try:
+            trees = [
+                content[match.start() : content.index(b"\0", match.start())]
+                for match in re.finditer(rb'\{\s*"collective=', content)
+            ]
+            selections = [json.loads(tree) for tree in trees if b"MPIR_Bcast_intra" in tree]
+        except ValueError as error:
+            raise VendorError(f"{path}: its selection cannot be read: {error}") from error
         if names and selections:
             return max(selections, key=len), names
     raise VendorError(f"{mpi}: its library holds no selection that could be changed")
 
 
 def _library_files(mpi: Mpi) -> list[Path]:
-    """Where the wrapper's library may lie, real files only."""
-    shown = subprocess.run(
-        [mpi.mpicc, "-show"], capture_output=True, text=True, timeout=_TIMEOUT_S
-    ).stdout
-    names = [name for name in re.findall(r"-l(\S+)", shown) if "mpi" in name]
-    directories = [Path(directory) for directory in re.findall(r"-L(\S+)", shown)]
+    """Where the wrapper's library may lie, real files only. Raises VendorError."""
+    command = [mpi.mpicc, "-show"]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VendorError(f"{mpi.mpicc} -show does not run: {error}") from error
+    if shown.returncode != 0:
+        raise VendorError(f"{mpi.mpicc} -show failed: {shown.stderr.strip()[:200]}")
+    names = [name for name in re.findall(r"-l(\S+)", shown.stdout) if "mpi" in name]
+    directories = [Path(directory) for directory in re.findall(r"-L(\S+)", shown.stdout)]
     files = [
         path.resolve()
         for name in names

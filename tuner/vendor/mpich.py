@@ -13,7 +13,7 @@ import json
 from typing import Any
 
 from tuner.records import Table
-from tuner.vendor.choices import Choices, Interval, choices_of
+from tuner.vendor.choices import Choices, Interval, VendorError, choices_of
 from tuner.vendor.library import installation, mpich_selection, version_for
 
 TOTALS = ("allgather", "allgatherv", "reduce_scatter_block")
@@ -33,10 +33,13 @@ def selection_file(table: Table) -> dict[str, Any]:
     """What the template of a selection file shows. Raises VendorError."""
     version = version_for(table.provenance.mpi_library, "mpich")
     choices = choices_of(table)
-    selection, names = mpich_selection(installation("mpich", version))
+    mpi = installation("mpich", version)
+    selection, names = mpich_selection(mpi)
     for operation, by_procs in choices.intervals.items():
-        branch = selection[f"collective={operation}"]
-        own = branch["comm_type=intra"]
+        branch = selection.get(f"collective={operation}", {})
+        own = branch.get("comm_type=intra")
+        if own is None:
+            raise VendorError(f"{mpi}: its selection has no {operation} within a communicator")
         branch["comm_type=intra"] = _by_procs(choices, operation, by_procs, own, names)
     device = {f"MPIR_CVAR_{name.upper()}_DEVICE_COLLECTIVE": "0" for name in choices.intervals}
     return {
@@ -107,8 +110,7 @@ def _leaf(
     if algorithm is None:
         choices.leave_out(operation, procs, f"the library has no algorithm {name}")
         return own
-    leaf: Tree = {f"algorithm={algorithm}": {}}
-    return {"comm_hierarchy=parent": leaf, "comm_hierarchy=any": own} if name == "smp" else leaf
+    return {f"algorithm={algorithm}": {}}
 
 
 def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
