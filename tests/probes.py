@@ -93,6 +93,7 @@ class Campaign:
     noise: Noise = Noise()
     name: str = "20261121T034500Z"
     date: str = "2026-11-21T03:45:00Z"
+    oversubscribed: bool = False
     copy_s_per_byte: float = 1e-10
     reduce_s_per_byte: float = 3e-10
     synchronous_s: float = 1.5e-6
@@ -129,6 +130,7 @@ def header(spec: Campaign, launch: int) -> dict[str, Any]:
         "nodes": nodes,
         "ppn": ppn,
         "date": spec.date,
+        "oversubscribed": spec.oversubscribed,
     }
 
 
@@ -146,7 +148,7 @@ def write(directory: Path, spec: Campaign) -> list[Path]:
         ]
         end = {"record": "end", "cases": len(records), "samples": len(records) * spec.samples}
         lines = [header(spec, launch), *records, end | {"seconds": 1.0, "skipped": []}]
-        path = directory / f"probe-{spec.name}-{launch}.jsonl"
+        path = directory / f"probe-{spec.name}-{'-'.join(spec.truth)}-{launch}.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         paths.append(path)
     return paths

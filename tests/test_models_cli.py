@@ -75,6 +75,25 @@ def test_the_last_campaign_is_the_latest_whatever_its_name(tmp_path: Path) -> No
     assert campaigns == ["ape-methods", "zebra-methods"]
 
 
+def test_each_kind_of_pair_is_of_the_best_layout_that_has_it(tmp_path: Path) -> None:
+    off_node = {"off_node": probes.CLUSTER["off_node"]}
+    for spec in (
+        probes.Campaign(probes.LAPTOP, launches=2),
+        probes.Campaign(off_node | probes.LAPTOP, launches=1, oversubscribed=True),
+    ):
+        probes.write(tmp_path, spec)
+    assert ingest(tmp_path / "s.db", [tmp_path]).problems == []
+    (document,) = json.loads(succeed("fit", "--database", tmp_path / "s.db", "--json"))
+    layouts = {scope: pair["layout"] for scope, pair in document["pairs"].items()}
+    assert layouts == {
+        "on_node": {"nodes": 1, "ppn": 8, "oversubscribed": False, "launches": 2},
+        "off_node": {"nodes": 2, "ppn": 8, "oversubscribed": True, "launches": 1},
+    }
+    text = succeed("fit", "--database", tmp_path / "s.db")
+    assert "on_node: 1 x 8 ranks, launches: 2\n" in text
+    assert "off_node: 2 x 8 ranks, oversubscribed, launches: 1\n" in text
+
+
 def finite(value: Any) -> bool:
     """No number of a JSON document is NaN or infinite."""
     try:

@@ -16,12 +16,13 @@ from tuner.models.loggp import Protocol as LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.maxrate import Protocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
-from tuner.models.system import PairModel, SystemModel, decode, encode
+from tuner.models.system import Layout, PairModel, SystemModel, decode, encode
 from tuner.structure.halo import Halo
 from tuner.structure.methods import method
 from tuner.structure.patterns import pattern
 from tuner.structure.stages import stages
 
+LAYOUT = Layout(nodes=1, ppn=16, oversubscribed=False, launches=1)
 UNKNOWN = NotIdentified("not measured")
 LATENCY, OVERHEAD, GAP, PER_BYTE = 3.0, 1.0, 2.0, 0.125
 ALPHA = LATENCY + 2 * OVERHEAD
@@ -54,14 +55,12 @@ def pair(factor: float = 1, rates: Rates | None = None, ends: Sequence[int] = ()
     swept: MaxRate | NotIdentified = UNKNOWN
     if rates:
         swept = MaxRate([MaxRateProtocol(1, None, *(UNKNOWN,) * 4, rates)], 16, 0.01)
-    return PairModel(LogGP(protocols, 0.01), swept, exactly(PENALTY))
+    return PairModel(LAYOUT, LogGP(protocols, 0.01), swept, exactly(PENALTY))
 
 
 def machine(**pairs: PairModel) -> SystemModel:
     pairs = pairs or {"on_node": pair()}
-    return SystemModel(
-        *("a-system", "a-campaign"), 1, 1, 1, 16, pairs, exactly(COPYING), exactly(REDUCING)
-    )
+    return SystemModel(*("a-system", "a-campaign"), 1, pairs, exactly(COPYING), exactly(REDUCING))
 
 
 def everybody(procs: int) -> Halo:
@@ -177,7 +176,7 @@ def test_discovery() -> None:
 
 def test_nbx_needs_synchronous_sends() -> None:
     silent = pair()
-    silent = PairModel(silent.loggp, silent.maxrate, UNKNOWN)
+    silent = PairModel(LAYOUT, silent.loggp, silent.maxrate, UNKNOWN)
     ring = halo_of({(rank, (rank + 1) % 4): {0} for rank in range(4)}, 4)
     times = predict.of_discovery(machine(on_node=silent), ring, 4).times(8)
     assert list(times)[-1] == "nbx"

@@ -18,8 +18,8 @@ class FittingError(SwitchpointError):
 def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
     """Fits the probes of one campaign, by default the last that has some, and stores the result.
 
-    Of several layouts the one with the most processes counts, without oversubscription where there
-    is one. Raises FittingError, ModelError, StoreError.
+    Of several layouts with a kind of pair the one with the most processes counts, without
+    oversubscription where there is one. Raises FittingError, ModelError, StoreError.
     """
     probes = store.probes(system, campaign)
     if not probes:
@@ -34,7 +34,7 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
         if launch.campaign == last:
             layout = (not launch.oversubscribed, launch.procs, launch.nodes, launch.ppn)
             layouts[layout] = {**layouts.get(layout, {}), launch: samples}
-    model = models.fit(layouts[max(layouts)])
+    model = models.fit([layouts[layout] for layout in sorted(layouts, reverse=True)])
     with store.transaction():
         store.put_model(system, models.encode(model))
     return model

@@ -39,10 +39,15 @@ _MAXRATE = {
 def show_model(model: SystemModel, out: Console) -> None:
     """The parameters with their intervals, and below why some are missing."""
     out.print(
-        f"{model.system}: campaign {model.campaign}, {model.nodes} x {model.ppn} ranks, "
-        f"launches: {model.launches}, samples: {model.samples}",
-        highlight=False,
+        f"{model.system}: campaign {model.campaign}, samples: {model.samples}", highlight=False
     )
+    for scope, pair in model.pairs.items():
+        where = pair.layout
+        crowded = ", oversubscribed" if where.oversubscribed else ""
+        out.print(
+            f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}, launches: {where.launches}",
+            highlight=False,
+        )
     reasons: list[str] = []
     for title, name, columns in (("LogGP", "loggp", _LOGGP), ("max-rate", "maxrate", _MAXRATE)):
         grid = _grid(title, "bytes", *columns)

@@ -54,7 +54,8 @@ def test_parameters_are_fitted_to_what_it_measures(any_kernels: Kernels, tmp_pat
     with Store.open(tmp_path / "s.db") as store:
         (system,) = store.systems()["system"]
         model = fit(store, system)
-    assert (model.launches, model.ppn) == (2, 2)
+    layout = model.pairs["on_node"].layout
+    assert (layout.launches, layout.ppn) == (2, 2)
     found = model.pairs["on_node"].loggp
     assert isinstance(found, LogGP)
     for protocol in found.protocols:

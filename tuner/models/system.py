@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,20 @@ _NO_SCALE = np.inf
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """Where probes were measured."""
+
+    nodes: int
+    ppn: int
+    oversubscribed: bool
+    launches: int
+
+
+@dataclass(frozen=True, slots=True)
 class PairModel:
     """One kind of pair of ranks; `synchronous` is what a synchronous send takes longer, seconds."""
+
+    layout: Layout
 
     loggp: LogGP | NotIdentified
     maxrate: MaxRate | NotIdentified
@@ -38,33 +50,36 @@ class SystemModel:
 
     system: str
     campaign: str
-    launches: int
     samples: int
-    nodes: int
-    ppn: int
     pairs: dict[str, PairModel]  # by scope
     copying: Parameter
     reducing: Parameter
 
 
-def fit(launches: Launches) -> SystemModel:
-    """Fits the probes of launches of one layout in one campaign; there is at least one.
+def fit(layouts: Sequence[Launches]) -> SystemModel:
+    """Fits the probes of one campaign, the launches of each layout apart; there is at least one.
 
-    Raises ModelError for times that are none.
+    Each scope is fitted to the first layout that has it. Raises ModelError for times that are none.
     """
-    where = next(iter(launches))
-    probes = list(launches.values())
-    scopes = {key.scope for launch in probes for key in launch} & set(SCOPES)
+    where = next(iter(layouts[0]))
+    of_scope: dict[str, Launches] = {}
+    for launches in layouts:
+        for scope in {key.scope for launch in launches.values() for key in launch}:
+            of_scope.setdefault(scope, launches)
+    used = [launches for launches in layouts if any(launches is it for it in of_scope.values())]
+    alone = list(of_scope.get("", layouts[0]).values())
     return SystemModel(
         system=where.system,
         campaign=where.campaign,
-        launches=len(launches),
-        samples=sum(len(samples) for launch in probes for samples in launch.values()),
-        nodes=where.nodes,
-        ppn=where.ppn,
-        pairs={scope: _pair(probes, scope) for scope in SCOPES if scope in scopes},
-        copying=_per_byte(_one(probes, "copy")),
-        reducing=_per_byte(_one(probes, "reduce")),
+        samples=sum(
+            len(samples)
+            for launches in used
+            for launch in launches.values()
+            for samples in launch.values()
+        ),
+        pairs={scope: _pair(of_scope[scope], scope) for scope in SCOPES if scope in of_scope},
+        copying=_per_byte(_one(alone, "copy")),
+        reducing=_per_byte(_one(alone, "reduce")),
     )
 
 
@@ -78,7 +93,9 @@ def decode(text: str) -> SystemModel:
     return msgspec.json.decode(text, type=SystemModel)
 
 
-def _pair(probes: list[Mapping[ProbeKey, NDArray[np.float32]]], scope: str) -> PairModel:
+def _pair(launches: Launches, scope: str) -> PairModel:
+    where = next(iter(launches))
+    probes = list(launches.values())
     trips: list[Samples] = []
     sweeps: list[Samples] = []
     for launch in probes:
@@ -96,6 +113,7 @@ def _pair(probes: list[Mapping[ProbeKey, NDArray[np.float32]]], scope: str) -> P
     trips = _aligned(trips)
     synchronous = _penalty(points(_one(probes, "prtt_synchronous", scope)), points(trips))
     return PairModel(
+        layout=Layout(where.nodes, where.ppn, where.oversubscribed, len(launches)),
         loggp=loggp.fit(trips, _one(probes, "receive", scope)),
         maxrate=maxrate.fit(sweeps),
         synchronous=synchronous,
