@@ -118,14 +118,15 @@ static void see(const struct workload *workload, struct contender *contender, st
 }
 
 /* Whether the library is seen to run something else under some other of its algorithms. */
-static bool has_other(const struct workload *workload, const struct sight *sight) {
+static bool has_other(const struct workload *workload, const char *own, const struct sight *sight) {
   char *specs = allocate(SPECS_BYTES), *rest = specs;
   struct sight *other = allocate(sizeof *other);
   bool found = false;
   swp_method_specs(workload->operation->operation, "vendor", workload->team->procs, specs, SPECS_BYTES);
   for (char *spec; !found && (spec = strtok_r(rest, " ", &rest)) != NULL;) {
     swp_plan *plan = NULL;
-    found = is_algorithm(spec) && workload->operation->plan(workload, spec, &plan) == SWP_SUCCESS &&
+    found = is_algorithm(spec) && strcmp(spec, own) != 0 &&
+            workload->operation->plan(workload, spec, &plan) == SWP_SUCCESS &&
             observe(workload, plan, other) == SWP_SUCCESS && differ(workload->team, sight, other);
     swp_plan_free(&plan);
   }
@@ -152,7 +153,7 @@ static bool is_proved(const struct workload *workload, struct contender *contend
         same = contenders[i].spec;
     }
   if (alone)
-    differs = has_other(workload, &sights[index]);
+    differs = has_other(workload, contender->spec, &sights[index]);
   if (differs && same)
     snprintf(contender->reason, sizeof contender->reason,
              "the MPI library is not seen to run anything else than for %s", same);

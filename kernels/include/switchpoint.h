@@ -183,7 +183,8 @@ int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints
  *   allgather, alltoall               both sides
  *   allgatherv                        send_count, send_type, recv_counts, displs, recv_type
  *
- * What MPI ignores may have any value here too: also the side that MPI_IN_PLACE takes the place of.
+ * What MPI ignores may have any value here too; but the side that MPI_IN_PLACE is to take the place of must
+ * have MPI_DATATYPE_NULL or another valid type.
  */
 struct swp_collective {
   enum swp_operation operation; /* SWP_BCAST … */

@@ -3,6 +3,11 @@
 #include "dispatch.h"
 #include "startup.h"
 
+/* Of a buffer in whose place MPI_IN_PLACE stands, count and type have no meaning and may be anything. */
+static MPI_Datatype type_beside(const void *buffer, MPI_Datatype type) {
+  return buffer == MPI_IN_PLACE ? MPI_DATATYPE_NULL : type;
+}
+
 EXPORTED int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   struct place *place = place_for(SWP_BCAST, comm);
   int result;
@@ -24,7 +29,7 @@ EXPORTED int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type
     MPI_Datatype type = place->rank == root ? recv_type : send_type;
     struct swp_collective problem = {.operation = SWP_GATHER,
                                      .send_count = send_count,
-                                     .send_type = send_type,
+                                     .send_type = type_beside(send, send_type),
                                      .recv_count = recv_count,
                                      .recv_type = recv_type,
                                      .root = root,
@@ -47,7 +52,7 @@ EXPORTED int MPI_Scatter(const void *send, int send_count, MPI_Datatype send_typ
                                      .send_count = send_count,
                                      .send_type = send_type,
                                      .recv_count = recv_count,
-                                     .recv_type = recv_type,
+                                     .recv_type = type_beside(recv, recv_type),
                                      .root = root,
                                      .op = MPI_OP_NULL};
     if (dispatch_wanted(place, SWP_SCATTER, count, count * place->procs, type, root, MPI_OP_NULL) &&
@@ -93,7 +98,7 @@ EXPORTED int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_t
                                        recv_type, 0, MPI_OP_NULL)) {
     struct swp_collective problem = {.operation = SWP_ALLGATHER,
                                      .send_count = send_count,
-                                     .send_type = send_type,
+                                     .send_type = type_beside(send, send_type),
                                      .recv_count = recv_count,
                                      .recv_type = recv_type,
                                      .op = MPI_OP_NULL};
@@ -118,7 +123,7 @@ EXPORTED int MPI_Allgatherv(const void *send, int send_count, MPI_Datatype send_
       dispatch_wanted(place, SWP_ALLGATHERV, most, total, recv_type, 0, MPI_OP_NULL)) {
     struct swp_collective problem = {.operation = SWP_ALLGATHERV,
                                      .send_count = send_count,
-                                     .send_type = send_type,
+                                     .send_type = type_beside(send, send_type),
                                      .recv_counts = recv_counts,
                                      .displs = displs,
                                      .recv_type = recv_type,
@@ -137,7 +142,7 @@ EXPORTED int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_ty
                                        recv_type, 0, MPI_OP_NULL)) {
     struct swp_collective problem = {.operation = SWP_ALLTOALL,
                                      .send_count = send_count,
-                                     .send_type = send_type,
+                                     .send_type = type_beside(send, send_type),
                                      .recv_count = recv_count,
                                      .recv_type = recv_type,
                                      .op = MPI_OP_NULL};

@@ -96,7 +96,10 @@ bool layout_find(MPI_Comm comm, struct swp_layout *layout, bool *strangers) {
   *layout = (struct swp_layout){0};
   if (PMPI_Comm_size(comm, &layout->procs) != MPI_SUCCESS)
     return false;
-  if (!*strangers && find_in_world(comm, layout, strangers))
+  if (*strangers)
+    return ask(comm, layout);
+  if (find_in_world(comm, layout, strangers))
     return true;
-  return *strangers && ask(comm, layout);
+  layout->procs = 0; /* of a joined job, which may have another table, or none: nothing is dispatched */
+  return *strangers;
 }

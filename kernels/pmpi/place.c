@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 atomic_bool place_on;
 _Atomic(struct place *) place_buckets[BUCKETS];
@@ -15,7 +16,7 @@ _Atomic(struct place *) place_buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below, and of changes of buckets */
 static struct selectors *all_selectors;
 static int keyval = MPI_KEYVAL_INVALID;
-static bool ending;
+static bool ending, used; /* used: a private communicator was made */
 
 /* In a session without MPI_Init the MPI_Reduce_local of Open MPI 5 crashes. */
 static bool can_do(enum swp_operation operation, bool strangers) {
@@ -75,7 +76,7 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra) {
 
 /* A free place in the communicator's bucket. With the lock held. */
 static struct place *take_place(MPI_Comm comm) {
-  unsigned bucket = (unsigned)((uintptr_t)comm * 0x9e3779b97f4a7c15u >> 55);
+  unsigned bucket = place_bucket(comm);
   struct place *first = atomic_load_explicit(&place_buckets[bucket], memory_order_relaxed), *place = first;
   while (place != NULL && atomic_load_explicit(&place->comm, memory_order_acquire) != MPI_COMM_NULL)
     place = place->next;
@@ -91,6 +92,9 @@ static struct place *take_place(MPI_Comm comm) {
   place->named_type = MPI_DATATYPE_NULL;
   place->refused = false;
   place->selectors = NULL;
+  place->trials = NULL;
+  memset(place->plans, 0, sizeof place->plans);
+  memset(place->vendor_plans, 0, sizeof place->vendor_plans);
   return place;
 }
 
@@ -131,9 +135,16 @@ void place_forget(MPI_Comm comm) {
     PMPI_Comm_delete_attr(comm, keyval);
 }
 
+void place_begin(void) {
+  ending = false;
+  atomic_store(&place_on, true);
+}
+
+bool place_used(void) {
+  return used;
+}
+
 void place_end(void) {
-  place_forget(MPI_COMM_WORLD);
-  place_forget(MPI_COMM_SELF);
   atomic_store(&place_on, false);
   ending = true;
   if (keyval != MPI_KEYVAL_INVALID)
@@ -164,8 +175,10 @@ static bool split(MPI_Comm comm, int rank, MPI_Comm *own) {
 }
 
 bool place_prepare(struct place *place) {
-  if (place->own == MPI_COMM_NULL && !place->refused)
+  if (place->own == MPI_COMM_NULL && !place->refused) {
+    used = true;
     place->refused =
         !split(atomic_load(&place->comm), place->rank, &place->own) || device_somewhere(place->own);
+  }
   return !place->refused;
 }

@@ -50,16 +50,24 @@ struct place *place_make(MPI_Comm comm);
 /* The communicator is about to be freed: collective as that is. */
 void place_forget(MPI_Comm comm);
 
+/* From here on calls are dispatched. */
+void place_begin(void);
+
 /* Before MPI is finalised: nothing is dispatched from here on. */
 void place_end(void);
 
-/* The place's private communicator, which is made at the first call. Collective. NULL when there can be none.
- */
+/* Whether anything was ever prepared for dispatching: what the library keeps then dies with that MPI. */
+bool place_used(void);
+
+/* Makes the place's private communicator at the first call. Collective. False when there can be none. */
 bool place_prepare(struct place *place);
 
+static inline unsigned place_bucket(MPI_Comm comm) {
+  return (unsigned)((uintptr_t)comm * 0x9e3779b97f4a7c15u >> 55);
+}
+
 static inline struct place *place_find(MPI_Comm comm) {
-  unsigned bucket = (unsigned)((uintptr_t)comm * 0x9e3779b97f4a7c15u >> 55);
-  struct place *place = atomic_load_explicit(&place_buckets[bucket], memory_order_acquire);
+  struct place *place = atomic_load_explicit(&place_buckets[place_bucket(comm)], memory_order_acquire);
   while (place != NULL && atomic_load_explicit(&place->comm, memory_order_relaxed) != comm)
     place = place->next;
   return place;

@@ -7,6 +7,7 @@
 #include "place.h"
 #include "report.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct settings {
 static swp_table *table;
 static bool world; /* between MPI_Init and MPI_Finalize */
 static int sessions;
+static bool over; /* an MPI has ended in which calls were dispatched: never again */
 
 const swp_table *startup_table(void) {
   return table;
@@ -70,6 +72,10 @@ static void share_settings(int rank, struct settings *settings) {
   if (rank == 0 && path != NULL)
     strcpy(settings->path, path);
   PMPI_Bcast(settings, (int)sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
+  int mine = over, any;
+  PMPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (any)
+    settings->path[0] = '\0';
 }
 
 /* Collective on MPI_COMM_WORLD. */
@@ -96,11 +102,13 @@ static void begin_world(void) {
     startup_abort("no memory, or a failing MPI, to learn the nodes of all ranks");
   report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
   guard_on = settings.guard;
-  atomic_store(&place_on, swp_table_rules(table) > 0);
+  if (swp_table_rules(table) > 0)
+    place_begin();
 }
 
 static void end(void) {
   place_end();
+  over |= place_used();
   swp_table_free(&table);
 }
 
@@ -133,40 +141,46 @@ EXPORTED int MPI_Finalize(void) {
 
 #ifdef SWP_HAVE_SESSIONS
 /* Without MPI_COMM_WORLD every process reads the table by itself: there is no rank 0. */
-static int read_alone(MPI_Session session) {
+static void read_alone(MPI_Session session) {
   MPI_Group group;
   MPI_Comm self;
   const char *path = getenv("SWITCHPOINT_TABLE");
-  if (path == NULL || path[0] == '\0')
-    return MPI_SUCCESS;
-  int error = PMPI_Group_from_session_pset(session, "mpi://SELF", &group);
-  if (error != MPI_SUCCESS)
-    return error;
-  error = PMPI_Comm_create_from_group(group, "switchpoint", MPI_INFO_NULL, MPI_ERRORS_RETURN, &self);
+  if (path == NULL || path[0] == '\0' || over)
+    return;
+  if (PMPI_Group_from_session_pset(session, "mpi://SELF", &group) != MPI_SUCCESS ||
+      PMPI_Comm_create_from_group(group, "switchpoint", MPI_INFO_NULL, MPI_ERRORS_RETURN, &self) !=
+          MPI_SUCCESS)
+    startup_abort("a session has no communicator of this process alone, to read the table on");
   PMPI_Group_free(&group);
-  if (error != MPI_SUCCESS)
-    return error;
   if (swp_table_read(self, path, &table) != SWP_SUCCESS)
     startup_abort(swp_error_message());
   guard_on = is_set("SWITCHPOINT_GUARD");
-  atomic_store(&place_on, swp_table_rules(table) > 0);
-  return PMPI_Comm_free(&self);
+  if (swp_table_rules(table) > 0)
+    place_begin();
+  PMPI_Comm_free(&self);
 }
+
+/* Threads may open and close sessions at once, and none is to go on before the table is read. */
+static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 
 EXPORTED int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
   int error = PMPI_Session_init(info, handler, session);
   if (error != MPI_SUCCESS)
     return error;
+  pthread_mutex_lock(&session_lock);
   if (sessions++ == 0 && !world) {
     check_family();
-    return read_alone(*session);
+    read_alone(*session);
   }
+  pthread_mutex_unlock(&session_lock);
   return MPI_SUCCESS;
 }
 
 EXPORTED int MPI_Session_finalize(MPI_Session *session) {
+  pthread_mutex_lock(&session_lock);
   if (--sessions == 0 && !world)
     end();
+  pthread_mutex_unlock(&session_lock);
   return PMPI_Session_finalize(session);
 }
 #endif

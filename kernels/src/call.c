@@ -88,12 +88,11 @@ done:
   return error;
 }
 
-/* Few one by one: MPI_Waitall has the code of what failed in a status only. */
+/* One by one: MPI_Waitall has the code of what failed in a status only. */
 int swp_complete(struct swp_plan *plan, int count, MPI_Request *requests) {
-  enum { FEW = 2 };
   int error = SWP_SUCCESS;
   bool complete;
-  if (count > FEW || plan->polls || swp_outstanding_any())
+  if (plan->polls || swp_outstanding_any())
     return swp_progress(plan, count, requests, true, &complete);
   for (int i = 0; i < count; i++)
     MPI_TRY(MPI_Wait(&requests[i], MPI_STATUS_IGNORE));

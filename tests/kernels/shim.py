@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -92,22 +93,45 @@ def dispatched(report: str) -> dict[str, set[str]]:
 
 
 def instructions_over_pmpi(kernels: Kernels, operation: str, table: Path) -> float:
-    """Instructions that the preloaded library adds to a call, counted by callgrind."""
+    """Instructions of the preloaded library in a call, counted by callgrind.
+
+    Those of the MPI library below it do not count: they differ with what its heap went through.
+    """
     few, many = 1000, 3000
-    slope = {
-        name: _instructions(kernels, name, operation, many, table)
-        - _instructions(kernels, name, operation, few, table)
-        for name in ("mpi", "pmpi")
-    }
-    return (slope["mpi"] - slope["pmpi"]) / (many - few)
+    counts = [_instructions(kernels, operation, calls, table) for calls in (few, many)]
+    return (counts[1] - counts[0]) / (many - few)
 
 
-def _instructions(kernels: Kernels, name: str, operation: str, calls: int, table: Path) -> int:
-    count = f"--toggle-collect=call_{name}"  # only what is called from there
-    valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", count]
-    arguments = [name, operation, str(calls)]
-    env = {"SWITCHPOINT_REPORT": "0"}
-    done = run_shimmed(kernels, "swp_calls", 1, *arguments, table=table, before=valgrind, env=env)
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    assert done.returncode == 0 and found is not None, done.stderr[-2000:]
-    return int(found.group(1))
+def _instructions(kernels: Kernels, operation: str, calls: int, table: Path) -> int:
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "callgrind.out"
+        options = [f"--callgrind-out-file={out}", "--toggle-collect=call_mpi"]
+        done = run_shimmed(
+            kernels,
+            "swp_calls",
+            1,
+            *["mpi", operation, str(calls)],
+            table=table,
+            before=["valgrind", "--tool=callgrind", *options],
+            env={"SWITCHPOINT_REPORT": "0"},
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return _own_cost(out.read_text(), "libswitchpoint_pmpi.so")
+
+
+def _own_cost(profile: str, library: str) -> int:
+    """What callgrind counted in a library, without what that called."""
+    names: dict[str, str] = {}
+    cost, inside, called = 0, False, False
+    for line in profile.splitlines():
+        if found := re.match(r"ob=\((\d+)\)(?: (.*))?", line):
+            names[found[1]] = found[2] or names[found[1]]
+            inside = names[found[1]].endswith(library)
+        elif found := re.match(r"[*+\-\d]\d* (\d+)$", line):
+            cost += int(found[1]) * (inside and not called)
+            called = False
+        elif found := re.match(r"cob=\((\d+)\) (.*)", line):
+            names[found[1]] = found[2]
+        else:
+            called = line.startswith("calls=") or called
+    return cost

@@ -58,26 +58,26 @@ def test_results_agree_bit_for_bit_where_nothing_is_added(
 
 
 def test_a_reduction_by_another_method_agrees_within_rounding(
-    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
     table = tmp_path / "star.table"
     table.write_text("switchpoint-table 1\nrule op=allreduce method=ring\n")
     command = ("study", "applications", "--table", table, "--procs", "3", "--sizes", "96")
-    options = ("--iterations", "3", "--launches", "2", "--environment", kernels.mpi.name)
+    options = ("--iterations", "3", "--launches", "2", "--environment", any_kernels.mpi.name)
     document = json.loads(succeed(*command, *options, "--layout-sizes", "1K", "--json"))
     assert len(document["applications"]) == 5
     assert document["layouts"] == []  # three processes make no grid
 
 
 def test_the_fastest_and_slowest_layouts_are_told(
-    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
     table = tmp_path / "few.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
     command = ("study", "applications", "--table", table, "--procs", "6", "--sizes", "48")
-    options = ("--iterations", "2", "--launches", "2", "--environment", kernels.mpi.name)
+    options = ("--iterations", "2", "--launches", "2", "--environment", any_kernels.mpi.name)
     text = succeed(*command, *options, "--layout-sizes", "1K", "--budget", "0.3")
     assert text.count("time saved least") == 5
     for operation in OPERATIONS:
@@ -85,12 +85,12 @@ def test_the_fastest_and_slowest_layouts_are_told(
 
 
 def test_what_cannot_be_studied_is_told(
-    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
     table = tmp_path / "broken.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=nonsense\n")
-    command = ("study", "applications", "--table", table, "--environment", kernels.mpi.name)
+    command = ("study", "applications", "--table", table, "--environment", any_kernels.mpi.name)
     assert "no multiple" in fail(*command, "--procs", "3", "--sizes", "16")
     assert "nonsense" in fail(*command, "--procs", "2", "--sizes", "16", "--launches", "2")
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))

@@ -24,6 +24,7 @@ from .test_library import TESTS, VALGRIND, run
 
 FORTRAN = TESTS / "fortran"
 BROKEN = TESTS / "tables" / "broken"
+COUNTED = {"bcast", "allreduce", "allgatherv"}  # the others nightly, and in make bench
 
 
 def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
@@ -143,7 +144,13 @@ def test_fortran_programs_are_dispatched(kernels: Kernels, require, tmp_path, na
     assert all(methods != {"vendor"} for methods in used.values()), used
 
 
-@pytest.mark.parametrize("operation", COLLECTIVES)
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pytest.param(name, marks=[] if name in COUNTED else pytest.mark.nightly)
+        for name in COLLECTIVES
+    ],
+)
 def test_a_call_left_to_mpi_costs_few_instructions(
     kernels: Kernels, require, tmp_path, operation: str
 ) -> None:

@@ -24,7 +24,7 @@ static int64_t block_scratch_bytes(const struct swp_plan *plan) {
 }
 static int64_t piece_scratch_bytes(const struct swp_plan *plan) {
   const struct side *side = &plan->call->recv;
-  return 2 * swp_side_room(side, (side->count + plan->procs - 1) / plan->procs);
+  return 2 * swp_side_room(side, ((int64_t)side->count + plan->procs - 1) / plan->procs);
 }
 
 /* The rank's own block, reduced, to `result`, which in place may be where an operand is. */

@@ -330,7 +330,8 @@ static int twolevel_allgatherv(struct swp_plan *plan, const void *send, void *re
   const struct call *call = plan->call;
   int *places = (int *)(void *)call->scratch, error = SWP_SUCCESS;
   struct counts nodes = {places + plan->procs, places + plan->procs + plan->features.nodes};
-  struct counts ranks = {nodes.places + plan->features.nodes, ranks.bytes + plan->features.ppn};
+  int *rank_bytes = nodes.places + plan->features.nodes;
+  struct counts ranks = {rank_bytes, rank_bytes + plan->features.ppn};
   int64_t row = find_blocks(plan);
   char *blocks = row >= 0 ? swp_item(&call->recv, recv, row) : call->scratch + places_bytes(plan);
   count_nodes(plan, places, nodes, ranks);

@@ -106,13 +106,26 @@ static bool vendor_variant(enum swp_operation operation, int index, int procs, c
   return true;
 }
 
+/* Whether several threads may be in MPI. */
+static bool has_threads(void) {
+  int initialized = 0, provided = MPI_THREAD_SINGLE;
+  MPI_Initialized(&initialized);
+  if (initialized)
+    MPI_Query_thread(&provided);
+  return !initialized || provided == MPI_THREAD_MULTIPLE; /* of sessions nobody tells */
+}
+
 static int vendor_plan(struct swp_plan *plan) {
   const struct argument *argument = &plan->spec.arguments[ALGORITHM];
   int error = SWP_SUCCESS;
   if (!argument->given)
     return SWP_SUCCESS;
   plan->method_state = swp_plan_allocate(plan, 1, sizeof(struct algorithm));
-  TRY(swp_agree(plan->comm, plan->method_state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
+  error = plan->method_state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
+  if (error == SWP_SUCCESS && has_threads())
+    error = swp_fail(SWP_ERR_NOT_APPLICABLE,
+                     "vendor: the algorithm would hold for other threads too, whose calls are under way");
+  TRY(swp_agree(plan->comm, error));
   TRY(swp_algorithm_open(plan->comm, plan->operation, argument->word, plan->method_state));
 done:
   return error;
