@@ -57,9 +57,14 @@ static int add_all(struct expansion *expansion) {
   return 0;
 }
 
-static int add_word(struct expansion *expansion, const char *word) {
+static int add_word(struct expansion *expansion, char *word) {
+  const size_t last = strlen(word) - 1;
   if (strcmp(word, "all") == 0)
     return add_all(expansion);
+  if (last > 0 && word[last] == ':') { /* the method without parameters, not its family */
+    word[last] = '\0';
+    return add(expansion, word, true);
+  }
   if (strcmp(word, "auto") == 0 || strchr(word, ':'))
     return add(expansion, word, true);
   return add_family(expansion, word);

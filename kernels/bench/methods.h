@@ -13,8 +13,8 @@ struct method {
 };
 
 /*
- * Expands a list of specs, of family names, "all" and "auto", separated by spaces or semicolons. The result
- * is to be freed. 0, or -1 with failure_text() set. Local.
+ * Expands a list of specs, of family names, "all" and "auto", separated by spaces or semicolons; "NAME:" is
+ * the method without parameters. The result is to be freed. 0, or -1 with failure_text() set. Local.
  */
 int methods_expand(enum swp_operation operation, const char *text, int procs, struct method **methods,
                    int *count);

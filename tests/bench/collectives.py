@@ -226,7 +226,8 @@ def compare(campaigns: Campaigns, operations: list[str], seconds: float) -> bool
     """Chooses, judges and prints; whether the bar is held."""
     for operation in operations:
         seen = campaigns.measure("look", operation, "all", seconds, launches=1)
-        methods = " ".join(worth_choosing(seen, DEFAULT_METHODS[operation]))
+        worth = worth_choosing(seen, DEFAULT_METHODS[operation])
+        methods = " ".join(name if ":" in name else f"{name}:" for name in worth)  # no families
         campaigns.measure("choose", operation, methods, seconds)
     table = campaigns.choose()
     verdict = Verdict(operations)
