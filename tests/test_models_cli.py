@@ -7,13 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests import probes, synthetic
 from tests.test_cli import call, fail, succeed
 from tuner.fitting import fitted
 from tuner.ingest import ingest
+from tuner.models.loggp import LogGP
+from tuner.models.parameter import Estimate
+from tuner.models.system import fit
 from tuner.predicting import Case, predictor
+from tuner.records import ProbeKey, ProbeLaunch
 from tuner.store import Store
 
 PROCS = 8
@@ -92,6 +97,29 @@ def test_each_kind_of_pair_is_of_the_best_layout_that_has_it(tmp_path: Path) -> 
     text = succeed("fit", "--database", tmp_path / "s.db")
     assert "on_node: 1 x 8 ranks, launches: 2\n" in text
     assert "off_node: 2 x 8 ranks, oversubscribed, launches: 1\n" in text
+
+
+def test_delays_shorter_than_the_trip_tell_no_overhead() -> None:
+    """In the second launch small messages were sent too early, and large ones twice."""
+    truth = probes.LAPTOP["on_node"]
+    launches: dict[ProbeLaunch, dict[ProbeKey, Any]] = {}
+    for number in range(2):
+        found: dict[ProbeKey, Any] = {}
+        for size in probes.OCTAVES:
+            trip_s = probes.round_trip_s(truth, size)
+            early = number == 1 and size < 64
+            delays = (0.4,) if early else (1.5, 1.1) if number else (1.5,)
+            for messages, delay_s in ((1, 0.0), *((16, each * trip_s) for each in delays)):
+                time_s = probes.round_trip_s(truth, size, messages, delay_s)
+                key = ProbeKey("prtt", "on_node", 1, messages, delay_s, size)
+                found[key] = np.full(9, 3 * trip_s if early and delay_s else time_s)
+        launches[ProbeLaunch("a-system", "a-campaign", 2, 1, 2, False, number)] = found
+    loggp = fit([launches]).pairs["on_node"].loggp
+    assert isinstance(loggp, LogGP)
+    assert len(loggp.protocols) == len(truth)
+    for protocol, true in zip(loggp.protocols, truth, strict=True):
+        assert isinstance(protocol.overhead_send, Estimate)
+        assert protocol.overhead_send.value == pytest.approx(true.overhead_s, rel=1e-3)
 
 
 def finite(value: Any) -> bool:

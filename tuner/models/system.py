@@ -123,22 +123,30 @@ def _pair(launches: Launches, scope: str) -> PairModel:
 def _aligned(trips: list[Samples]) -> list[Samples]:
     """Round trips as if every launch had delayed the messages of a size by the same time.
 
-    Delays follow the round trips that a launch measured. One more second of a delay that is longer
-    than a round trip makes n messages take n - 1 seconds longer.
+    Delays follow the round trips that a launch measured; of several the longest counts. One more
+    second of a delay that is longer than a round trip makes n messages take n - 1 seconds longer;
+    of one that is shorter in its own launch, nothing is known.
     """
-    longest: dict[tuple[float, float], float] = {}
-    for launch in trips:
-        for size, messages, delay_s in launch:
-            longest[size, messages] = max(longest.get((size, messages), 0.0), delay_s)
+    delays = [_longest_delays(launch) for launch in trips]
     aligned: list[Samples] = []
-    for launch in trips:
-        moved: dict[Key, NDArray[Any]] = {}
-        for (size, messages, delay_s), samples in launch.items():
-            common_s = longest[size, messages] if delay_s else 0.0
-            key = (size, messages, common_s)
-            moved[key] = samples + (messages - 1) * (common_s - delay_s)
+    for launch, own in zip(trips, delays, strict=True):
+        moved: dict[Key, NDArray[Any]] = {key: launch[key] for key in launch if not key[2]}
+        for (size, messages), delay_s in own.items():
+            common_s = max(each.get((size, messages), 0.0) for each in delays)
+            later_s = (messages - 1) * (common_s - delay_s)
+            moved[size, messages, common_s] = launch[size, messages, delay_s] + later_s
         aligned.append(moved)
     return aligned
+
+
+def _longest_delays(launch: Samples) -> dict[tuple[float, float], float]:
+    """By bytes and messages, of the delays that are no shorter than the launch's round trip."""
+    longest: dict[tuple[float, float], float] = {}
+    for size, messages, delay_s in launch:
+        alone = launch.get((size, 1, 0.0))
+        if delay_s and alone is not None and delay_s >= np.median(alone):
+            longest[size, messages] = max(longest.get((size, messages), 0.0), delay_s)
+    return longest
 
 
 def _one(
