@@ -26,6 +26,7 @@ def of_paper(scope: str) -> list[Rates]:
             float(row["b_max_Bps"]),
             float(row["b_inj_Bps"] or 0),
             None if row["b_n_Bps"] in ("", "inf") else float(row["b_n_Bps"]),
+            16,
         )
         for row in rows
         if row["scope"] == scope
@@ -83,9 +84,9 @@ def medians_over_seeds(rates: list[Rates], **sweep: Any) -> dict[str, float]:
 def test_columns_as_printed_would_make_time_negative() -> None:
     """Table 4 of the paper has B_inj and B_max in each other's place; the file here has not."""
     short = INTER[0]
-    assert short == Rates(4e-6, 6.3e8, -1.8e7, None)
+    assert short == Rates(4e-6, 6.3e8, -1.8e7, None, 16)
     assert short.b_max is not None
-    printed = Rates(short.alpha_s, short.b_inj, short.b_max, short.b_node)
+    printed = Rates(short.alpha_s, short.b_inj, short.b_max, short.b_node, 16)
     assert printed.time_s(512, 1) < 0
     with pytest.raises(ModelError, match="times must be positive"):
         maxrate.fit([{(s, 1): np.full(5, printed.time_s(s, 1)) for s in OCTAVES}])
@@ -125,6 +126,22 @@ def test_processes_that_slow_each_other_have_a_negative_b_inj() -> None:
     assert isinstance(short.b_inj, Estimate)
     assert short.b_inj.high < 0
     assert min(map(short.rates.node_rate, range(1, 17))) > 0
+
+
+def test_rates_are_positive_beyond_what_a_protocol_was_measured_with() -> None:
+    slowing, rising = Rates(4e-6, 1e9, -3e8, None, 4), Rates(8e-6, 2e9, 1e9, None, 16)
+    (launch,) = one_way(
+        lambda size, pairs: (slowing if size <= 512 else rising).time_s(size, pairs),
+        *(Noise(), 1, 1, OCTAVES, (1, 2, 4, 8, 16)),
+    )
+    few = {key: values for key, values in launch.items() if key[0] > 512 or key[1] <= 4}
+    short, *others = fitted([few]).protocols
+    assert short.up_to_bytes == 512
+    assert isinstance(short.b_inj, Estimate)
+    assert short.b_inj.high < 0
+    assert (short.rates.most_processes, others[-1].rates.most_processes) == (4, 16)
+    for protocol in (short, *others):
+        assert min(map(protocol.rates.node_rate, range(1, 64))) > 0
 
 
 def test_one_pair_tells_nothing_of_several() -> None:

@@ -54,7 +54,7 @@ def pair(factor: float = 1, rates: Rates | None = None, ends: Sequence[int] = ()
     ]
     swept: MaxRate | NotIdentified = UNKNOWN
     if rates:
-        swept = MaxRate([MaxRateProtocol(1, None, *(UNKNOWN,) * 4, rates)], 16, 0.01)
+        swept = MaxRate([MaxRateProtocol(1, None, *(UNKNOWN,) * 4, rates)], 0.01)
     return PairModel(LAYOUT, LogGP(protocols, 0.01), swept, exactly(PENALTY))
 
 
@@ -95,13 +95,14 @@ def test_on_and_off_the_node_have_their_own_parameters() -> None:
 
 def test_a_node_sends_no_faster_than_its_rate() -> None:
     across = halo_of({(rank, rank + 4): {0} for rank in range(4)}, 8)
-    rates = Rates(1.0, b_max=4.0, b_inj=4.0, b_node=10.0)
+    rates = Rates(1.0, b_max=4.0, b_inj=4.0, b_node=10.0, most_processes=16)
     size = 1000
     for its, seconds in (
         (rates, 4 * size / 10),
-        (Rates(1.0, 4.0, -1.0, None), 4 * size / (4 - 3)),
-        (Rates(1.0, 1e9, 0.0, None), PER_BYTE * size),
-        (Rates(1.0, None, 0.0, None), PER_BYTE * size),
+        (Rates(1.0, 4.0, -1.0, None, 16), 4 * size / (4 - 3)),
+        (Rates(1.0, 4.0, -1.0, None, 2), 4 * size / (4 - 1)),
+        (Rates(1.0, 1e9, 0.0, None, 16), PER_BYTE * size),
+        (Rates(1.0, None, 0.0, None, 16), PER_BYTE * size),
     ):
         model = machine(on_node=pair(), off_node=pair(rates=its))
         (time_s,) = predict.of_exchange(model, across, 4, ["direct"]).times(size).values()
@@ -146,7 +147,7 @@ def test_nap_is_the_sum_of_its_stages() -> None:
 
 
 def test_the_papers_bound_of_nap() -> None:
-    off = Rates(10.0, b_max=4.0, b_inj=2.0, b_node=5.0)
+    off = Rates(10.0, b_max=4.0, b_inj=2.0, b_node=5.0, most_processes=16)
     time_s = exchange.nap_max_rate_s((1.0, 8.0), off, 4, 3, (80.0, 100.0, 25.0))
     assert time_s == 2 * (1 * 3 + 80 / 8) + 10 * 3 + max(100 / 5, 25 / ((4 + 3 * 2) / 4))
 
@@ -232,7 +233,7 @@ def test_missing_parameters_are_told() -> None:
 
 
 def test_a_model_comes_back_from_json_as_it_was() -> None:
-    rates = Rates(1.0, 2.0, -0.5, None)
+    rates = Rates(1.0, 2.0, -0.5, None, 16)
     model = machine(on_node=pair(ends=(64, 512)), off_node=pair(3, rates))
     assert decode(encode(model)) == model
     assert np.isfinite(predict.of_exchange(decode(encode(model)), everybody(4), 2).times(8)["nap"])

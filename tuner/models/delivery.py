@@ -66,10 +66,8 @@ class Network:
         nodes = int(self._node[-1]) + 1
         senders = np.bincount(self._node, weights=volume > 0, minlength=nodes)
         by_node = np.bincount(self._node, weights=volume, minlength=nodes)
-        # Beyond the processes that were measured, a rate is not extrapolated.
-        most = self.off.maxrate.most_processes if self.off and self.off.maxrate else 1
-        active = np.clip(senders, 1, most)
-        own = volume * (senders / (rates.b_max + (active - 1) * rates.b_inj))[self._node]
+        share = [count / rates.rising(count) for count in senders.astype(int).tolist()]
+        own: Floats = volume * np.array(share)[self._node]
         if rates.b_node is None:
             return own
         shared: Floats = np.where(volume > 0, (by_node / rates.b_node)[self._node], 0)

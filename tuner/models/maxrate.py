@@ -37,13 +37,19 @@ class Rates:
     b_max: float | None  # None: time does not grow with size
     b_inj: float
     b_node: float | None  # None: no saturation was seen
+    most_processes: int  # at once that were measured; a rate of more is not extrapolated
 
     def node_rate(self, processes: int) -> float:
         """Bytes per second of a node on which so many processes send; may be infinite."""
+        rising = self.rising(processes)
+        return rising if self.b_node is None else min(self.b_node, rising)
+
+    def rising(self, processes: int) -> float:
+        """The same without saturation."""
         if self.b_max is None:
             return math.inf
-        rising = self.b_max + (processes - 1) * self.b_inj
-        return rising if self.b_node is None else min(self.b_node, rising)
+        active = max(1, min(processes, self.most_processes))
+        return self.b_max + (active - 1) * self.b_inj
 
     def time_s(self, size_bytes: float, processes: int) -> float:
         """Seconds of a message while so many processes of the node send."""
@@ -64,10 +70,9 @@ class Protocol:
 
 
 class MaxRate(msgspec.Struct, frozen=True, tag="max-rate"):
-    """The protocols by size; most_processes is up to where they were fitted."""
+    """The protocols by size, and the deviation of the points from their fit."""
 
     protocols: list[Protocol]
-    most_processes: int
     scale: float
 
 
@@ -90,7 +95,7 @@ def fit(launches: Sequence[Samples]) -> MaxRate | NotIdentified:
         inside = (swept.keys[:, 0] >= sizes[begin]) & (swept.keys[:, 0] <= sizes[end - 1])
         up_to_bytes = None if end == len(sizes) else int(sizes[end - 1])
         protocols.append(_protocol(int(sizes[begin]), up_to_bytes, swept.of(inside), found))
-    return MaxRate(protocols, int(swept.keys[:, 1].max()), found.scale)
+    return MaxRate(protocols, found.scale)
 
 
 def _groups(swept: Points) -> Integers:
@@ -103,7 +108,7 @@ def _protocol(from_bytes: int, up_to_bytes: int | None, part: Points, found: Seg
     if theta is None:
         line = parameter(curve.intercept, curve.intercepts, part.launches)
         flat = NotIdentified("time does not grow with size")
-        rates = Rates(curve.intercept, None, 0.0, None)
+        rates = Rates(curve.intercept, None, 0.0, None, int(part.keys[:, 1].max()))
         return Protocol(from_bytes, up_to_bytes, line, flat, flat, flat, rates)
     rates = curve.rates(theta)
     all_rates = curve.replicates(theta)
@@ -112,7 +117,7 @@ def _protocol(from_bytes: int, up_to_bytes: int | None, part: Points, found: Seg
         for at, value in enumerate(np.exp(theta[:2]).tolist())
     )
     b_inj, b_node = curve.together(theta, all_rates)
-    most = int(part.keys[:, 1].max())
+    most = rates.most_processes
     b_max, b_node = curve.seen(rates, b_max, 1), curve.seen(rates, b_node, most)
     if isinstance(b_inj, Estimate):
         b_inj = curve.seen(rates, b_inj, most, of_one=rates.b_max or 0.0)
@@ -257,7 +262,8 @@ class _Curve:
         """The parameters of a theta."""
         b_max, b_inj = self._of_one(theta[None])
         b_node = float(np.exp(theta[3])) if len(theta) == 4 else None
-        return Rates(float(np.exp(theta[0])), float(b_max[0]), float(b_inj[0]), b_node)
+        alpha_s, most = float(np.exp(theta[0])), int(self._levels[-1])
+        return Rates(alpha_s, float(b_max[0]), float(b_inj[0]), b_node, most)
 
     def _of_one(self, theta: Floats) -> tuple[Floats, Floats]:
         """B_max and B_inj."""
