@@ -17,6 +17,8 @@ from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.maxrate import Protocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
 from tuner.models.system import Layout, PairModel, SystemModel, decode, encode
+from tuner.show import console
+from tuner.show_models import show_prediction
 from tuner.structure.halo import Halo
 from tuner.structure.methods import method
 from tuner.structure.patterns import pattern
@@ -182,6 +184,23 @@ def test_nbx_needs_synchronous_sends() -> None:
     times = predict.of_discovery(machine(on_node=silent), ring, 4).times(8)
     assert list(times)[-1] == "nbx"
     assert times["nbx"] == UNKNOWN
+
+
+def test_of_methods_that_cannot_be_told_none_is_the_fastest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    silent = PairModel(LAYOUT, pair().loggp, UNKNOWN, UNKNOWN)
+    ring = halo_of({(rank, (rank + 1) % 4): {0} for rank in range(4)}, 4)
+    predictor = predict.of_discovery(machine(on_node=silent), ring, 4, ["nbx"])
+    assert predictor.best(8) is None
+    sizes = (8, 1024)
+    crossovers = predictor.crossovers(sizes)
+    assert crossovers == []
+    show_prediction(sizes, [predictor.times(size) for size in sizes], crossovers, console())
+    printed = capsys.readouterr().out
+    assert "nbx is not predicted: not measured" in printed
+    assert "no method is predicted\n" in printed
+    assert "fastest" not in printed
 
 
 M = 64.0

@@ -87,16 +87,20 @@ def show_prediction(
     """The methods at every size in their order, and where the best changes."""
     grid = _grid("bytes", "method", "predicted us", "of the best")
     reasons: dict[str, str] = {}
+    leaders: set[str] = set()
     for size, found in zip(sizes, times, strict=True):
         best: float | None = None
         for method, time_s in found.items():
             if isinstance(time_s, NotIdentified):
                 reasons[method] = time_s.reason
                 continue
-            best = time_s if best is None else best
+            if best is None:
+                best = time_s
+                leaders.add(method)
             multiple = f"{time_s / best:.2f}" if best > 0 else "1.00"
             grid.add_row(size_text(size), method, significant(1e6 * time_s), multiple)
-    out.print(grid)
+    if grid.row_count:
+        out.print(grid)
     for method, reason in reasons.items():
         out.print(f"{method} is not predicted: {reason}", highlight=False)
     for each in crossovers:
@@ -104,7 +108,9 @@ def show_prediction(
             f"from {size_text(each.size_bytes)} on {each.after}, before {each.before}",
             highlight=False,
         )
-    if not crossovers:
+    if not leaders:
+        out.print("no method is predicted", highlight=False)
+    elif len(leaders) == 1 and not crossovers:
         out.print("one method is predicted to be the fastest at all these sizes", highlight=False)
 
 

@@ -43,9 +43,10 @@ class Predictor:
         found = {name: time_s(size_bytes) for name, time_s in self._methods.items()}
         return dict(sorted(found.items(), key=lambda item: _rank(item[1])))
 
-    def best(self, size_bytes: int) -> str:
-        """The fastest method."""
-        return next(iter(self.times(size_bytes)))
+    def best(self, size_bytes: int) -> str | None:
+        """The fastest method; None where none can be told."""
+        method, time_s = next(iter(self.times(size_bytes).items()))
+        return None if isinstance(time_s, NotIdentified) else method
 
     def crossovers(self, sizes_bytes: Sequence[int]) -> list[Crossover]:
         """Where the best method changes, between the first and the last of increasing sizes."""
@@ -55,9 +56,9 @@ class Predictor:
         return found
 
     def _between(
-        self, low: int, before: str, high: int, after: str, found: list[Crossover]
+        self, low: int, before: str | None, high: int, after: str | None, found: list[Crossover]
     ) -> None:
-        if before == after:
+        if before is None or after is None or before == after:
             return
         if high - low <= max(1, low // 64):
             found.append(Crossover(high, before, after))
