@@ -76,6 +76,15 @@ def test_direct_is_the_delivery_of_its_messages() -> None:
     assert time_s == ALPHA + 3 * max(OVERHEAD, GAP) + 1 * OVERHEAD + PER_BYTE * 4 * 16
 
 
+def test_the_bytes_that_a_rank_receives_take_their_time() -> None:
+    funnel = halo_of({(a, 0): {0} for a in range(1, 5)} | {(0, 1): {0}}, 5)
+    (time_s,) = predict.of_exchange(machine(), funnel, 5, ["direct"]).times(16).values()
+    assert time_s == ALPHA + 4 * OVERHEAD + PER_BYTE * 4 * 16
+    silent = halo_of({(a, 0): {0} for a in range(1, 5)}, 5)
+    (time_s,) = predict.of_exchange(machine(), silent, 5, ["direct"]).times(16).values()
+    assert time_s == ALPHA + 3 * OVERHEAD + PER_BYTE * 4 * 16
+
+
 def test_a_pattern_without_messages_takes_no_time() -> None:
     empty = halo_of({}, 4)
     assert set(predict.of_exchange(machine(), empty, 4).times(8).values()) == {0.0}

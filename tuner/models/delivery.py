@@ -1,8 +1,9 @@
 """The time of messages that all begin together: D, the composition of LogGP and max-rate.
 
 D is the longest over ranks of alpha + (m_s - 1) max(o, g) + m_r o + G v for m_s messages sent, m_r
-received and v bytes sent. On-node and off-node messages have their own parameters, latencies
-pass at the same time, and what leaves a node obeys the max-rate bound (Culler et al., PPoPP'93;
+received and v bytes sent or received, whichever are more; of a rank that sends none, alpha has the
+o of one that it receives. On-node and off-node messages have their own parameters, latencies pass
+at the same time, and what leaves a node obeys the max-rate bound (Culler et al., PPoPP'93;
 Alexandrov et al., SPAA'95; Gropp, Olson, Samfass, EuroMPI'16).
 """
 
@@ -39,18 +40,20 @@ class Network:
         if self.off is not None:
             table[leaves] = self.off.table(size[leaves])
         alpha, step, receive, per_byte = table.T
-        latency, most = np.zeros((2, self.procs))
+        latency, most, late = np.zeros((3, self.procs))
         for rank in (stage.sender, stage.receiver):
             np.maximum.at(latency, rank, alpha)
         np.maximum.at(most, stage.sender, step)
         total = latency + self._sums(stage.sender, step) - most
-        total += self._sums(stage.receiver, receive)
+        np.maximum.at(late, stage.receiver, receive)
+        late[stage.sender] = 0
+        total += self._sums(stage.receiver, receive) - late
         moved = per_byte * size
-        total += self._sums(stage.sender[~leaves], moved[~leaves])
-        total += np.maximum(
+        sent = self._sums(stage.sender[~leaves], moved[~leaves]) + np.maximum(
             self._sums(stage.sender[leaves], moved[leaves]),
             self._bound(stage.sender[leaves], size[leaves]),
         )
+        total += np.maximum(sent, self._sums(stage.receiver, moved))
         return float(total.max())
 
     def _sums(self, rank: NDArray[np.int64], values: Floats) -> Floats:
