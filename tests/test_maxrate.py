@@ -181,10 +181,12 @@ def test_intervals_hold_the_truth_of_several_launches(launches: int) -> None:
     assert np.mean(inside) >= 0.8
 
 
+@pytest.mark.parametrize("apart", [0.0, 0.03])
 @pytest.mark.parametrize("launches", [2, 3, 5, 6, 9])
-def test_the_number_of_launches_makes_no_protocols(launches: int) -> None:
-    for seed in range(12):
-        model = fitted(measured(INTER, Noise(), seed, sizes=SIZES, launches=launches))
+def test_launches_make_no_protocols(launches: int, apart: float) -> None:
+    for seed in range(100, 110):
+        noise = Noise(launches=apart)
+        model = fitted(measured(INTER, noise, seed, sizes=SIZES, launches=launches))
         assert [each.up_to_bytes for each in model.protocols][1:] == [CUTS[1], None], seed
 
 

@@ -16,6 +16,8 @@ from tuner.stats import Floats
 
 RESAMPLES = 199
 
+_DRAWS = 999
+
 SHORTEST_S, LONGEST_S = 1e-30, 1e30  # as in raw files; squares of others leave the range of floats
 
 REJECTION = 3.5
@@ -51,14 +53,18 @@ class Points:
         if len(self.replicates) < 2:
             return 0.0
         spread = np.log(self.replicates)
-        spread = spread - spread.mean(axis=1, keepdims=True)
+        level = spread.mean(axis=1, keepdims=True)
+        spread = spread - level
         deviation = float(np.median(spread.std(axis=0, ddof=1)))
         if not 1 < self.launches < stats.BOOTSTRAP_LAUNCHES:
             return deviation
         # Replicates are launches here. Of their deviations the median is below the true one by the
-        # cube root of Wilson and Hilferty (1931), and a time is their median, not their mean.
-        below = math.sqrt((1 - 2 / (9 * (self.launches - 1))) ** 3)
-        return deviation / below * math.sqrt(math.pi / 2 / self.launches)
+        # cube root of Wilson and Hilferty (1931). A time is their median, not their mean; where
+        # they differ by more than the noise, it is that of one launch, whose noise it has.
+        deviation /= math.sqrt((1 - 2 / (9 * (self.launches - 1))) ** 3)
+        draws = np.random.default_rng(self.launches).normal(0, deviation, (self.launches, _DRAWS))
+        of_one = float(np.median(level + draws, axis=0).std())
+        return max(deviation * math.sqrt(math.pi / 2 / self.launches), of_one)
 
     def replaced(self, time_s: Floats, replicates: Floats) -> Points:
         """The same points with what was computed of their times."""
