@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import numpy as np
 
 from tuner import benchfile
 from tuner.errors import SwitchpointError
+from tuner.launches import measure
 from tuner.matrices.market import read_pattern, stem
 from tuner.matrices.partition import kept_partition
 from tuner.mpi import Launch, Mpi, find_mpis, installation_directory, launch
@@ -29,7 +28,6 @@ from tuner.places import results_directory
 from tuner.records import Header
 from tuner.stats import Floats, mean_interval
 
-_TIMEOUT_S = 600
 _THIS_MACHINE = "local:cpu"
 
 
@@ -148,32 +146,12 @@ def _measure(
 ) -> tuple[Header, dict[str, float]]:
     """One launch on rows dealt so: the median time of each method's products, in seconds."""
     start, system = _start(request, mpi, program.parents[1])
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "launch.jsonl"
-        command = [*start.argv_prefix, str(program), "run", "--op", "spmv", "--sizes", "8"]
-        command += ["--pattern", f"matrix:{request.matrix},part={part}"]
-        command += ["--methods", request.methods, "--budget", str(request.budget_s)]
-        command += ["--launch", str(number), "--out", str(out), "--system", system]
-        if start.yield_setting:
-            command += ["--yield", start.yield_setting]
-        if request.ppn and not request.on_nodes:
-            command += ["--ppn", str(request.ppn)]
-        try:
-            answer = subprocess.run(
-                command,
-                env=os.environ | start.env,
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise StudyError(f"a launch did not end within {_TIMEOUT_S} s") from error
-        if answer.returncode != 0:
-            said = [line for line in answer.stderr.splitlines() if line.startswith("swpbench: ")]
-            raise StudyError(said[0] if said else f"swpbench ended with {answer.returncode}")
-        file = benchfile.read(out)
-    if file.problems:
-        raise StudyError(f"a launch with part={part} cannot be used: {file.problems[0]}")
+    options = ["--op", "spmv", "--sizes", "8", "--pattern", f"matrix:{request.matrix},part={part}"]
+    options += ["--methods", request.methods, "--budget", str(request.budget_s)]
+    options += ["--launch", str(number), "--system", system]
+    if request.ppn and not request.on_nodes:
+        options += ["--ppn", str(request.ppn)]
+    file = measure(start, program, options)
     if file.header is None or not file.cases:
         raise StudyError(f"no method could be measured: {request.methods}")
     return file.header, _medians(file)

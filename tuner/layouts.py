@@ -7,16 +7,13 @@ dimensions of a grid of processes, for all grids of two and three dimensions.
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from tuner import benchfile
-from tuner.applications import ApplicationError, Build, Improvement, improvement
+from tuner.applications import Build, Improvement, improvement
+from tuner.launches import measure
 from tuner.mpi import launch
 from tuner.stats import Floats
 
@@ -24,7 +21,6 @@ OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
 """Those of the paper."""
 
 _DEFAULT, _LAYOUTS = "vendor", "orthogonal"
-_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ def extremes(
 ) -> list[Extremes]:
     """Measures all layouts of every operation; `sizes` as swpbench takes them.
 
-    Empty when no grid has so many processes. Raises ApplicationError when swpbench fails.
+    Empty when no grid has so many processes. Raises LaunchError when swpbench fails.
     """
     found = []
     for operation in OPERATIONS:
@@ -65,29 +61,10 @@ def _measure(
 ) -> dict[str, float]:
     """One launch: the mean over sizes of each layout's log(time / time of the MPI library)."""
     start = launch(build.mpi, procs, build=build.root)
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "launch.jsonl"
-        command = [*start.argv_prefix, str(build.programs["swpbench"]), "run", "--quiet"]
-        command += ["--op", operation, "--pattern", "blocks", "--sizes", sizes]
-        command += ["--methods", f"{_DEFAULT}: {_LAYOUTS}", "--budget", str(budget_s)]
-        command += ["--launch", str(number), "--out", str(out)]
-        try:
-            answer = subprocess.run(
-                command,
-                env=os.environ | start.env,
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ApplicationError(f"swpbench did not end within {_TIMEOUT_S} s") from error
-        if answer.returncode != 0:
-            said = [line for line in answer.stderr.splitlines() if line.startswith("swpbench: ")]
-            raise ApplicationError(said[0] if said else f"swpbench ended: {answer.returncode}")
-        file = benchfile.read(out)
-    if file.problems:
-        raise ApplicationError(f"a launch of {operation} cannot be used: {file.problems[0]}")
-    return _mean_logs(file)
+    options = ["--op", operation, "--pattern", "blocks", "--sizes", sizes, "--quiet"]
+    options += ["--methods", f"{_DEFAULT}: {_LAYOUTS}", "--budget", str(budget_s)]
+    options += ["--launch", str(number)]
+    return _mean_logs(measure(start, build.programs["swpbench"], options))
 
 
 def _mean_logs(file: benchfile.BenchFile) -> dict[str, float]:

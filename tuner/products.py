@@ -30,8 +30,10 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
     """
     cells = store.cells(system, operation="spmv")
     case = [name for name in _CASE if name != "campaign"]
-    last = cells.groupby(case)["campaign"].transform("max")
-    return with_parts(cells[cells["campaign"] == last], store.products(system))
+    newest_last = store.campaigns_with_cells(system)[::-1]
+    age = cells["campaign"].map(newest_last.index)
+    last = age.groupby([cells[name] for name in case]).transform("max")
+    return with_parts(cells[age == last], store.products(system))
 
 
 def with_parts(cells: pd.DataFrame, products: pd.DataFrame) -> pd.DataFrame:

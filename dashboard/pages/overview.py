@@ -79,7 +79,9 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
         label,
         html.Div(
             [
-                *_marks(store.cases(name, campaigns["campaign"].max()), chosen),
+                *_marks(
+                    store.cases(name, next(iter(store.campaigns_with_cells(name)), "")), chosen
+                ),
                 html.Span([html.Span(fact) for fact in facts], className="facts"),
             ],
             className="notes",

@@ -8,6 +8,17 @@ static MPI_Datatype type_beside(const void *buffer, MPI_Datatype type) {
   return buffer == MPI_IN_PLACE ? MPI_DATATYPE_NULL : type;
 }
 
+static struct swp_collective two_sided(enum swp_operation operation, int send_count, MPI_Datatype send_type,
+                                       int recv_count, MPI_Datatype recv_type, int root) {
+  return (struct swp_collective){.operation = operation,
+                                 .send_count = send_count,
+                                 .send_type = send_type,
+                                 .recv_count = recv_count,
+                                 .recv_type = recv_type,
+                                 .op = MPI_OP_NULL,
+                                 .root = root};
+}
+
 EXPORTED int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   struct place *place = place_for(SWP_BCAST, comm);
   int result;
@@ -27,13 +38,8 @@ EXPORTED int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type
   if (place != NULL) {
     int64_t count = place->rank == root ? recv_count : send_count;
     MPI_Datatype type = place->rank == root ? recv_type : send_type;
-    struct swp_collective problem = {.operation = SWP_GATHER,
-                                     .send_count = send_count,
-                                     .send_type = type_beside(send, send_type),
-                                     .recv_count = recv_count,
-                                     .recv_type = recv_type,
-                                     .root = root,
-                                     .op = MPI_OP_NULL};
+    struct swp_collective problem =
+        two_sided(SWP_GATHER, send_count, type_beside(send, send_type), recv_count, recv_type, root);
     if (dispatch_wanted(place, SWP_GATHER, count, count * place->procs, type, root, MPI_OP_NULL) &&
         dispatch(place, &problem, send, recv, &result))
       return result;
@@ -48,13 +54,8 @@ EXPORTED int MPI_Scatter(const void *send, int send_count, MPI_Datatype send_typ
   if (place != NULL) {
     int64_t count = place->rank == root ? send_count : recv_count;
     MPI_Datatype type = place->rank == root ? send_type : recv_type;
-    struct swp_collective problem = {.operation = SWP_SCATTER,
-                                     .send_count = send_count,
-                                     .send_type = send_type,
-                                     .recv_count = recv_count,
-                                     .recv_type = type_beside(recv, recv_type),
-                                     .root = root,
-                                     .op = MPI_OP_NULL};
+    struct swp_collective problem =
+        two_sided(SWP_SCATTER, send_count, send_type, recv_count, type_beside(recv, recv_type), root);
     if (dispatch_wanted(place, SWP_SCATTER, count, count * place->procs, type, root, MPI_OP_NULL) &&
         dispatch(place, &problem, send, recv, &result))
       return result;
@@ -96,12 +97,8 @@ EXPORTED int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_t
   int result;
   if (place != NULL && dispatch_wanted(place, SWP_ALLGATHER, recv_count, (int64_t)recv_count * place->procs,
                                        recv_type, 0, MPI_OP_NULL)) {
-    struct swp_collective problem = {.operation = SWP_ALLGATHER,
-                                     .send_count = send_count,
-                                     .send_type = type_beside(send, send_type),
-                                     .recv_count = recv_count,
-                                     .recv_type = recv_type,
-                                     .op = MPI_OP_NULL};
+    struct swp_collective problem =
+        two_sided(SWP_ALLGATHER, send_count, type_beside(send, send_type), recv_count, recv_type, 0);
     if (dispatch(place, &problem, send, recv, &result))
       return result;
   }
@@ -140,12 +137,8 @@ EXPORTED int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_ty
   int result;
   if (place != NULL && dispatch_wanted(place, SWP_ALLTOALL, recv_count, (int64_t)recv_count * place->procs,
                                        recv_type, 0, MPI_OP_NULL)) {
-    struct swp_collective problem = {.operation = SWP_ALLTOALL,
-                                     .send_count = send_count,
-                                     .send_type = type_beside(send, send_type),
-                                     .recv_count = recv_count,
-                                     .recv_type = recv_type,
-                                     .op = MPI_OP_NULL};
+    struct swp_collective problem =
+        two_sided(SWP_ALLTOALL, send_count, type_beside(send, send_type), recv_count, recv_type, 0);
     if (dispatch(place, &problem, send, recv, &result))
       return result;
   }

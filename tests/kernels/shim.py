@@ -11,20 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tuner import mpi
+from tuner.records import COLLECTIVES
 
 from .conftest import TIMEOUT_S, Kernels
 
-COLLECTIVES = [
-    "bcast",
-    "gather",
-    "scatter",
-    "reduce",
-    "allreduce",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "reduce_scatter_block",
-]
 INSTRUCTIONS = 150  # a call may cost so many more where the table leaves it to the MPI library
 
 REPORTED = re.compile(r"switchpoint: (\w+) by (\S+): (\d+) calls")

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tuner.mpi import shim
+from tuner.records import COLLECTIVES
 
 from .conftest import Kernels
 from .shim import (
-    COLLECTIVES,
     INSTRUCTIONS,
     dispatched,
     instructions_over_pmpi,

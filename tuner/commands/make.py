@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tuner.commands.options import json_option
+
 if TYPE_CHECKING:
     from tuner.matrices.amg import Level
     from tuner.matrices.lookalike import Lookalike
@@ -25,7 +27,6 @@ _directory_option = click.option(
     help="Where the files go.",
 )
 _gzip_option = click.option("--gzip", "packed", is_flag=True, help="Write .mtx.gz.")
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -44,7 +45,7 @@ def make() -> None:
 @_seed_option
 @_directory_option
 @_gzip_option
-@_json_option
+@json_option
 def lookalike(
     names: tuple[str, ...],
     rows: int | None,
@@ -81,7 +82,7 @@ def lookalike(
 @click.option("--rows", type=click.IntRange(min=4), required=True, help="About so many rows.")
 @_directory_option
 @_gzip_option
-@_json_option
+@json_option
 def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -> None:
     """Write every level of an algebraic multigrid hierarchy."""
     from tuner.matrices import amg as multigrid

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from tuner.commands.make import make
+from tuner.commands.options import json_option
 
 _FILE = click.Path(path_type=Path)
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -40,7 +40,7 @@ def fetch(name: str, directory: Path) -> None:
 
 @matrix.command()
 @click.argument("file", type=_FILE)
-@_json_option
+@json_option
 def info(file: Path, as_json: bool) -> None:
     """Tell the size of the matrix in FILE and how its entries spread over the rows."""
     from tuner.matrices.degrees import degrees
@@ -67,7 +67,7 @@ def info(file: Path, as_json: bool) -> None:
     help="Blocks of rows, row r in part r mod K, METIS, or Mt-KaHyPar.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of both.")
-@_json_option
+@json_option
 def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None:
     """Deal the rows of the matrix in FILE to parts, and keep that in a file beside it.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from tuner.commands.options import json_option
 from tuner.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
 from tuner.nodes import namespaces
 from tuner.nodes.launch import launch
@@ -55,7 +56,7 @@ def down(name: str) -> None:
 
 @nodes.command()
 @name_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def status(name: str, as_json: bool) -> None:
     """Show the nodes, and what each has sent and received over its network card."""
     from tuner.nodes.traffic import traffic

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from tuner.commands.options import json_option
+
 
 def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
     """A comma list of whole numbers, each at least 1."""
@@ -54,7 +56,7 @@ def report() -> None:
     show_default=True,
     help="Size of an element of the vector.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def structure(
     matrix: Path,
     parts: tuple[int, ...],

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuner.commands.options import json_option
+
 if TYPE_CHECKING:
     from tuner.applications import Improvement
 
@@ -64,7 +66,7 @@ def study() -> None:
     help="Time for a launch, in seconds.",
 )
 @click.option("--environment", default="", show_default="the first found", help="The MPI's name.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def crossover(
     matrix: Path,
     procs: int,
@@ -145,7 +147,7 @@ def crossover(
     help="Time for a launch of layouts, in seconds.",
 )
 @click.option("--environment", default="", show_default="the first found", help="The MPI's name.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def applications(
     table: Path,
     procs: int,
