@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner import __version__
+from tuner.commands.compare import compare
 from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, show_models, validate
 from tuner.commands.nodes import nodes
@@ -342,6 +343,7 @@ def verify_table(file: Path, as_json: bool) -> None:
     click.echo(json.dumps({"valid": True, "text": said}) if as_json else said)
 
 
+main.add_command(compare)
 main.add_command(fit)
 main.add_command(matrix)
 main.add_command(nodes)

@@ -67,6 +67,25 @@ def compile_rules(points: Iterable[Point]) -> list[Rule]:
     return rules
 
 
+def matching(
+    rules: Iterable[Rule], operation: str, nodes: int, ppn: int, mmax: int, mavg: float, bytes_: int
+) -> Rule | None:
+    """The first rule that holds for a case, as the library would find it; None without any."""
+    for rule in rules:
+        if (
+            (rule.operation, rule.nodes, rule.ppn) == (operation, nodes, ppn)
+            and _holds(rule.mmax_low, mmax, rule.mmax_high)
+            and _holds(rule.mavg_low, mavg, rule.mavg_high)
+            and _holds(rule.bytes_low, bytes_, rule.bytes_high)
+        ):
+            return rule
+    return None
+
+
+def _holds(low: float | None, value: float, high: float | None) -> bool:
+    return (low is None or low <= value) and (high is None or value <= high)
+
+
 def _degrees(points: Iterable[Point]) -> Degrees:
     classes: dict[int, dict[float, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for point in points:

@@ -31,7 +31,9 @@ def console(stderr: bool = False) -> Console:
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
     """What was measured: a line a system, and a line a campaign."""
-    grid = _grid("system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last")
+    grid = plain_grid(
+        "system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last"
+    )
     for row in systems.to_dict("records"):
         grid.add_row(
             row["system"],
@@ -45,7 +47,7 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
         )
     out.print(grid)
     out.print()
-    grid = _grid("campaign", "of system", "launches", "incomplete", "samples", "commit")
+    grid = plain_grid("campaign", "of system", "launches", "incomplete", "samples", "commit")
     for row in campaigns.to_dict("records"):
         grid.add_row(
             row["campaign"],
@@ -67,7 +69,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         f"last {provenance.date}",
         highlight=False,
     )
-    grid = _grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
+    grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
     before: tuple[str, ...] = ()
     for rule in table.rules:
         case = (rule.operation, f"{rule.nodes} x {rule.ppn}{_mark(rule)}", _degree_text(rule))
@@ -100,7 +102,7 @@ def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
         return
     default = DEFAULT_METHODS["spmv"]
     out.print(f"\n{system}: sparse products, medians", highlight=False)
-    grid = _grid(
+    grid = plain_grid(
         *("pattern", "nodes x ppn", "vectors", "method"),
         *("whole product", "exchange alone", "local part alone"),
     )
@@ -138,7 +140,8 @@ def _speed_text(rule: Rule) -> str:
     return f"{point.challenger}: {speed(point)}"
 
 
-def _grid(*columns: str) -> Grid:
+def plain_grid(*columns: str) -> Grid:
+    """An empty table without frames, whose columns fold where there is no room."""
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for column in columns:
         grid.add_column(column, overflow="fold")

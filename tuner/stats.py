@@ -160,6 +160,45 @@ def _student(freedom: int, probability: float) -> float:
     return float(special.stdtrit(freedom, probability))
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Of two means, with its interval and the probability of one as large among equals."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def welch(values: Floats, others: Floats, level: float = LEVEL) -> Difference:
+    """The mean of `others` less that of `values`, by Welch's t: at least two of each."""
+    from scipy import special  # here, because ingest is faster to start without it
+
+    terms = [float(each.var(ddof=1)) / len(each) for each in (values, others)]
+    difference = float(others.mean() - values.mean())
+    error = float(np.sqrt(sum(terms)))
+    if error == 0:  # as in simulations, which repeat to the last digit
+        return Difference(difference, difference, difference, float(difference == 0))
+    weights = zip(terms, (len(values), len(others)), strict=True)
+    freedom = sum(terms) ** 2 / sum(term**2 / (n - 1) for term, n in weights)
+    reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
+    p = 2 * float(special.stdtr(freedom, -abs(difference) / error))
+    return Difference(difference, difference - reach, difference + reach, p)
+
+
+def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:
+    """Which of many tests to believe, so that of those the expected share of false ones is bounded.
+
+    Benjamini and Hochberg (1995); it also holds for tests that depend on each other positively.
+    """
+    order = np.argsort(p, kind="stable")
+    bounds = share * np.arange(1, len(p) + 1) / max(len(p), 1)
+    (below,) = np.nonzero(p[order] <= bounds)
+    told = np.zeros(len(p), dtype=np.bool_)
+    told[order[: below[-1] + 1 if len(below) else 0]] = True
+    return told
+
+
 def median_upper_bound(values: Floats, level: float = LEVEL) -> float:
     """The upper end of the order-statistic interval of the median; infinite for too few values."""
     n = len(values)

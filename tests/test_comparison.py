@@ -1,0 +1,118 @@
+"""What two campaigns are said to differ in, where the truth is known."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import synthetic
+from tests.test_cli import fail, succeed
+from tests.test_selection import CONSTANT, make_cells, scaled
+from tuner import stats
+from tuner.comparison import Choice, compare
+
+Write = Callable[..., None]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes and ingests a synthetic campaign."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+
+    def add(**fields: object) -> None:
+        synthetic.write(tmp_path, synthetic.Campaign(samples=20, **fields))
+        succeed("ingest")
+
+    return add
+
+
+def test_equal_campaigns_seldom_differ() -> None:
+    truth = CONSTANT | {"neighbor": scaled(0.7), "alltoallv": scaled(2)}
+    told = 0
+    for seed in range(20):
+        pair = [make_cells(truth, range(8, 38), seed=seed + 100 * side) for side in (0, 1)]
+        told += bool(compare(*pair).changes)
+    assert told <= 3  # 5 % of comparisons in which nothing is true
+
+
+def test_a_method_that_became_slower_is_found() -> None:
+    a = make_cells(CONSTANT | {"neighbor": scaled(0.7)}, range(8, 48), seed=1)
+    b = make_cells(CONSTANT | {"neighbor": scaled(0.8)}, range(8, 48), seed=2)
+    found = compare(a, b)
+    right = [change for change in found.changes if change.where.method == "neighbor"]
+    assert len(right) == 40
+    assert len(found.changes) - len(right) <= 4
+    assert all(change.low < 8 / 7 < change.high for change in right[20:21])
+    assert found.compared == 80
+    assert found.common_ratio == pytest.approx((8 / 7) ** 0.5, rel=0.01)
+
+
+def test_switch_points_that_moved_and_what_the_others_table_costs() -> None:
+    sizes = (8, 64, 512, 4096)
+    a = make_cells(CONSTANT | {"neighbor": lambda size: 0.5e-5 if size < 1000 else 2e-5}, sizes)
+    b = make_cells(CONSTANT | {"neighbor": lambda size: 0.5e-5 if size < 100 else 2e-5}, sizes)
+    found = compare(a, b)
+    (moved,) = found.moved
+    assert moved.a == [Choice(0, "neighbor"), Choice(1449, "direct")]
+    assert moved.b == [Choice(0, "neighbor"), Choice(182, "direct")]
+    assert (moved.sizes, moved.shown) == (1, 1)
+    assert found.loss.cases == 4
+    assert found.loss.worst == pytest.approx(1, rel=0.05)
+    assert found.loss.mean == pytest.approx(2**0.25 - 1, rel=0.05)
+    assert found.loss.worst_where is not None
+    assert found.loss.worst_where.size_bytes == 512
+
+
+def test_a_layout_without_rules_takes_the_default() -> None:
+    a = make_cells(CONSTANT | {"neighbor": scaled(0.5)}, layout=(1, 2))
+    b = make_cells(CONSTANT | {"neighbor": scaled(0.5)}, layout=(2, 1))
+    found = compare(a, b)
+    assert found.compared == 0
+    assert found.loss.without_rule == 4
+    assert found.loss.mean == pytest.approx(1, rel=0.05)
+
+
+def test_what_a_has_not_measured_is_in_no_figure() -> None:
+    a = make_cells(CONSTANT)
+    b = make_cells(CONSTANT | {"neighbor": scaled(0.5)})
+    assert (compare(a, b).loss.mean, compare(a, b).loss.not_measured) == (None, 4)
+
+
+def test_discoveries_are_those_of_benjamini_and_hochberg() -> None:
+    p = np.array([0.041, 0.001, 0.9, 0.025, 0.011])
+    assert stats.discoveries(p, 0.05).tolist() == [False, True, False, True, True]
+    assert not stats.discoveries(np.array([]), 0.05).size
+
+
+def test_simulations_that_repeat_to_the_last_digit_differ_or_do_not() -> None:
+    same, other = np.full(3, 1.0), np.full(3, 1.5)
+    assert stats.welch(same, same).p == 1
+    assert stats.welch(same, other).p == 0
+
+
+def test_two_campaigns_of_one_system(write: Write) -> None:
+    write(name="before")
+    slow = {"direct": 4e-6, "stfw:dims=2": 8e-6, "neighbor": 4.4e-6, "alltoallv": 9e-6}
+    write(name="after", times=lambda method, size: slow[method] + 1e-9 * size, seed=2)
+    text = succeed("compare", "before", "after")
+    assert "A: local-cpu-mpich-" in text
+    assert "stfw:dims=2, from" in text
+    assert "with the table of B, the 5 cases of A take" in text
+    document = json.loads(succeed("compare", "before", "after", "--json"))
+    assert document["a"]["name"].endswith("/before")
+    assert document["changes"][0]["where"]["method"] == "stfw:dims=2"
+    assert document["moved"][0]["b"] == [{"from_bytes": 0, "method": "direct"}]
+
+
+def test_a_comparison_needs_two_names_of_something_measured(write: Write) -> None:
+    write(name="one")
+    write(name="one", environment="openmpi")
+    assert "campaign one is of several systems; name one as SYSTEM/one" in fail(
+        "compare", "one", "mpich/one"
+    )
+    assert "are the same" in fail("compare", "mpich/one", "mpich/one")
+    assert "no campaign two of mpich; there are one" in fail("compare", "mpich", "mpich/two")
+    assert "no systems match two" in fail("compare", "mpich", "two")
+    assert "0 of 20 cells" in succeed("compare", "mpich", "openmpi")

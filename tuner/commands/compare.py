@@ -1,0 +1,70 @@
+"""`switchpoint compare`: what differs between two campaigns or systems."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.commands.options import database_option, json_option, one_system
+from tuner.errors import SwitchpointError
+
+if TYPE_CHECKING:
+    from tuner.store import Store
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@database_option
+@json_option
+def compare(a: str, b: str, database: Path, as_json: bool) -> None:
+    """Tell what changed from A to B, and what A would lose by the table of B.
+
+    A and B are campaigns, SYSTEM/CAMPAIGN where several systems have one of that name, or systems
+    with all their campaigns; of a system's id any part that no other has.
+    """
+    from tuner.comparison import compare as compared
+    from tuner.show import console
+    from tuner.show_comparison import Subject, show_comparison
+    from tuner.store import Store
+
+    with Store.open(database, readonly=True) as store:
+        keys = [_key(store, name) for name in (a, b)]
+        if keys[0] == keys[1]:
+            raise SwitchpointError(f"{a} and {b} are the same: there is nothing to compare")
+        cells = [store.contents(key) for key in keys]
+        described = store.systems().set_index("system")
+    first, second = subjects = [
+        Subject("/".join(key), str(described.loc[key[0], "mpi_library"]), len(of_key))
+        for key, of_key in zip(keys, cells, strict=True)
+    ]
+    for subject in subjects:
+        if not subject.cells:
+            raise SwitchpointError(f"{subject.name} has no measured methods to compare")
+    result = compared(*cells)
+    if as_json:
+        document = {name: asdict(each) for name, each in zip("ab", subjects, strict=True)}
+        click.echo(json.dumps(document | asdict(result), indent=1))
+        return
+    show_comparison(first, second, result, console())
+
+
+def _key(store: Store, name: str) -> tuple[str, ...]:
+    """The system, and the campaign unless all are meant."""
+    system, slash, campaign = name.rpartition("/")
+    measured = store.campaigns(one_system(store, system) if slash else None)
+    found = measured[measured["campaign"] == campaign]["system"].tolist()
+    if len(found) > 1:
+        raise SwitchpointError(
+            f"campaign {name} is of several systems; name one as SYSTEM/{name}: {', '.join(found)}"
+        )
+    if found:
+        return str(found[0]), campaign
+    if slash:
+        known = ", ".join(measured["campaign"])
+        raise SwitchpointError(f"no campaign {campaign} of {system}; there are {known}")
+    return (one_system(store, name),)

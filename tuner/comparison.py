@@ -1,0 +1,233 @@
+"""Compares two campaigns or systems: what became faster or slower, and what that does to tables.
+
+No input or output; docs/explanation/statistics.md tells what is tested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuner import stats
+from tuner.records import DEFAULT_METHODS, RULED_OPERATIONS, Cell, Features, Point, Rule
+from tuner.rules import degree_class, matching, whole_intervals
+from tuner.selection import select
+
+FALSE_DISCOVERIES = 0.05
+"""The share that is expected to be false of the changes that are told."""
+
+SHOWN = ("faster", "default")
+"""The statuses of decisions that something was shown for."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Where:
+    """What two cells have in common that are compared: a key but for system and campaign."""
+
+    operation: str
+    pattern: str
+    procs: int
+    nodes: int
+    ppn: int
+    oversubscribed: bool
+    sync: str
+    size_bytes: int
+    bytes: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A cell that takes another time in B: time in B / time in A, with its 95 % interval."""
+
+    where: Where
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A method, and the least bytes that it is chosen for."""
+
+    from_bytes: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The methods of a degree class at the sizes that both measured, where they differ.
+
+    At `shown` of the `sizes` at which they differ, both choices were shown to be right.
+    """
+
+    operation: str
+    nodes: int
+    ppn: int
+    mmax: int
+    mavg: float
+    a: list[Choice]
+    b: list[Choice]
+    sizes: int
+    shown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What A's cases take longer with B's rules: time with B's / time with A's, logarithms apart.
+
+    `without_rule` of the cases have no rule in B and take the default; of `not_measured` A does not
+    know the time, and they are in no figure.
+    """
+
+    cases: int
+    mean: float | None
+    p95: float | None
+    worst: float | None
+    worst_where: Where | None  # with B's method
+    without_rule: int
+    not_measured: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All of it. `common_ratio` is the geometric mean over all cells that both have."""
+
+    compared: int
+    common_ratio: float | None
+    changes: list[Change]  # the largest first
+    moved: list[Moved]
+    loss: Loss
+
+
+Medians = dict[Where, dict[tuple[str, int], float]]
+"""Logarithms of the median seconds of every launch that counts."""
+
+
+def compare(a: Sequence[Cell], b: Sequence[Cell]) -> Comparison:
+    """Compares the cells of two campaigns or systems."""
+    rules_a, points_a = select(a)
+    rules_b, points_b = select(b)
+    medians_a, medians_b = _medians(a), _medians(b)
+    both = sorted(medians_a.keys() & medians_b.keys())
+    shifts = [_mean(medians_b[where]) - _mean(medians_a[where]) for where in both]
+    return Comparison(
+        compared=len(both),
+        common_ratio=math.exp(sum(shifts) / len(shifts)) if shifts else None,
+        changes=_changes(medians_a, medians_b, both),
+        moved=list(_moved(points_a, points_b)),
+        loss=_loss(a, medians_a, rules_a, rules_b),
+    )
+
+
+def _medians(cells: Iterable[Cell]) -> Medians:
+    found: Medians = defaultdict(dict)
+    for cell in cells:
+        where = Where(*cell.key[2:])
+        for part in cell.parts:
+            if part["samples"] >= stats.MIN_SAMPLES:
+                launch = cell.key.campaign, int(part["launch"])
+                found[where][launch] = math.log(part["median_s"])
+    return found
+
+
+def _mean(medians: dict[tuple[str, int], float]) -> float:
+    return sum(medians.values()) / len(medians)
+
+
+def _changes(a: Medians, b: Medians, both: list[Where]) -> list[Change]:
+    """The cells that differ by more than launches do; of all told, few are expected to be false."""
+    tested = [where for where in both if min(len(a[where]), len(b[where])) > 1]
+    tests = [
+        stats.welch(np.array(list(a[where].values())), np.array(list(b[where].values())))
+        for where in tested
+    ]
+    significant = stats.discoveries(np.array([test.p for test in tests]), FALSE_DISCOVERIES)
+    changes = [
+        Change(where, *(math.exp(log) for log in (test.difference, test.low, test.high)))
+        for where, test, told in zip(tested, tests, significant.tolist(), strict=True)
+        if told
+    ]
+    return sorted(changes, key=lambda change: -abs(math.log(change.ratio)))
+
+
+_Class = tuple[str, int, int, tuple[int, float]]
+
+
+def _classes(points: Iterable[Point]) -> dict[_Class, dict[int, Point]]:
+    found: dict[_Class, dict[int, Point]] = defaultdict(dict)
+    for point in points:
+        degree = degree_class(point.operation, point.mmax, point.mavg)
+        found[point.operation, point.nodes, point.ppn, degree][point.bytes] = point
+    return found
+
+
+def _moved(a: Iterable[Point], b: Iterable[Point]) -> Iterator[Moved]:
+    of_a, of_b = _classes(a), _classes(b)
+    for name in sorted(of_a.keys() & of_b.keys()):
+        sizes = sorted(of_a[name].keys() & of_b[name].keys())
+        pairs = [(of_a[name][size], of_b[name][size]) for size in sizes]
+        differing = [pair for pair in pairs if pair[0].method != pair[1].method]
+        if differing:
+            operation, nodes, ppn, (mmax, mavg) = name
+            yield Moved(
+                *(operation, nodes, ppn, mmax, mavg),
+                a=_choices(sizes, [one.method for one, _ in pairs]),
+                b=_choices(sizes, [other.method for _, other in pairs]),
+                sizes=len(differing),
+                shown=sum(
+                    one.status in SHOWN and other.status in SHOWN for one, other in differing
+                ),
+            )
+
+
+def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
+    choices: list[Choice] = []
+    for interval, method in zip(whole_intervals(sizes), methods, strict=True):
+        if not choices or choices[-1].method != method:
+            choices.append(Choice(interval.low or 0, method))
+    return choices
+
+
+def _loss(cells: Iterable[Cell], medians: Medians, a: list[Rule], b: list[Rule]) -> Loss:
+    cases: dict[Where, Features] = {}
+    for cell in cells:
+        operation = cell.key.operation
+        if operation in RULED_OPERATIONS and cell.key.method == DEFAULT_METHODS[operation]:
+            cases[Where(*cell.key[2:])] = cell.features
+    logs: list[tuple[float, Where]] = []
+    without_rule = not_measured = 0
+    for where, features in sorted(cases.items()):
+        own, other = (_of_rules(rules, where, features) for rules in (a, b))
+        without_rule += other is None
+        mine = medians.get(replace(where, method=own or where.method), {})
+        theirs = medians.get(replace(where, method=other or where.method), {})
+        launches = mine.keys() & theirs.keys()
+        if not launches:
+            not_measured += 1
+            continue
+        log = sum(theirs[launch] - mine[launch] for launch in sorted(launches)) / len(launches)
+        logs.append((log, replace(where, method=other or where.method)))
+    if not logs:
+        return Loss(0, None, None, None, None, without_rule, not_measured)
+    losses = np.array([log for log, _ in logs])
+    worst, worst_where = max(logs)
+    return Loss(
+        cases=len(logs),
+        mean=math.expm1(losses.mean()),
+        p95=math.expm1(float(np.quantile(losses, 0.95))),
+        worst=math.expm1(worst),
+        worst_where=worst_where if worst > 0 else None,
+        without_rule=without_rule,
+        not_measured=not_measured,
+    )
+
+
+def _of_rules(rules: list[Rule], where: Where, features: Features) -> str | None:
+    layout = where.operation, where.nodes, where.ppn
+    rule = matching(rules, *layout, features.mmax, features.mavg, where.bytes)
+    return rule.method if rule else None

@@ -1,0 +1,105 @@
+"""Presents what differs between two campaigns or systems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from tuner.comparison import FALSE_DISCOVERIES, Choice, Comparison, Loss, Moved, Where
+from tuner.records import COLLECTIVES
+from tuner.show import plain_grid
+from tuner.units import multiple_text, size_text
+
+SHOWN_CHANGES = 20
+"""Rows; the rest is counted, and in the JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One of the two that are compared."""
+
+    name: str
+    mpi_library: str
+    cells: int
+
+
+def show_comparison(a: Subject, b: Subject, comparison: Comparison, out: Console) -> None:
+    """Cells that changed, switch points that moved, and what the other's table costs."""
+    for letter, subject in (("A", a), ("B", b)):
+        out.print(f"{letter}: {subject.name}: {subject.mpi_library}", highlight=False)
+    if comparison.common_ratio is None:
+        out.print("no method was measured in the same case by both")
+        return
+    _show_changes(comparison, out)
+    _show_moved(comparison.moved, out)
+    _show_loss(comparison.loss, out)
+
+
+def _show_changes(comparison: Comparison, out: Console) -> None:
+    changes = comparison.changes
+    out.print(
+        f"\n{len(changes)} of {comparison.compared} cells that both have changed (at most "
+        f"{FALSE_DISCOVERIES:.0%} of those by chance); on average over all, B takes "
+        f"{multiple_text(comparison.common_ratio or 1)} x the time of A",
+        highlight=False,
+    )
+    if not changes:
+        return
+    table = plain_grid("operation", "pattern", "nodes x ppn", "bytes", "method", "time B / A")
+    for change in changes[:SHOWN_CHANGES]:
+        where = change.where
+        table.add_row(
+            *(where.operation, where.pattern, _layout(where), size_text(where.bytes), where.method),
+            f"{multiple_text(change.ratio)} ({multiple_text(change.low)} to "
+            f"{multiple_text(change.high)})",
+        )
+    out.print(table)
+    if len(changes) > SHOWN_CHANGES:
+        out.print(f"and {len(changes) - SHOWN_CHANGES} smaller ones: --json has all")
+
+
+def _show_moved(moved: list[Moved], out: Console) -> None:
+    if not moved:
+        out.print("\nno switch point moved, at the sizes that both measured")
+        return
+    out.print("\nother methods are chosen, at the sizes that both measured:")
+    table = plain_grid("operation", "nodes x ppn", "degree", "", "methods", "sizes, shown by both")
+    for each in moved:
+        degree = "-" if each.operation in COLLECTIVES else f"{each.mmax}, mean {each.mavg:g}"
+        case = (each.operation, f"{each.nodes} x {each.ppn}", degree)
+        counts = f"{each.sizes}, {each.shown}"
+        table.add_row(*case, "A", _choices(each.a), counts)
+        table.add_row(*case, "B", _choices(each.b), counts)
+    out.print(table)
+
+
+def _show_loss(loss: Loss, out: Console) -> None:
+    out.print()
+    if loss.mean is None or loss.p95 is None or loss.worst is None:
+        out.print("what A loses with the table of B is not known: A measured none of its methods")
+        return
+    out.print(
+        f"with the table of B, the {loss.cases} cases of A take {loss.mean:+.1%} time in the mean "
+        f"and {loss.p95:+.1%} at the 95th percentile",
+        highlight=False,
+    )
+    if loss.worst_where:
+        where = loss.worst_where
+        case = f"{where.operation} {where.pattern} on {_layout(where)} at {size_text(where.bytes)}"
+        out.print(f"worst: {loss.worst:+.1%} by {where.method} for {case}", highlight=False)
+    if loss.without_rule:
+        out.print(f"{loss.without_rule} cases have no rule in B: they take the default")
+    if loss.not_measured:
+        out.print(f"{loss.not_measured} more cases: A has not measured what B's table chooses")
+
+
+def _layout(where: Where) -> str:
+    return f"{where.nodes} x {where.ppn}{' (o)' if where.oversubscribed else ''}"
+
+
+def _choices(choices: list[Choice]) -> str:
+    first, *others = choices
+    return ", ".join(
+        [first.method, *(f"from {size_text(c.from_bytes)} {c.method}" for c in others)]
+    )
