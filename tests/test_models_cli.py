@@ -149,6 +149,17 @@ def test_fit_prints_parameters_with_intervals(database: Path) -> None:
     assert synchronous["low"] <= 1.5e-6 <= synchronous["high"]
 
 
+def test_an_exported_table_carries_the_parameters(database: Path) -> None:
+    lines = succeed("export", "--database", database).splitlines()
+    models = [line for line in lines if line.startswith("model ")]
+    costs = [line for line in models if line.startswith("model message pair=on_node ")]
+    assert "up_to=*" in costs[-1]
+    assert all("alpha_s=" in line for line in costs)
+    assert models[-1].startswith("model copy s_per_byte=")
+    document = json.loads(succeed("export", "--format", "json", "--database", database))
+    assert len(document["model"]["pairs"]["on_node"]["loggp"]["protocols"]) == len(costs)
+
+
 def test_show_models_tells_how_good_they_are(database: Path) -> None:
     assert "100% of the measured cases are predicted within 15 %" in succeed(
         "show", "models", "--database", database

@@ -214,19 +214,21 @@ def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json
 
 @main.command()
 @system_option("The system; needed when there are several. Any unambiguous part of its id.")
-@click.option("--format", "form", type=click.Choice(list(FORMS)), default="table", help="The form.")
+@click.option("--format", "form", type=click.Choice(FORMS), default="table", help="The form.")
 @click.option("--output", type=FILE, help="Write this file; otherwise standard output.")
 @database_option
 def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
     """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
     from tuner import export as exporting
+    from tuner.fitting import last_fitted
 
     with _tuned(database) as store:
         table = _table(store, one_system(store, system))
+        model = last_fitted(store, table.provenance.system)
     if output is None:
-        click.echo(exporting.export(table, form), nl=False)
+        click.echo(exporting.export(table, form, model), nl=False)
         return
-    exporting.write(table, form, output)
+    exporting.write(table, form, output, model)
     click.echo(f"{output}: {len(table.rules)} rules of {table.provenance.system}")
 
 

@@ -9,34 +9,44 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuner.errors import SwitchpointError
 from tuner.records import DEFAULT_METHODS, Point, Provenance, Table
 from tuner.units import multiple_text
 from tuner.vendor import intelmpi, mpich, openmpi
 
+if TYPE_CHECKING:
+    from tuner.models.system import SystemModel
+
 
 class ExportError(SwitchpointError):
     """A table cannot be written; the text says why and what to do."""
 
 
-def export(table: Table, form: str) -> str:
-    """A table as text in one of FORMS. Raises ExportError when it has no rules."""
+def export(table: Table, form: str, model: SystemModel | None = None) -> str:
+    """A table as text in one of FORMS. Raises ExportError when it has no rules.
+
+    The forms `table` and `json` carry the model too, the parameters fitted to the system's probes.
+    """
     if not table.rules:
         raise ExportError(
             f"the table of {table.provenance.system} has no rules: the default was measured "
             "nowhere; measure it with `switchpoint run`"
         )
-    return FORMS[form](table)
+    if form == "table":
+        return _table_text(table, model)
+    if form == "json":
+        return _json_text(table, model)
+    return _TEXTS[form](table)
 
 
-def write(table: Table, form: str, path: Path) -> None:
+def write(table: Table, form: str, path: Path, model: SystemModel | None = None) -> None:
     """Writes a table to a file, aside first: readers see the old one or the new one, whole.
 
     Raises ExportError.
     """
-    text = export(table, form)
+    text = export(table, form, model)
     aside = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,8 +86,10 @@ def table_document(table: Table) -> dict[str, Any]:
     }
 
 
-def _table_text(table: Table) -> str:
-    return _render("table.j2", table, rules=table.rules)
+def _table_text(table: Table, model: SystemModel | None) -> str:
+    from tuner.table_model import model_lines  # here, because models take long to load
+
+    return _render("table.j2", table, rules=table.rules, model=model_lines(model))
 
 
 def _header_text(table: Table) -> str:
@@ -96,19 +108,23 @@ def _intelmpi_text(table: Table) -> str:
     return _render("intelmpi.sh.j2", table, **intelmpi.settings(table))
 
 
-def _json_text(table: Table) -> str:
+def _json_text(table: Table, model: SystemModel | None) -> str:
     document = {"format": "switchpoint-table", "version": 1, **table_document(table)}
+    if model is not None:
+        from tuner.models.system import encode  # as above
+
+        document["model"] = json.loads(encode(model))
     return json.dumps(document, indent=1) + "\n"
 
 
-FORMS: dict[str, Callable[[Table], str]] = {
-    "table": _table_text,
+_TEXTS: dict[str, Callable[[Table], str]] = {
     "header": _header_text,
-    "json": _json_text,
     "openmpi": _openmpi_text,
     "mpich": _mpich_text,
     "intelmpi": _intelmpi_text,
 }
+
+FORMS = ("table", "header", "json", "openmpi", "mpich", "intelmpi")
 
 
 def _render(template: str, table: Table, **context: Any) -> str:

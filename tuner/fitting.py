@@ -53,6 +53,17 @@ def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Ou
     return list(outcomes(model, store.cells(model.system, campaign or measured[0])))
 
 
+def last_fitted(store: Store, system: str) -> SystemModel | None:
+    """The parameters as `fit` stored them, None where there are none of this version.
+
+    Raises StoreError.
+    """
+    try:
+        return fitted(store, system)
+    except FittingError:
+        return None
+
+
 def fitted(store: Store, system: str) -> SystemModel:
     """The parameters as `fit` stored them. Raises FittingError for those of others, StoreError."""
     text = store.model(system)

@@ -21,6 +21,7 @@ from rich.table import Table
 
 from tuner import benchfile, dispatch, export, rawfiles, records, tuning
 from tuner.dispatch import DispatchError, Job, Request, Session
+from tuner.fitting import last_fitted
 from tuner.mpi import find_mpis, installation_directory
 from tuner.nodes.launch import SYSTEM
 from tuner.places import database_path, results_directory
@@ -277,6 +278,7 @@ def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
                 continue
             table = tuning.tune(store, system)
             products = last_measured(store, system)
+            model = last_fitted(store, system)
         if not table.rules and not products.empty:
             console.print(f"{system}: no table, as sparse products make no rules")
             show_products(system, products, console)
@@ -284,7 +286,7 @@ def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
         directory = results_directory() / system
         exported = {form: directory / name for form, name in EXPORTS.items()}
         for form, path in exported.items():
-            export.write(table, form, path)
+            export.write(table, form, path, model)
         show_table(table, 0, console)
         show_products(system, products, console)
         tuned.append(Tuned(table, exported["table"]))

@@ -22,6 +22,7 @@ from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, card, graph
 from tuner import export
+from tuner.fitting import last_fitted
 from tuner.records import NAME
 from tuner.store import Store
 from tuner.units import bytes_text
@@ -166,7 +167,7 @@ def _exported(store: Store, query: TableQuery) -> str:
     if table is None:
         raise UnknownError("This system has no table yet: run `switchpoint tune`.")
     try:
-        return export.export(table, query.form)
+        return export.export(table, query.form, last_fitted(store, query.system))
     except export.ExportError as error:
         raise UnknownError(str(error)) from error
 

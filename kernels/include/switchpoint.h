@@ -130,7 +130,7 @@ enum swp_placement {
   SWP_PLACEMENT_CYCLIC /* rank r is on node r mod nodes */
 };
 
-#define SWP_ESTIMATE 0u  /* choose from the table, without measuring (the only way today) */
+#define SWP_ESTIMATE 0u  /* choose by table and model, without measuring (the only way today) */
 #define SWP_SAME_COMM 1u /* of a collective: see swp_collective_plan */
 #define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL, 0, SWP_PLACEMENT_BLOCK}
 
@@ -157,8 +157,10 @@ struct swp_exchange {
 
 /*
  * Plans an exchange. Collective on comm, of which the plan keeps a private duplicate. `method` is a spec
- * such as "direct" or "stfw:dims=3", equal on every rank; NULL or "auto" selects: a table in the hints,
- * then the table named by SWITCHPOINT_TABLE, which every such call reads again, then the default ("direct").
+ * such as "direct" or "stfw:dims=3", equal on every rank; NULL or "auto" selects by a table, that of the
+ * hints or else the one named by SWITCHPOINT_TABLE, which every such call reads again: the first rule that
+ * matches, or what is fastest by the parameters of a model that the table may carry (estimated; exchanges and
+ * discoveries only); else the default ("direct").
  * hints may be NULL. The problem's arrays are no longer needed afterwards. On an error, the same on every
  * rank, *plan is NULL. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE,
  * _TOO_LARGE.
@@ -266,8 +268,8 @@ void swp_selector_free(swp_selector **selector);
 /* ---- Plans ------------------------------------------------------------------------------------------ */
 
 /*
- * Describes the plan in one line: method, what it was chosen by (caller, table with file and line, or
- * default), and the layout. At most length-1 characters and a NUL. Local.
+ * Describes the plan in one line: method, layout, and what it was chosen by (caller, rule with file and line,
+ * model with the estimated times, or default). At most length-1 characters and a NUL. Local.
  */
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length);
 

@@ -3,6 +3,7 @@
 
 #include "collective.h"
 #include "communicator.h"
+#include "estimate.h"
 #include "inbox.h"
 #include "select.h"
 #include "table.h"
@@ -23,7 +24,7 @@ int swp_plan_stages(struct swp_plan *plan, int nstages) {
   return plan->stages != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }
 
-static bool off_node(const struct swp_plan *plan, int peer) {
+bool swp_plan_off_node(const struct swp_plan *plan, int peer) {
   return swp_topology_node(plan->topology, peer) != swp_topology_node(plan->topology, plan->rank);
 }
 
@@ -37,13 +38,20 @@ static bool on_socket(const struct swp_plan *plan, int peer) {
 void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
   plan->stages[stage].messages++;
   plan->stages[stage].bytes += bytes;
-  if (off_node(plan, peer)) {
+  if (swp_plan_off_node(plan, peer)) {
     plan->off_node_messages++;
     plan->off_node_bytes += bytes;
   } else if (on_socket(plan, peer)) {
     plan->on_socket_messages++;
     plan->on_socket_bytes += bytes;
   }
+  if (plan->estimate != NULL)
+    swp_estimate_send(plan, stage, peer, bytes);
+}
+
+void swp_plan_count_receive(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
+  if (plan->estimate != NULL)
+    swp_estimate_receive(plan, stage, peer, bytes);
 }
 
 /* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. A
@@ -127,7 +135,7 @@ static int find_features(struct swp_plan *plan) {
   int64_t mine[VALUES] = {problem->nsends, problem->send_bytes}, max[VALUES], sum[VALUES];
   int error = SWP_SUCCESS;
   for (int i = 0; i < problem->nsends; i++)
-    if (off_node(plan, problem->sends[i].peer)) {
+    if (swp_plan_off_node(plan, problem->sends[i].peer)) {
       mine[2]++;
       mine[3] += problem->sends[i].bytes;
     } else if (on_socket(plan, problem->sends[i].peer)) {

@@ -57,6 +57,7 @@ struct swp_plan {
   int64_t copied_bytes;                      /* at each execution */
   int64_t off_node_messages, off_node_bytes; /* by swp_plan_count, as are the next */
   int64_t on_socket_messages, on_socket_bytes;
+  struct estimate *estimate; /* while the method is only estimated, else NULL */
   char layout[LAYOUT_BYTES]; /* for people, may stay empty */
 
   char chosen_by[256];
@@ -84,6 +85,12 @@ int swp_plan_stages(struct swp_plan *plan, int nstages);
 
 /* Counts a message that this rank sends in a stage at each execution. */
 void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes);
+
+/* Tells of a message that this rank receives in a stage: what estimates need beside those sent. */
+void swp_plan_count_receive(struct swp_plan *plan, int stage, int peer, int64_t bytes);
+
+/* Whether a rank is on another node than this one. */
+bool swp_plan_off_node(const struct swp_plan *plan, int peer);
 
 /* Whether the plan is of the operation (of any collective: SWP_BCAST) and in the state. Errors:
    SWP_ERR_ARGUMENT, _STATE, _POISONED. */

@@ -96,6 +96,13 @@ done:
   return error;
 }
 
+int64_t swp_runs_bytes(const struct run *runs, int64_t nruns) {
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < nruns; i++)
+    bytes += runs[i].bytes;
+  return bytes;
+}
+
 void swp_runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes) {
   if (*nruns > 0 && runs[*nruns - 1].offset + runs[*nruns - 1].bytes == offset)
     runs[*nruns - 1].bytes += bytes;

@@ -53,6 +53,8 @@ int swp_find_duplicate(const int *ranks, int count, int *sorted);
 void swp_runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to);
 void swp_runs_unpack(const struct run *runs, int64_t nruns, const char *from, char *to);
 
+int64_t swp_runs_bytes(const struct run *runs, int64_t nruns);
+
 /* Appends a run, joined with the one before when they touch. `*nruns` counts. */
 void swp_runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t bytes);
 

@@ -31,9 +31,7 @@ int swp_schedule_send(struct swp_plan *plan, struct schedule *schedule, int stag
                       const struct piece *pieces, int64_t npieces) {
   struct schedule_stage *to = &schedule->stages[stage];
   int error = SWP_SUCCESS;
-  int64_t bytes = 0, first = to->packs.count;
-  for (int64_t i = 0; i < nruns; i++)
-    bytes += runs[i].bytes;
+  int64_t first = to->packs.count;
   struct scheduled_send *send = swp_array_add(&to->sends, sizeof *send, &plan->account);
   if (send == NULL)
     return swp_plan_no_memory(plan);
@@ -41,7 +39,7 @@ int swp_schedule_send(struct swp_plan *plan, struct schedule *schedule, int stag
     TRY(add_piece(plan, &to->packs, first, &pieces[i]));
   send->npieces = to->packs.count - first;
   TRY(swp_transfer_set(&send->transfer, peer, place, runs, nruns));
-  swp_plan_count(plan, stage, peer, bytes);
+  swp_plan_count(plan, stage, peer, swp_runs_bytes(runs, nruns));
 done:
   return error;
 }
@@ -49,6 +47,7 @@ done:
 int swp_schedule_receive(struct swp_plan *plan, struct schedule *schedule, int stage, int peer,
                          enum transfer_place place, const struct run *runs, int64_t nruns) {
   struct transfer *transfer = swp_array_add(&schedule->stages[stage].recvs, sizeof *transfer, &plan->account);
+  swp_plan_count_receive(plan, stage, peer, swp_runs_bytes(runs, nruns));
   return transfer != NULL ? swp_transfer_set(transfer, peer, place, runs, nruns) : swp_plan_no_memory(plan);
 }
 

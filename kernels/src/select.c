@@ -1,6 +1,7 @@
 /* Selection: which method a plan uses, and why. */
 #include "select.h"
 
+#include "estimate.h"
 #include "table.h"
 
 #include <math.h>
@@ -61,25 +62,30 @@ done:
   return error;
 }
 
+/* By the first rule, or else by the model. NULL, or what has neither: the default. */
+static int select_by(struct swp_plan *plan, const swp_table *table) {
+  int error = SWP_SUCCESS;
+  bool found = false;
+  if (table != NULL && select_from_table(plan, table))
+    return SWP_SUCCESS;
+  if (table != NULL)
+    TRY(swp_estimate_method(plan, table, &found));
+  if (found)
+    return SWP_SUCCESS;
+  TRY(swp_spec_parse(plan->operation, swp_default_method(plan->operation), &plan->spec));
+  snprintf(plan->chosen_by, sizeof plan->chosen_by, "default: %s%s%s",
+           table != NULL ? "no rule of " : "no table", table != NULL ? table->path : "",
+           table != NULL ? " matches" : "");
+done:
+  return error;
+}
+
 static int select_auto(struct swp_plan *plan) {
   int error = SWP_SUCCESS;
   swp_table *table = NULL;
-  const char *missed = "no table";
-  if (plan->hints.table != NULL) {
-    if (select_from_table(plan, plan->hints.table))
-      return SWP_SUCCESS;
-    missed = plan->hints.table->path;
-  } else {
+  if (plan->hints.table == NULL)
     TRY(swp_environment_table(plan->comm, plan->rank, &table));
-    if (table != NULL && select_from_table(plan, table))
-      goto done;
-    if (table != NULL)
-      missed = table->path;
-  }
-  TRY(swp_spec_parse(plan->operation, swp_default_method(plan->operation), &plan->spec));
-  snprintf(plan->chosen_by, sizeof plan->chosen_by,
-           table != NULL || plan->hints.table != NULL ? "default: no rule of %s matches" : "default: %s",
-           missed);
+  TRY(select_by(plan, plan->hints.table != NULL ? plan->hints.table : table));
 done:
   swp_table_free(&table);
   return error;

@@ -1,8 +1,7 @@
 /* Parses the method table and gives it to all ranks. Grammar: docs/reference/table.md. */
-#include "table.h"
-
 #include "communicator.h"
 #include "plan.h"
+#include "table_reader.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,22 +13,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LINE_BYTES = 4096, PROVENANCE_KEYS = 64 };
+enum { LINE_BYTES = 4096 };
 
 static const char *const condition_names[CONDITIONS] = {"nodes", "ppn", "mmax", "mavg", "bytes"};
 
-/* Where the parser is. */
-struct reader {
-  struct swp_table *table;
-  int line;
-  bool versioned;
-  char keys[PROVENANCE_KEYS][32]; /* of provenance, seen so far */
-  int nkeys;
-};
-
-#define BROKEN(reader, ...) broken((reader)->table->path, (reader)->line, __VA_ARGS__)
-
-static int __attribute__((format(printf, 3, 4))) broken(const char *path, int line, const char *format, ...) {
+int swp_table_broken(const char *path, int line, const char *format, ...) {
   char text[ERROR_TEXT_BYTES - 224];
   va_list arguments;
   va_start(arguments, format);
@@ -118,8 +106,7 @@ static int parse_field(struct reader *reader, const char *key, const char *value
   return twice ? BROKEN(reader, "%s is given twice", key) : SWP_SUCCESS;
 }
 
-/* Cuts the next key=value from the line; *key is NULL at its end. evidence="…" may hold blanks. */
-static int next_field(struct reader *reader, char **line, char **key, char **value) {
+int swp_table_field(struct reader *reader, char **line, char **key, char **value) {
   char *p = *line + strspn(*line, " \t");
   *key = NULL;
   if (*p == '\0')
@@ -157,7 +144,7 @@ static int parse_rule(struct reader *reader, char *line) {
   for (int i = 0; i < CONDITIONS; i++)
     rule->ranges[i] = (struct range){0, INFINITY};
   for (char *key, *value;;) {
-    int error = next_field(reader, &line, &key, &value);
+    int error = swp_table_field(reader, &line, &key, &value);
     if (error == SWP_SUCCESS && key == NULL)
       break;
     if (error == SWP_SUCCESS)
@@ -220,7 +207,9 @@ static int parse_line(struct reader *reader, char *line) {
     return parse_rule(reader, rest);
   if (strcmp(line, "provenance") == 0)
     return parse_provenance(reader, rest);
-  return BROKEN(reader, "expected 'rule' or 'provenance', found '%.40s'", line);
+  if (strcmp(line, "model") == 0)
+    return swp_table_model(reader, rest);
+  return BROKEN(reader, "expected 'rule', 'model' or 'provenance', found '%.40s'", line);
 }
 
 static int parse_lines(struct reader *reader, const char *text, size_t length) {
@@ -243,7 +232,7 @@ static int parse_lines(struct reader *reader, const char *text, size_t length) {
     start = end + 1;
   }
   reader->line++;
-  return reader->versioned ? SWP_SUCCESS
+  return reader->versioned ? swp_table_model_end(reader)
                            : BROKEN(reader, "empty: the first line must be 'switchpoint-table 1'");
 }
 

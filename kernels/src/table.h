@@ -3,6 +3,7 @@
 #define SWP_TABLE_H
 
 #include "method.h"
+#include "model.h"
 
 /* Conditions of a rule, in the order of `condition_names`. Both ends included. */
 enum condition {
@@ -28,8 +29,9 @@ struct rule {
 struct swp_table {
   int nrules;
   struct rule *rules;
-  int64_t hash;   /* of the text */
-  char path[192]; /* for messages, the end of it when it is long */
+  struct model model; /* without messages: the table has none */
+  int64_t hash;       /* of the text */
+  char path[192];     /* for messages, the end of it when it is long */
 };
 
 /* Parses a table's text of `length` bytes, with a NUL behind them. Local. Errors: SWP_ERR_TABLE,

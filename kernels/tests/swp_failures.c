@@ -8,6 +8,7 @@
 #include "objects.h"
 #include "oracle.h"
 #include "outstanding.h"
+#include "table.h"
 #include "testing.h"
 
 #include <limits.h>
@@ -328,6 +329,22 @@ static void every_method_survives_no_memory(int culprit) {
     }
     free(specs);
   }
+}
+
+static void an_estimate_survives_no_memory(int culprit) {
+  static const char text[] =
+      "switchpoint-table 1\n"
+      "model message pair=on_node up_to=* alpha_s=1e-6 step_s=1e-6 receive_s=0 per_byte_s=1e-9 beta_s=1e-9\n"
+      "model message pair=off_node up_to=* alpha_s=9e-6 step_s=9e-6 receive_s=0 per_byte_s=1e-9 beta_s=1e-9\n"
+      "model rate pair=off_node up_to=* b_max=1e9 b_inj=0 b_node=0 processes=1\n";
+  struct swp_table *table;
+  EXPECT_ERROR(swp_table_parse("memory", text, sizeof text - 1, &table), SWP_SUCCESS);
+  oracle_hints.table = table;
+  oracle_hints.ppn = (procs + 1) / 2;
+  planning_survives_no_memory(SWP_EXCHANGE, "auto", culprit);
+  oracle_hints.ppn = 0;
+  oracle_hints.table = NULL;
+  swp_table_free(&table);
 }
 
 /* Nothing else than oneself sends, so that no other rank waits. */
@@ -766,6 +783,7 @@ int main(int argc, char **argv) {
   one_rank_without_problem_or_place(procs - 1);
   what_is_not_needed_is_not_asked_for();
   every_method_survives_no_memory(procs / 2);
+  an_estimate_survives_no_memory(procs / 2);
   a_discovery_survives_no_memory();
   for (int ppn = 1; procs > 1 && ppn <= procs; ppn++)
     nobody_waits_for_a_rank_without_memory("nap", ppn, ppn % procs);

@@ -159,6 +159,33 @@ static void discovery_is_chosen_by_hints(void) {
   expect_discovery(-1, -1, "rule op=exchange method=alltoallv\n", "pex");
 }
 
+#define ON_NODE                                                                                              \
+  "model message pair=on_node up_to=* alpha_s=1e-06 step_s=1 receive_s=0 per_byte_s=1 beta_s=1\n"
+
+/* What comes late, the model tells: by it, pex takes a second for each rank, and nbx 1 us for lg P steps. */
+static void a_model_stands_in_where_no_rule_matches(void) {
+  static const char model[] = ON_NODE "model synchronous pair=on_node penalty_s=0\n";
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  char text[512];
+  expect_discovery(-1, -1, "rule op=discovery method=pcx\n" ON_NODE, "pcx");
+  test_case("a model");
+  snprintf(text, sizeof text, "switchpoint-table 1\n%srule op=exchange method=alltoallv bytes=*\n", model);
+  write_table(text);
+  EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
+  hints.table = table;
+  EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan), SWP_SUCCESS);
+  expect_choice(plan, procs > 1 ? "nbx:barrier=ibarrier" : "pex", "estimated");
+  EXPECT_ERROR(plan_exchange(NULL, &hints, &plan), SWP_SUCCESS);
+  expect_choice(plan, "alltoallv", ":4");
+  test_case("a model without the parameters of messages between nodes");
+  hints.ppn = 1;
+  EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan), SWP_SUCCESS);
+  expect_choice(plan, "pex", procs > 1 ? "default: no rule" : "estimated");
+  swp_table_free(&table);
+}
+
 /* Only the environment of rank 0 counts. */
 static void set_environment(const char *value) {
   unsetenv("SWITCHPOINT_TABLE");
@@ -334,6 +361,7 @@ int main(int argc, char **argv) {
   both_ends_of_a_range_are_included();
   all_conditions_must_hold();
   discovery_is_chosen_by_hints();
+  a_model_stands_in_where_no_rule_matches();
   the_callers_word_goes_before_tables_and_hints_before_the_environment();
   a_table_in_the_hints_of_one_rank_is_an_error();
   a_path_missing_on_one_rank_is_an_error();

@@ -54,6 +54,8 @@ static int direct_plan(struct swp_plan *plan) {
     swp_plan_count(plan, 0, problem->sends[i].peer, problem->sends[i].bytes);
     staging_bytes += problem->sends[i].nruns == 1 ? 0 : problem->sends[i].bytes;
   }
+  for (int i = 0; i < problem->nrecvs; i++)
+    swp_plan_count_receive(plan, 0, problem->recvs[i].peer, problem->recvs[i].bytes);
   plan->copied_bytes = staging_bytes;
   state->requests = swp_plan_allocate(plan, nmessages, sizeof *state->requests);
   state->staging = swp_plan_allocate(plan, staging_bytes, 1);

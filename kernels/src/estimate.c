@@ -1,0 +1,358 @@
+/* The times of methods, composed of a model's parameters. */
+#include "estimate.h"
+
+#include "select.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT_BYTES = 4, SMALL_BYTES = 8, SPECS_BYTES = 2048 };
+
+/* Predictions that differ by less than this factor are not told apart (models/validation.py, CLOSE). */
+static const double CLEARLY = 1.15;
+
+/* A rank's messages of one stage. */
+struct tally {
+  bool sends;
+  double alpha_s;                       /* the longest, of those sent and received */
+  double steps_s, longest_step_s;       /* of those sent */
+  double receives_s, longest_receive_s; /* of those received */
+  double stay_s, leave_s, arrive_s;     /* their bytes: sent on the node, sent off it, received */
+  int64_t leaving, leaving_bytes;
+};
+
+struct estimate {
+  const struct model *model;
+  MPI_Comm node; /* MPI_COMM_NULL where no rate bounds what leaves a node */
+  struct tally tallies[GRID_DIMS];
+};
+
+/* What leaves a node in a stage, and how large messages are that do. */
+struct crowd {
+  int64_t senders, bytes;
+  double mean_bytes;
+};
+
+static double greater(double a, double b) {
+  return a > b ? a : b;
+}
+
+static const struct message_cost *cost_of(const struct pair_model *pair, double bytes) {
+  int i = 0;
+  while (bytes > pair->messages[i].up_to_bytes)
+    i++;
+  return &pair->messages[i];
+}
+
+/* The pairs that decide when all ranks wait for each other. */
+static const struct pair_model *slowest(const struct model *model, const struct features *features) {
+  return &model->pairs[features->nodes > 1 ? PAIR_OFF_NODE : PAIR_ON_NODE];
+}
+
+static const struct pair_model *pair_with(const struct swp_plan *plan, int peer) {
+  return &plan->estimate->model->pairs[swp_plan_off_node(plan, peer) ? PAIR_OFF_NODE : PAIR_ON_NODE];
+}
+
+void swp_estimate_send(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
+  const struct message_cost *cost = cost_of(pair_with(plan, peer), (double)bytes);
+  struct tally *tally = &plan->estimate->tallies[stage];
+  double moved_s = cost->per_byte_s * (double)bytes;
+  tally->sends = true;
+  tally->alpha_s = greater(tally->alpha_s, cost->alpha_s);
+  tally->steps_s += cost->step_s;
+  tally->longest_step_s = greater(tally->longest_step_s, cost->step_s);
+  if (swp_plan_off_node(plan, peer)) {
+    tally->leave_s += moved_s;
+    tally->leaving++;
+    tally->leaving_bytes += bytes;
+  } else {
+    tally->stay_s += moved_s;
+  }
+}
+
+void swp_estimate_receive(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
+  const struct message_cost *cost = cost_of(pair_with(plan, peer), (double)bytes);
+  struct tally *tally = &plan->estimate->tallies[stage];
+  tally->alpha_s = greater(tally->alpha_s, cost->alpha_s);
+  tally->receives_s += cost->receive_s;
+  tally->longest_receive_s = greater(tally->longest_receive_s, cost->receive_s);
+  tally->arrive_s += cost->per_byte_s * (double)bytes;
+}
+
+/* What the max-rate model says of the bytes that this rank sends to other nodes. */
+static double bound_s(const struct pair_model *off_node, const struct tally *tally,
+                      const struct crowd *crowd) {
+  if (off_node->nrates == 0 || tally->leaving_bytes == 0)
+    return 0;
+  const struct rates *rates = off_node->rates;
+  while (crowd->mean_bytes > rates->up_to_bytes)
+    rates++;
+  if (rates->b_max <= 0)
+    return 0;
+  double senders = (double)crowd->senders;
+  double active = senders < rates->processes ? senders : rates->processes;
+  double own = (double)tally->leaving_bytes * (senders / (rates->b_max + (active - 1) * rates->b_inj));
+  return rates->b_node > 0 ? greater(own, (double)crowd->bytes / rates->b_node) : own;
+}
+
+/* D: of this rank, all messages begun together. */
+static double delivery_s(const struct model *model, const struct tally *tally, const struct crowd *crowd) {
+  double receives_s = tally->receives_s - (tally->sends ? 0 : tally->longest_receive_s);
+  double sent_s =
+      tally->stay_s + greater(tally->leave_s, bound_s(&model->pairs[PAIR_OFF_NODE], tally, crowd));
+  return tally->alpha_s + tally->steps_s - tally->longest_step_s + receives_s +
+         greater(sent_s, tally->arrive_s);
+}
+
+/* ---- Exchange: the sum of D over the stages as planned ---- */
+
+/* The methods that are made of messages; what one of them forwards is copied at each stage. */
+static const struct composed {
+  const char *name;
+  bool copies;
+} composed[] = {{"direct", false}, {"stfw", true}, {"nap", false}};
+
+static int find_crowds(const struct swp_plan *trial, struct crowd *crowds) {
+  const struct estimate *estimate = trial->estimate;
+  int error = SWP_SUCCESS, n = trial->nstages;
+  int64_t mine[2 * GRID_DIMS], all[2 * GRID_DIMS], node[2 * GRID_DIMS];
+  memset(crowds, 0, (size_t)n * sizeof *crowds);
+  if (estimate->node == MPI_COMM_NULL)
+    return SWP_SUCCESS;
+  for (int d = 0; d < n; d++) {
+    mine[d] = estimate->tallies[d].leaving;
+    mine[n + d] = estimate->tallies[d].leaving_bytes;
+  }
+  MPI_TRY(MPI_Allreduce(mine, all, 2 * n, MPI_INT64_T, MPI_SUM, trial->comm));
+  for (int d = 0; d < n; d++)
+    mine[d] = mine[n + d] > 0;
+  MPI_TRY(MPI_Allreduce(mine, node, 2 * n, MPI_INT64_T, MPI_SUM, estimate->node));
+  for (int d = 0; d < n; d++)
+    crowds[d] = (struct crowd){node[d], node[n + d], all[d] > 0 ? (double)all[n + d] / (double)all[d] : 0};
+done:
+  return error;
+}
+
+static int add_up(const struct swp_plan *trial, bool copies, double *seconds) {
+  const struct model *model = trial->estimate->model;
+  int error = SWP_SUCCESS, n = trial->nstages;
+  struct crowd crowds[GRID_DIMS];
+  double mine[2 * GRID_DIMS], most[2 * GRID_DIMS];
+  TRY(find_crowds(trial, crowds));
+  for (int d = 0; d < n; d++) {
+    mine[d] = delivery_s(model, &trial->estimate->tallies[d], &crowds[d]);
+    mine[n + d] = (double)trial->stages[d].bytes;
+  }
+  MPI_TRY(MPI_Allreduce(mine, most, 2 * n, MPI_DOUBLE, MPI_MAX, trial->comm));
+  *seconds = 0;
+  for (int d = 0; d < n; d++)
+    *seconds += most[d] + (copies ? model->copy_s_per_byte * most[n + d] : 0);
+done:
+  return error;
+}
+
+/* Plans the method on a copy of the plan, for its messages, and frees what it planned. */
+static int estimate_exchange(struct swp_plan *plan, struct estimate *estimate, const struct spec *spec,
+                             double *seconds) {
+  int error = SWP_SUCCESS;
+  struct swp_plan trial = *plan;
+  size_t i = 0;
+  while (i < sizeof composed / sizeof composed[0] && strcmp(composed[i].name, spec->method->name) != 0)
+    i++;
+  if (i == sizeof composed / sizeof composed[0])
+    return SWP_SUCCESS;
+  trial.spec = *spec;
+  trial.method_state = NULL;
+  trial.stages = NULL;
+  trial.nstages = 0;
+  trial.estimate = estimate;
+  memset(estimate->tallies, 0, sizeof estimate->tallies);
+  TRY(swp_agree(plan->comm, spec->method->plan(&trial)));
+  if (trial.nstages <= GRID_DIMS)
+    TRY(add_up(&trial, composed[i].copies, seconds));
+done:
+  if (trial.method_state != NULL && spec->method->free != NULL)
+    spec->method->free(&trial);
+  swp_release(trial.method_state);
+  swp_release(trial.stages);
+  return error;
+}
+
+/* ---- Discovery: finding the senders, and X, the delivery of the payload ---- */
+
+struct census {
+  const struct message_cost *small; /* message */
+  const struct pair_model *pair;
+  double procs, lg;
+  int64_t degree; /* -1: unknown */
+};
+
+static double pex_s(const struct census *c) {
+  double pairwise = (c->procs - 1) * c->small->step_s + c->small->alpha_s;
+  double bruck = c->lg * c->small->alpha_s + c->lg * (c->procs / 2) * COUNT_BYTES * c->small->beta_s;
+  return pairwise < bruck ? pairwise : bruck;
+}
+
+static double pcx_s(const struct census *c) {
+  double block = COUNT_BYTES * c->small->beta_s;
+  return block * (c->procs - 1) + greater(c->small->alpha_s - block, 0) * c->lg;
+}
+
+static double rsx_s(const struct census *c) {
+  if (c->degree < 0)
+    return -1;
+  return 2 * c->lg * c->small->alpha_s + ((double)c->degree * c->small->step_s + c->small->alpha_s);
+}
+
+static double nbx_s(const struct census *c) {
+  return c->pair->has_penalty ? c->pair->penalty_s + c->lg * c->small->alpha_s : -1;
+}
+
+static const struct counted {
+  const char *name;
+  double (*seconds)(const struct census *census);
+} counted[] = {{"pex", pex_s}, {"pcx", pcx_s}, {"rsx", rsx_s}, {"nbx", nbx_s}};
+
+/* X, as far as the hints tell: every rank sends and receives as many messages of the mean bytes. */
+static double payload_s(const struct swp_plan *plan, const struct model *model) {
+  const struct features *features = &plan->features;
+  const double k = (double)features->mmax, bytes = (double)features->bytes;
+  if (features->mmax < 1 || features->bytes < 0)
+    return 0;
+  const struct message_cost *cost = cost_of(slowest(model, features), bytes);
+  double moved_s = k * cost->per_byte_s * bytes;
+  int64_t volume = features->nodes > 1 ? features->mmax * features->bytes : 0;
+  struct tally tally = {
+      true, cost->alpha_s, k * cost->step_s, cost->step_s, k * cost->receive_s, 0, 0, moved_s, moved_s,
+      0,    volume};
+  return delivery_s(model, &tally, &(struct crowd){features->ppn, features->ppn * volume, bytes});
+}
+
+static double estimate_discovery(const struct swp_plan *plan, const struct model *model,
+                                 const struct method *method) {
+  struct census census = {
+      .pair = slowest(model, &plan->features), .procs = plan->procs, .degree = plan->features.mmax};
+  census.small = cost_of(census.pair, SMALL_BYTES);
+  while (1 << (int)census.lg < plan->procs)
+    census.lg++;
+  for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
+    if (strcmp(counted[i].name, method->name) == 0) {
+      double found_s = counted[i].seconds(&census);
+      return found_s < 0 ? found_s : found_s + payload_s(plan, model);
+    }
+  return -1;
+}
+
+/* ---- Methods ---- */
+
+static int estimate_spec(struct swp_plan *plan, struct estimate *estimate, const struct spec *spec,
+                         double *seconds) {
+  *seconds = -1;
+  if (plan->operation == SWP_EXCHANGE)
+    return estimate_exchange(plan, estimate, spec, seconds);
+  *seconds = estimate_discovery(plan, estimate->model, spec->method);
+  return SWP_SUCCESS;
+}
+
+static bool has_parameters(const struct model *model, const struct features *features) {
+  bool on = features->nodes == 1 || features->ppn > 1, off = features->nodes > 1;
+  return (!on || model->pairs[PAIR_ON_NODE].nmessages > 0) &&
+         (!off || model->pairs[PAIR_OFF_NODE].nmessages > 0);
+}
+
+static int begin(const struct swp_plan *plan, const struct model *model, struct estimate *estimate) {
+  int error = SWP_SUCCESS;
+  *estimate = (struct estimate){.model = model, .node = MPI_COMM_NULL};
+  if (plan->operation == SWP_EXCHANGE && plan->features.nodes > 1 && model->pairs[PAIR_OFF_NODE].nrates > 0)
+    MPI_TRY(MPI_Comm_split(plan->comm, swp_topology_node(plan->topology, plan->rank), 0, &estimate->node));
+done:
+  return error;
+}
+
+static void end(struct estimate *estimate) {
+  if (estimate->node != MPI_COMM_NULL)
+    MPI_Comm_free(&estimate->node);
+}
+
+int swp_estimate_seconds(struct swp_plan *plan, const struct model *model, const char *method,
+                         double *seconds) {
+  int error = SWP_SUCCESS;
+  struct estimate estimate = {.node = MPI_COMM_NULL};
+  struct spec spec;
+  *seconds = -1;
+  if (!has_parameters(model, &plan->features))
+    return SWP_SUCCESS;
+  TRY(swp_spec_parse(plan->operation, method, &spec));
+  TRY(begin(plan, model, &estimate));
+  TRY(estimate_spec(plan, &estimate, &spec, seconds));
+done:
+  end(&estimate);
+  return error;
+}
+
+struct fastest {
+  struct spec spec;
+  double seconds, default_seconds; /* negative: none yet */
+};
+
+/* A method that cannot be planned is passed over, on all ranks. */
+static int compare(struct swp_plan *plan, struct estimate *estimate, const char *text,
+                   struct fastest *fastest) {
+  struct spec spec;
+  double seconds;
+  int error = swp_spec_parse(plan->operation, text, &spec);
+  if (error != SWP_SUCCESS || swp_not_applicable(&spec, &plan->features) != NULL)
+    return error;
+  error = estimate_spec(plan, estimate, &spec, &seconds);
+  if (error != SWP_SUCCESS || seconds < 0)
+    return error == SWP_ERR_MPI ? error : SWP_SUCCESS;
+  bool is_default = strcmp(text, swp_default_method(plan->operation)) == 0;
+  if (is_default)
+    fastest->default_seconds = seconds;
+  if (is_default || (fastest->default_seconds > CLEARLY * seconds && seconds < fastest->seconds)) {
+    fastest->spec = spec;
+    fastest->seconds = seconds;
+  }
+  return SWP_SUCCESS;
+}
+
+static int compare_all(struct swp_plan *plan, struct estimate *estimate, const char *name,
+                       struct fastest *fastest) {
+  char specs[SPECS_BYTES];
+  int error = swp_method_specs(plan->operation, name, plan->procs, specs, sizeof specs);
+  for (char *spec = specs, *behind; error == SWP_SUCCESS && *spec != '\0'; spec = behind) {
+    behind = spec + strcspn(spec, " ");
+    if (*behind != '\0')
+      *behind++ = '\0';
+    error = compare(plan, estimate, spec, fastest);
+  }
+  return error;
+}
+
+int swp_estimate_method(struct swp_plan *plan, const struct swp_table *table, bool *found) {
+  int error = SWP_SUCCESS;
+  struct estimate estimate = {.node = MPI_COMM_NULL};
+  struct fastest fastest = {.seconds = -1, .default_seconds = -1};
+  *found = false;
+  if (swp_is_collective(plan->operation) || !has_parameters(&table->model, &plan->features))
+    return SWP_SUCCESS;
+  TRY(begin(plan, &table->model, &estimate));
+  if (plan->operation == SWP_EXCHANGE)
+    for (size_t i = 0; i < sizeof composed / sizeof composed[0]; i++)
+      TRY(compare_all(plan, &estimate, composed[i].name, &fastest));
+  else
+    for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
+      TRY(compare_all(plan, &estimate, counted[i].name, &fastest));
+  *found = fastest.default_seconds >= 0;
+  if (*found) {
+    plan->spec = fastest.spec;
+    int length = snprintf(plan->chosen_by, sizeof plan->chosen_by, "the model of %s: estimated %.3g s",
+                          table->path, fastest.seconds);
+    if (fastest.seconds < fastest.default_seconds)
+      snprintf(plan->chosen_by + length, sizeof plan->chosen_by - (size_t)length, ", %s %.3g s",
+               swp_default_method(plan->operation), fastest.default_seconds);
+  }
+done:
+  end(&estimate);
+  return error;
+}

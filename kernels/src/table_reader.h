@@ -1,0 +1,33 @@
+/* What the parts of the method table's parser share. */
+#ifndef SWP_TABLE_READER_H
+#define SWP_TABLE_READER_H
+
+#include "error.h"
+#include "table.h"
+
+enum { PROVENANCE_KEYS = 64 };
+
+/* Where the parser is. */
+struct reader {
+  struct swp_table *table;
+  int line;
+  bool versioned;
+  char keys[PROVENANCE_KEYS][32]; /* of provenance, seen so far */
+  int nkeys;
+  bool has_copy; /* of the model */
+};
+
+#define BROKEN(reader, ...) swp_table_broken((reader)->table->path, (reader)->line, __VA_ARGS__)
+
+/* SWP_ERR_TABLE, with file and line. */
+int swp_table_broken(const char *path, int line, const char *format, ...)
+    __attribute__((cold, format(printf, 3, 4)));
+
+/* Cuts the next key=value from the line; *key is NULL at its end. evidence="…" may hold blanks. */
+int swp_table_field(struct reader *reader, char **line, char **key, char **value);
+
+/* Parses what follows `model`, and checks at the end that the model is whole. */
+int swp_table_model(struct reader *reader, char *line);
+int swp_table_model_end(struct reader *reader);
+
+#endif

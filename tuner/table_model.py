@@ -1,0 +1,76 @@
+"""The lines of a method table that carry a model's parameters, for methods that no rule tells.
+
+The library composes the same times of them as `tuner.models.predict` does (kernels/src/estimate.c).
+Grammar: docs/reference/table.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tuner.models.costs import Costs, costs
+from tuner.models.maxrate import MaxRate
+from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, ModelError
+from tuner.models.system import SystemModel
+
+
+def model_lines(model: SystemModel | None) -> list[str]:
+    """The lines of a model; none without a model or parameters of messages."""
+    if model is None:
+        return []
+    lines: list[str] = []
+    for pair, on_node in (("on_node", True), ("off_node", False)):
+        try:
+            lines += _pair_lines(pair, costs(model, on_node))
+        except ModelError:
+            continue
+    if lines and isinstance(model.copying, Estimate):
+        lines.append(f"model copy {_fields(s_per_byte=model.copying.value)}")
+    return lines
+
+
+def _pair_lines(pair: str, found: Costs) -> list[str]:
+    lines = []
+    for up_to, each in zip([*found.ends.tolist(), math.inf], found.messages, strict=True):
+        fields = _fields(
+            up_to=up_to,
+            alpha_s=each.alpha_s,
+            step_s=each.step_s,
+            receive_s=each.receive_s,
+            per_byte_s=each.per_byte_s,
+            beta_s=each.beta_s,
+        )
+        lines.append(f"model message pair={pair} {fields}")
+    lines += _rate_lines(pair, found.maxrate)
+    penalty = found.synchronous
+    if isinstance(penalty, Estimate):
+        lines.append(f"model synchronous pair={pair} {_fields(penalty_s=penalty.value)}")
+    elif penalty.reason == NOT_TOLD_FROM_ZERO:
+        lines.append(f"model synchronous pair={pair} penalty_s=0")
+    return lines
+
+
+def _rate_lines(pair: str, swept: MaxRate | None) -> list[str]:
+    if swept is None or pair == "on_node":
+        return []
+    lines = []
+    for each in swept.protocols:
+        rates = each.rates
+        fields = _fields(
+            up_to=math.inf if each.up_to_bytes is None else each.up_to_bytes,
+            b_max=rates.b_max or 0,
+            b_inj=rates.b_inj,
+            b_node=rates.b_node or 0,
+            processes=rates.most_processes,
+        )
+        lines.append(f"model rate pair={pair} {fields}")
+    return lines
+
+
+def _fields(**values: float) -> str:
+    return " ".join(f"{name}={_number(value)}" for name, value in values.items())
+
+
+def _number(value: float) -> str:
+    """As the library reads it: ten digits, and `*` for all above."""
+    return "*" if math.isinf(value) else f"{value:.10g}"
