@@ -156,6 +156,7 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             self.num_tasks,
             self.num_tasks_per_node,
             self.kernels.installation,
+            self.operation,
         )
         command = [shlex.quote(word) for word in start.argv_prefix]
         self.job.launcher.command = lambda job: command

@@ -8,7 +8,7 @@ import reframe.utility.sanity as sn
 from reframe.core.builtins import run_after, run_before, sanity_function
 
 from tuner.mpi import available_cores, installation_directory
-from tuner.simulated import TOOLCHAIN
+from tuner.simulation.launch import TOOLCHAIN
 
 SOURCES = Path(__file__).resolve().parent.parent / "kernels"
 

@@ -8,11 +8,13 @@ from tuner.mpi import Mpi, find_mpis, scratch_directory, search_path
 
 
 def site(
-    system: dict[str, Any], partition: dict[str, Any], mpis: Sequence[Mpi] | None = None
+    system: dict[str, Any],
+    partitions: Sequence[dict[str, Any]],
+    mpis: Sequence[Mpi] | None = None,
 ) -> dict[str, Any]:
-    """A configuration with one partition, which runs one job at a time.
+    """A configuration of partitions, each of which runs one job at a time.
 
-    `system` and `partition` tell name and description; `partition` also processor and extras.
+    `system` and `partitions` tell names and descriptions; `partitions` also processor and extras.
     `mpis` are by default those of this machine.
 
     Raises:
@@ -48,6 +50,7 @@ def site(
                         "features": ["mpi"],
                         **partition,
                     }
+                    for partition in partitions
                 ],
             }
         ],

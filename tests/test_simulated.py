@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.conftest import build_kernels
-from tuner import dispatch, simulated
+from tuner import dispatch
 from tuner.benchfile import read
 from tuner.dispatch import DispatchError, Request
 from tuner.mpi import CHECKOUT, Mpi, identify
-from tuner.simulated import TORUS, Torus
+from tuner.simulation import launch as simulated
+from tuner.simulation import networks
+from tuner.simulation.machines import CORES, DEFAULT, SYSTEM, VARIABLE, Machine, machine
+from tuner.simulation.networks import NetworkError
 from tuner.systems import launch_on
 
+TORUS = machine("torus-4x4x2")
 CONFIG = CHECKOUT / "checks" / "config" / "simulated.py"
 TIMEOUT_S = 300
 SENDER_ONLY = """
@@ -49,8 +53,10 @@ def swpbench(simgrid) -> Path:
     return build_kernels(simgrid, "tests", *options) / "bench" / "swpbench"
 
 
-def measure(simgrid: Mpi, swpbench: Path, procs: int, out: Path, *options: str) -> str:
-    start = simulated.launch(TORUS, simgrid, procs, TORUS.cores)
+def measure(
+    simgrid: Mpi, swpbench: Path, procs: int, out: Path, *options: str, on: Machine = TORUS
+) -> str:
+    start = simulated.launch(on, simgrid, procs, CORES)
     command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT_S, cwd=out.parent
@@ -59,33 +65,37 @@ def measure(simgrid: Mpi, swpbench: Path, procs: int, out: Path, *options: str) 
     return out.read_text()
 
 
-@pytest.mark.parametrize("operation", ["exchange", "discovery"])
-def test_two_simulations_agree_to_the_digit(simgrid, swpbench, tmp_path, operation):
+@pytest.mark.parametrize(
+    ("name", "operation"), zip(DEFAULT.split(), ["exchange", "discovery", "exchange"], strict=True)
+)
+def test_two_simulations_agree_to_the_digit(simgrid, swpbench, tmp_path, name, operation):
     options = ["--op", operation, "--pattern", "random:degree=6,seed=1", "--sizes", "4K"]
     first, second = (
-        measure(simgrid, swpbench, 32, tmp_path / name, *options).splitlines() for name in "ab"
+        measure(simgrid, swpbench, 64, tmp_path / file, *options, on=machine(name)).splitlines()
+        for file in "ab"
     )
     assert len(first) > 5
     assert first[1:] == second[1:]  # all but the header, which has date and identity
     header = read(tmp_path / "a").header
     assert header is not None
-    assert (header.nodes, header.ppn, header.cpu_model) == (2, 16, "simulated")
-    assert header.hostnames == ["node0", "node1"]
+    assert (header.nodes, header.ppn, header.cpu_model) == (4, 16, "simulated")
+    assert header.hostnames == ["node0", "node1", "node2", "node3"]
 
 
-def test_the_network_counts(simgrid, swpbench, tmp_path, monkeypatch):
-    """An exchange takes at least the overhead of its messages, and longer over slower links."""
-    slow = Torus((4, 4, 2), latency_s=5e-6)
-    options = ["--op", "exchange", "--pattern", "random:degree=6,seed=1", "--sizes", "8"]
-    options += ["--methods", "direct"]
-    times_s = []
-    for torus in (TORUS, slow):
-        monkeypatch.setattr("tests.test_simulated.TORUS", torus)
-        text = measure(simgrid, swpbench, 32, tmp_path / f"{torus.latency_s}", *options)
-        (case,) = [json.loads(line) for line in text.splitlines()[1:-1]]
-        times_s += case["samples_s"]
-    assert times_s[0] > 6 * TORUS.overhead_s
-    assert times_s[1] > max(times_s[0], slow.latency_s + slow.overhead_s)
+def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path):
+    """Between the two nodes of a machine: overheads, latency, and the rate of a process."""
+    name = "torus-2-bluewaters"
+    options = ["--op", "exchange", "--pattern", "hub:hubs=1", "--methods", "direct"]
+    options += ["--sizes", "8,1K,1M"]
+    start = simulated.launch(machine(name), simgrid, 2, 1)
+    command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(tmp_path / "a")]
+    subprocess.run(command, capture_output=True, check=True, timeout=TIMEOUT_S)
+    for case in map(json.loads, (tmp_path / "a").read_text().splitlines()[1:-1]):
+        size = case["size_bytes"]
+        protocols = networks.network("bluewaters").protocols
+        each = [protocol for protocol in protocols if protocol.from_bytes <= size][-1]
+        alone_s = 2 * each.overhead_s + each.latency_s + size / each.bytes_per_s
+        assert case["samples_s"][0] == pytest.approx(alone_s, rel=0.05)
 
 
 def test_what_does_not_fit_is_refused(simgrid):
@@ -99,22 +109,28 @@ def test_probes_are_not_simulated(simgrid):
         dispatch.plan(Request(CONFIG, ["--tag=parameters"], {}))
 
 
+def test_machines_are_configured_by_a_variable(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "dragonfly-8x1x8x1-aries")
+    planned = dispatch.plan(Request(CONFIG, ["--name=exchange.*=32_nodes.*=random"], {}))
+    assert {job.system for job in planned.jobs} == {"simulated:dragonfly-8x1x8x1-aries"}
+    assert {(job.procs, job.ppn) for job in planned.wanted} == {(512, 16)}
+
+
 def test_a_machine_is_known_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(simulated, "build_root", lambda: tmp_path)
     mpi = Mpi("simgrid", "simgrid", "3", "smpicc", "smpirun")
-    launch_on(f"{simulated.SYSTEM}:{TORUS.name}", mpi, 32, 16)
+    launch_on(TORUS.system, mpi, 32, 16)
     written = sorted(path.name for path in (tmp_path / "simulated").iterdir())
     assert written == ["torus-4x4x2-16.hosts", "torus-4x4x2.xml"]
-    with pytest.raises(
-        ValueError, match="no simulated machine 'torus-9x9x9'; there is torus-4x4x2"
-    ):
-        launch_on(f"{simulated.SYSTEM}:torus-9x9x9", mpi, 32, 16)
+    with pytest.raises(NetworkError, match="no simulated machine 'cube-9x9x9'; write torus"):
+        launch_on(f"{SYSTEM}:cube-9x9x9", mpi, 32, 16)
 
 
 @pytest.mark.nightly
 def test_a_deadlock_or_an_abort_is_a_failure_and_a_campaign_is_kept(simgrid, tmp_path, monkeypatch):
     """The simulator ends with success in all three cases."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv(VARIABLE, TORUS.name)
     selection = ["--name=exchange.*=4_nodes.*=random"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
 

@@ -18,6 +18,7 @@ from tuner import __version__
 from tuner.commands.compare import compare
 from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, show_models, validate
+from tuner.commands.network import network
 from tuner.commands.nodes import nodes
 from tuner.commands.options import (
     FILE,
@@ -348,6 +349,7 @@ def verify_table(file: Path, as_json: bool) -> None:
 main.add_command(compare)
 main.add_command(fit)
 main.add_command(matrix)
+main.add_command(network)
 main.add_command(nodes)
 main.add_command(predict)
 main.add_command(report)

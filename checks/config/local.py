@@ -5,10 +5,12 @@ from tuner.mpi import available_cores
 
 site_configuration = site(
     {"name": "local", "descr": "this machine"},
-    {
-        "name": "cpu",
-        "descr": "one node, one job at a time",
-        "processor": {"num_cpus": available_cores(), "num_cpus_per_core": 1},
-        "extras": {"max_nodes": 1},
-    },
+    [
+        {
+            "name": "cpu",
+            "descr": "one node, one job at a time",
+            "processor": {"num_cpus": available_cores(), "num_cpus_per_core": 1},
+            "extras": {"max_nodes": 1},
+        },
+    ],
 )

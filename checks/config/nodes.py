@@ -16,10 +16,15 @@ except NodesError as error:
 
 site_configuration = site(
     {"name": SYSTEM, "descr": "network namespaces of this machine"},
-    {
-        "name": f"tcp-{nodes.rate}",
-        "descr": f"{nodes.count} nodes that talk TCP",
-        "processor": {"num_cpus": max(2, available_cores() // nodes.count), "num_cpus_per_core": 1},
-        "extras": {"max_nodes": nodes.count},
-    },
+    [
+        {
+            "name": f"tcp-{nodes.rate}",
+            "descr": f"{nodes.count} nodes that talk TCP",
+            "processor": {
+                "num_cpus": max(2, available_cores() // nodes.count),
+                "num_cpus_per_core": 1,
+            },
+            "extras": {"max_nodes": nodes.count},
+        },
+    ],
 )

@@ -1,8 +1,9 @@
-"""A simulated torus, as ReFrame sees it: SimGrid's MPI is its only environment."""
+"""Simulated machines, as ReFrame sees them: SimGrid's MPI is their only environment."""
 
 from checks.machine import site
 from tuner.mpi import identify
-from tuner.simulated import SYSTEM, TORUS
+from tuner.simulation.machines import CORES, SYSTEM, configured
+from tuner.simulation.networks import NetworkError
 
 mpi = identify("smpicc", "smpirun")
 if mpi is None:
@@ -10,15 +11,22 @@ if mpi is None:
         "checks/config/simulated.py: no smpicc with its smpirun on PATH: install SimGrid "
         "(Debian: libsimgrid-dev)"
     )
+try:
+    machines = configured()
+except NetworkError as error:
+    raise SystemExit(f"checks/config/simulated.py: {error}") from error
 
 site_configuration = site(
     {"name": SYSTEM, "descr": "machines that SimGrid simulates"},
-    {
-        "name": TORUS.name,
-        "descr": f"{TORUS.nodes} nodes with {TORUS.cores} cores",
-        "processor": {"num_cpus": TORUS.cores, "num_cpus_per_core": 1},
-        "extras": {"max_nodes": TORUS.nodes},
-        "features": ["mpi", "simulated"],
-    },
+    [
+        {
+            "name": machine.name,
+            "descr": f"{machine.nodes} nodes with {CORES} cores",
+            "processor": {"num_cpus": CORES, "num_cpus_per_core": 1},
+            "extras": {"max_nodes": machine.nodes},
+            "features": ["mpi", "simulated"],
+        }
+        for machine in machines
+    ],
     [mpi],
 )

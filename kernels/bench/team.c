@@ -41,6 +41,10 @@ static int machine_color(void) {
 /* How many machines there are, and whether one has more ranks than cores. */
 static void find_machines(struct team *team) {
   MPI_Comm machine;
+  team->oversubscribed = false;
+  team->machines = 1;
+  if (SWP_SIMULATED)
+    return;
   MPI_Comm_split(team->comm, machine_color(), team->rank, &machine);
   int ranks_here, rank_here;
   MPI_Comm_size(machine, &ranks_here);
@@ -48,7 +52,7 @@ static void find_machines(struct team *team) {
   int oversubscribed = ranks_here > shared_cores(machine), machines = rank_here == 0;
   MPI_Allreduce(MPI_IN_PLACE, &oversubscribed, 1, MPI_INT, MPI_MAX, team->comm);
   MPI_Allreduce(MPI_IN_PLACE, &machines, 1, MPI_INT, MPI_SUM, team->comm);
-  team->oversubscribed = oversubscribed && !SWP_SIMULATED;
+  team->oversubscribed = oversubscribed;
   team->machines = machines;
   MPI_Comm_free(&machine);
 }

@@ -1,0 +1,54 @@
+"""`switchpoint network`: the parameters that simulated machines have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from tuner.commands.options import database_option, json_option, one_system, system_option
+
+
+@click.group()
+def network() -> None:
+    """Show and make the networks of simulated machines."""
+
+
+@network.command("list")
+@json_option
+def show(as_json: bool) -> None:
+    """List the networks by name, with their parameters and where these come from."""
+    import msgspec
+
+    from tuner.simulation import networks
+
+    found = networks.published() | {name: networks.network(name) for name in networks.kept()}
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(found), indent=1))
+        return
+    for name, each in found.items():
+        click.echo(f"{name}: {each.source}")
+        for protocol in each.protocols:
+            click.echo(
+                f"  from {protocol.from_bytes} B: overhead {protocol.overhead_s * 1e6:.3g} us, "
+                f"latency {protocol.latency_s * 1e6:.3g} us, {protocol.bytes_per_s / 1e9:.3g} GB/s"
+            )
+
+
+@network.command()
+@click.argument("name")
+@system_option("Whose parameters; needed when there are several systems.")
+@database_option
+def fit(name: str, system: str | None, database: Path) -> None:
+    """Make the network NAME of the parameters that `switchpoint fit` found for a system."""
+    from tuner import fitting
+    from tuner.models.as_network import as_network
+    from tuner.simulation import networks
+    from tuner.store import MissingStoreError, Store
+
+    if not database.is_file():
+        raise MissingStoreError(database)
+    with Store.open(database, readonly=True) as store:
+        model = fitting.fitted(store, one_system(store, system))
+    click.echo(networks.keep(name, as_network(model)))

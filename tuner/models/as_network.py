@@ -1,0 +1,72 @@
+"""The network of a fitted system, for simulating a larger machine of its kind."""
+
+from __future__ import annotations
+
+from tuner.models.loggp import LogGP, Protocol
+from tuner.models.maxrate import MaxRate
+from tuner.models.parameter import Estimate, ModelError
+from tuner.models.system import PairModel, SystemModel
+from tuner.simulation import networks
+from tuner.simulation.networks import Network
+
+_OFF_NODE, _ON_NODE = ("off_node",), ("on_node", "on_socket")
+
+
+def as_network(model: SystemModel) -> Network:
+    """The protocols between nodes, and the node's memory.
+
+    Where the overheads are not identified they are half of what a message takes on the node: both
+    ends have no more to do there. Raises ModelError when no pair on two nodes was fitted.
+    """
+    off, on = _fitted(model, _OFF_NODE), _fitted(model, _ON_NODE)
+    if off is None:
+        raise ModelError(
+            f"{model.system}: no parameters of messages between nodes in campaign "
+            f"{model.campaign}; a network is more than one node"
+        )
+    pair, fitted = off
+    local = on[1].protocols if on else []
+    protocols = [_protocol(each, local, _link_rate(pair, fitted)) for each in fitted.protocols]
+    link_rate = _link_rate(pair, fitted)
+    return Network(
+        source=f"fitted to {model.system}, campaign {model.campaign}",
+        protocols=protocols,
+        link_bytes_per_s=link_rate,
+        on_node_latency_s=max(local[0].alpha_s - 2 * protocols[0].overhead_s, 0) if local else 0,
+        on_node_bytes_per_s=_rate(local[-1].beta_s, link_rate) if local else link_rate,
+    )
+
+
+def _fitted(model: SystemModel, scopes: tuple[str, ...]) -> tuple[PairModel, LogGP] | None:
+    for scope in scopes:
+        pair = model.pairs.get(scope)
+        if pair and isinstance(pair.loggp, LogGP):
+            return pair, pair.loggp
+    return None
+
+
+def _protocol(each: Protocol, local: list[Protocol], link_rate: float) -> networks.Protocol:
+    told = [o.value for o in (each.overhead_send, each.overhead_receive) if isinstance(o, Estimate)]
+    sizes = [other for other in local if other.from_bytes <= each.from_bytes] or local[:1]
+    overhead = sum(told) / len(told) if told else sizes[-1].alpha_s / 2 if sizes else 0.0
+    overhead = min(overhead, each.alpha_s / 2)
+    return networks.Protocol(
+        from_bytes=each.from_bytes,
+        overhead_s=overhead,
+        latency_s=each.alpha_s - 2 * overhead,
+        bytes_per_s=_rate(each.beta_s, link_rate),
+    )
+
+
+def _link_rate(pair: PairModel, fitted: LogGP) -> float:
+    """What all processes of a node get together, else what one gets at most."""
+    if isinstance(pair.maxrate, MaxRate) and (rate := pair.maxrate.protocols[-1].rates.b_node):
+        return rate
+    rates = [1 / each.beta_s for each in fitted.protocols if each.beta_s > 0]
+    if not rates:
+        raise ModelError("no message between nodes takes longer the larger it is")
+    return max(rates)
+
+
+def _rate(seconds_per_byte: float, otherwise: float) -> float:
+    return 1 / seconds_per_byte if seconds_per_byte > 0 else otherwise

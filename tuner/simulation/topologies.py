@@ -1,0 +1,132 @@
+"""The shapes of simulated networks: torus, dragonfly and fat tree, as SimGrid routes in them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Topology(ABC):
+    """Nodes and the links between them; `sizes` mean something else in each kind."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def nodes(self) -> int:
+        """How many there are."""
+
+    @property
+    @abstractmethod
+    def mean_links(self) -> float:
+        """On the way between two different nodes, in the mean over all pairs."""
+
+    @property
+    @abstractmethod
+    def simgrid(self) -> tuple[str, str]:
+        """What SimGrid calls it, and its parameters."""
+
+    def check(self) -> str:
+        """Why there is no such network; empty when there is one."""
+        return ""
+
+    def _of_pairs(self, links: float) -> float:
+        """From the mean over all pairs, of a node with itself too, which is no links away."""
+        return links * self.nodes / (self.nodes - 1) if self.nodes > 1 else 1.0
+
+
+@dataclass(frozen=True)
+class Torus(Topology):
+    """A torus of any dimension: nodes along each of them."""
+
+    @property
+    def nodes(self) -> int:
+        """The product of the sizes."""
+        return math.prod(self.sizes)
+
+    @property
+    def mean_links(self) -> float:
+        """The shorter way round in each dimension."""
+        rings = (sum(min(i, size - i) for i in range(size)) / size for size in self.sizes)
+        return self._of_pairs(sum(rings))
+
+    @property
+    def simgrid(self) -> tuple[str, str]:
+        """The sizes."""
+        return "TORUS", ",".join(map(str, self.sizes))
+
+    def check(self) -> str:
+        """SimGrid takes a ring of one node for an error."""
+        return "a torus has at least 2 nodes in each dimension" if min(self.sizes) < 2 else ""
+
+
+@dataclass(frozen=True)
+class Dragonfly(Topology):
+    """Groups, chassis of a group, blades of a chassis, nodes of a blade.
+
+    Blades of a chassis are joined pairwise, so are those of equal place in the chassis of a group;
+    the blade of place g in the first chassis of a group leads to group g.
+    """
+
+    @property
+    def nodes(self) -> int:
+        """The product of the sizes."""
+        return math.prod(self.sizes)
+
+    @property
+    def mean_links(self) -> float:
+        """To the blade, within the group, to the other group, within that, and to the node."""
+        groups, chassis, blades, _ = self.sizes
+        within = (1 - 1 / chassis) + (1 - 1 / blades)
+        other = 1 - 1 / groups
+        to_self = 2 / self.nodes
+        return self._of_pairs(2 + other * (1 + 2 * within) + (1 - other) * within - to_self)
+
+    @property
+    def simgrid(self) -> tuple[str, str]:
+        """The sizes, each level with single links."""
+        groups, chassis, blades, nodes = self.sizes
+        return "DRAGONFLY", f"{groups},1;{chassis},1;{blades},1;{nodes}"
+
+    def check(self) -> str:
+        """Four sizes, and a way from each group to every other."""
+        if len(self.sizes) != 4:
+            return "a dragonfly has four sizes: groups, chassis, blades, nodes of a blade"
+        groups, _, blades, _ = self.sizes
+        if not 2 <= groups <= blades:
+            return f"{groups} groups: a dragonfly has at least 2, and a blade of a chassis for each"
+        return ""
+
+
+@dataclass(frozen=True)
+class FatTree(Topology):
+    """Nodes of a leaf switch, then switches below a switch of each further level.
+
+    Every switch has as many links up as down: full bisection.
+    """
+
+    @property
+    def nodes(self) -> int:
+        """The product of the sizes."""
+        return math.prod(self.sizes)
+
+    @property
+    def mean_links(self) -> float:
+        """As many up as down, to the first switch above both."""
+        below = [math.prod(self.sizes[:level]) for level in range(len(self.sizes) + 1)]
+        levels = range(1, len(self.sizes) + 1)
+        links = sum(2 * level * (below[level] - below[level - 1]) for level in levels)
+        return self._of_pairs(links / self.nodes)
+
+    @property
+    def simgrid(self) -> tuple[str, str]:
+        """Levels, links down, links up, and single links between two switches."""
+        up = (1, *self.sizes[:-1])
+        lists = (self.sizes, up, (1,) * len(self.sizes))
+        words = [",".join(map(str, numbers)) for numbers in lists]
+        return "FAT_TREE", ";".join([str(len(self.sizes)), *words])
+
+
+KINDS: dict[str, type[Topology]] = {"torus": Torus, "dragonfly": Dragonfly, "fattree": FatTree}
