@@ -243,13 +243,11 @@ def test_without_a_scheduler_it_is_this_machine(tmp_path, monkeypatch):
     config = tmp_path / "here.py"
     said = init("--scheduler", "local", "--output", str(config))
     assert f"1 nodes of {available_cores()} cores" in said
-    parts = examine(config)
-    assert missing(parts) == []
-    assert {mpi.name for mpi in find_mpis()} <= {part.name for part in parts}
-    assert "would run" in parts[-1].found
     answer = CliRunner().invoke(main, ["doctor", "--config", str(config), "--json"])
     assert answer.exit_code == 0, answer.output
-    assert {part["name"] for part in json.loads(answer.output)} == {part.name for part in parts}
+    parts = json.loads(answer.output)
+    assert {mpi.name for mpi in find_mpis()} <= {part["name"] for part in parts}
+    assert "would run" in parts[-1]["found"]
 
 
 def test_a_configuration_is_not_replaced_unasked(tmp_path):

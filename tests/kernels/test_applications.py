@@ -42,7 +42,7 @@ def test_results_agree_bit_for_bit_where_nothing_is_added(
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
     table = tmp_path / "slow.table"
     table.write_text(SLOW_RULES)
-    command = ("study", "applications", "--table", table, "--procs", "2", "--sizes", "16 48")
+    command = ("study", "applications", "--table", table, "--procs", "2", "--sizes", "48")
     options = ("--iterations", "3", "--launches", "2", "--environment", kernels.mpi.name)
     document = json.loads(succeed(*command, *options, "--layout-sizes", "", "--json"))
     gains = document["applications"]

@@ -8,7 +8,7 @@ import pytest
 from tuner.mpi import CHECKOUT
 
 from .conftest import Kernels, build_kernels
-from .test_library import TESTS, VALGRIND, run
+from .test_library import BY_NODE, TESTS, VALGRIND, run
 
 SQUARE = CHECKOUT / "tests" / "data" / "matrix" / "good" / "general-real.mtx"
 TABLES = str(TESTS / "tables" / "broken")
@@ -54,6 +54,22 @@ def test_sanitizers_find_nothing(kernels: Kernels, require, program, arguments, 
     require("mpich5", procs <= 2 or not old_mpich, reason)
     sanitized = Kernels(kernels.mpi, build_kernels(kernels.mpi, "sanitized", *SANITIZED))
     run(sanitized, program, procs, *arguments, env=SANITIZER_OPTIONS)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("program", "procs", "arguments"),
+    [
+        ("swp_oracle", 4, ["--brief"]),
+        ("swp_oracle", 3, ["--brief", "--ppn", "2", "--only", *BY_NODE]),
+        ("swp_collectives", 3, ["--brief"]),
+        ("swp_failures", 2, []),
+        ("swp_tables", 2, [TABLES]),
+    ],
+)
+def test_valgrind_finds_nothing(any_kernels, require, program, procs, arguments) -> None:
+    require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
+    run(any_kernels, program, procs, *arguments, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "240"})
 
 
 @pytest.mark.nightly

@@ -250,18 +250,3 @@ def test_the_yield_preload_stands_before_ucx(kernels_of, require) -> None:
     require("mpich4", "LD_PRELOAD" in setting, f"{kernels.mpi.version} yields without a preload")
     bindings = kernels.run("tests/swp_header", [], procs, env={"LD_DEBUG": "bindings"}).stderr
     assert re.search(r"libmpich\S+ \[0\] to \S*libswp_yield.so .*ucp_worker_progress", bindings)
-
-
-@pytest.mark.parametrize(
-    ("program", "procs", "arguments"),
-    [
-        ("swp_oracle", 4, ["--brief"]),
-        ("swp_oracle", 3, ["--brief", "--ppn", "2", "--only", *BY_NODE]),
-        ("swp_collectives", 3, ["--brief"]),
-        ("swp_failures", 2, []),
-        ("swp_tables", 2, [str(TESTS / "tables" / "broken")]),
-    ],
-)
-def test_valgrind_finds_nothing(any_kernels, require, program, procs, arguments) -> None:
-    require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
-    run(any_kernels, program, procs, *arguments, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "240"})
