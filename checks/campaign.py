@@ -84,9 +84,14 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             self.skip(self.skipped_because)
         self.num_tasks = layout.procs
         self.num_tasks_per_node = layout.ppn
-        self.time_limit = self.launches * self.launch_limit_s
+        self.time_limit = self.runs * self.launch_limit_s
         if "simulated" in self.current_partition.features:
             self.time_limit = None  # of this machine's seconds; the budget is of simulated ones
+
+    @property
+    def runs(self) -> int:
+        """How many times swpbench is started, each time for a raw file."""
+        return self.launches
 
     @property
     def launch_limit_s(self) -> float:
@@ -97,12 +102,12 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     def set_command(self):
         """The first launch is the test's executable, the others follow it in the same job."""
         yield_setting = self.use_own_launcher()
-        raw_files = [f"{self.raw_name}-{number}.jsonl" for number in range(self.launches)]
+        raw_files = [f"{self.raw_name}-{number}.jsonl" for number in range(self.runs)]
         self.keep_files = raw_files
         swpbench = self.swpbench or str(self.kernels.installation / "bin" / "swpbench")
         self.executable = shlex.quote(swpbench)
         pattern = self.write_pattern()
-        options = [self.launch_options(n, pattern, yield_setting) for n in range(self.launches)]
+        options = [self.launch_options(n, pattern, yield_setting) for n in range(self.runs)]
         self.executable_opts = options[0]
         command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
@@ -116,14 +121,14 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
         """The options of one launch, quoted for the job script."""
         partition = self.current_partition
-        options = self.measured_options(number, pattern) | {
+        options = {
             "--out": f"{self.raw_name}-{number}.jsonl",
             "--launch": str(number),
             "--campaign": self.campaign,
             "--system": self.system_name or partition.fullname,
             "--environment": self.current_environ.name,
             "--yield": yield_setting,
-        }
+        } | self.measured_options(number, pattern)
         words = [word for option in options.items() if option[1] for word in option]
         words += ["--anonymous"] * self.anonymous
         return [self.command, *(shlex.quote(word) for word in words)]
@@ -178,17 +183,17 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             [
                 sn.assert_eq(
                     sn.count(sn.findall(r"^swpbench: payload ok$", self.stdout)),
-                    self.launches,
+                    self.runs,
                     msg="payload verified in {0} of {1} launches",
                 ),
                 sn.assert_eq(
                     ranks,
-                    [self.num_tasks] * self.launches,
+                    [self.num_tasks] * self.runs,
                     msg="launches had {0} ranks, expected {1}",
                 ),
                 sn.assert_eq(
                     sn.count(sn.findall(r"^swpbench: complete ", self.stdout)),
-                    self.launches,
+                    self.runs,
                     msg="{0} of {1} launches closed their file",
                 ),
             ]

@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import CampaignCheck
-from tuner.records import COLLECTIVES
+from tuner.records import APART, COLLECTIVES
 
 # What applications call most; the others are measured where they are asked for by name.
 MOST_CALLED = ("bcast", "allreduce")
@@ -17,6 +17,9 @@ class collective(CampaignCheck):
     descr = "collective methods"
     kind = parameter(list(COLLECTIVES), loggable=True)
     pattern = variable(str, value="blocks")
+    # Algorithms that the MPI library takes from its environment only: names, separated by commas.
+    # Each launch is followed by one of the same number for each of them, which is not interleaved.
+    apart = variable(str, value="")
     tags = set()
 
     @run_after("init")
@@ -25,6 +28,24 @@ class collective(CampaignCheck):
         self.operation = self.kind
         if self.is_first:
             self.tags = self.tags | {"tuning"}
+
+    @property
+    def runs(self) -> int:
+        """Each launch, and those apart."""
+        return self.launches * (1 + len(self.algorithms_apart))
+
+    @property
+    def algorithms_apart(self) -> list[str]:
+        """The names in `apart`."""
+        return [name for name in self.apart.split(",") if name]
+
+    def measured_options(self, number: int, pattern: str) -> dict[str, str]:
+        """All methods, and then in launches of their own the algorithms apart."""
+        launch, turn = divmod(number, 1 + len(self.algorithms_apart))
+        options = super().measured_options(launch, pattern) | {"--launch": str(launch)}
+        if turn:
+            options["--methods"] = APART + self.algorithms_apart[turn - 1]
+        return options
 
     @property
     def is_first(self) -> bool:

@@ -75,6 +75,8 @@ def test_a_campaign_has_two_collectives_and_others_by_name():
     assert kinds == {"bcast", "allreduce"}
     planned = dispatch.plan(request_for("--name=collective.*kind=alltoall"))
     assert {(job.operation, job.pattern) for job in planned.jobs} == {("alltoall", "blocks")}
+    apart = dispatch.plan(request_for("--name=collective.*kind=alltoall", apart="2,3"))
+    assert {job.launches for job in apart.wanted} == {3 * job.launches for job in planned.wanted}
 
 
 def test_the_plan_has_every_environment_and_leaves_out_what_does_not_fit():
@@ -92,7 +94,7 @@ def test_a_check_file_that_cannot_be_imported_is_noticed(tmp_path, monkeypatch):
     broken.write_text("import reframe\nimport no_such_module\n")
     monkeypatch.setattr(dispatch, "CHECKS", tmp_path / "checks")
     with pytest.raises(DispatchError, match=r"broken\.py.*no_such_module"):
-        dispatch.plan(request_for())
+        dispatch.plan(request_for("--name=exchange"))
 
 
 def test_a_selection_without_a_check_is_an_error():

@@ -30,6 +30,7 @@ def make_cells(
     oversubscribed: bool = False,
     campaign: str = "A",
     seed: int = 1,
+    first_id: int = 1000,
 ) -> list[Cell]:
     """Cells as rounds in random order give them, under a drift that goes on through each launch."""
     random = np.random.default_rng(seed)
@@ -42,7 +43,7 @@ def make_cells(
             noise = random.lognormal(0, sample_noise, (launches, samples))
             values = (level * noise * (1 + drift * position / samples)).astype(np.float32)
             medians = np.median(values, axis=1)
-            parts = [(i, 1000 + i, samples, 0, m, 1e-5, 1e-6) for i, m in enumerate(medians)]
+            parts = [(i, first_id + i, samples, 0, m, 1e-5, 1e-6) for i, m in enumerate(medians)]
             key = CellKey(
                 "local-cpu-mpich-000000",
                 campaign,
@@ -243,3 +244,27 @@ def test_launches_that_tell_nothing_give_a_finite_interval() -> None:
             cell.parts["median_s"] = [1e-30, 1e30]
     (point,) = decide(cells)
     assert 0 < point.ratio_low < point.ratio < point.ratio_high < float("inf")
+
+
+APART = "vendor:environment=3"
+
+
+def bcast_apart(time: float, **where: str) -> list[Point]:
+    """The default in some launches, an algorithm of the library's environment in others."""
+    default = make_cells({"vendor": scaled(1)}, operation="bcast", launches=6)
+    apart = {APART: scaled(time)}
+    more = make_cells(apart, operation="bcast", launches=6, first_id=2000, seed=2, **where)
+    return decide(default + more)
+
+
+def test_what_has_launches_of_its_own_is_compared_with_the_default_s_of_the_same_number() -> None:
+    points = bcast_apart(0.7)
+    assert chosen(points) == {(APART, "faster")}
+    assert all(point.ratio == pytest.approx(0.7, rel=0.05) for point in points)
+    assert {point.launches for point in points} == {6}
+    assert chosen(bcast_apart(1.0)) == {("vendor", "tie")}
+    assert chosen(bcast_apart(1.4)) == {("vendor", "default")}
+
+
+def test_what_has_launches_of_its_own_is_compared_within_its_campaign_only() -> None:
+    assert chosen(bcast_apart(0.7, campaign="B")) == {("vendor", "undecided")}

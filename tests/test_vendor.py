@@ -380,9 +380,9 @@ def test_intel_mpi_runs_what_the_settings_say_at_every_size(
 def test_settings_of_intel_mpi_are_presets_at_sizes_for_jobs_of_one_process_count() -> None:
     rules = [
         *intel_rules("bcast", "2", "7"),
-        rule("bcast", "vendor:algorithm=9", procs=8),
-        rule("allgatherv", "vendor:algorithm=4", None, 15),
-        rule("allgatherv", "vendor:algorithm=3", 16, None),
+        rule("bcast", "vendor:environment=9", procs=8),
+        rule("allgatherv", "vendor:environment=4", None, 15),
+        rule("allgatherv", "vendor:environment=3", 16, None),
     ]
     text = export(table(INTEL.format("2021.18"), rules), "intelmpi")
     assert made_for(text) == ("intelmpi", "2021.18")

@@ -62,6 +62,9 @@ SYNC = r"[a-z]{1,10}"
 AUTO = "auto"
 """The library's own choice by a table, measured beside the methods; no rule can name it."""
 
+APART = "vendor:environment="
+"""Begins the methods that hold for a whole launch, so that no other can be in its rounds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
-from tuner.records import AUTO, DEFAULT_METHODS, RULED_OPERATIONS, Cell, Part, Point, Rule
+from tuner.records import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS, Cell, Part, Point, Rule
 from tuner.rules import MAVG_DIGITS, compile_rules, degree_class
 
 ERROR_LEVEL = 0.05
@@ -41,7 +41,11 @@ class _Launch(NamedTuple):
 
 @dataclass(slots=True)
 class _Trial:
-    """All that was measured at one size of one degree class: methods side by side in launches."""
+    """All that was measured at one size of one degree class.
+
+    Methods stand side by side in launches; those that hold for a whole launch stand beside the
+    others in the launch of the same number.
+    """
 
     default: str
     medians: dict[str, dict[_Launch, float]] = field(default_factory=lambda: defaultdict(dict))
@@ -64,15 +68,28 @@ class _Trial:
     def ratios(self, method: str, other: str) -> Ratios:
         """Time of a method over that of another in every launch that has both."""
         mine, others = self.medians[method], self.medians[other]
+        pairs = ((launch, self.beside(launch, method, other)) for launch in sorted(mine))
         return {
-            launch: mine[launch] - others[launch] for launch in sorted(mine) if launch in others
+            launch: mine[launch] - others[its] for launch, its in pairs if its and its in others
         }
+
+    def beside(self, launch: _Launch, method: str, other: str) -> _Launch | None:
+        """The launch of another method that a method's own is compared with."""
+        if (other, launch) in self.cells or not (method + other).count(APART):
+            return launch
+        numbered = (its for its in self.launches(other) if its._replace(id=launch.id) == launch)
+        return max(numbered, default=None)
 
     def confirms(self, method: str, launch: _Launch) -> bool:
         """Whether one launch shows by itself that a method is faster than the default."""
+        its = self.beside(launch, method, self.default) or launch
         mine = self.cells[method, launch].of_launch(launch.id)
-        default = self.cells[self.default, launch].of_launch(launch.id)
-        return stats.median_upper_bound(stats.paired_log_ratios(*mine, *default)) < 0
+        default = self.cells[self.default, its].of_launch(its.id)
+        if its == launch:
+            return stats.median_upper_bound(stats.paired_log_ratios(*mine, *default)) < 0
+        # No common rounds: the ends of both intervals.
+        own = stats.median_upper_bound(np.log(mine[1].astype(float)))
+        return own + stats.median_upper_bound(-np.log(default[1].astype(float))) < 0
 
 
 class _Verdict:
@@ -189,7 +206,9 @@ def _point(verdict: _Verdict) -> Point:
     ratio = math.exp(logs.mean()) if len(logs) else None
     interval = stats.mean_interval(logs) if len(logs) > 1 else None
     low, high = (_exp(float(end)) for end in interval) if interval else (None, None)
-    cell = trial.cells[verdict.method, max(ratios or trial.launches(trial.default))]
+    launch = max(ratios or trial.launches(trial.default))
+    its = trial.beside(launch, challenger or trial.default, verdict.method)
+    cell = trial.cells[verdict.method, its or launch]
     key = cell.key
     return Point(
         campaign=key.campaign,

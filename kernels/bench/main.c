@@ -86,6 +86,18 @@ static int command_on_team(const struct team *team, int argc, char **argv) {
   return team_agree(team, -1);
 }
 
+/* What the MPI library reads when it starts. What is wrong with the options is told after that. */
+static void set_environment(int argc, char **argv) {
+  struct options options;
+  /* So that its algorithms can be set one by one; alone it changes nothing. */
+  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
+  if (argc > 1 && strcmp(argv[1], "run") == 0) {
+    if (options_parse(argc - 2, argv + 2, false, &options) == 0)
+      methods_set_environment(options.operation->operation, options.methods);
+    options_free(&options);
+  }
+}
+
 int main(int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
   if (is_help(command)) {
@@ -100,8 +112,7 @@ int main(int argc, char **argv) {
     return list_methods();
 
   struct team team;
-  /* So that its algorithms can be set one by one; alone it changes nothing. */
-  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
+  set_environment(argc, argv);
   MPI_Init(&argc, &argv);
   team_create(&team);
   const int status = command_on_team(&team, argc, argv);

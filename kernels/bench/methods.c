@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const char SEPARATORS[] = " ;";
+static const char ALONE[] = "vendor:environment=";
 
 enum { SPECS_MAX = 1 << 16 };
 
@@ -70,6 +71,20 @@ static int add_word(struct expansion *expansion, char *word) {
   return add_family(expansion, word);
 }
 
+/* Such a method is the library's function itself, which others in its launch would not be compared with. */
+static int check_alone(const struct expansion *expansion) {
+  for (int i = 0; i < expansion->count; i++)
+    if (expansion->count > 1 && strncmp(expansion->methods[i].spec, ALONE, sizeof ALONE - 1) == 0)
+      return failure_set("--methods: %s holds for the whole launch; give it alone",
+                         expansion->methods[i].spec);
+  return 0;
+}
+
+void methods_set_environment(enum swp_operation operation, const char *text) {
+  if (strncmp(text, ALONE, sizeof ALONE - 1) == 0 && strpbrk(text, SEPARATORS) == NULL)
+    swp_environment_set(operation, text + sizeof ALONE - 1);
+}
+
 int methods_expand(enum swp_operation operation, const char *text, int procs, struct method **methods,
                    int *count) {
   struct expansion expansion = {operation, procs, NULL, 0};
@@ -82,6 +97,8 @@ int methods_expand(enum swp_operation operation, const char *text, int procs, st
   free(copy);
   if (status == 0 && expansion.count == 0)
     status = failure_set("--methods \"%s\" names no method", text);
+  if (status == 0)
+    status = check_alone(&expansion);
   *methods = expansion.methods;
   *count = expansion.count;
   return status;

@@ -19,4 +19,7 @@ struct method {
 int methods_expand(enum swp_operation operation, const char *text, int procs, struct method **methods,
                    int *count);
 
+/* If text is "vendor:environment=NAME", makes the environment ask for it. Before MPI_Init. */
+void methods_set_environment(enum swp_operation operation, const char *text);
+
 #endif

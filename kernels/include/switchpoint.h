@@ -92,6 +92,14 @@ int swp_method_list(int index, struct swp_method_info *info);
  */
 int swp_method_specs(enum swp_operation operation, const char *name, int procs, char *specs, size_t length);
 
+/*
+ * Puts into the environment what makes the MPI library take the algorithm `name` of its own for a collective,
+ * as the method "vendor:environment=NAME" wants it. For the whole process, and before MPI_Init: a library
+ * looks there when it starts, and may say nothing of a name that it does not know. Local. Errors:
+ * SWP_ERR_ARGUMENT, SWP_ERR_NOT_APPLICABLE (a library of which the variables are not known).
+ */
+int swp_environment_set(enum swp_operation operation, const char *name);
+
 /* ---- Method tables ---------------------------------------------------------------------------------- */
 
 typedef struct swp_table swp_table;

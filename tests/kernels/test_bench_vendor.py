@@ -67,3 +67,15 @@ def test_one_algorithm_alone_is_compared_with_those_not_named(
     result = measure(kernels, tmp_path / "o", "bcast", methods=methods)
     assert result.status == 0, result.stderr
     assert len(result.cases) == 1
+
+
+def test_an_algorithm_of_the_environment_is_a_launch_s_only_method(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    spec = f"vendor:environment={ALGORITHMS[kernels.mpi.family]['bcast'][0]}"
+    alone = measure(kernels, tmp_path / "alone", "bcast", methods=spec)
+    assert alone.status == 0, alone.stderr
+    assert raced(alone) == {spec}
+    among = measure(kernels, tmp_path / "among", "bcast", methods=f"{spec} binomial")
+    assert among.status != 0
+    assert f"swpbench: --methods: {spec} holds for the whole launch" in among.stderr

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuner.errors import SwitchpointError
-from tuner.records import COLLECTIVES, Rule, Table
+from tuner.records import APART, COLLECTIVES, Rule, Table
 
 ROOT_KNOWS = ("gather", "scatter")
 """Of these a library's readers take the size from arguments that count at some ranks only."""
 
-_ALGORITHM = "vendor:algorithm="
+_ALGORITHMS = ("vendor:algorithm=", APART)
 
 
 class VendorError(SwitchpointError):
@@ -65,14 +65,14 @@ def choices_of(table: Table) -> Choices:
     if not choices.intervals:
         raise VendorError(
             f"the table of {table.provenance.system} chooses no algorithm of the library's own: "
-            "measure collectives with the methods vendor:algorithm=…"
+            "measure collectives with the method family vendor"
         )
     return choices
 
 
 def _add(choices: Choices, operation: str, procs: int, rules: list[Rule]) -> None:
     for rule in rules:
-        if rule.method != "vendor" and not rule.method.startswith(_ALGORITHM):
+        if rule.method != "vendor" and not rule.method.startswith(_ALGORITHMS):
             choices.leave_out(
                 operation, procs, f"{_bytes(rule)}: {rule.method} is no algorithm of the library"
             )
@@ -109,7 +109,7 @@ def _matches(rule: Rule, size: int) -> bool:
 
 def _algorithm(rule: Rule) -> str | None:
     method = rule.method
-    return method.removeprefix(_ALGORITHM) if method.startswith(_ALGORITHM) else None
+    return method.partition("=")[2] if method.startswith(_ALGORITHMS) else None
 
 
 def _bytes(rule: Rule) -> str:

@@ -1,6 +1,6 @@
 """Intel MPI's settings, the environment variables I_MPI_ADJUST_*.
 
-The library numbers its algorithms and names none: `vendor:algorithm=3` is its preset 3. A setting
+The library numbers its algorithms and names none: `vendor:environment=3` is its preset 3. A setting
 gives presets to ranges of sizes, which it counts as we do. Conditions on process counts, which the
 manual has too, are not used: 2021.18 was seen not to hold to them. So settings are for jobs of one
 process count.

@@ -2,11 +2,12 @@
    named. By its PMPI name, which a preloaded library that calls this one does not see. */
 #include "algorithms.h"
 #include "call.h"
+#include "environment.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ALGORITHM };
+enum { ALGORITHM, ENVIRONMENT };
 
 /* Calls on `comm`, and tells of a failed call as the standard names it. The library's own choice, which may
    take 20 ns, pays for a branch only. */
@@ -82,7 +83,11 @@ static int vendor_reduce_scatter_block(struct swp_plan *plan, const void *send, 
 }
 
 static const char *vendor_applicable(const struct spec *spec, const struct features *features) {
-  const struct argument *argument = &spec->arguments[ALGORITHM];
+  const struct argument *argument = &spec->arguments[ALGORITHM], *environment = &spec->arguments[ENVIRONMENT];
+  if (environment->given && argument->given)
+    return "an algorithm is set either by the library's variables or by the environment";
+  if (environment->given && !swp_environment_has(features->operation, environment->word))
+    return "the process was not started with that algorithm in its environment";
   if (!argument->given)
     return NULL;
   if (!features->commutative)
@@ -139,8 +144,9 @@ const struct method swp_collective_vendor = {
     .name = "vendor",
     .summary = "the collective of the MPI library, as it chooses, or by an algorithm of its own",
     .source = "the MPI library",
-    .usage = "algorithm=NAME",
-    .parameters = {[ALGORITHM] = {"algorithm", PARAMETER_WORD, 0, 0, NULL}},
+    .usage = "algorithm=NAME or environment=NAME",
+    .parameters = {[ALGORITHM] = {"algorithm", PARAMETER_WORD, 0, 0, NULL},
+                   [ENVIRONMENT] = {"environment", PARAMETER_WORD, 0, 0, NULL}},
     .applicable = vendor_applicable,
     .variant = vendor_variant,
     .plan = vendor_plan,
