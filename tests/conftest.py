@@ -22,6 +22,7 @@ PARTS = {
     "cmake",
     "c++",
     "sessions",
+    "persistent",
     "fortran",
     "zlib",
     "hwloc",

@@ -1,11 +1,11 @@
 /*
  * switchpoint.h: plan an MPI exchange or collective once, by the fastest known method, and execute it often.
  *
- * A function that returns int, but for swp_table_rules, returns SWP_SUCCESS or one of enum swp_error;
- * swp_error_message() then tells what was wrong, where, and what to do. "Collective" means: every rank of the
- * communicator calls it, in the same order. A plan is used by one thread at a time; two plans in two threads
- * at once need MPI_THREAD_MULTIPLE. MPI must be initialised before the first call, unless it is said to need
- * no MPI, and every plan freed before MPI_Finalize. Buffers given to a call stay the caller's.
+ * A function that returns int, but for swp_table_rules and _has, returns SWP_SUCCESS or one of enum
+ * swp_error; swp_error_message() then tells what was wrong, where, and what to do. "Collective" means: every
+ * rank of the communicator calls it, in the same order. A plan is used by one thread at a time; two plans in
+ * two threads at once need MPI_THREAD_MULTIPLE. MPI must be initialised before the first call, unless it is
+ * said to need no MPI, and every plan freed before MPI_Finalize. Buffers given to a call stay the caller's.
  */
 #ifndef SWITCHPOINT_H
 #define SWITCHPOINT_H
@@ -113,6 +113,9 @@ int swp_table_read(MPI_Comm comm, const char *path, swp_table **table);
 
 /* The number of rules. Local. */
 int swp_table_rules(const swp_table *table);
+
+/* Whether there is a rule for the operation: 1 or 0. Local. */
+int swp_table_has(const swp_table *table, enum swp_operation operation);
 
 /* Frees a table and sets the pointer to NULL. NULL is allowed. Local. */
 void swp_table_free(swp_table **table);

@@ -45,8 +45,9 @@ static int prepare(struct place *place, const struct swp_collective *problem, co
   return error;
 }
 
-/* MPI's code for an error of the library. */
-static int mpi_error_of(int error) {
+int dispatch_mpi_error(int error) {
+  if (error == SWP_SUCCESS)
+    return MPI_SUCCESS;
   if (error == SWP_ERR_MPI && swp_error_mpi() != MPI_SUCCESS)
     return swp_error_mpi();
   return error == SWP_ERR_MEMORY ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
@@ -56,7 +57,7 @@ static int mpi_error_of(int error) {
 static int hand_over(struct place *place, enum swp_operation operation, int error) {
   int *code = &place->errors[operation - FIRST_OPERATION];
   if (error != SWP_ERR_POISONED)
-    *code = mpi_error_of(error);
+    *code = dispatch_mpi_error(error);
   PMPI_Comm_call_errhandler(atomic_load(&place->comm), *code);
   return *code;
 }

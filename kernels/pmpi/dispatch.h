@@ -5,6 +5,9 @@
 #include "place.h"
 #include "report.h"
 
+/* MPI's code for an error of the library. */
+int dispatch_mpi_error(int error);
+
 /* The bytes of an item; -1: unknown. */
 MPI_Count dispatch_size(struct place *place, MPI_Datatype type);
 

@@ -10,6 +10,10 @@
 #define MPI_Session_finalize PMPI_Session_finalize
 #define MPI_Comm_free PMPI_Comm_free
 #define MPI_Comm_disconnect PMPI_Comm_disconnect
+#define MPI_Comm_set_info PMPI_Comm_set_info
+#define MPI_Comm_dup_with_info PMPI_Comm_dup_with_info
+#define MPI_Dist_graph_create PMPI_Dist_graph_create
+#define MPI_Dist_graph_create_adjacent PMPI_Dist_graph_create_adjacent
 #define MPI_Bcast PMPI_Bcast
 #define MPI_Gather PMPI_Gather
 #define MPI_Scatter PMPI_Scatter
@@ -19,5 +23,30 @@
 #define MPI_Allgatherv PMPI_Allgatherv
 #define MPI_Alltoall PMPI_Alltoall
 #define MPI_Reduce_scatter_block PMPI_Reduce_scatter_block
+#define MPI_Neighbor_alltoall PMPI_Neighbor_alltoall
+#define MPI_Neighbor_alltoallv PMPI_Neighbor_alltoallv
+#define MPI_Neighbor_alltoallw PMPI_Neighbor_alltoallw
+#define MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init
+#define MPI_Neighbor_alltoallv_init PMPI_Neighbor_alltoallv_init
+#define MPI_Neighbor_alltoallw_init PMPI_Neighbor_alltoallw_init
+#define MPI_Start PMPI_Start
+#define MPI_Startall PMPI_Startall
+#define MPI_Request_free PMPI_Request_free
+#define MPI_Request_get_status PMPI_Request_get_status
+#define MPI_Wait PMPI_Wait
+#define MPI_Waitany PMPI_Waitany
+#define MPI_Waitall PMPI_Waitall
+#define MPI_Waitsome PMPI_Waitsome
+#define MPI_Test PMPI_Test
+#define MPI_Testany PMPI_Testany
+#define MPI_Testall PMPI_Testall
+#define MPI_Testsome PMPI_Testsome
+#define MPI_Send PMPI_Send
+#define MPI_Ssend PMPI_Ssend
+#define MPI_Rsend PMPI_Rsend
+#define MPI_Recv PMPI_Recv
+#define MPI_Sendrecv PMPI_Sendrecv
+#define MPI_Probe PMPI_Probe
+#define MPI_Mprobe PMPI_Mprobe
 
 #endif

@@ -4,6 +4,7 @@
 #include "device.h"
 #include "guard.h"
 #include "layout.h"
+#include "persistent.h"
 #include "startup.h"
 
 #include <pthread.h>
@@ -58,6 +59,10 @@ static void release(struct place *place) {
     swp_plan_free(&place->plans[i]);
     swp_plan_free(&place->vendor_plans[i]);
   }
+  for (int i = 0; i < NEIGHBOR_FUNCTIONS; i++)
+    neighborhood_free(place->neighborhoods[i]);
+  if (place->own != MPI_COMM_NULL)
+    persistent_collect(place, true);
   guard_free(place);
   if (place->own != MPI_COMM_NULL)
     PMPI_Comm_free(&place->own);
@@ -93,6 +98,8 @@ static struct place *take_place(MPI_Comm comm) {
   place->refused = false;
   place->selectors = NULL;
   place->trials = NULL;
+  place->fixed_counts = false;
+  memset(place->neighborhoods, 0, sizeof place->neighborhoods);
   memset(place->plans, 0, sizeof place->plans);
   memset(place->vendor_plans, 0, sizeof place->vendor_plans);
   return place;

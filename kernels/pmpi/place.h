@@ -12,6 +12,11 @@
 
 enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_REDUCE_SCATTER_BLOCK - SWP_BCAST + 1, BUCKETS = 512 };
 
+/* Neighbourhood collectives that may be planned. */
+enum neighbor_function { NEIGHBOR_ALLTOALL, NEIGHBOR_ALLTOALLV, NEIGHBOR_ALLTOALLW, NEIGHBOR_FUNCTIONS };
+
+struct neighborhood;
+
 /* The rules for ranks of one layout and origin, shared by all communicators of that layout. */
 struct selectors {
   struct selectors *next;
@@ -33,6 +38,8 @@ struct place {
   MPI_Count named_bytes;
   const char *method; /* selected for the present call, with the bytes that rules count */
   int64_t bytes;
+  bool fixed_counts; /* the application promises it of neighbourhood collectives: here are those planned */
+  struct neighborhood *neighborhoods[NEIGHBOR_FUNCTIONS];
   swp_plan *vendor_plans[COLLECTIVES]; /* of the guard, as are these: */
   struct trial *trials;
 };
@@ -73,18 +80,20 @@ static inline struct place *place_find(MPI_Comm comm) {
   return place;
 }
 
-/* The communicator's place when it has rules for the operation; else NULL, and the call is the MPI library's.
- */
-static inline struct place *place_for(enum swp_operation operation, MPI_Comm comm) {
+/* The communicator's place; NULL when all its calls are the MPI library's. */
+static inline struct place *place_of(MPI_Comm comm) {
   if (!atomic_load_explicit(&place_on, memory_order_relaxed) || comm == MPI_COMM_NULL)
     return NULL;
   struct place *place = place_find(comm);
   if (place == NULL)
     place = place_make(comm);
-  if (place == NULL || place->selectors == NULL ||
-      place->selectors->list[operation - FIRST_OPERATION] == NULL)
-    return NULL;
-  return place;
+  return place->selectors != NULL ? place : NULL;
+}
+
+/* The same when it has rules for the operation. */
+static inline struct place *place_for(enum swp_operation operation, MPI_Comm comm) {
+  struct place *place = place_of(comm);
+  return place != NULL && place->selectors->list[operation - FIRST_OPERATION] != NULL ? place : NULL;
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "guard.h"
 #include "layout.h"
+#include "persistent.h"
 #include "place.h"
 #include "report.h"
 
@@ -102,6 +103,7 @@ static void begin_world(void) {
     startup_abort("no memory, or a failing MPI, to learn the nodes of all ranks");
   report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
   guard_on = settings.guard;
+  neighborhood_on = swp_table_has(table, SWP_EXCHANGE);
   if (swp_table_rules(table) > 0)
     place_begin();
 }
@@ -129,8 +131,10 @@ EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provide
 EXPORTED int MPI_Finalize(void) {
   if (world) {
     report_end(table);
+    neighborhood_on = false;
     place_forget(MPI_COMM_WORLD);
     place_forget(MPI_COMM_SELF);
+    persistent_end();
     layout_end();
     if (sessions == 0)
       end();

@@ -315,6 +315,13 @@ int swp_table_read(MPI_Comm comm, const char *path, swp_table **table) {
   return error;
 }
 
+int swp_table_has(const swp_table *table, enum swp_operation operation) {
+  for (int i = 0; table != NULL && i < table->nrules; i++)
+    if (table->rules[i].operation == operation)
+      return 1;
+  return 0;
+}
+
 int swp_table_rules(const swp_table *table) {
   return table != NULL ? table->nrules : 0;
 }

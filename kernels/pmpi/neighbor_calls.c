@@ -1,0 +1,253 @@
+/*
+ * Neighbourhood collectives as the application calls them, and the key `swp_fixed_counts` of a communicator's
+ * info, by which it promises that plain ones have the same counts in every call, on every rank.
+ */
+#define _GNU_SOURCE
+#include "dispatch.h"
+#include "guard.h"
+#include "persistent.h"
+#include "startup.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char KEY[] = "swp_fixed_counts";
+
+enum { TEXT_BYTES = 160, MESSAGE_BYTES = 400 };
+
+static const char *const names[NEIGHBOR_FUNCTIONS] = {"alltoall", "alltoallv", "alltoallw"};
+
+/* ---- The promise ---- */
+
+/* 1 and 0: true and false; -1: nothing is said. */
+static int read_key(MPI_Info info) {
+  char value[MPI_MAX_INFO_VAL] = "";
+  int given = 0;
+  if (info != MPI_INFO_NULL)
+    PMPI_Info_get(info, KEY, (int)sizeof value - 1, value, &given);
+  return given ? strcmp(value, "true") == 0 : -1;
+}
+
+static void take_promise(struct place *place, bool fixed) {
+  for (int i = 0; i < NEIGHBOR_FUNCTIONS; i++) {
+    neighborhood_free(place->neighborhoods[i]);
+    place->neighborhoods[i] = NULL;
+  }
+  place->fixed_counts = fixed;
+}
+
+/* The functions that give a communicator an info are collective; all ranks must say the same. */
+static void note_info(MPI_Comm comm, MPI_Info info) {
+  int inter = 1, said = read_key(info);
+  if (!neighborhood_on || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+    return;
+  int mine[2] = {said, -said}, most[2];
+  if (PMPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || most[0] < 0)
+    return;
+  if (most[0] != -most[1])
+    startup_abort("swp_fixed_counts is not the same on all ranks of a communicator");
+  struct place *place = place_of(comm);
+  if (place != NULL)
+    take_promise(place, most[0] == 1);
+}
+
+EXPORTED int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+  int error = PMPI_Comm_set_info(comm, info);
+  if (error == MPI_SUCCESS)
+    note_info(comm, info);
+  return error;
+}
+
+EXPORTED int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *copy) {
+  int error = PMPI_Comm_dup_with_info(comm, info, copy);
+  if (error == MPI_SUCCESS)
+    note_info(*copy, info);
+  return error;
+}
+
+EXPORTED int MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const int degrees[],
+                                   const int destinations[], const int weights[], MPI_Info info, int reorder,
+                                   MPI_Comm *graph) {
+  int error = PMPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, graph);
+  if (error == MPI_SUCCESS)
+    note_info(*graph, info);
+  return error;
+}
+
+EXPORTED int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[],
+                                            const int source_weights[], int out, const int destinations[],
+                                            const int destination_weights[], MPI_Info info, int reorder,
+                                            MPI_Comm *graph) {
+  int error = PMPI_Dist_graph_create_adjacent(comm, in, sources, source_weights, out, destinations,
+                                              destination_weights, info, reorder, graph);
+  if (error == MPI_SUCCESS)
+    note_info(*graph, info);
+  return error;
+}
+
+/* ---- Plain calls ---- */
+
+/* A rank cannot tell the others, which are about to do the call by the plan. */
+static void __attribute__((noreturn)) break_promise(const struct place *place,
+                                                    enum neighbor_function function, const char *text) {
+  char message[MESSAGE_BYTES];
+  snprintf(message, sizeof message,
+           "MPI_Neighbor_%s: rank %d of a communicator with %s=true calls it with %s: leave the key away, or "
+           "use a communicator for each set of counts",
+           names[function], place->rank, KEY, text);
+  startup_abort(message);
+}
+
+/* A call on a communicator with the promise; without, the place is NULL. */
+struct call {
+  struct place *place;
+  struct neighborhood *neighborhood;
+  struct trial *trial;
+  enum guard_turn turn;
+};
+
+/* Whether the call is done by a method; else it is the MPI library's. */
+static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function function, const struct part *send,
+                  const struct part *recv) {
+  char text[TEXT_BYTES];
+  struct place *place = neighborhood_on ? place_of(comm) : NULL;
+  *call = (struct call){.turn = GUARD_GO_ON};
+  if (place == NULL || !place->fixed_counts)
+    return false;
+  struct neighborhood **known = &place->neighborhoods[function];
+  if (*known == NULL)
+    *known = neighborhood_make(place, send, recv);
+  else if (neighborhood_method(*known) != NULL && !neighborhood_set(*known, send, recv, text, sizeof text))
+    break_promise(place, function, text);
+  const char *method = neighborhood_method(*known);
+  call->place = place;
+  call->neighborhood = *known;
+  if (method != NULL && guard_on)
+    call->turn = guard_next(place, SWP_EXCHANGE, method, neighborhood_bytes(*known), &call->trial);
+  if (call->turn == GUARD_TIME_METHOD || call->turn == GUARD_TIME_VENDOR)
+    guard_start(place, call->trial);
+  if (call->turn == GUARD_TIME_VENDOR || call->turn == GUARD_DROPPED)
+    method = NULL;
+  if (report_on)
+    report_count(SWP_EXCHANGE, method, neighborhood_bytes(*known));
+  return method != NULL;
+}
+
+/* Behind the call, by whomever; gives what the application gets. */
+static int end(const struct call *call, int error) {
+  if (call->turn == GUARD_TIME_METHOD || call->turn == GUARD_TIME_VENDOR)
+    guard_stop(call->place, call->trial, call->turn);
+  return error;
+}
+
+static int execute(const struct call *call, const void *send, void *recv) {
+  int error = neighborhood_execute(call->neighborhood, send, recv);
+  if (error != MPI_SUCCESS)
+    PMPI_Comm_call_errhandler(atomic_load(&call->place->comm), error);
+  return error;
+}
+
+EXPORTED int MPI_Neighbor_alltoall(const void *send, int send_count, MPI_Datatype send_type, void *recv,
+                                   int recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
+  struct part from = {.count = send_count, .type = send_type}, to = {.count = recv_count, .type = recv_type};
+  struct call call;
+  if (begin(&call, comm, NEIGHBOR_ALLTOALL, &from, &to))
+    return end(&call, execute(&call, send, recv));
+  return end(&call, PMPI_Neighbor_alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm));
+}
+
+EXPORTED int MPI_Neighbor_alltoallv(const void *send, const int send_counts[], const int send_displs[],
+                                    MPI_Datatype send_type, void *recv, const int recv_counts[],
+                                    const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
+  struct part from = {.counts = send_counts, .displs = send_displs, .type = send_type};
+  struct part to = {.counts = recv_counts, .displs = recv_displs, .type = recv_type};
+  struct call call;
+  if (begin(&call, comm, NEIGHBOR_ALLTOALLV, &from, &to))
+    return end(&call, execute(&call, send, recv));
+  return end(&call, PMPI_Neighbor_alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                            recv_displs, recv_type, comm));
+}
+
+EXPORTED int MPI_Neighbor_alltoallw(const void *send, const int send_counts[], const MPI_Aint send_places[],
+                                    const MPI_Datatype send_types[], void *recv, const int recv_counts[],
+                                    const MPI_Aint recv_places[], const MPI_Datatype recv_types[],
+                                    MPI_Comm comm) {
+  struct part from = {.counts = send_counts, .places = send_places, .types = send_types};
+  struct part to = {.counts = recv_counts, .places = recv_places, .types = recv_types};
+  struct call call;
+  if (begin(&call, comm, NEIGHBOR_ALLTOALLW, &from, &to))
+    return end(&call, execute(&call, send, recv));
+  return end(&call, PMPI_Neighbor_alltoallw(send, send_counts, send_places, send_types, recv, recv_counts,
+                                            recv_places, recv_types, comm));
+}
+
+/* ---- Persistent calls ---- */
+
+#ifdef SWP_HAVE_PERSISTENT
+
+/* The Fortran interfaces of MPI libraries start and wait past the names that stand here. */
+static bool is_fortran(const void *caller) {
+  Dl_info info;
+  return dladdr(caller, &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, "fort") != NULL;
+}
+
+/* False: the request is to be the MPI library's. Collective. */
+static bool make_persistent(const void *caller, MPI_Comm comm, const struct part *send_part,
+                            const struct part *recv_part, const void *send, void *recv, MPI_Request *request,
+                            int *result) {
+  struct place *place = neighborhood_on ? place_of(comm) : NULL;
+  if (place == NULL)
+    return false;
+  bool fortran = is_fortran(caller);
+  struct neighborhood *made = neighborhood_make(place, fortran ? NULL : send_part, recv_part);
+  if (!place->refused)
+    persistent_collect(place, false);
+  if (neighborhood_method(made) == NULL) {
+    neighborhood_free(made);
+    return false;
+  }
+  neighborhood_keep(made);
+  *result = persistent_make(place, made, send, recv, request);
+  return true;
+}
+
+EXPORTED int MPI_Neighbor_alltoall_init(const void *send, int send_count, MPI_Datatype send_type, void *recv,
+                                        int recv_count, MPI_Datatype recv_type, MPI_Comm comm, MPI_Info info,
+                                        MPI_Request *request) {
+  struct part from = {.count = send_count, .type = send_type}, to = {.count = recv_count, .type = recv_type};
+  int result;
+  if (make_persistent(__builtin_return_address(0), comm, &from, &to, send, recv, request, &result))
+    return result;
+  return PMPI_Neighbor_alltoall_init(send, send_count, send_type, recv, recv_count, recv_type, comm, info,
+                                     request);
+}
+
+EXPORTED int MPI_Neighbor_alltoallv_init(const void *send, const int send_counts[], const int send_displs[],
+                                         MPI_Datatype send_type, void *recv, const int recv_counts[],
+                                         const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm,
+                                         MPI_Info info, MPI_Request *request) {
+  struct part from = {.counts = send_counts, .displs = send_displs, .type = send_type};
+  struct part to = {.counts = recv_counts, .displs = recv_displs, .type = recv_type};
+  int result;
+  if (make_persistent(__builtin_return_address(0), comm, &from, &to, send, recv, request, &result))
+    return result;
+  return PMPI_Neighbor_alltoallv_init(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                      recv_displs, recv_type, comm, info, request);
+}
+
+EXPORTED int MPI_Neighbor_alltoallw_init(const void *send, const int send_counts[],
+                                         const MPI_Aint send_places[], const MPI_Datatype send_types[],
+                                         void *recv, const int recv_counts[], const MPI_Aint recv_places[],
+                                         const MPI_Datatype recv_types[], MPI_Comm comm, MPI_Info info,
+                                         MPI_Request *request) {
+  struct part from = {.counts = send_counts, .places = send_places, .types = send_types};
+  struct part to = {.counts = recv_counts, .places = recv_places, .types = recv_types};
+  int result;
+  if (make_persistent(__builtin_return_address(0), comm, &from, &to, send, recv, request, &result))
+    return result;
+  return PMPI_Neighbor_alltoallw_init(send, send_counts, send_places, send_types, recv, recv_counts,
+                                      recv_places, recv_types, comm, info, request);
+}
+
+#endif

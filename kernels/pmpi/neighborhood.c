@@ -1,0 +1,352 @@
+/* Neighbourhood collectives as planned exchanges. */
+#include "neighborhood.h"
+
+#include "dispatch.h"
+#include "startup.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What goes to a neighbour, or comes from it. */
+struct block {
+  int count;
+  MPI_Datatype type;
+  bool owned; /* the type */
+  MPI_Aint at;
+  int64_t bytes;
+};
+
+struct side {
+  int count;            /* of neighbours */
+  int *ranks;           /* theirs; MPI_PROC_NULL has no block */
+  int64_t *planned;     /* bytes of their blocks */
+  struct block *blocks; /* of the present call */
+  int64_t total;        /* bytes */
+  bool in_row;          /* they lie in the application's memory as they travel, from `first` on */
+  MPI_Aint first;
+  char *staging; /* else they are packed here */
+};
+
+struct neighborhood {
+  swp_plan *plan; /* NULL: left to the MPI library */
+  int64_t bytes;
+  struct side send, recv;
+  void *received; /* by the present execution */
+};
+
+bool neighborhood_on;
+
+static void *allocate(size_t count, size_t bytes) {
+  void *memory = calloc(count + 1, bytes);
+  if (memory == NULL) /* the other ranks have theirs, and would wait for this one */
+    startup_abort("no memory for a neighbourhood collective");
+  return memory;
+}
+
+/* ---- Neighbours ---- */
+
+static void make_side(struct side *side, int count) {
+  side->count = count;
+  side->ranks = allocate((size_t)count, sizeof *side->ranks);
+  side->planned = allocate((size_t)count, sizeof *side->planned);
+  side->blocks = allocate((size_t)count, sizeof *side->blocks);
+}
+
+static bool find_in_graph(MPI_Comm comm, struct side *send, struct side *recv) {
+  int sources, destinations, weighted;
+  if (PMPI_Dist_graph_neighbors_count(comm, &sources, &destinations, &weighted) != MPI_SUCCESS)
+    return false;
+  make_side(recv, sources);
+  make_side(send, destinations);
+  int most = sources > destinations ? sources : destinations;
+  int *weights = allocate(2 * (size_t)most, sizeof *weights);
+  bool found = PMPI_Dist_graph_neighbors(comm, sources, recv->ranks, weights, destinations, send->ranks,
+                                         weights + most) == MPI_SUCCESS;
+  free(weights);
+  return found;
+}
+
+static bool find_in_old_graph(MPI_Comm comm, int rank, struct side *send, struct side *recv) {
+  int count;
+  if (PMPI_Graph_neighbors_count(comm, rank, &count) != MPI_SUCCESS)
+    return false;
+  make_side(send, count);
+  make_side(recv, count);
+  return PMPI_Graph_neighbors(comm, rank, count, send->ranks) == MPI_SUCCESS &&
+         PMPI_Graph_neighbors(comm, rank, count, recv->ranks) == MPI_SUCCESS;
+}
+
+static bool find_in_grid(MPI_Comm comm, struct side *send, struct side *recv) {
+  int dims;
+  if (PMPI_Cartdim_get(comm, &dims) != MPI_SUCCESS)
+    return false;
+  make_side(send, 2 * dims);
+  make_side(recv, 2 * dims);
+  for (int d = 0; d < dims; d++)
+    if (PMPI_Cart_shift(comm, d, 1, &send->ranks[2 * d], &send->ranks[2 * d + 1]) != MPI_SUCCESS)
+      return false;
+  memcpy(recv->ranks, send->ranks, (size_t)send->count * sizeof *send->ranks);
+  return true;
+}
+
+static bool find_neighbors(const struct place *place, struct side *send, struct side *recv) {
+  MPI_Comm comm = atomic_load(&place->comm);
+  int topology = MPI_UNDEFINED;
+  PMPI_Topo_test(comm, &topology);
+  return topology == MPI_DIST_GRAPH ? find_in_graph(comm, send, recv)
+         : topology == MPI_GRAPH    ? find_in_old_graph(comm, place->rank, send, recv)
+         : topology == MPI_CART     ? find_in_grid(comm, send, recv)
+                                    : false;
+}
+
+/* ---- Blocks ---- */
+
+/* What one type means; asked once for blocks of the same type. */
+struct item {
+  MPI_Datatype type;
+  MPI_Count bytes;
+  MPI_Aint extent;
+  bool dense; /* in memory as it travels */
+};
+
+static bool read_item(MPI_Datatype type, struct item *item) {
+  MPI_Aint low;
+  int integers, addresses, types, combiner;
+  if (PMPI_Type_size_x(type, &item->bytes) != MPI_SUCCESS || item->bytes < 0 ||
+      PMPI_Type_get_extent(type, &low, &item->extent) != MPI_SUCCESS ||
+      PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS)
+    return false;
+  item->type = type;
+  item->dense = combiner == MPI_COMBINER_NAMED && low == 0 && item->extent == item->bytes;
+  return true;
+}
+
+static bool read_block(const struct part *part, int i, struct item *item, struct block *block) {
+  MPI_Datatype type = part->types != NULL ? part->types[i] : part->type;
+  int count = part->counts != NULL ? part->counts[i] : part->count;
+  if (count < 0 || type == MPI_DATATYPE_NULL || (type != item->type && !read_item(type, item)))
+    return false;
+  *block = (struct block){.count = count, .type = type, .bytes = count * item->bytes};
+  block->at = part->places != NULL   ? part->places[i]
+              : part->displs != NULL ? part->displs[i] * item->extent
+                                     : (MPI_Aint)i * count * item->extent;
+  return block->bytes <= INT_MAX; /* MPI_Pack takes no more */
+}
+
+/* False when there is something that MPI would refuse. */
+static bool read_side(const struct part *part, struct side *side) {
+  struct item item = {.type = MPI_DATATYPE_NULL};
+  side->total = 0;
+  side->in_row = true;
+  for (int i = 0; i < side->count; i++) {
+    struct block *block = &side->blocks[i];
+    *block = (struct block){.type = MPI_DATATYPE_NULL};
+    if (side->ranks[i] == MPI_PROC_NULL)
+      continue;
+    if (!read_block(part, i, &item, block))
+      return false;
+    if (block->bytes == 0)
+      continue;
+    if (side->total == 0)
+      side->first = block->at;
+    side->in_row &= item.dense && block->at == side->first + side->total;
+    side->total += block->bytes;
+  }
+  return true;
+}
+
+/* A side as lists of an exchange of bytes; `offsets` has one more. Gives the number of ranks. */
+static int list(const struct side *side, int *ranks, int64_t *offsets) {
+  int count = 0;
+  for (int i = 0; i < side->count; i++)
+    if (side->ranks[i] != MPI_PROC_NULL) {
+      ranks[count++] = side->ranks[i];
+      offsets[count] = offsets[count - 1] + side->blocks[i].bytes;
+    }
+  return count;
+}
+
+/* ---- Planning ---- */
+
+/* By `direct`, or by its own neighbourhood collective, the MPI library does it without our copies. */
+static bool is_ours(const char *method) {
+  return strcmp(method, "direct") != 0 && strcmp(method, "neighbor") != 0;
+}
+
+/* On all ranks or none: a rank whose arguments are wrong plans nothing, and so nobody does. */
+static void plan(struct place *place, struct neighborhood *made, bool readable) {
+  struct side *send = &made->send, *recv = &made->recv;
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  struct swp_statistics problem;
+  int *ranks = allocate((size_t)send->count + (size_t)recv->count, sizeof *ranks);
+  int64_t *offsets = allocate((size_t)send->count + (size_t)recv->count + 1, sizeof *offsets);
+  int *sources = ranks + send->count;
+  int64_t *ends = offsets + send->count + 1;
+  struct swp_exchange exchange = {.item_bytes = 1,
+                                  .nitems = send->total,
+                                  .send_ranks = ranks,
+                                  .send_offsets = offsets,
+                                  .recv_ranks = sources,
+                                  .recv_offsets = ends};
+  if (readable) {
+    exchange.nsends = list(send, ranks, offsets);
+    exchange.nrecvs = list(recv, sources, ends);
+  }
+  hints.table = startup_table();
+  if (swp_exchange_plan(place->own, readable ? &exchange : NULL, NULL, &hints, &made->plan) == SWP_SUCCESS) {
+    swp_plan_statistics(made->plan, &problem, NULL);
+    made->bytes = problem.mavg > 0 ? (int64_t)(problem.vavg_bytes / problem.mavg) : 0;
+    if (!is_ours(swp_plan_method(made->plan)))
+      swp_plan_free(&made->plan);
+  }
+  free(ranks);
+  free(offsets);
+}
+
+struct neighborhood *neighborhood_make(struct place *place, const struct part *send,
+                                       const struct part *recv) {
+  struct neighborhood *made = allocate(1, sizeof *made);
+  if (!place_prepare(place))
+    return made;
+  bool readable = send != NULL && find_neighbors(place, &made->send, &made->recv) &&
+                  read_side(send, &made->send) && read_side(recv, &made->recv);
+  plan(place, made, readable);
+  for (int i = 0; i < made->send.count; i++)
+    made->send.planned[i] = made->send.blocks[i].bytes;
+  for (int i = 0; i < made->recv.count; i++)
+    made->recv.planned[i] = made->recv.blocks[i].bytes;
+  return made;
+}
+
+const char *neighborhood_method(const struct neighborhood *neighborhood) {
+  return neighborhood->plan != NULL ? swp_plan_method(neighborhood->plan) : NULL;
+}
+
+int64_t neighborhood_bytes(const struct neighborhood *neighborhood) {
+  return neighborhood->bytes;
+}
+
+static bool is_as_planned(const struct part *part, struct side *side, const char *direction, char *text,
+                          size_t length) {
+  if (!read_side(part, side)) {
+    snprintf(text, length, "an argument that MPI does not allow");
+    return false;
+  }
+  for (int i = 0; i < side->count; i++)
+    if (side->blocks[i].bytes != side->planned[i]) {
+      snprintf(text, length, "%lld bytes %s rank %d, and %lld in the first call",
+               (long long)side->blocks[i].bytes, direction, side->ranks[i], (long long)side->planned[i]);
+      return false;
+    }
+  return true;
+}
+
+bool neighborhood_set(struct neighborhood *neighborhood, const struct part *send, const struct part *recv,
+                      char *text, size_t length) {
+  return is_as_planned(send, &neighborhood->send, "to", text, length) &&
+         is_as_planned(recv, &neighborhood->recv, "from", text, length);
+}
+
+static void keep_types(struct side *side) {
+  struct item item = {.type = MPI_DATATYPE_NULL};
+  for (int i = 0; i < side->count; i++) {
+    struct block *block = &side->blocks[i];
+    if (block->bytes == 0 || (block->type != item.type && !read_item(block->type, &item)) || item.dense)
+      continue;
+    block->owned = PMPI_Type_dup(block->type, &block->type) == MPI_SUCCESS;
+  }
+}
+
+void neighborhood_keep(struct neighborhood *neighborhood) {
+  if (neighborhood->plan == NULL)
+    return;
+  keep_types(&neighborhood->send);
+  keep_types(&neighborhood->recv);
+}
+
+/* ---- Executing ---- */
+
+static char *staging_of(struct side *side) {
+  if (side->staging == NULL)
+    side->staging = allocate((size_t)side->total, 1);
+  return side->staging;
+}
+
+/* Copies the blocks to a row of bytes, or back. */
+static int copy_blocks(struct side *side, const void *from, void *to, bool pack) {
+  char *bytes = side->staging;
+  int error = MPI_SUCCESS;
+  for (int i = 0; i < side->count && error == MPI_SUCCESS; i++) {
+    const struct block *block = &side->blocks[i];
+    int size = (int)block->bytes, position = 0;
+    if (size == 0)
+      continue;
+    if (pack)
+      error = PMPI_Pack((const char *)from + block->at, block->count, block->type, bytes, size, &position,
+                        MPI_COMM_SELF);
+    else
+      error = PMPI_Unpack(bytes, size, &position, (char *)to + block->at, block->count, block->type,
+                          MPI_COMM_SELF);
+    bytes += size;
+  }
+  return error;
+}
+
+/* Where the bytes are sent from, and where they are received. */
+static int prepare(struct neighborhood *neighborhood, const void *send, void *recv, const char **from,
+                   char **into) {
+  struct side *sent = &neighborhood->send, *received = &neighborhood->recv;
+  neighborhood->received = recv;
+  *from = sent->in_row ? (const char *)send + sent->first : staging_of(sent);
+  *into = received->in_row ? (char *)recv + received->first : staging_of(received);
+  return sent->in_row ? MPI_SUCCESS : copy_blocks(sent, send, NULL, true);
+}
+
+static int finish(struct neighborhood *neighborhood) {
+  struct side *side = &neighborhood->recv;
+  return side->in_row ? MPI_SUCCESS : copy_blocks(side, NULL, neighborhood->received, false);
+}
+
+int neighborhood_start(struct neighborhood *neighborhood, const void *send, void *recv) {
+  const char *from;
+  char *into;
+  int error = prepare(neighborhood, send, recv, &from, &into);
+  return error != MPI_SUCCESS ? error
+                              : dispatch_mpi_error(swp_exchange_start(neighborhood->plan, from, into));
+}
+
+int neighborhood_test(struct neighborhood *neighborhood, bool *done) {
+  int complete, error = dispatch_mpi_error(swp_test(neighborhood->plan, &complete));
+  *done = complete != 0;
+  return error == MPI_SUCCESS && *done ? finish(neighborhood) : error;
+}
+
+int neighborhood_execute(struct neighborhood *neighborhood, const void *send, void *recv) {
+  const char *from;
+  char *into;
+  int error = prepare(neighborhood, send, recv, &from, &into);
+  if (error == MPI_SUCCESS)
+    error = dispatch_mpi_error(swp_exchange_execute(neighborhood->plan, from, into));
+  return error == MPI_SUCCESS ? finish(neighborhood) : error;
+}
+
+static void free_side(struct side *side) {
+  for (int i = 0; i < side->count; i++)
+    if (side->blocks[i].owned)
+      PMPI_Type_free(&side->blocks[i].type);
+  free(side->ranks);
+  free(side->planned);
+  free(side->blocks);
+  free(side->staging);
+}
+
+void neighborhood_free(struct neighborhood *neighborhood) {
+  if (neighborhood == NULL)
+    return;
+  swp_plan_free(&neighborhood->plan);
+  free_side(&neighborhood->send);
+  free_side(&neighborhood->recv);
+  free(neighborhood);
+}

@@ -1,0 +1,47 @@
+/*
+ * Neighbourhood collectives as exchanges planned by the library: for calls whose counts stay as they are on
+ * every rank. All others are the MPI library's: a rank knows its own counts only, and a plan made of earlier
+ * ones would deliver wrong data.
+ */
+#ifndef SWP_NEIGHBORHOOD_H
+#define SWP_NEIGHBORHOOD_H
+
+#include "place.h"
+
+/* Whether the table has rules for exchanges, and there is an MPI_COMM_WORLD. */
+extern bool neighborhood_on;
+
+/* One side of a call, as the application gives it. A list that is NULL stands for a single value. */
+struct part {
+  const int *counts, *displs; /* displs in items */
+  const MPI_Aint *places;     /* in bytes, in the place of displs; NULL both: blocks in a row */
+  const MPI_Datatype *types;
+  int count;
+  MPI_Datatype type;
+};
+
+/* Plans a call on a communicator. Collective on it; a rank that gives no side wants none planned, and so none
+   is, on all ranks. Never NULL; ends the job when memory runs out. */
+struct neighborhood *neighborhood_make(struct place *place, const struct part *send, const struct part *recv);
+
+/* The method, or NULL where all ranks leave the calls to the MPI library; and the bytes that rules count. */
+const char *neighborhood_method(const struct neighborhood *neighborhood);
+int64_t neighborhood_bytes(const struct neighborhood *neighborhood);
+
+/* Takes the sides of a new call. Types and places may be others than planned, the bytes of blocks may not:
+   then false, and in `text` what is wrong. Local. */
+bool neighborhood_set(struct neighborhood *neighborhood, const struct part *send, const struct part *recv,
+                      char *text, size_t length);
+
+/* Makes the neighbourhood own its types, for calls after the application has freed them. Local. */
+void neighborhood_keep(struct neighborhood *neighborhood);
+
+/* Executions as swp_exchange_start and swp_test. They give MPI's code of an error. */
+int neighborhood_start(struct neighborhood *neighborhood, const void *send, void *recv);
+int neighborhood_test(struct neighborhood *neighborhood, bool *done);
+int neighborhood_execute(struct neighborhood *neighborhood, const void *send, void *recv);
+
+/* NULL is allowed. Collective, as freeing a plan is. */
+void neighborhood_free(struct neighborhood *neighborhood);
+
+#endif

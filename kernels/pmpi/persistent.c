@@ -1,0 +1,185 @@
+/* Persistent neighbourhood collectives. */
+#include "persistent.h"
+
+#include "report.h"
+#include "startup.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { MASK_BITS = 64, TAGS = 32768 };
+
+struct persistent {
+  struct persistent *next; /* in the order in which they were made */
+  struct place *place;     /* NULL: the communicator is no more */
+  MPI_Request request;
+  int tag;
+  struct neighborhood *neighborhood;
+  const void *send;
+  void *recv;
+  bool active, freed;
+};
+
+atomic_int persistent_active;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
+static struct persistent *all;
+static MPI_Comm self = MPI_COMM_NULL; /* where exchanges tell of their end */
+static int made;
+
+/* A split, as a duplicate would run callbacks of the application. */
+static int begin_self(void) {
+  return self != MPI_COMM_NULL ? MPI_SUCCESS : PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &self);
+}
+
+int persistent_make(struct place *place, struct neighborhood *neighborhood, const void *send, void *recv,
+                    MPI_Request *request) {
+  struct persistent *new = malloc(sizeof *new), **end = &all;
+  if (new == NULL)
+    startup_abort("no memory for a persistent request");
+  pthread_mutex_lock(&lock);
+  *new = (struct persistent){
+      .place = place, .tag = made++ % TAGS, .neighborhood = neighborhood, .send = send, .recv = recv};
+  int error = begin_self();
+  if (error == MPI_SUCCESS)
+    error = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, new->tag, self, &new->request);
+  if (error != MPI_SUCCESS)
+    startup_abort("the MPI library has no persistent request for the process itself");
+  while (*end != NULL)
+    end = &(*end)->next;
+  *end = new;
+  pthread_mutex_unlock(&lock);
+  *request = new->request;
+  return error;
+}
+
+/* With the lock held. */
+static struct persistent *find(MPI_Request request) {
+  struct persistent *known = all;
+  while (known != NULL && (known->freed || known->request != request))
+    known = known->next;
+  return known;
+}
+
+/* Through the handler of the communicator. */
+static int hand_over(const struct persistent *persistent, int error) {
+  MPI_Comm comm = persistent->place != NULL ? atomic_load(&persistent->place->comm) : MPI_COMM_WORLD;
+  PMPI_Comm_call_errhandler(comm, error);
+  return error;
+}
+
+bool persistent_start(MPI_Request request, int *result) {
+  pthread_mutex_lock(&lock);
+  struct persistent *known = find(request);
+  if (known != NULL) {
+    *result = neighborhood_start(known->neighborhood, known->send, known->recv);
+    if (*result == MPI_SUCCESS)
+      *result = PMPI_Start(&known->request);
+    known->active = *result == MPI_SUCCESS;
+    if (report_on)
+      report_count(SWP_EXCHANGE, neighborhood_method(known->neighborhood),
+                   neighborhood_bytes(known->neighborhood));
+    atomic_fetch_add(&persistent_active, known->active);
+  }
+  pthread_mutex_unlock(&lock);
+  if (known != NULL && *result != MPI_SUCCESS)
+    hand_over(known, *result);
+  return known != NULL;
+}
+
+void persistent_forget(MPI_Request request) {
+  pthread_mutex_lock(&lock);
+  struct persistent *known = find(request);
+  if (known != NULL)
+    known->freed = true;
+  pthread_mutex_unlock(&lock);
+}
+
+/* Who finds another thread at it leaves it to that. */
+int persistent_progress(void) {
+  struct persistent *failed = NULL;
+  int error = MPI_SUCCESS;
+  if (pthread_mutex_trylock(&lock) != 0)
+    return MPI_SUCCESS;
+  for (struct persistent *next = all; next != NULL && failed == NULL; next = next->next) {
+    bool done = false;
+    if (!next->active)
+      continue;
+    error = neighborhood_test(next->neighborhood, &done);
+    if (error != MPI_SUCCESS)
+      failed = next;
+    if (!done && failed == NULL)
+      continue;
+    next->active = false;
+    atomic_fetch_sub(&persistent_active, 1);
+    PMPI_Send(NULL, 0, MPI_BYTE, 0, next->tag, self);
+  }
+  pthread_mutex_unlock(&lock);
+  return failed != NULL ? hand_over(failed, error) : MPI_SUCCESS;
+}
+
+/* Behind the first `skip` requests of the place, which bits tell whether this rank has freed them. Gives how
+   many. */
+static int read_mask(const struct place *place, int skip, uint64_t *mask) {
+  int count = 0;
+  *mask = 0;
+  pthread_mutex_lock(&lock);
+  for (const struct persistent *next = all; next != NULL && count < MASK_BITS; next = next->next)
+    if (next->place == place && skip-- <= 0)
+      *mask |= (uint64_t)(next->freed && !next->active) << count++;
+  pthread_mutex_unlock(&lock);
+  return count;
+}
+
+/* Takes out those whose bits are set, in their order. */
+static struct persistent *take(const struct place *place, int skip, uint64_t mask) {
+  struct persistent *taken = NULL, **end = &taken;
+  pthread_mutex_lock(&lock);
+  for (struct persistent **at = &all; *at != NULL && mask != 0;) {
+    struct persistent *next = *at;
+    bool goes = false;
+    if (next->place == place && skip-- <= 0) {
+      goes = (mask & 1) != 0;
+      mask >>= 1;
+    }
+    if (goes) {
+      *at = next->next;
+      next->next = NULL;
+      *end = next;
+      end = &next->next;
+    } else {
+      at = &next->next;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return taken;
+}
+
+static void free_all(struct persistent *list) {
+  while (list != NULL) {
+    struct persistent *next = list->next;
+    neighborhood_free(list->neighborhood);
+    free(list);
+    list = next;
+  }
+}
+
+/* Without the lock while ranks wait for each other: threads do that on several communicators at once. */
+void persistent_collect(struct place *place, bool leave) {
+  uint64_t mask, everywhere;
+  for (int count, skip = 0; (count = read_mask(place, skip, &mask)) > 0;) {
+    PMPI_Allreduce(&mask, &everywhere, 1, MPI_UINT64_T, MPI_BAND, place->own);
+    free_all(take(place, skip, everywhere));
+    skip += count - __builtin_popcountll(everywhere);
+  }
+  pthread_mutex_lock(&lock);
+  for (struct persistent *next = all; leave && next != NULL; next = next->next)
+    if (next->place == place)
+      next->place = NULL;
+  pthread_mutex_unlock(&lock);
+}
+
+void persistent_end(void) {
+  if (self != MPI_COMM_NULL)
+    PMPI_Comm_free(&self);
+}

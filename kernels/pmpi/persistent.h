@@ -1,0 +1,40 @@
+/*
+ * Persistent neighbourhood collectives. The application's request is one of MPI's own, to receive a message
+ * of no bytes from this process; what is to be sent and received by the call is an exchange that
+ * goes on inside the calls that wait, and sends that message at its end. So requests of all kinds may be
+ * waited for together.
+ */
+#ifndef SWP_PERSISTENT_H
+#define SWP_PERSISTENT_H
+
+#include "neighborhood.h"
+
+/* Those that were started and are not complete. */
+extern atomic_int persistent_active;
+
+static inline bool persistent_any(void) {
+  return atomic_load_explicit(&persistent_active, memory_order_relaxed) != 0;
+}
+
+/* Makes a request for a neighbourhood that has a method. Local. The neighbourhood becomes the request's.
+   MPI's code of an error. */
+int persistent_make(struct place *place, struct neighborhood *neighborhood, const void *send, void *recv,
+                    MPI_Request *request);
+
+/* False: the request is the MPI library's. *result is what the application gets. */
+bool persistent_start(MPI_Request request, int *result);
+
+/* The application frees a request. */
+void persistent_forget(MPI_Request request);
+
+/* Goes on with all that are active. Gives MPI's code of an error, of which its handler knows. */
+int persistent_progress(void);
+
+/* Frees the exchanges of requests that all ranks have freed; with `leave`, the communicator is about to be
+   freed, and what is left lives until MPI ends. Collective on the place's private communicator. */
+void persistent_collect(struct place *place, bool leave);
+
+/* Before MPI is finalised. */
+void persistent_end(void);
+
+#endif

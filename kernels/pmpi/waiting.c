@@ -1,0 +1,164 @@
+/*
+ * The calls of the application that start requests and wait, for persistent neighbourhood collectives by our
+ * methods: other ranks need this one to pass messages on while it waits, for whatever it is. While there are
+ * none, each is one look at a counter before the MPI library's own.
+ */
+#include "persistent.h"
+#include "startup.h"
+
+#include <sched.h>
+
+/* Repeats a call of the MPI library that does not wait until `done`. */
+#define POLL(call, done)                                                                                     \
+  do {                                                                                                       \
+    int error_ = MPI_SUCCESS;                                                                                \
+    for (;;) {                                                                                               \
+      error_ = persistent_progress();                                                                        \
+      if (error_ == MPI_SUCCESS)                                                                             \
+        error_ = (call);                                                                                     \
+      if (error_ != MPI_SUCCESS || (done))                                                                   \
+        return error_;                                                                                       \
+      sched_yield();                                                                                         \
+    }                                                                                                        \
+  } while (0)
+
+/* ---- Requests ---- */
+
+EXPORTED int MPI_Start(MPI_Request *request) {
+  int result;
+  if (request != NULL && neighborhood_on && persistent_start(*request, &result))
+    return result;
+  return PMPI_Start(request);
+}
+
+EXPORTED int MPI_Startall(int count, MPI_Request requests[]) {
+  int error = MPI_SUCCESS;
+  if (!neighborhood_on)
+    return PMPI_Startall(count, requests);
+  for (int i = 0; i < count && error == MPI_SUCCESS; i++)
+    error = MPI_Start(&requests[i]);
+  return error;
+}
+
+EXPORTED int MPI_Request_free(MPI_Request *request) {
+  if (request != NULL && neighborhood_on)
+    persistent_forget(*request);
+  return PMPI_Request_free(request);
+}
+
+EXPORTED int MPI_Request_get_status(MPI_Request request, int *done, MPI_Status *status) {
+  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  return error == MPI_SUCCESS ? PMPI_Request_get_status(request, done, status) : error;
+}
+
+EXPORTED int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
+  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  return error == MPI_SUCCESS ? PMPI_Test(request, done, status) : error;
+}
+
+EXPORTED int MPI_Testany(int count, MPI_Request requests[], int *index, int *done, MPI_Status *status) {
+  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  return error == MPI_SUCCESS ? PMPI_Testany(count, requests, index, done, status) : error;
+}
+
+EXPORTED int MPI_Testall(int count, MPI_Request requests[], int *done, MPI_Status statuses[]) {
+  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  return error == MPI_SUCCESS ? PMPI_Testall(count, requests, done, statuses) : error;
+}
+
+EXPORTED int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[],
+                          MPI_Status statuses[]) {
+  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  return error == MPI_SUCCESS ? PMPI_Testsome(count, requests, done, indices, statuses) : error;
+}
+
+EXPORTED int MPI_Wait(MPI_Request *request, MPI_Status *status) {
+  int done = 0;
+  if (!persistent_any())
+    return PMPI_Wait(request, status);
+  POLL(PMPI_Test(request, &done, status), done);
+}
+
+EXPORTED int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
+  int done = 0;
+  if (!persistent_any())
+    return PMPI_Waitany(count, requests, index, status);
+  POLL(PMPI_Testany(count, requests, index, &done, status), done);
+}
+
+EXPORTED int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  int done = 0;
+  if (!persistent_any())
+    return PMPI_Waitall(count, requests, statuses);
+  POLL(PMPI_Testall(count, requests, &done, statuses), done);
+}
+
+EXPORTED int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[],
+                          MPI_Status statuses[]) {
+  if (!persistent_any())
+    return PMPI_Waitsome(count, requests, done, indices, statuses);
+  POLL(PMPI_Testsome(count, requests, done, indices, statuses), *done != 0);
+}
+
+/* ---- Messages ---- */
+
+/* Waits for what a nonblocking call has begun. */
+static int complete(int error, MPI_Request *request, MPI_Status *status) {
+  return error == MPI_SUCCESS ? MPI_Wait(request, status) : error;
+}
+
+EXPORTED int MPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  MPI_Request request;
+  if (!persistent_any())
+    return PMPI_Send(buffer, count, type, to, tag, comm);
+  return complete(PMPI_Isend(buffer, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE);
+}
+
+EXPORTED int MPI_Ssend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  MPI_Request request;
+  if (!persistent_any())
+    return PMPI_Ssend(buffer, count, type, to, tag, comm);
+  return complete(PMPI_Issend(buffer, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE);
+}
+
+EXPORTED int MPI_Rsend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  MPI_Request request;
+  if (!persistent_any())
+    return PMPI_Rsend(buffer, count, type, to, tag, comm);
+  return complete(PMPI_Irsend(buffer, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE);
+}
+
+EXPORTED int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                      MPI_Status *status) {
+  MPI_Request request;
+  if (!persistent_any())
+    return PMPI_Recv(buffer, count, type, from, tag, comm, status);
+  return complete(PMPI_Irecv(buffer, count, type, from, tag, comm, &request), &request, status);
+}
+
+EXPORTED int MPI_Sendrecv(const void *send, int send_count, MPI_Datatype send_type, int to, int send_tag,
+                          void *recv, int recv_count, MPI_Datatype recv_type, int from, int recv_tag,
+                          MPI_Comm comm, MPI_Status *status) {
+  MPI_Request request, sent;
+  if (!persistent_any())
+    return PMPI_Sendrecv(send, send_count, send_type, to, send_tag, recv, recv_count, recv_type, from,
+                         recv_tag, comm, status);
+  int error = PMPI_Irecv(recv, recv_count, recv_type, from, recv_tag, comm, &request);
+  if (error == MPI_SUCCESS)
+    error = PMPI_Isend(send, send_count, send_type, to, send_tag, comm, &sent);
+  return complete(complete(error, &sent, MPI_STATUS_IGNORE), &request, status);
+}
+
+EXPORTED int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
+  int found = 0;
+  if (!persistent_any())
+    return PMPI_Probe(from, tag, comm, status);
+  POLL(PMPI_Iprobe(from, tag, comm, &found, status), found);
+}
+
+EXPORTED int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
+  int found = 0;
+  if (!persistent_any())
+    return PMPI_Mprobe(from, tag, comm, message, status);
+  POLL(PMPI_Improbe(from, tag, comm, &found, message, status), found);
+}

@@ -1,0 +1,463 @@
+/*
+ * Neighbourhood collectives of a program that knows nothing of Switchpoint: plain ones whose counts change on
+ * some ranks, and ones with the promise swp_fixed_counts. For a preload with rules for exchanges, and
+ * without. Usage: swp_neighbors [--persistent NUMBER | --break-promise | --half-a-promise]
+ *   --persistent      persistent ones instead, among other requests, and so many one after the other: for the
+ *                     preload, as those of MPICH 4.0.2 fail among others
+ *   --break-promise   one rank changes its counts
+ *   --half-a-promise  one rank promises
+ */
+#include "testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GRAPHS = 6, CALLS = 4, MOST = 30, GAP = 0x5a5a5a5a, FUNCTIONS = 3 };
+
+enum function { ALLTOALL, ALLTOALLV, ALLTOALLW };
+
+/* What one rank sends, or receives. */
+struct side {
+  int n, items;
+  int count; /* of an alltoall, whether or not there are neighbours: else Open MPI 4.1.4 returns at once */
+  int *ranks, *counts, *displs;
+  MPI_Aint *places;
+  MPI_Datatype *types;
+  int stride; /* integers from one item to the next */
+  int *memory;
+};
+
+static int rank, procs;
+static MPI_Datatype types[3]; /* an integer, with gaps of none, one and two behind it */
+
+/* Every other graph has all edges in both directions. */
+static bool is_symmetric(uint64_t graph) {
+  return graph % 2 == 0;
+}
+
+static bool has_edge(uint64_t graph, int from, int to) {
+  bool swap = is_symmetric(graph) && from > to;
+  return mix(graph, (uint64_t)(swap ? to : from), (uint64_t)(swap ? from : to), 40) % 5 < 3;
+}
+
+/* The MPI_Neighbor_alltoallw of MPICH 4.0.2 receives as many blocks as it sends. */
+static bool can_do(int function, uint64_t graph) {
+  return function != ALLTOALLW || is_symmetric(graph);
+}
+
+/* Equal for all edges of an alltoall. */
+static int edge_count(enum function function, uint64_t seed, int from, int to) {
+  return (int)(function == ALLTOALL ? 1 + mix(seed, 41, 0, 0) % MOST
+                                    : mix(seed, (uint64_t)from, (uint64_t)to, 42) % MOST);
+}
+
+static int edge_value(uint64_t seed, int from, int to, int index) {
+  return (int)(mix(seed, (uint64_t)from * 1000 + (uint64_t)to, (uint64_t)index, 43) & 0xffffff);
+}
+
+/* ---- Sides ---- */
+
+static void find_ranks(struct side *side, uint64_t graph, bool sends) {
+  side->ranks = test_allocate((size_t)procs * sizeof(int));
+  side->n = 0;
+  for (int i = 0; i < procs; i++) {
+    int peer = (rank * 3 + i) % procs;
+    if (sends ? has_edge(graph, rank, peer) : has_edge(graph, peer, rank))
+      side->ranks[side->n++] = peer;
+  }
+}
+
+/* Blocks in a row, or from the last to the first with gaps, as the layout says. */
+static void make_side(struct side *side, enum function function, uint64_t seed, int layout, bool sends) {
+  size_t length = (size_t)side->n + 1;
+  side->counts = test_allocate(length * sizeof *side->counts);
+  side->displs = test_allocate(length * sizeof *side->displs);
+  side->places = test_allocate(length * sizeof *side->places);
+  side->types = test_allocate(length * sizeof *side->types);
+  side->stride = 1 + layout % 3;
+  side->items = 0;
+  side->count = edge_count(ALLTOALL, seed, 0, 0);
+  bool backward = layout % 2 != 0 && function != ALLTOALL;
+  for (int k = 0; k < side->n; k++) {
+    int i = backward ? side->n - 1 - k : k, peer = side->ranks[i];
+    side->counts[i] = sends ? edge_count(function, seed, rank, peer) : edge_count(function, seed, peer, rank);
+    side->items += backward;
+    side->displs[i] = side->items;
+    side->places[i] = (MPI_Aint)side->items * side->stride * (MPI_Aint)sizeof(int);
+    side->types[i] = types[side->stride - 1];
+    side->items += side->counts[i];
+  }
+  size_t integers = (size_t)side->items * (size_t)side->stride + 1;
+  side->memory = test_allocate(integers * sizeof(int));
+  for (size_t i = 0; i < integers; i++)
+    side->memory[i] = GAP;
+}
+
+static int *item(const struct side *side, int block, int index) {
+  return &side->memory[(side->displs[block] + index) * side->stride];
+}
+
+static void fill(const struct side *send, uint64_t seed) {
+  for (int i = 0; i < send->n; i++)
+    for (int k = 0; k < send->counts[i]; k++)
+      *item(send, i, k) = edge_value(seed, rank, send->ranks[i], k);
+}
+
+/* Also that nothing else was written; and makes the memory as before. */
+static void check(const struct side *recv, uint64_t seed) {
+  for (int i = 0; i < recv->n; i++)
+    for (int k = 0; k < recv->counts[i]; k++) {
+      EXPECT_EQUAL(*item(recv, i, k), edge_value(seed, recv->ranks[i], rank, k));
+      *item(recv, i, k) = GAP;
+    }
+  for (int i = 0; i <= recv->items * recv->stride; i++)
+    EXPECT_EQUAL(recv->memory[i], GAP);
+}
+
+static void free_side(struct side *side) {
+  free(side->counts);
+  free(side->displs);
+  free(side->places);
+  free(side->types);
+  free(side->memory);
+}
+
+/* ---- Calls ---- */
+
+static int call(enum function function, const struct side *s, const struct side *r, MPI_Comm comm) {
+  switch (function) {
+  case ALLTOALL:
+    return MPI_Neighbor_alltoall(s->memory, s->count, types[s->stride - 1], r->memory, r->count,
+                                 types[r->stride - 1], comm);
+  case ALLTOALLV:
+    return MPI_Neighbor_alltoallv(s->memory, s->counts, s->displs, types[s->stride - 1], r->memory, r->counts,
+                                  r->displs, types[r->stride - 1], comm);
+  case ALLTOALLW:
+    return MPI_Neighbor_alltoallw(s->memory, s->counts, s->places, s->types, r->memory, r->counts, r->places,
+                                  r->types, comm);
+  }
+  return MPI_ERR_OTHER;
+}
+
+static MPI_Comm make_graph(uint64_t graph, struct side *send, struct side *recv, MPI_Info info) {
+  MPI_Comm comm;
+  find_ranks(send, graph, true);
+  find_ranks(recv, graph, false);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, recv->n, recv->ranks, MPI_UNWEIGHTED, send->n, send->ranks,
+                                 MPI_UNWEIGHTED, info, 0, &comm);
+  return comm;
+}
+
+/* Counts are a function of `counts`, layouts of places and types differ from call to call and rank to rank.
+ */
+static void check_call(enum function function, MPI_Comm comm, struct side *send, struct side *recv,
+                       uint64_t counts, uint64_t draw) {
+  make_side(send, function, counts, (int)(mix(draw, (uint64_t)rank, 44, 0) % 6), true);
+  make_side(recv, function, counts, (int)(mix(draw, (uint64_t)rank, 45, 0) % 6), false);
+  /* The values are told by the same seed as the counts. */
+  fill(send, counts + draw);
+  EXPECT_EQUAL(call(function, send, recv, comm), MPI_SUCCESS);
+  check(recv, counts + draw);
+  free_side(send);
+  free_side(recv);
+}
+
+/* The counts of some edges are other ones in each call. */
+static void check_plain(void) {
+  for (uint64_t graph = 0; graph < GRAPHS; graph++) {
+    struct side send, recv;
+    MPI_Comm comm = make_graph(graph, &send, &recv, MPI_INFO_NULL);
+    for (uint64_t i = 0; i < CALLS; i++)
+      for (int function = 0; function < FUNCTIONS && can_do(function, graph); function++) {
+        test_case("plain %d, graph %d, call %d", function, (int)graph, (int)i);
+        check_call((enum function)function, comm, &send, &recv, graph + i, i);
+      }
+    free(send.ranks);
+    free(recv.ranks);
+    MPI_Comm_free(&comm);
+  }
+}
+
+static MPI_Info promise(const char *value) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "swp_fixed_counts", value);
+  return info;
+}
+
+/* The same counts, elsewhere in memory and by other types in each call. */
+static void check_fixed(void) {
+  MPI_Info fixed = promise("true"), free_again = promise("false");
+  for (uint64_t graph = 0; graph < GRAPHS; graph++) {
+    struct side send, recv;
+    bool later = graph % 2 != 0;
+    MPI_Comm comm = make_graph(graph, &send, &recv, later ? MPI_INFO_NULL : fixed);
+    if (later)
+      MPI_Comm_set_info(comm, fixed);
+    for (uint64_t i = 0; i < CALLS; i++)
+      for (int function = 0; function < FUNCTIONS && can_do(function, graph); function++) {
+        test_case("fixed %d, graph %d, call %d", function, (int)graph, (int)i);
+        check_call((enum function)function, comm, &send, &recv, graph, i);
+      }
+    MPI_Comm_set_info(comm, free_again);
+    for (uint64_t i = 1; i < CALLS; i++)
+      check_call(ALLTOALLV, comm, &send, &recv, graph + i, i);
+    free(send.ranks);
+    free(recv.ranks);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Info_free(&fixed);
+  MPI_Info_free(&free_again);
+}
+
+/* Grids: with neighbours that are missing, the rank itself, or one rank on both sides. */
+static void check_grids(void) {
+  MPI_Info fixed = promise("true");
+  for (int periodic = 0; periodic < 2; periodic++) {
+    MPI_Comm comm;
+    int send[2] = {rank * 10, rank * 10 + 1}, recv[2], expected[2];
+    test_case("a grid of one dimension, periodic %d", periodic);
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &procs, &periodic, 0, &comm);
+    for (int i = 0; i < 3; i++) {
+      if (i == 1)
+        MPI_Comm_set_info(comm, fixed);
+      recv[0] = recv[1] = expected[0] = expected[1] = -1;
+      EXPECT_EQUAL(MPI_Neighbor_alltoall(send, 1, MPI_INT, recv, 1, MPI_INT, comm), MPI_SUCCESS);
+      EXPECT_EQUAL(PMPI_Neighbor_alltoall(send, 1, MPI_INT, expected, 1, MPI_INT, comm), MPI_SUCCESS);
+      EXPECT_EQUAL(recv[0], expected[0]);
+      EXPECT_EQUAL(recv[1], expected[1]);
+    }
+    MPI_Comm_free(&comm);
+  }
+  MPI_Info_free(&fixed);
+}
+
+/* ---- Persistent calls ---- */
+
+#ifdef SWP_HAVE_PERSISTENT
+
+static MPI_Request make_request(enum function function, const struct side *s, const struct side *r,
+                                MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int error = MPI_ERR_OTHER;
+  if (function == ALLTOALL)
+    error = MPI_Neighbor_alltoall_init(s->memory, s->count, types[s->stride - 1], r->memory, r->count,
+                                       types[r->stride - 1], comm, MPI_INFO_NULL, &request);
+  else if (function == ALLTOALLV)
+    error = MPI_Neighbor_alltoallv_init(s->memory, s->counts, s->displs, types[s->stride - 1], r->memory,
+                                        r->counts, r->displs, types[r->stride - 1], comm, MPI_INFO_NULL,
+                                        &request);
+  else
+    error = MPI_Neighbor_alltoallw_init(s->memory, s->counts, s->places, s->types, r->memory, r->counts,
+                                        r->places, r->types, comm, MPI_INFO_NULL, &request);
+  EXPECT_EQUAL(error, MPI_SUCCESS);
+  return request;
+}
+
+/* Each way to wait in turn, for this request and a message around the ring. */
+static void wait_in_some_way(int way, MPI_Request *request) {
+  MPI_Request both[2];
+  int in = -1, out = rank, index, done = 0, indices[2];
+  MPI_Irecv(&in, 1, MPI_INT, (rank + procs - 1) % procs, 7, MPI_COMM_WORLD, &both[0]);
+  both[1] = *request;
+  MPI_Send(&out, 1, MPI_INT, (rank + 1) % procs, 7, MPI_COMM_WORLD);
+  switch (way % 6) {
+  case 0:
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    MPI_Wait(&both[0], MPI_STATUS_IGNORE);
+    break;
+  case 1:
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    break;
+  case 2:
+    for (int i = 0; i < 2; i++)
+      MPI_Waitany(2, both, &index, MPI_STATUS_IGNORE);
+    break;
+  case 3:
+    for (int count = 0; count < 2; count += done)
+      MPI_Waitsome(2, both, &done, indices, MPI_STATUSES_IGNORE);
+    break;
+  case 4:
+    while (!done)
+      MPI_Testall(2, both, &done, MPI_STATUSES_IGNORE);
+    break;
+  default:
+    while (!done)
+      MPI_Request_get_status(both[1], &done, MPI_STATUS_IGNORE);
+    for (done = 0; !done;)
+      MPI_Test(&both[1], &done, MPI_STATUS_IGNORE);
+    MPI_Wait(&both[0], MPI_STATUS_IGNORE);
+  }
+  EXPECT_EQUAL(in, (rank + procs - 1) % procs);
+}
+
+/* A rank that waits for a message passes on what others need before they send it. */
+static void wait_out_of_order(MPI_Request *request) {
+  int number = 0;
+  MPI_Status status;
+  if (rank == 0) {
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    for (int i = 1; i < procs; i++)
+      MPI_Send(&i, 1, MPI_INT, i, 8, MPI_COMM_WORLD);
+    return;
+  }
+  if (rank % 2 == 0)
+    MPI_Probe(0, 8, MPI_COMM_WORLD, &status);
+  MPI_Recv(&number, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, &status);
+  EXPECT_EQUAL(number, rank);
+  EXPECT_EQUAL(status.MPI_TAG, 8);
+  MPI_Wait(request, MPI_STATUS_IGNORE);
+}
+
+static void check_request(enum function function, MPI_Comm comm, struct side *send, struct side *recv,
+                          uint64_t seed) {
+  make_side(send, function, seed, (int)(mix(seed, (uint64_t)rank, 46, 0) % 6), true);
+  make_side(recv, function, seed, (int)(mix(seed, (uint64_t)rank, 47, 0) % 6), false);
+  MPI_Request request = make_request(function, send, recv, comm);
+  for (int i = 0; i < 7; i++) {
+    fill(send, seed + (uint64_t)i);
+    if (i % 2 == 0)
+      MPI_Start(&request);
+    else
+      MPI_Startall(1, &request);
+    if (i < 6)
+      wait_in_some_way(i, &request);
+    else
+      wait_out_of_order(&request);
+    check(recv, seed + (uint64_t)i);
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE); /* of what is not active: at once */
+  MPI_Request_free(&request);
+  EXPECT(request == MPI_REQUEST_NULL, "the request is still there");
+  free_side(send);
+  free_side(recv);
+}
+
+static void check_persistent(void) {
+  for (uint64_t graph = 0; graph < GRAPHS; graph++) {
+    struct side send, recv;
+    MPI_Comm comm = make_graph(graph, &send, &recv, MPI_INFO_NULL);
+    for (int function = 0; function < FUNCTIONS; function++) {
+      test_case("persistent %d, graph %d", function, (int)graph);
+      check_request((enum function)function, comm, &send, &recv, graph);
+    }
+    free(send.ranks);
+    free(recv.ranks);
+    MPI_Comm_free(&comm);
+  }
+}
+
+/* Types, and the communicator, are freed before the request, which ranks do at different times. */
+static void check_freed_early(void) {
+  struct side send, recv;
+  MPI_Request requests[2];
+  MPI_Datatype gap;
+  MPI_Comm comm = make_graph(1, &send, &recv, MPI_INFO_NULL);
+  test_case("what is freed before its request");
+  make_side(&send, ALLTOALLV, 3, 1, true);
+  make_side(&recv, ALLTOALLV, 3, 4, false);
+  MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &gap);
+  MPI_Type_commit(&gap);
+  for (int i = 0; i < 2; i++)
+    MPI_Neighbor_alltoallv_init(send.memory, send.counts, send.displs, gap, recv.memory, recv.counts,
+                                recv.displs, gap, comm, MPI_INFO_NULL, &requests[i]);
+  MPI_Type_free(&gap);
+  fill(&send, 9);
+  MPI_Start(&requests[0]);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  check(&recv, 9);
+  if (rank % 2 == 0)
+    MPI_Request_free(&requests[0]);
+  MPI_Comm_free(&comm);
+  fill(&send, 10);
+  MPI_Start(&requests[1]);
+  MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  check(&recv, 10);
+  MPI_Request_free(&requests[1]);
+  if (rank % 2 != 0)
+    MPI_Request_free(&requests[0]);
+  free_side(&send);
+  free_side(&recv);
+  free(send.ranks);
+  free(recv.ranks);
+}
+
+/* Where they are more than there are communicators, those that are freed make room. */
+static void check_many(int count) {
+  struct side send, recv;
+  MPI_Comm comm = make_graph(2, &send, &recv, MPI_INFO_NULL);
+  make_side(&send, ALLTOALLV, 5, 0, true);
+  make_side(&recv, ALLTOALLV, 5, 0, false);
+  for (int i = 0; i < count; i++) {
+    if (i % 100 == 0)
+      test_case("request %d of %d", i, count);
+    MPI_Request request = make_request(ALLTOALLV, &send, &recv, comm);
+    MPI_Request_free(&request);
+  }
+  free_side(&send);
+  free_side(&recv);
+  free(send.ranks);
+  free(recv.ranks);
+  MPI_Comm_free(&comm);
+}
+#endif
+
+/* ---- Wrong use ---- */
+
+/* One rank calls with other counts than before, and its neighbours know: right without the promise. */
+static void break_promise(void) {
+  int ring[2] = {(rank + procs - 1) % procs, (rank + 1) % procs}, displs[2] = {0, 8};
+  int sent[2] = {3, 3}, received[2] = {3, 3}, from[16] = {0}, to[16];
+  MPI_Info info = promise("true");
+  MPI_Comm comm;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, ring, MPI_UNWEIGHTED, 2, ring, MPI_UNWEIGHTED, info, 0,
+                                 &comm);
+  for (int i = 0; i < 3; i++)
+    MPI_Neighbor_alltoallv(from, sent, displs, MPI_INT, to, received, displs, MPI_INT, comm);
+  if (rank == 1)
+    sent[1] = 5;
+  if (rank == 2)
+    received[0] = 5;
+  MPI_Neighbor_alltoallv(from, sent, displs, MPI_INT, to, received, displs, MPI_INT, comm);
+  MPI_Info_free(&info);
+  MPI_Comm_free(&comm);
+}
+
+static void promise_on_one_rank(void) {
+  MPI_Info info = promise(rank == 1 ? "true" : "false");
+  MPI_Comm_set_info(MPI_COMM_WORLD, info);
+  MPI_Info_free(&info);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  test_begin(&argc, &argv, "swp_neighbors");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  types[0] = MPI_INT;
+  for (int i = 1; i < 3; i++) {
+    MPI_Type_create_resized(MPI_INT, 0, (i + 1) * (MPI_Aint)sizeof(int), &types[i]);
+    MPI_Type_commit(&types[i]);
+  }
+  if (argc > 1 && strcmp(argv[1], "--break-promise") == 0) {
+    test_case("a broken promise");
+    break_promise();
+  } else if (argc > 1 && strcmp(argv[1], "--half-a-promise") == 0) {
+    test_case("a promise of one rank");
+    promise_on_one_rank();
+  } else if (argc > 1) {
+#ifdef SWP_HAVE_PERSISTENT
+    check_persistent();
+    check_freed_early();
+    check_many(argc > 2 ? atoi(argv[2]) : 0);
+#endif
+  } else {
+    check_plain();
+    check_fixed();
+    check_grids();
+  }
+  for (int i = 1; i < 3; i++)
+    MPI_Type_free(&types[i]);
+  return test_end();
+}

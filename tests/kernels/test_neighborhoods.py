@@ -1,0 +1,103 @@
+"""Neighbourhood collectives under the preloaded library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Kernels
+from .shim import dispatched, run_shimmed
+from .test_library import VALGRIND, run
+
+
+@pytest.fixture
+def exchanges(tmp_path: Path) -> Path:
+    """A table with rules for exchanges: forwarding, node-aware, and the dense collective."""
+    path = tmp_path / "exchanges.table"
+    path.write_text(
+        "switchpoint-table 1\n"
+        "rule op=exchange bytes=0:40 method=stfw:dims=2\n"
+        "rule op=exchange bytes=0:55 method=nap\n"
+        "rule op=exchange method=alltoallv\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize("procs", [2, 5])
+def test_blocks_arrive_whichever_rank_changes_its_counts(
+    kernels: Kernels, procs: int, exchanges: Path
+) -> None:
+    done = run_shimmed(kernels, "swp_neighbors", procs, table=exchanges)
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    used = dispatched(done.stderr)["exchange"]
+    assert {"nap", "alltoallv"} <= used
+    assert ("stfw:dims=2" in used) == (procs >= 4)
+    assert ("vendor" in used) == (procs == 2), "a ring of two has one rank on both sides"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("procs", [1, 3, 4, 8, 13, 16])
+def test_blocks_arrive_on_any_number_of_ranks(
+    kernels: Kernels, procs: int, exchanges: Path
+) -> None:
+    for arguments in [], ["--persistent", "10"]:
+        done = run_shimmed(kernels, "swp_neighbors", procs, *arguments, table=exchanges)
+        assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("procs", "number"), [(1, "2200"), (4, "50")])
+def test_persistent_requests_complete_among_others(
+    kernels: Kernels, require, procs: int, number: str, exchanges: Path
+) -> None:
+    done = run_shimmed(kernels, "swp_neighbors", procs, "--persistent", number, table=exchanges)
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    used = dispatched(done.stderr).get("exchange", set())
+    require("persistent", bool(used), f"{kernels.mpi} has no persistent collectives")
+    assert ({"stfw:dims=2", "nap"} if procs == 4 else {"nap"}) <= used
+
+
+def test_the_same_calls_are_right_without_the_preload(kernels: Kernels) -> None:
+    assert run(kernels, "swp_neighbors", 3) > 100
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        (
+            "--break-promise",
+            "rank 1 of a communicator with swp_fixed_counts=true calls it with 20 ",
+        ),
+        ("--half-a-promise", "swp_fixed_counts is not the same on all ranks of a communicator"),
+    ],
+)
+def test_a_broken_promise_ends_the_job(
+    kernels: Kernels, exchanges: Path, argument: str, words: str
+) -> None:
+    done = run_shimmed(kernels, "swp_neighbors", 4, argument, table=exchanges)
+    assert done.returncode != 0 and words in done.stderr, done.stdout + done.stderr
+
+
+def test_without_rules_for_exchanges_a_promise_is_ignored(kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "others.table"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    done = run_shimmed(kernels, "swp_neighbors", 4, "--break-promise", table=table)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "exchange" not in dispatched(done.stderr)
+
+
+@pytest.mark.nightly
+def test_valgrind_finds_nothing_in_neighborhoods(
+    kernels: Kernels, require, exchanges: Path
+) -> None:
+    for arguments in [], ["--persistent", "10"]:
+        done = run_shimmed(
+            kernels,
+            "swp_neighbors",
+            4,
+            *arguments,
+            table=exchanges,
+            before=VALGRIND,
+            env={"SWP_TEST_TIMEOUT": "240"},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
