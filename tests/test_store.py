@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
-from tuner import store as store_module
 from tuner.ingest import ingest
 from tuner.records import CellKey
 from tuner.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
@@ -161,12 +160,22 @@ def test_a_reader_sees_the_store_as_it_was_before_a_killed_writer(database: Path
         assert store.cells().equals(before)
 
 
-def test_a_store_that_stays_locked_is_told(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "BUSY_TIMEOUT_S", 0)
+def test_a_store_that_stays_locked_is_told(database: Path) -> None:
     with Store.open(database) as writer, writer.transaction():
         with pytest.raises(StoreError, match="locked by another process"):
-            Store.open(database)
+            Store.open(database, busy_timeout_s=0)
         Store.open(database, readonly=True).close()
+
+
+def test_contents_without_samples_have_all_else(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        (system,) = store.systems()["system"]
+        whole = store.contents((system,))
+        summarised = store.contents((system,), samples=False)
+    assert [cell.key for cell in summarised] == [cell.key for cell in whole]
+    for cell, other in zip(summarised, whole, strict=True):
+        assert cell.parts.tobytes() == other.parts.tobytes()
+        assert len(cell.samples_s) == len(cell.rounds) == 0 < len(other.samples_s)
 
 
 def test_cells_can_be_asked_for_by_key(database: Path) -> None:

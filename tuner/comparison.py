@@ -124,6 +124,12 @@ def compare(a: Sequence[Cell], b: Sequence[Cell]) -> Comparison:
     )
 
 
+def changed(a: Iterable[Cell], b: Iterable[Cell]) -> list[Change]:
+    """Of the cells that both have those that changed, the largest first; samples are not needed."""
+    medians_a, medians_b = _medians(a), _medians(b)
+    return _changes(medians_a, medians_b, sorted(medians_a.keys() & medians_b.keys()))
+
+
 def _medians(cells: Iterable[Cell]) -> Medians:
     found: Medians = defaultdict(dict)
     for cell in cells:

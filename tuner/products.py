@@ -68,11 +68,7 @@ def summaries(cells: Iterable[Cell]) -> pd.DataFrame:
 
     rows = []
     for cell in cells:
-        medians = cell.parts["median_s"]
-        middle = float(np.median(medians))
-        low, high = middle, middle
-        if len(medians) > 1:
-            ends = np.exp(stats.mean_interval(np.log(medians)))
-            low, high = min(float(ends[0]), middle), max(float(ends[1]), middle)
-        rows.append((*cell.key[_KEY.index("size_bytes") :], middle, low, high))
+        rows.append(
+            (*cell.key[_KEY.index("size_bytes") :], *stats.of_launches(cell.parts["median_s"]))
+        )
     return pd.DataFrame(rows, columns=[*_KEY[_KEY.index("size_bytes") :], *_SUMMARY])

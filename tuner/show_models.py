@@ -19,7 +19,7 @@ from tuner.models.validation import CLOSE
 from tuner.predicting import Outcome
 from tuner.units import significant, size_text
 
-_LOGGP = {  # heading, field, and what its unit is of the stored one
+LOGGP = {  # heading, field, and what its unit is of the stored one
     "L us": ("latency", 1e6),
     "o_s us": ("overhead_send", 1e6),
     "o_r us": ("overhead_receive", 1e6),
@@ -28,7 +28,7 @@ _LOGGP = {  # heading, field, and what its unit is of the stored one
     "alpha us": ("alpha", 1e6),
     "beta ns/B": ("beta", 1e9),
 }
-_MAXRATE = {
+MAXRATE = {
     "alpha us": ("alpha", 1e6),
     "B_max GB/s": ("b_max", 1e-9),
     "B_inj GB/s": ("b_inj", 1e-9),
@@ -49,7 +49,7 @@ def show_model(model: SystemModel, out: Console) -> None:
             highlight=False,
         )
     reasons: list[str] = []
-    for title, name, columns in (("LogGP", "loggp", _LOGGP), ("max-rate", "maxrate", _MAXRATE)):
+    for title, name, columns in (("LogGP", "loggp", LOGGP), ("max-rate", "maxrate", MAXRATE)):
         grid = _grid(title, "bytes", *columns)
         for scope, pair in model.pairs.items():
             fitted: LogGP | MaxRate | NotIdentified = getattr(pair, name)
@@ -57,11 +57,11 @@ def show_model(model: SystemModel, out: Console) -> None:
                 reasons.append(f"{title} {scope}: {fitted.reason}")
                 continue
             for each in fitted.protocols:
-                sizes = _sizes_text(each.from_bytes, each.up_to_bytes)
+                sizes = sizes_text(each.from_bytes, each.up_to_bytes)
                 texts = []
                 for column, (field, unit) in columns.items():
                     value: Parameter = getattr(each, field)
-                    texts.append(_parameter_text(value, unit))
+                    texts.append(parameter_text(value, unit))
                     if isinstance(value, NotIdentified):
                         heading = column.split()[0]
                         reasons.append(f"{title} {scope} {sizes} {heading}: {value.reason}")
@@ -72,7 +72,7 @@ def show_model(model: SystemModel, out: Console) -> None:
     for scope, pair in model.pairs.items():
         singles[f"synchronous send {scope} us"] = (pair.synchronous, 1e6)
     for name, (value, unit) in singles.items():
-        out.print(f"{name}: {_parameter_text(value, unit)}", highlight=False)
+        out.print(f"{name}: {parameter_text(value, unit)}", highlight=False)
         if isinstance(value, NotIdentified):
             reasons.append(f"{name.rsplit(' ', 1)[0]}: {value.reason}")
     if reasons:
@@ -214,13 +214,15 @@ def crossover_document(crossover: Crossover) -> dict[str, Any]:
     }
 
 
-def _sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
+def sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
+    """The sizes of a protocol."""
     if up_to_bytes is None:
         return f"from {size_text(from_bytes)}"
     return f"{size_text(from_bytes)} to {size_text(up_to_bytes)}"
 
 
-def _parameter_text(value: Parameter, unit: float) -> str:
+def parameter_text(value: Parameter, unit: float) -> str:
+    """A parameter with its interval, multiplied by `unit`; `-` when it is not identified."""
     if isinstance(value, NotIdentified):
         return "-"
     ends = (significant(unit * end) for end in (value.low, value.high))

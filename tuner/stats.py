@@ -118,6 +118,15 @@ def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]
     return ends[..., 0], ends[..., 1]
 
 
+def of_launches(medians: Floats) -> tuple[float, float, float]:
+    """The median over launches of their positive medians, and its interval, which holds it."""
+    middle = float(np.median(medians))
+    if len(medians) == 1:
+        return middle, middle, middle
+    low, high = np.exp(mean_interval(np.log(medians)))
+    return middle, min(float(low), middle), max(float(high), middle)
+
+
 def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
     """The percentile interval of a mean, widened as small numbers need (Hesterberg 2015).
 
