@@ -20,7 +20,7 @@ from dashboard import ids, web
 from dashboard.pages import PAGES
 from dashboard.query import UnknownError
 from dashboard.web import OpenStore
-from dashboard.widgets import notice
+from dashboard.widgets import href, notice
 from tuner.errors import SwitchpointError
 from tuner.store import Store, StoreError
 
@@ -30,14 +30,15 @@ class ListenError(SwitchpointError):
 
 
 _THREADS = 8
-_MOST_REQUEST_BYTES = 64 * 1024
+_BUSY_TIMEOUT_S = 2.0  # whoever waits for a page would not wait longer
+_MOST_REQUEST_BYTES = 256 * 1024  # with a pasted table
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>
 {%metas%}
 <title>{%title%}</title>
-<link rel="icon" href="/assets/favicon.svg">
-<script src="/assets/theme.js"></script>
+<link rel="icon" href="assets/favicon.svg">
+<script src="assets/theme.js"></script>
 {%css%}
 </head>
 <body>
@@ -48,15 +49,23 @@ _INDEX = """<!DOCTYPE html>
 """
 
 
-def create_app(database: Path) -> Dash:
-    """The application over the store at `database`, which need not exist yet."""
-    open_store = partial(Store.open, database, readonly=True)
+def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
+    """The application over the store at `database`, which need not exist yet.
+
+    prefix: what a reverse proxy has before the paths, as `/switchpoint`. token: what visitors must
+    know; empty lets all in.
+    """
+    open_store = partial(Store.open, database, readonly=True, busy_timeout_s=_BUSY_TIMEOUT_S)
     server = Flask(__name__, static_folder=None)
     server.config["MAX_CONTENT_LENGTH"] = _MOST_REQUEST_BYTES
+    if token:
+        web.require_token(server, token)
     web.guard_pages(server, {page.path: page.check for page in PAGES}, open_store)
     app = Dash(
         __name__,
         server=server,
+        requests_pathname_prefix=f"{prefix}/",
+        routes_pathname_prefix="/",
         title="Switchpoint",
         update_title="",
         index_string=_INDEX,
@@ -87,15 +96,15 @@ def _report(error: Exception) -> None:
 
 
 def _shell() -> Component:
-    links = [dbc.NavLink(page.title, id=ids.nav(page.path), href=page.path) for page in PAGES]
+    links = [dbc.NavLink(page.title, id=ids.nav(page.path), href=href(page.path)) for page in PAGES]
     return html.Div(
         [
             dcc.Location(id=ids.URL, refresh=False),
-            dcc.Store(id=ids.PAGES, data=[[page.path, page.title] for page in PAGES]),
+            dcc.Store(id=ids.PAGES, data=[[href(page.path), page.title] for page in PAGES]),
             html.A("Skip to the content", href=f"#{ids.CONTENT}", className="skip"),
             html.Header(
                 [
-                    html.A("Switchpoint", href="/", className="brand"),
+                    html.A("Switchpoint", href=href("/"), className="brand"),
                     html.Nav(links, className="nav", **{"aria-label": "Pages"}),
                 ]
             ),
@@ -114,7 +123,7 @@ def _add_routing(app: Dash, open_store: OpenStore) -> None:
         Output(ids.CONTENT, "children"), Input(ids.URL, "pathname"), State(ids.URL, "search")
     )
     def show(path: str | None, search: str | None) -> Component:
-        page = pages.get(path or "")
+        page = pages.get(ids.page_path(path or ""))
         if page is None:
             raise PreventUpdate
         with open_store() as store:
@@ -130,14 +139,16 @@ def _add_routing(app: Dash, open_store: OpenStore) -> None:
     )
 
 
-def serve(database: Path, host: str = "127.0.0.1", port: int = 8050) -> None:
-    """Serve until interrupted or terminated; both end it cleanly.
+def serve(
+    database: Path, host: str = "127.0.0.1", port: int = 8050, prefix: str = "", token: str = ""
+) -> None:
+    """Serve until interrupted or terminated; both end it cleanly. Options as for `create_app`.
 
     Raises ListenError.
     """
-    app = create_app(database)
+    app = create_app(database, prefix, token)
     sockets = [_listen(host, port)]
-    server = create_server(app.server, sockets=sockets, threads=_THREADS)
+    server = create_server(app.server, sockets=sockets, threads=_THREADS, url_prefix=prefix)
 
     # A browser asks for a page's scripts all at once; that they queue is no news.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
@@ -149,7 +160,9 @@ def serve(database: Path, host: str = "127.0.0.1", port: int = 8050) -> None:
     address = ip_address(server.effective_host.partition("%")[0])
     shown = f"[{server.effective_host}]" if address.version == 6 else server.effective_host
     reach = "this machine only" if address.is_loopback else "other machines as well"
-    url = f"http://{shown}:{server.effective_port}/"
+    if token:
+        reach += ", with the token"
+    url = f"http://{shown}:{server.effective_port}{prefix}/"
     print(f"Switchpoint dashboard: {url} ({reach}); Ctrl-C ends it", flush=True)
     try:
         server.run()

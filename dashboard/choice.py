@@ -7,6 +7,7 @@ import pandas as pd
 
 from dashboard.query import LAYOUT, WORD, Query, choose, parameter
 from dashboard.widgets import Option
+from tuner.nodes import launch as virtual
 from tuner.records import NAME, PATTERN_SPEC
 from tuner.store import Store
 
@@ -14,14 +15,36 @@ _LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
 
 
 @dataclass(frozen=True)
-class CaseQuery(Query):
-    """Which operation and pattern, measured where: the parameters of every page about one case."""
+class PatternQuery(Query):
+    """Which operation and pattern, measured where: the parameters of every page about a pattern."""
 
     system: str = parameter("s", NAME)
     campaign: str = parameter("c", NAME)
     operation: str = parameter("o", WORD)
     pattern: str = parameter("p", PATTERN_SPEC)
+
+
+@dataclass(frozen=True)
+class CaseQuery(PatternQuery):
+    """A pattern on one layout: the parameters of every page about one case."""
+
     layout: str = parameter("r", LAYOUT)
+
+
+@dataclass(frozen=True)
+class PatternChoice:
+    """One pattern: its complete query, what each filter offers, its system, its rows of `cases`."""
+
+    query: PatternQuery
+    options: dict[str, list[Option]]
+    system: dict[str, Any]
+    cases: pd.DataFrame
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What the keys of its cells begin with."""
+        query = self.query
+        return query.system, query.campaign, query.operation, query.pattern
 
 
 @dataclass(frozen=True)
@@ -39,10 +62,10 @@ class CaseChoice:
         return tuple(self.case.values())
 
 
-def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
+def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> PatternChoice:
     """Complete a query with what the store holds; `strict` as for `query.choose`.
 
-    The defaults are the newest campaign and, of its cases, one that is not oversubscribed.
+    The defaults are the newest campaign and a pattern that was measured without oversubscription.
     """
     systems = newest_first(store.systems())
     system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
@@ -54,39 +77,57 @@ def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
     cases = cases[cases["operation"] == operation]
     patterns = _patterns(cases)
     pattern = choose(patterns, query.pattern, "pattern", strict=strict)
-    cases = cases[cases["pattern"] == pattern]
-    layouts = layout_options(cases)
-    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
-    case = cases[layout_keys(cases) == layout].to_dict("records")[0]
-    return CaseChoice(
+    return PatternChoice(
         query=replace(
-            query,
-            system=system,
-            campaign=campaign,
-            operation=operation,
-            pattern=pattern,
-            layout=layout,
+            query, system=system, campaign=campaign, operation=operation, pattern=pattern
         ),
         options={
             "system": system_options(systems),
             "campaign": [(name, name) for name in campaigns],
             "operation": [(name, name) for name in operations],
             "pattern": [(name, name) for name in patterns],
-            "layout": layouts,
         },
         system=systems.set_index("system").loc[system].to_dict(),
-        case=case,
+        cases=cases[cases["pattern"] == pattern],
     )
 
 
+def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
+    """Complete a query with what the store holds; `strict` as for `query.choose`.
+
+    The default layout is one that is not oversubscribed.
+    """
+    chosen = choose_pattern(store, query, strict=strict)
+    layouts = layout_options(chosen.cases)
+    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
+    return CaseChoice(
+        query=replace(chosen.query, layout=layout),
+        options=chosen.options | {"layout": layouts},
+        system=chosen.system,
+        case=chosen.cases[layout_keys(chosen.cases) == layout].to_dict("records")[0],
+    )
+
+
+def unreal(name: str, cpu_model: str) -> str:
+    """What a system is when it is no machine as it stands: `simulated`, `virtual nodes`, or ""."""
+    if cpu_model == "simulated":
+        return "simulated"
+    return "virtual nodes" if "+" in name or name.startswith(f"{virtual.SYSTEM}:") else ""
+
+
 def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
-    """The systems by their last launch: the first is the default of every page."""
-    return systems.sort_values(["last_date", "system"], ascending=[False, True])
+    """The systems by their last launch, real ones first: the first is every page's default."""
+    kinds = [bool(unreal(*row)) for row in zip(systems["name"], systems["cpu_model"], strict=True)]
+    systems = systems.assign(unreal=kinds)
+    order = systems.sort_values(["unreal", "last_date", "system"], ascending=[True, False, True])
+    return order.drop(columns="unreal")
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:
-    """The systems by name and environment, and by id where that is not enough."""
+    """The systems by name and environment, and by id where that is not enough; what is unreal."""
     names = systems["name"] + ", " + systems["environment"]
+    kinds = map(unreal, systems["name"], systems["cpu_model"])
+    names += pd.Series([f" ({kind})" if kind else "" for kind in kinds], names.index, dtype=object)
     labels = names.mask(names.duplicated(keep=False), names + " (" + systems["system"] + ")")
     return list(zip(systems["system"], labels, strict=True))
 

@@ -1,5 +1,7 @@
 """What the server answers beside Dash's own: real 404s and 400s, headers, health, plain pages."""
 
+import hmac
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
@@ -9,7 +11,7 @@ from dash import Dash
 from dash.exceptions import DependencyException
 from flask import Flask, Response, abort, request
 from markupsafe import escape
-from werkzeug.exceptions import HTTPException, NotFound
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from dashboard.query import MalformedError, UnknownError
 from tuner.store import Store, StoreError
@@ -19,15 +21,16 @@ OpenStore = Callable[[], AbstractContextManager[Store]]
 # Checks the query of a page's URL; raises MalformedError or UnknownError.
 Check = Callable[[Store, str], object]
 
+HEALTH_PATH = "/healthz"
 PLAIN_PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} · Switchpoint</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="/assets/favicon.svg">
-<link rel="stylesheet" href="/assets/bootstrap.min.css">
-<link rel="stylesheet" href="/assets/switchpoint.css">
-<script src="/assets/theme.js"></script></head>
+<link rel="icon" href="{root}/assets/favicon.svg">
+<link rel="stylesheet" href="{root}/assets/bootstrap.min.css">
+<link rel="stylesheet" href="{root}/assets/switchpoint.css">
+<script src="{root}/assets/theme.js"></script></head>
 <body><main class="container py-5"><h1>{title}</h1><p>{text}</p>{more}
-<p><a href="/">Overview</a></p></main></body></html>
+<p><a href="{root}/">Overview</a></p></main></body></html>
 """
 TO_MEASURE = """<p>To measure this machine, tune and come back here:</p>
 <pre class="commands" tabindex="0"><code>switchpoint run
@@ -36,9 +39,39 @@ switchpoint serve</code></pre>
 
 
 def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Response:
-    """A page that needs neither Dash nor a store."""
-    body = PLAIN_PAGE.format(title=escape(title), text=escape(text), more=more)
+    """A page that needs neither Dash nor a store; to callers of the API the text as JSON."""
+    if request.path.startswith("/api/"):
+        return Response(json.dumps({"error": text}) + "\n", status, mimetype="application/json")
+    root = escape(request.script_root)  # the prefix behind a proxy
+    body = PLAIN_PAGE.format(title=escape(title), text=escape(text), more=more, root=root)
     return Response(body, status=status, mimetype="text/html")
+
+
+def cached(response: Response) -> Response:
+    """An answer that is sent again only when it changed: whoever keeps it asks by its ETag."""
+    response.headers["Cache-Control"] = "private, no-cache"
+    response.add_etag()
+    response.make_conditional(request)
+    return response
+
+
+def require_token(server: Flask, token: str) -> None:
+    """Answer only who knows the token: as a bearer's, or as the password of any user.
+
+    `/healthz` stays open, for monitoring.
+    """
+
+    @server.before_request
+    def check_token() -> Response | None:
+        given = request.authorization
+        said = (given.token or given.password or "") if given else ""
+        if request.path == HEALTH_PATH or hmac.compare_digest(said.encode(), token.encode()):
+            return None
+        answer = plain_page(
+            HTTPStatus.UNAUTHORIZED, "401: who are you?", "This dashboard asks for its token."
+        )
+        answer.headers["WWW-Authenticate"] = 'Basic realm="Switchpoint", charset="UTF-8"'
+        return answer
 
 
 def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStore) -> None:
@@ -135,13 +168,16 @@ def answer_errors(server: Flask) -> None:
     @server.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> Response:
         status = HTTPStatus(error.code or HTTPStatus.INTERNAL_SERVER_ERROR)
-        return plain_page(status, f"{status.value}: {status.phrase}", status.description)
+        answer = plain_page(status, f"{status.value}: {status.phrase}", status.description)
+        if isinstance(error, MethodNotAllowed):
+            answer.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+        return answer
 
 
 def add_health(server: Flask, open_store: OpenStore) -> None:
     """`/healthz`: 200 `ok`, or 503 and the reason why the store can not be read."""
 
-    @server.get("/healthz")
+    @server.get(HEALTH_PATH)
     def healthz() -> Response:
         status, text = HTTPStatus.OK, "ok"
         try:

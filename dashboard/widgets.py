@@ -13,6 +13,11 @@ from dashboard.figures.methods import method_style
 Option = tuple[str, str]  # value, label
 
 
+def href(path: str, search: str = "") -> str:
+    """A link from one page to another: relative, so that it holds under any prefix."""
+    return f"{path.removeprefix('/') or './'}{search}"
+
+
 def options(pairs: Sequence[Option]) -> list[dict[str, str]]:
     """Options as a select takes them."""
     return [{"value": value, "label": label} for value, label in pairs]
@@ -29,12 +34,23 @@ def select(element_id: str, label: str, pairs: Sequence[Option], value: str) -> 
     )
 
 
-def graph(element_id: str, figure: Figure, description: str) -> Component:
-    """A figure with the sentence that a screen reader says in its place."""
+def graph(element_id: str, figure: Figure, description: str, data: str = "") -> Component:
+    """A figure with the sentence that a screen reader says in its place, and how to save it.
+
+    data: the link to the numbers behind it, as CSV.
+    """
     height = {"height": figure["layout"]["height"]}  # before the script has come as well
+    saving = [
+        html.Button(form.upper(), type="button", title=f"Save as {form}", **{"data-save": form})
+        for form in ("svg", "png")
+    ]
+    if data:
+        saving.append(html.A("CSV", id=f"{element_id}_csv", href=data, title="Save the numbers"))
     return html.Figure(
-        dcc.Graph(id=element_id, figure=figure, config=CONFIG, responsive=True, style=height),
-        style=height,
+        [
+            dcc.Graph(id=element_id, figure=figure, config=CONFIG, responsive=True, style=height),
+            html.Figcaption(saving, className="saving"),
+        ],
         role="group",
         **{"aria-label": description},
     )
@@ -62,6 +78,17 @@ def card(title: str, *children: Any, level: int = 2) -> Component:
 def notice(title: str, *children: Any, color: str = "info") -> Component:
     """A message in the place of content."""
     return dbc.Alert([html.H2(title, className="alert-heading h5"), *children], color=color)
+
+
+def commands(element_id: str, lines: Sequence[str]) -> Component:
+    """Lines for a shell, and a button that copies them."""
+    return html.Div(
+        [
+            html.Pre(html.Code("\n".join(lines)), id=element_id, className="commands", tabIndex=0),
+            html.Button("Copy", type="button", className="btn btn-sm", **{"data-copy": element_id}),
+        ],
+        className="copied",
+    )
 
 
 def data_table(caption: str, header: Sequence[str], rows: Sequence[Component]) -> Component:

@@ -18,7 +18,7 @@ from dashboard import app
 from tests import synthetic
 from tests.conftest import Require
 from tests.kernels.conftest import build_kernels
-from tuner import __version__, cli
+from tuner import __version__, browsing
 from tuner.cli import main
 from tuner.mpi import find_mpis
 from tuner.verify import find_swpbench
@@ -278,7 +278,7 @@ def test_an_address_that_cannot_be_listened_on_is_told(results: Path, host: str)
 def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def serve(database: Path, host: str, port: int) -> None:
+    def serve(database: Path, port: int, **options: str) -> None:
         ports.append(port)
         if port:
             raise app.ListenError("taken")
@@ -287,7 +287,7 @@ def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
     succeed("ingest")
     monkeypatch.setattr(app, "serve", serve)
     with click.Context(main) as context:
-        cli._serve_somewhere(context)
+        browsing.serve_somewhere(context)
     assert ports == [8050, 0]
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuner import __version__
+from tuner.browsing import require_store, serve, serve_somewhere, tuned
 from tuner.commands.compare import compare
 from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, show_models, validate
@@ -153,7 +153,7 @@ def run(
     if as_json:
         click.echo(json.dumps(results, indent=1))
     elif out.is_terminal:
-        _serve_somewhere(context)
+        serve_somewhere(context)
 
 
 @main.command()
@@ -201,7 +201,7 @@ def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json
     from tuner.store import Store
     from tuner.tuning import tune as make_table
 
-    _require_store(database)
+    require_store(database)
     with Store.open(database) as store:
         names = [one_system(store, system)] if system else systems_of(store)
         tables = [make_table(store, name, list(campaigns) or None) for name in names]
@@ -223,7 +223,7 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
     from tuner import export as exporting
     from tuner.fitting import last_fitted
 
-    with _tuned(database) as store:
+    with tuned(database) as store:
         table = _table(store, one_system(store, system))
         model = last_fitted(store, table.provenance.system)
     if output is None:
@@ -250,7 +250,7 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
     from tuner import show as showing
     from tuner.products import last_measured
 
-    with _tuned(database) as store:
+    with tuned(database) as store:
         names = [one_system(store, system)] if system else systems_of(store)
         systems = store.systems()
         systems = systems[systems["system"].isin(names)]
@@ -270,40 +270,6 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         showing.show_table(table, unused, out)
     for name, rows in products.items():
         showing.show_products(name, rows, out)
-
-
-@main.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8050,
-    show_default=True,
-    help="The port; 0 takes a free one.",
-)
-@database_option
-def serve(host: str, port: int, database: Path) -> None:
-    """Start the dashboard, for this machine only unless --host says otherwise."""
-    _tuned(database).close()
-
-    try:
-        from dashboard.app import serve as serve_dashboard
-    except ModuleNotFoundError as error:
-        raise SwitchpointError(f"the dashboard needs the Python package {error.name}") from error
-
-    serve_dashboard(database, host=host, port=port)
-
-
-def _serve_somewhere(context: click.Context) -> None:
-    """Starts the dashboard, if installed; its usual port may be taken by that of an earlier run."""
-    if find_spec("dash") is None:
-        return
-    from dashboard.app import ListenError
-
-    try:
-        context.invoke(serve)
-    except ListenError:
-        context.invoke(serve, port=0)
 
 
 @main.command()
@@ -353,30 +319,10 @@ main.add_command(network)
 main.add_command(nodes)
 main.add_command(predict)
 main.add_command(report)
+main.add_command(serve)
 main.add_command(site)
 main.add_command(study)
 main.add_command(validate)
-
-
-def _require_store(database: Path) -> None:
-    """Fails when there is no store: only ingest makes one."""
-    from tuner.store import MissingStoreError
-
-    if not database.is_file():
-        raise MissingStoreError(database)
-
-
-def _tuned(database: Path) -> Store:
-    """The store for reading; tables that a rebuilt one lacks are made first."""
-    from tuner.store import Store
-    from tuner.tuning import tune_missing
-
-    with Store.open(database, readonly=True) as store:
-        incomplete = store.untuned()
-    if incomplete:
-        with Store.open(database) as store:
-            tune_missing(store)
-    return Store.open(database, readonly=True)
 
 
 def _table(store: Store, system: str) -> Table:

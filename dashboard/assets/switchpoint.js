@@ -4,16 +4,17 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
   switchpoint: {
     // The page's title, no alert of the page before, and which link is the current page.
     arrived: function (path, pages) {
-      const title = new Map(pages).get(path) || "";
+      const here = path.split("/").pop() || "./";
+      const title = new Map(pages).get(here) || "";
       document.title = title ? `${title} · Switchpoint` : "Switchpoint";
-      return [title, null, ...pages.map((page) => page[0] === path)];
+      return [title, null, ...pages.map(([link]) => link === here)];
     },
 
     // The links to the pages keep the system.
     keepSystem: function (search, pages) {
       const system = new URLSearchParams(search || "").get("s");
       const query = system ? "?s=" + encodeURIComponent(system) : "";
-      return pages.map(([path]) => (path === "/" ? path : path + query));
+      return pages.map(([link]) => (link === "./" ? link : link + query));
     },
 
     // A click on a point chooses its size.
@@ -21,7 +22,35 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       const size = click && click.points[0].customdata;
       return Number.isInteger(size) ? String(size) : window.dash_clientside.no_update;
     },
+
+    // A click on a tile of the map opens its layout and size.
+    openTile: function (click, link) {
+      const [layout, size] = String(click ? click.points[0].customdata : "").split(" ");
+      if (size) window.location.assign(`${link}&r=${encodeURIComponent(layout)}&b=${size}`);
+      return window.dash_clientside.no_update;
+    },
   },
+});
+
+// The buttons below a figure save it; the file is called as the figure's element.
+document.addEventListener("click", (event) => {
+  const form = event.target.dataset && event.target.dataset.save;
+  if (!form) return;
+  const graph = event.target.closest("figure").querySelector(".dash-graph");
+  window.Plotly.downloadImage(graph.querySelector(".js-plotly-plot"), {
+    format: form,
+    filename: graph.id,
+    scale: form === "png" ? 2 : 1,
+  });
+});
+
+// A button copies its lines; where the browser has no clipboard for us, it selects them.
+document.addEventListener("click", (event) => {
+  const id = event.target.dataset && event.target.dataset.copy;
+  if (!id) return;
+  const lines = document.getElementById(id);
+  if (navigator.clipboard) navigator.clipboard.writeText(lines.innerText);
+  else window.getSelection().selectAllChildren(lines);
 });
 
 window.dashAgGridComponentFunctions = Object.assign({}, window.dashAgGridComponentFunctions, {

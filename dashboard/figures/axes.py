@@ -17,8 +17,7 @@ LINE = "rgba(127,127,127,0.65)"
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
     "responsive": True,
-    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-    "toImageButtonOptions": {"format": "svg", "filename": "switchpoint"},
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "toImage"],
 }
 
 

@@ -1,6 +1,24 @@
 """The pages. A new page is a module with a `PAGE` and one line here."""
 
-from dashboard.pages import explore, overview, table
+from dashboard.pages import (
+    best,
+    choose,
+    compare,
+    explore,
+    history,
+    models,
+    overview,
+    table,
+)
 from dashboard.pages.page import Page
 
-PAGES: tuple[Page, ...] = (overview.PAGE, explore.PAGE, table.PAGE)
+PAGES: tuple[Page, ...] = (
+    overview.PAGE,
+    choose.PAGE,
+    explore.PAGE,
+    best.PAGE,
+    models.PAGE,
+    table.PAGE,
+    history.PAGE,
+    compare.PAGE,
+)

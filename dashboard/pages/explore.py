@@ -78,7 +78,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     choice = choose_case(store, query, strict=strict)
     parts = _part_options(choice.query.operation)
     part = choose([value for value, _ in parts], query.part, "part", strict=strict)
-    contents = store.contents(choice.key)
+    contents = store.contents(choice.key, samples=False)
     cells = store.cells(*choice.key[:5])
     cells = cells[layout_keys(cells) == choice.query.layout]
     timed = contents
@@ -98,7 +98,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
         case=choice.case,
         cells=cells,
         samples_s={
-            cell.key.method: cell.samples_s for cell in contents if cell.key.size_bytes == int(size)
+            cell.key.method: cell.samples_s for cell in store.contents((*choice.key, int(size)))
         },
         canaries_s=np.concatenate([cell.parts["canary_s"] for cell in contents]),
     )
@@ -152,7 +152,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
             selected,
             int(cell["bytes"].iloc[0]),
             time_title,
-            _size_title(choice.query.operation),
+            size_title(choice.query.operation),
         ),
         "ecdf": ecdf(choice.samples_s)
         if part == WHOLE
@@ -162,7 +162,17 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
     }
 
 
-def _size_title(operation: str) -> str:
+def _samples(store: Store, choice: ExploreChoice) -> pd.DataFrame:
+    """One row a sample, of whole executions, in the order of launches."""
+    frames = [
+        pd.DataFrame({"method": method, "seconds": values})
+        for method, values in sorted(choice.samples_s.items())
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def size_title(operation: str) -> str:
+    """What the sizes of an operation are of."""
     if operation in ("bcast", "reduce", "allreduce"):
         return "bytes of the vector"
     return "bytes of a block" if operation in COLLECTIVES else "bytes per message"
@@ -243,6 +253,7 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
                         parts["curves"],
                         "Speed-up over the default and time of each method against message size, "
                         "with the method that the table selects above.",
+                        parts["curves_csv"],
                     ),
                 ),
                 card(
@@ -253,6 +264,7 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
                         ids.of(PATH, "ecdf"),
                         parts["ecdf"],
                         "Distribution of the samples of each method at the chosen size.",
+                        parts["ecdf_csv"],
                     ),
                 ),
             ],
@@ -296,4 +308,5 @@ PAGE = _ExplorePage(
     choose=_choose,
     draw=_draw,
     body=_body,
+    data={"curves": lambda store, choice: choice.cells, "ecdf": _samples},
 )

@@ -11,12 +11,12 @@ from dash import Dash, html
 from dash.development.base_component import Component
 
 from dashboard import rules
-from dashboard.choice import newest_first, system_options
+from dashboard.choice import newest_first, system_options, unreal
 from dashboard.figures.ribbons import ribbons
-from dashboard.pages import explore, table
+from dashboard.pages import choose, explore, history, table
 from dashboard.query import Query
 from dashboard.web import OpenStore
-from dashboard.widgets import badge, card, data_table, graph
+from dashboard.widgets import badge, card, data_table, graph, href
 from tuner.records import Launch
 from tuner.store import Store
 
@@ -71,14 +71,18 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
         f"{system['cores']} cores",
         system["compiler"],
     )
+    kind = unreal(system["name"], system["cpu_model"])
     links = (
-        html.A("Rules and export", href=table.PATH + table.TableQuery(name).search()),
-        html.A("Explore the times", href=explore.PATH + explore.ExploreQuery(name).search()),
+        html.A("Rules and export", href=href(table.PATH, table.TableQuery(name).search())),
+        html.A("Choose a method", href=href(choose.PATH, choose.ChooseQuery(name).search())),
+        html.A("What changed", href=href(history.PATH, history.HistoryQuery(name).search())),
+        html.A("Explore the times", href=href(explore.PATH, explore.ExploreQuery(name).search())),
     )
     return card(
         label,
         html.Div(
             [
+                *([badge(kind)] if kind else []),
                 *_marks(
                     store.cases(name, next(iter(store.campaigns_with_cells(name)), "")), chosen
                 ),
@@ -101,6 +105,7 @@ def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
         f"overview-{system}",
         ribbons(rows, rules.size_range(chosen)),
         f"The method that the table of {label} selects at each message size.",
+        href(f"{table.PATH}/rules.csv", table.TableQuery(system).search()),
     )
 
 
@@ -132,7 +137,8 @@ def _campaigns(campaigns: pd.DataFrame, label: str, loads: dict[str, str]) -> Co
     rows = []
     for row in campaigns.sort_values("campaign", ascending=False).to_dict("records"):
         cut_off = row["launches"] - row["complete"]
-        link = explore.PATH + explore.ExploreQuery(row["system"], row["campaign"]).search()
+        query = explore.ExploreQuery(row["system"], row["campaign"])
+        link = href(explore.PATH, query.search())
         launches = f"{row['launches']}, {cut_off} cut off" if cut_off else str(row["launches"])
         rows.append(
             html.Tr(

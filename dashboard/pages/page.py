@@ -1,9 +1,10 @@
 """What every page provides, and the kind whose filters and URL hold its whole state."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+import pandas as pd
 from dash import (
     ALL,
     ClientsideFunction,
@@ -19,11 +20,12 @@ from dash import (
 )
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
+from flask import Response, request
 
 from dashboard import ids
 from dashboard.query import Query
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, options, select
+from dashboard.widgets import Option, href, options, select
 from tuner.store import Store
 
 
@@ -71,7 +73,9 @@ class FilteredPage(Generic[ChoiceT]):
     parts: name of a component (`ids.of`) → the property of it that `draw` computes.
     choose: completes a query from the store; strict as for `query.choose`.
     draw: the parts' properties for a choice.
-    body: the page from its selects and its drawn parts; each part's component is in it.
+    body: the page from its selects and its drawn parts; each part's component is in it. Beside the
+      parts there is `NAME_csv`, the link to the numbers, for each figure of data.
+    data: name → numbers for a choice, which `PATH/NAME.csv` answers with.
     """
 
     path: str
@@ -82,6 +86,7 @@ class FilteredPage(Generic[ChoiceT]):
     choose: Callable[..., ChoiceT]
     draw: Callable[[Store, ChoiceT], dict[str, Any]]
     body: Callable[[dict[str, Component], dict[str, Any]], Sequence[Component]]
+    data: Mapping[str, Callable[[Store, ChoiceT], pd.DataFrame]] = field(default_factory=dict)
 
     def check(self, store: Store, search: str) -> None:
         """See `Page`."""
@@ -100,13 +105,25 @@ class FilteredPage(Generic[ChoiceT]):
             [
                 dcc.Location(id=ids.of(self.path, "url"), refresh=False),
                 dcc.Store(id=ids.of(self.path, "shown"), data=search),
-                *self.body(selects, self.draw(store, choice)),
+                *self.body(selects, self._drawn(store, choice)),
             ]
         )
+
+    def _drawn(self, store: Store, choice: ChoiceT) -> dict[str, Any]:
+        search = choice.query.search()
+        links = {name: href(f"{self.path}/{of}.csv", search) for name, of in self._links().items()}
+        return self.draw(store, choice) | links
+
+    def _links(self) -> dict[str, str]:
+        """The figures that have numbers, by the parts that link to them."""
+        figures = [name for name in self.data if self.parts.get(name) == "figure"]
+        return {f"{name}_csv": name for name in figures}
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         """One callback answers every filter and the browser's Back; links keep the system."""
         self._answer(app, open_store)
+        for name in self.data:
+            self._add_data(app, open_store, name)
         app.clientside_callback(
             ClientsideFunction("switchpoint", "keepSystem"),
             Output({"nav": ALL}, "href", allow_duplicate=True),
@@ -115,9 +132,21 @@ class FilteredPage(Generic[ChoiceT]):
             prevent_initial_call="initial_duplicate",
         )
 
+    def _add_data(self, app: Dash, open_store: OpenStore, name: str) -> None:
+        def answer() -> Response:
+            query = self.query.parse(request.query_string.decode("ascii", "replace"))
+            with open_store() as store:
+                frame = self.data[name](store, self.choose(store, query, strict=True))
+            headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+            return Response(frame.to_csv(index=False), mimetype="text/csv", headers=headers)
+
+        path = f"{self.path}/{name}.csv"
+        app.server.add_url_rule(path, path, answer, methods=["GET"])
+
     def _answer(self, app: Dash, open_store: OpenStore) -> None:
         url, shown = ids.of(self.path, "url"), ids.of(self.path, "shown")
         elements = {name: ids.of(self.path, name) for name in self.filters}
+        properties = self.parts | dict.fromkeys(self._links(), "href")
 
         @app.callback(
             output={
@@ -127,7 +156,7 @@ class FilteredPage(Generic[ChoiceT]):
                 "options": {name: Output(element, "options") for name, element in elements.items()},
                 "parts": {
                     name: Output(ids.of(self.path, name), value)
-                    for name, value in self.parts.items()
+                    for name, value in properties.items()
                 },
             },
             inputs={
@@ -144,12 +173,12 @@ class FilteredPage(Generic[ChoiceT]):
             search = search or ""
             from_link = ctx.triggered_id == url
             # The location also reports what is shown already, and the path of the next page.
-            if from_link and (search == shown or path != self.path):
+            if from_link and (search == shown or ids.page_path(path) != self.path):
                 raise PreventUpdate
             query = self.query.parse(search) if from_link else self.query(**values)
             with open_store() as store:
                 choice = self.choose(store, query, strict=from_link)
-                parts = self.draw(store, choice)
+                parts = self._drawn(store, choice)
             set_props(ids.ALERT, {"children": None})  # of an answer before, if any
             link = search if from_link else choice.query.search()
             return {

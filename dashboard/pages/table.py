@@ -1,17 +1,19 @@
 """Table: the rules of a system with their evidence, and the table as applications load it."""
 
+import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import dash_ag_grid as dag
+import dash_bootstrap_components as dbc
 import pandas as pd
-from dash import Dash, html
+from dash import Dash, Input, Output, html
 from dash.development.base_component import Component
 from flask import Response, request
 
-from dashboard import ids, rules
+from dashboard import ids, rules, web
 from dashboard.choice import layout_key, newest_first, system_options
 from dashboard.figures.methods import method_style
 from dashboard.figures.ribbons import DECIDED, ribbons
@@ -20,7 +22,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.query import Query, UnknownError, choose, one_of, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, card, graph
+from dashboard.widgets import Option, card, commands, graph, href
 from tuner import export
 from tuner.fitting import last_fitted
 from tuner.records import NAME
@@ -29,6 +31,7 @@ from tuner.units import bytes_text
 
 PATH = "/table"
 DOWNLOAD_PATH = f"{PATH}/download"
+_MOST_LINES = 4000  # of a pasted table
 
 
 class Form(NamedTuple):
@@ -65,6 +68,13 @@ class TableQuery(Query):
 
 
 @dataclass(frozen=True)
+class FormQuery(Query):
+    """The form alone, as callers of the API name it."""
+
+    form: str = parameter("format", one_of(*FORMS))
+
+
+@dataclass(frozen=True)
 class TableChoice:
     """A complete query, and what its selects offer."""
 
@@ -87,6 +97,7 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
         ids.of(PATH, "ribbons-figure"),
         ribbons(rows, rules.size_range(table)),
         "The method that the table selects at each message size, a ribbon for each case.",
+        href(f"{PATH}/rules.csv", choice.query.search()),
     )
     return {"ribbons": figure, "rules": _grid(table), "export": _export(store, choice.query)}
 
@@ -145,23 +156,32 @@ def _evidence(rule: Any) -> str:
         layout=layout_key(rule.procs, rule.nodes, rule.ppn, rule.sync, rule.oversubscribed),
         size=str(rule.size_bytes),
     )
-    return explore.PATH + query.search()
+    return href(explore.PATH, query.search())
 
 
 def _export(store: Store, query: TableQuery) -> list[Component]:
     """The link to the file, and the file itself to look at."""
     try:
-        text = _exported(store, query)
+        text = exported(store, query)
     except UnknownError as reason:
         return [html.P(str(reason.args[0]))]
     name = FORMS[query.form].file
     return [
-        html.P(html.A(f"Download {name}", href=DOWNLOAD_PATH + query.search())),
+        html.P(html.A(f"Download {name}", href=href(DOWNLOAD_PATH, query.search()))),
         html.Pre(html.Code(text), className="preview", tabIndex=0, **{"aria-label": name}),
+        html.P(
+            "Files for Open MPI, MPICH and Intel MPI are made of what that very library says of "
+            "itself, where it is installed:",
+            className="hint",
+        ),
+        commands(
+            ids.of(PATH, "commands"),
+            [f"switchpoint export --system {query.system} --format openmpi --output rules.conf"],
+        ),
     ]
 
 
-def _exported(store: Store, query: TableQuery) -> str:
+def exported(store: Store, query: TableQuery) -> str:
     """The text that `switchpoint export` writes; `UnknownError` when there is no table."""
     table = store.table(query.system)
     if table is None:
@@ -189,24 +209,61 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
             html.Div(parts["rules"], id=ids.of(PATH, "rules")),
         ),
         card("Export", selects["form"], html.Div(parts["export"], id=ids.of(PATH, "export"))),
+        card(
+            "Compare with yours",
+            html.Label(
+                "Paste a table that you have, in the format chosen above, to see how it differs.",
+                htmlFor=ids.of(PATH, "pasted"),
+                className="hint",
+            ),
+            dbc.Textarea(id=ids.of(PATH, "pasted"), rows=4, debounce=True, spellcheck=False),
+            html.Div(id=ids.of(PATH, "difference"), role="status"),
+        ),
     ]
 
 
+def _difference(here: str, pasted: str) -> list[Component]:
+    """Lines of the pasted table that are not here, and lines here that are not in it."""
+    old, new = (text.replace("\r", "").strip().splitlines() for text in (pasted, here))
+    if len(old) > _MOST_LINES:
+        return [html.P(f"More than {_MOST_LINES} lines: no table is that long.")]
+    lines = list(difflib.unified_diff(old, new, "yours", "here", n=1, lineterm=""))
+    if not lines:
+        return [html.P("No line differs.")]
+    classes = {"-": "removed", "+": "added"}
+    spans = [html.Span(f"{line}\n", className=classes.get(line[:1], "")) for line in lines]
+    return [html.Pre(html.Code(spans), className="preview", tabIndex=0)]
+
+
 class _TablePage(FilteredPage[TableChoice]):
-    """Adds the file to download."""
+    """Adds the file to download, and the difference to a pasted one."""
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         super().register(app, open_store)
+
+        @app.callback(
+            Output(ids.of(PATH, "difference"), "children"),
+            Input(ids.of(PATH, "pasted"), "value"),
+            Input(ids.of(PATH, "system"), "value"),
+            Input(ids.of(PATH, "form"), "value"),
+            prevent_initial_call=True,
+        )
+        def compare(pasted: str | None, system: str, form: str) -> list[Component]:
+            if not pasted:
+                return []
+            with open_store() as store:
+                query = _choose(store, TableQuery(system, form), strict=True).query
+                return _difference(exported(store, query), pasted)
 
         @app.server.get(DOWNLOAD_PATH)
         def download() -> Response:
             query = TableQuery.parse(request.query_string.decode("ascii", "replace"))
             with open_store() as store:
                 query = _choose(store, query, strict=True).query
-                text = _exported(store, query)
+                text = exported(store, query)
             form = FORMS[query.form]
             headers = {"Content-Disposition": f'attachment; filename="{form.file}"'}
-            return Response(text.encode(), mimetype=form.mimetype, headers=headers)
+            return web.cached(Response(text, mimetype=form.mimetype, headers=headers))
 
 
 PAGE = _TablePage(
@@ -218,4 +275,5 @@ PAGE = _TablePage(
     choose=_choose,
     draw=_draw,
     body=_body,
+    data={"rules": lambda store, choice: store.rules(choice.query.system)},
 )

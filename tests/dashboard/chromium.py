@@ -10,6 +10,9 @@ from dash import Dash
 from waitress.server import create_server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+NOT_DRAWN = "figure:not(:has(.main-svg))"
+"""Selects the figures of a page that are not drawn yet."""
+
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -28,9 +31,9 @@ def find_chromium() -> Path | None:
 
 
 @contextmanager
-def served(app: Dash) -> Iterator[str]:
-    """The address of a running server."""
-    server = create_server(app.server, host="127.0.0.1", port=0, threads=8)
+def served(app: Dash, prefix: str = "") -> Iterator[str]:
+    """The address of a running server, below whose prefix the app was made."""
+    server = create_server(app.server, host="127.0.0.1", port=0, threads=8, url_prefix=prefix)
     threading.Thread(target=server.run, daemon=True).start()
     yield f"http://127.0.0.1:{server.effective_port}"
     server.close()

@@ -10,14 +10,15 @@ from axe_playwright_python.sync_playwright import Axe
 from dash import Dash
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from dashboard import pages
 from dashboard.app import create_app
 from tests.conftest import Require
-from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium, served
+from tests.dashboard.chromium import ARGUMENTS, NAMES, NOT_DRAWN, find_chromium, served
 from tuner import export
 from tuner.store import Store
 
 expect.set_options(timeout=30_000)  # other tests may keep the machine busy
-PAGES = ("/", "/explore", "/explore?o=bcast", "/table")
+PAGES = tuple(page.path for page in pages.PAGES)
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +61,10 @@ class Visit:
             self.troubles.append(f"{response.status}: {response.url}")
 
     def open(self, path: str) -> Page:
-        """Go to a page and wait until it is drawn."""
+        """Go to a page and wait until its figures are drawn."""
         self.page.goto(self.address + path)
         expect(self.page.locator("h1")).to_be_visible()
-        expect(self.page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
-        self.page.wait_for_load_state("networkidle")
+        expect(self.page.locator(NOT_DRAWN)).to_have_count(0)
         return self.page
 
 
@@ -89,22 +89,42 @@ def visit(
     assert visit.troubles == []
 
 
+def expect_fitting(page: Page) -> None:
+    width = page.viewport_size["width"]
+    expect(page.locator("html")).to_have_js_property("scrollWidth", width)
+
+
+def expect_accessible(page: Page) -> None:
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+
+
 @pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize(
-    "visit",
-    [(1440, "light"), (1024, "dark"), (420, "light")],
-    indirect=True,
-    ids=["wide", "dark", "phone"],
-)
-def test_pages_fit_their_window_and_are_accessible(visit: Visit, path: str) -> None:
+def test_pages_are_accessible_and_fit_a_telephone_too(visit: Visit, path: str) -> None:
     page = visit.open(path)
     name = path[1:].partition("?")[0]
     expect(page).to_have_title(f"{(name or 'overview').capitalize()} · Switchpoint")
-    expect(page.locator("header .active")).to_have_attribute("href", f"/{name}")
-    root = "document.documentElement"
-    assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") <= 0
-    results = Axe().run(page)
-    assert results.violations_count == 0, results.generate_report()
+    expect(page.locator("header .active")).to_have_attribute(
+        "href", re.compile(f"^{name or './'}($|[?])")
+    )
+    expect_fitting(page)
+    expect_accessible(page)
+    page.set_viewport_size({"width": 420, "height": 900})
+    expect_fitting(page)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", [*PAGES, "/explore?o=bcast"])
+@pytest.mark.parametrize(
+    "visit",
+    [(width, scheme) for width in (1440, 1024, 420) for scheme in ("light", "dark")],
+    indirect=True,
+    ids=str,
+)
+def test_pages_fit_every_window_and_are_accessible(visit: Visit, path: str) -> None:
+    page = visit.open(path)
+    expect_fitting(page)
+    expect_accessible(page)
 
 
 @pytest.mark.parametrize("visit", [(1024, "dark")], indirect=True)
@@ -116,24 +136,20 @@ def test_dark_is_dark(visit: Visit) -> None:
     assert red[0] < 60 and red[1] > 180
 
 
-def names_of_curves(page: Page) -> list[str]:
-    return page.evaluate(
-        "document.querySelector('#explore-curves .js-plotly-plot').data"
-        ".filter(trace => trace.name).map(trace => trace.name)"
-    )
+def expect_curves(page: Page, name: str) -> None:
+    label = page.locator("#explore-curves .annotation-text", has_text=name)
+    expect(label.first).to_be_visible()
 
 
 def test_a_filter_changes_plot_and_link_and_back_undoes_it(visit: Visit) -> None:
     page = visit.open("/explore")
-    assert "direct" in names_of_curves(page)
+    expect_curves(page, "direct")
     page.get_by_label("Operation").select_option("discovery")
     expect(page).to_have_url(re.compile("o=discovery"))
-    page.wait_for_load_state("networkidle")
-    assert set(names_of_curves(page)) == {"pex", "pcx", "rsx", "nbx"}
+    expect_curves(page, "nbx")
     page.go_back()
     expect(page.get_by_label("Operation")).to_have_value("exchange")
-    page.wait_for_load_state("networkidle")
-    assert "direct" in names_of_curves(page)
+    expect_curves(page, "direct")
 
 
 def test_a_deep_link_shows_its_view(visit: Visit) -> None:
@@ -145,12 +161,6 @@ def test_a_deep_link_shows_its_view(visit: Visit) -> None:
     expect(page.get_by_text("oversubscribed: 8 ranks on 2 cores")).to_be_visible()
     page.reload()
     expect(page.get_by_label("Message size", exact=True)).to_have_value("512")
-
-
-def test_oversubscribed_layouts_are_not_shown_by_themselves(visit: Visit) -> None:
-    page = visit.open("/explore")
-    assert "over" not in page.get_by_label("Processes").input_value()
-    expect(page.locator(".badge")).to_have_count(0)
 
 
 def test_a_click_on_a_point_takes_its_size(visit: Visit) -> None:
@@ -168,7 +178,7 @@ def test_every_rule_links_to_the_samples_of_its_cell(visit: Visit) -> None:
     links = page.get_by_role("link", name="samples")
     assert links.count() > 3
     for index in range(links.count()):
-        link = visit.address + str(links.nth(index).get_attribute("href"))
+        link = f"{visit.address}/" + str(links.nth(index).get_attribute("href"))
         assert page.request.get(link).status == 200
     links.first.click()
     expect(page.locator("h1")).to_have_text("Explore")
@@ -177,7 +187,7 @@ def test_every_rule_links_to_the_samples_of_its_cell(visit: Visit) -> None:
 
 def test_the_downloaded_table_is_the_exported_one(visit: Visit, database: Path) -> None:
     page = visit.open("/table")
-    page.get_by_label("Form").select_option("json")
+    page.get_by_label("Form", exact=True).select_option("json")
     link = page.get_by_role("link", name="Download switchpoint.json")
     expect(link).to_be_visible()
     with page.expect_download() as download:
@@ -212,3 +222,44 @@ def test_a_store_that_vanishes_is_told_until_it_is_back(
         page.get_by_label("Operation").select_option("exchange")
         expect(page.get_by_text("no store there")).to_have_count(0)
         page.close()
+
+
+def test_a_figure_is_saved_as_picture_and_numbers(visit: Visit) -> None:
+    page = visit.open("/explore?o=discovery")
+    figure = page.locator("figure").first
+    for form, begin in (("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("CSV", b"system,campaign")):
+        with page.expect_download() as download:
+            figure.get_by_text(form, exact=True).click()
+        assert download.value.suggested_filename.endswith(f".{form.lower()}")
+        assert Path(download.value.path()).read_bytes().startswith(begin)
+
+
+def test_a_tile_of_the_map_opens_its_samples(visit: Visit) -> None:
+    page = visit.open("/map")
+    page.locator("#map-tiles .nsewdrag").click()
+    expect(page.locator("h1")).to_have_text("Explore")
+
+
+def test_pages_are_used_by_keyboard(visit: Visit) -> None:
+    page = visit.open("/choose")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    page.get_by_label("Operation").focus()
+    page.keyboard.press("End")
+    expect(page).to_have_url(re.compile("o="))
+
+
+def test_below_a_prefix_pages_find_each_other(browser: Browser, database: Path) -> None:
+    with served(create_app(database, prefix="/swp"), prefix="/swp") as address:
+        visit = Visit(browser.new_page(), address)
+        page = visit.open("/swp/explore?o=discovery")
+        expect_curves(page, "nbx")
+        page.get_by_label("Operation").select_option("exchange")
+        expect_curves(page, "direct")
+        page.get_by_role("link", name="Table").click()
+        expect(page.locator("h1")).to_have_text("Table")
+        expect(page).to_have_url(re.compile("/swp/table"))
+        page.get_by_role("link", name="Overview").click()
+        expect(page.locator("h1")).to_have_text("Measured systems")
+        page.close()
+        assert visit.troubles == []

@@ -9,10 +9,13 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboard.figures import axes
+from dashboard.figures.changes import changes, history
 from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import ecdf
-from dashboard.figures.methods import LABEL_LENGTH, method_style
+from dashboard.figures.methods import LABEL_LENGTH, method_style, transparent
+from dashboard.figures.residuals import residuals
 from dashboard.figures.ribbons import ribbons
+from dashboard.figures.tiles import tiles
 from tests.dashboard import frames
 
 METHODS = [
@@ -73,6 +76,66 @@ def test_figures_are_valid() -> None:
         ribbons(rules.iloc[:0], (8, 2**20)),
     ):
         go.Figure(figure)  # raises on any name or value that Plotly does not know
+
+
+def tile_frame(**of_all: object) -> pd.DataFrame:
+    """The best of two layouts at three sizes, one of them missing."""
+    rows = [("8: 1 node × 8", "8@1x8-window", size) for size in (8, 512, 4096)]
+    rows += [("2: 1 node × 2", "2@1x2-window", size) for size in (8, 4096)]
+    frame = pd.DataFrame(rows, columns=["row", "layout", "size_bytes"])
+    frame = frame.assign(bytes=frame["size_bytes"], method="stfw:dims=2", default="direct")
+    frame = frame.assign(median_s=1e-5, speedup=1.5, speedup_low=1.4, speedup_high=1.6)
+    return frame.assign(told_apart=[True, False, True, True, True], **of_all)
+
+
+def test_tiles_tell_method_certainty_and_where_a_click_leads() -> None:
+    figure = tiles(tile_frame(method=["direct", *["stfw:dims=2"] * 4]))
+    go.Figure(figure)
+    heat = figure["data"][0]
+    assert heat["z"] == [[1, 2, 3], [3, None, 3]]
+    assert heat["text"] == [["", "1.50×", "1.50×"], ["1.50×", "", "1.50×"]]
+    assert heat["customdata"][1] == ["2@1x2-window 8", "", "2@1x2-window 4096"]
+    colors = [color for _, color in heat["colorscale"]]
+    assert len(colors) == 2 * 2 * 2
+    assert colors[0] == transparent(method_style("direct").color, 0.1)
+    assert colors[-1] == transparent(method_style("stfw:dims=2").color, 0.42)
+    go.Figure(tiles(tile_frame().iloc[:0]))
+
+
+def test_residuals_show_measured_predicted_and_what_lies_between() -> None:
+    cells = frames.cells()
+    errors = cells.assign(predicted_s=1.2 * cells["median_s"], residual=0.2)
+    figure = residuals(errors, 0.15, "bytes per message")
+    go.Figure(figure)
+    predicted, measured, off = figure["data"][:3]
+    assert predicted["mode"] == "lines" and measured["mode"] == "markers"
+    assert np.allclose(np.array(predicted["y"]) / np.array(measured["y"]), 1.2)
+    assert set(off["y"]) == {0.2}
+    go.Figure(residuals(errors.iloc[:0], 0.15, "bytes"))
+
+
+def test_changes_lie_around_one() -> None:
+    changed = pd.DataFrame(
+        {"where": "a", "bytes": [8, 512], "method": "nap", "ratio": [1.2, 0.8]}
+    ).assign(low=lambda rows: rows["ratio"] / 1.1, high=lambda rows: rows["ratio"] * 1.1)
+    figure = changes(changed)
+    go.Figure(figure)
+    low, high = figure["layout"]["yaxis"]["range"]
+    assert low < math.log10(0.8) and high > math.log10(1.2)
+    go.Figure(changes(changed.iloc[:0]))
+
+
+def test_history_marks_each_upgrade() -> None:
+    rows = [
+        (campaign, library, method, 1e-5, 0.9e-5, 1.1e-5)
+        for campaign, library in (("20260101", "A 1"), ("20260102", "A 1"), ("20260103", "A 2"))
+        for method in ("direct", "nap")
+    ]
+    names = ["campaign", "mpi_library", "method", "median_s", "low_s", "high_s"]
+    figure = history(pd.DataFrame(rows, columns=names), 512)
+    go.Figure(figure)
+    assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [1.5]
+    assert [note["text"] for note in figure["layout"]["annotations"]] == ["A 1", "A 2"]
 
 
 def test_a_default_that_was_not_measured_gives_no_speedup() -> None:

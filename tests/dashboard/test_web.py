@@ -1,6 +1,7 @@
 """The server's answers, without a browser."""
 
 import copy
+import csv
 import json
 import re
 import sqlite3
@@ -12,14 +13,17 @@ import pytest
 from dash import Dash
 from flask.testing import FlaskClient
 
+from dashboard import app as app_module
 from dashboard import pages
 from dashboard.app import create_app
+from dashboard.choice import newest_first
 from tests.synthetic import Campaign, write
 from tuner import export
 from tuner.ingest import ingest
 from tuner.store import Store
 
-PAGES = ("/", "/explore", "/table")
+PAGES = tuple(page.path for page in pages.PAGES)
+FILTERED = {page.path[1:]: page for page in pages.PAGES if hasattr(page, "filters")}
 
 
 @pytest.fixture
@@ -136,6 +140,10 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
 
 
+def cut_to_nothing(path: Path) -> None:
+    path.touch()
+
+
 def missing(path: Path) -> None:
     pass
 
@@ -145,7 +153,17 @@ def a_directory(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "breakage", [missing, a_directory, garbage, other_application, older, newer, truncated]
+    "breakage",
+    [
+        missing,
+        a_directory,
+        garbage,
+        other_application,
+        older,
+        newer,
+        truncated,
+        cut_to_nothing,
+    ],
 )
 def test_a_store_that_can_not_be_read_is_503_with_its_reason(tmp_path: Path, breakage: Any) -> None:
     path = tmp_path / "switchpoint.db"
@@ -160,6 +178,57 @@ def test_a_store_that_can_not_be_read_is_503_with_its_reason(tmp_path: Path, bre
         assert health.text.strip() in answer.text.replace("&#39;", "'")
         assert "switchpoint run" in answer.text
         assert "Traceback" not in answer.text
+
+
+def test_a_locked_store_is_503_and_served_when_it_is_free(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "_BUSY_TIMEOUT_S", 0)
+    path = tmp_path / "switchpoint.db"
+    path.write_bytes(database.read_bytes())
+    client = client_of(path)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    for page in (*PAGES, "/healthz"):
+        answer = client.get(page)
+        assert answer.status_code == 503
+        assert "locked by another process" in answer.text
+    writer.execute("ROLLBACK")
+    writer.close()
+    assert client.get("/explore").status_code == 200
+
+
+def test_below_a_prefix_all_addresses_begin_with_it(database: Path) -> None:
+    client = create_app(database, prefix="/swp").server.test_client()
+    below = {"SCRIPT_NAME": "/swp"}  # as waitress has it under a prefix
+    page = client.get("/explore", environ_overrides=below).text
+    addresses = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert addresses
+    assert all(address.startswith(("/swp/", "assets/")) for address in addresses)
+    assert re.search(r'requests_pathname_prefix"\s*:\s*"(/|\\u002f)swp', page)
+    plain = client.get("/nope/nope", environ_overrides=below).text
+    assert 'href="/swp/assets/switchpoint.css"' in plain
+    request = call(client, "explore")
+    for item in request["state"]:
+        if item["property"] == "pathname":
+            item["value"] = "/swp/explore"
+    assert client.post("/_dash-update-component", json=request).status_code == 200
+
+
+def test_a_token_keeps_others_out(database: Path) -> None:
+    client = create_app(database, token="sésame").server.test_client()
+    for path in (*PAGES, "/assets/switchpoint.css", "/_dash-layout", "/table/download", "/nope"):
+        answer = client.get(path)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"].startswith("Basic")
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        for wrong in (("any", ""), ("any", "sesame"), ("sésame", "any")):
+            assert client.get(path, auth=wrong).status_code == 401
+    assert client.get("/", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert client.get("/", headers={"Authorization": "nonsense"}).status_code == 401
+    assert client.get("/", auth=("any", "sésame")).status_code == 200
+    assert client.get("/", headers={"Authorization": "Bearer sésame"}).status_code == 200
+    assert client.get("/healthz").status_code == 200
 
 
 def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
@@ -182,18 +251,24 @@ def call(client: FlaskClient, page: str) -> dict[str, Any]:
     """The request that a page's filters send, with the defaults of its selects left open."""
     dependencies = client.get("/_dash-dependencies").json
     declared = next(one for one in dependencies if one["output"].startswith(f"..{page}-url"))
-    names = [name.rpartition(".") for name in declared["output"][2:-2].split("...")]
-    inputs = [item | {"value": ""} for item in declared["inputs"]]
+    return request_of(declared, f"/{page}") | {"changedPropIds": [f"{page}-system.value"]}
+
+
+def request_of(declared: dict[str, Any], state: str = "") -> dict[str, Any]:
+    """The request of a callback, with empty inputs."""
+    names = [name.rpartition(".") for name in declared["output"].strip(".").split("...")]
+    outputs = [{"id": element, "property": value} for element, _, value in names]
+    last = declared["inputs"][-1]
     return {
         "output": declared["output"],
-        "outputs": [{"id": element, "property": value} for element, _, value in names],
-        "inputs": inputs,
-        "state": [item | {"value": f"/{page}"} for item in declared["state"]],
-        "changedPropIds": [f"{page}-system.value"],
+        "outputs": outputs if declared["output"].startswith("..") else outputs[0],
+        "inputs": [item | {"value": ""} for item in declared["inputs"]],
+        "state": [item | {"value": state} for item in declared["state"]],
+        "changedPropIds": [f"{last['id']}.{last['property']}"],
     }
 
 
-@pytest.mark.parametrize("page", ["explore", "table"])
+@pytest.mark.parametrize("page", FILTERED)
 def test_a_change_of_filters_answers_with_its_link(client: FlaskClient, page: str) -> None:
     answer = client.post("/_dash-update-component", json=call(client, page))
     assert answer.status_code == 200
@@ -221,7 +296,7 @@ def test_whatever_a_header_may_say_every_page_answers(tmp_path: Path) -> None:
     with Store.open(path, readonly=True) as store:
         for page in pages.PAGES:
             page.layout(store, "")
-    for name in ("explore", "table"):
+    for name in FILTERED:
         answer = client.post("/_dash-update-component", json=call(client, name))
         link = answer.json["response"][f"{name}-url"]["search"]
         assert client.get(f"/{name}{link}").status_code == 200
@@ -230,24 +305,30 @@ def test_whatever_a_header_may_say_every_page_answers(tmp_path: Path) -> None:
 HOSTILE = (None, 3, True, [], {}, [{}], "x", "\x00", "<script>", "a" * 10000, {"$ne": 1}, -1.5)
 
 
-@pytest.mark.parametrize("page", ["explore", "table"])
-def test_forged_calls_never_break_the_server(client: FlaskClient, page: str) -> None:
-    good = call(client, page)
-    for key in good:
-        for value in HOSTILE:
-            answer = client.post("/_dash-update-component", json=good | {key: value})
-            assert answer.status_code in (200, 204, 400, 404), (key, value)
-    for group in ("inputs", "state"):
-        for index in range(len(good[group])):
-            for name in ("id", "property", "value"):
-                for value in HOSTILE:
-                    forged = copy.deepcopy(good)
-                    forged[group][index][name] = value
-                    answer = client.post("/_dash-update-component", json=forged)
-                    assert answer.status_code in (200, 204, 400, 404), (group, index, name, value)
+def test_forged_calls_never_break_the_server(client: FlaskClient) -> None:
+    dependencies = client.get("/_dash-dependencies").json
+    for declared in dependencies:
+        if declared["clientside_function"]:
+            continue
+        good = request_of(declared)
+        for key in good:
+            for value in HOSTILE:
+                expect_no_error(client, good | {key: value})
+        for group in ("inputs", "state"):
+            for index in range(len(good[group])):
+                for name in ("id", "property", "value"):
+                    for value in HOSTILE:
+                        forged = copy.deepcopy(good)
+                        forged[group][index][name] = value
+                        expect_no_error(client, forged)
     for body in ("", "null", "[]", "{", json.dumps({"output": "x"})):
         answer = client.post("/_dash-update-component", data=body, content_type="application/json")
         assert answer.status_code == 400
+
+
+def expect_no_error(client: FlaskClient, request: dict[str, Any]) -> None:
+    answer = client.post("/_dash-update-component", json=request)
+    assert answer.status_code in (200, 204, 400, 404), request
 
 
 def test_a_store_that_vanishes_is_told_in_the_page(tmp_path: Path, database: Path) -> None:
@@ -272,6 +353,35 @@ def test_a_download_has_the_bytes_of_the_export(
     assert answer.status_code == 200
     assert answer.data == expected.encode()
     assert "attachment" in answer.headers["Content-Disposition"]
+
+
+def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        system = newest_first(store.systems())["system"].iloc[0]
+        text = export.export(store.table(system), "table")
+    rule = next(line for line in text.splitlines() if line.startswith("rule"))
+    pasted = {text: "No line differs.", text.replace(f"{rule}\n", ""): f"+{rule}"}
+    dependencies = client.get("/_dash-dependencies").json
+    declared = next(one for one in dependencies if one["output"] == "table-difference.children")
+    for given, expected in pasted.items():
+        request = request_of(declared)
+        for item, value in zip(request["inputs"], (given, system, "table"), strict=True):
+            item["value"] = value
+        answer = client.post("/_dash-update-component", json=request)
+        assert json.dumps(expected)[1:-1] in json.dumps(answer.json)
+
+
+@pytest.mark.parametrize(
+    "path", [f"/{path}/{name}.csv" for path, page in FILTERED.items() for name in page.data]
+)
+def test_numbers_of_figures_are_csv(client: FlaskClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    assert answer.mimetype == "text/csv"
+    rows = list(csv.reader(answer.text.splitlines()))
+    assert len({len(row) for row in rows}) == 1
+    assert client.get(f"{path}?s=no-such-system").status_code == 404
+    assert client.get(f"{path}?nope=1").status_code == 400
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,155 @@
+"""What changed between two campaigns, and a case through all of them."""
+
+from typing import Any
+
+import pandas as pd
+
+from dashboard.figures.axes import (
+    GRID,
+    LINE,
+    Figure,
+    base_layout,
+    byte_axis,
+    message,
+    ratio_axis,
+    time_axis,
+)
+from dashboard.figures.methods import method_style, short_name
+from dashboard.units import interval_text, ratio_text, time_text
+from tuner.units import size_text
+
+_HEIGHT = 420
+_LEGEND = {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0}
+_MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
+_MOST_BAND = 1.6
+
+
+def changes(changed: pd.DataFrame) -> Figure:
+    """Time in B as a multiple of that in A, of every cell that changed.
+
+    changed: where (text of the case), bytes, method, ratio, low, high.
+    """
+    if changed.empty:
+        return message("No cell changed by more than its launches differ.", 120)
+    changed = changed.assign(x=changed["bytes"].clip(lower=1)).sort_values(["method", "x"])
+    data = []
+    for method, rows in changed.groupby("method"):
+        style = method_style(str(method))
+        texts = [
+            f"<b>{row.method}</b><br>{row.where}, {size_text(row.bytes)}<br>"
+            f"{ratio_text(row.ratio)} the time ({interval_text(row.low, row.high, ratio_text)})"
+            for row in rows.itertuples()
+        ]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": short_name(str(method)),
+                "x": rows["x"].tolist(),
+                "y": rows["ratio"].tolist(),
+                "marker": {"color": style.color, "symbol": style.symbol, "size": 9},
+                "error_y": _interval(rows["ratio"], rows["low"], rows["high"]),
+                "text": texts,
+                "hovertemplate": "%{text}<extra></extra>",
+            }
+        )
+    low, high = float(changed["ratio"].min()), float(changed["ratio"].max())
+    x_axis = byte_axis(float(changed["x"].min()), float(changed["x"].max()), "bytes")
+    return {
+        "data": data,
+        "layout": base_layout(
+            _HEIGHT,
+            margin=_MARGIN,
+            showlegend=True,
+            legend=_LEGEND,
+            xaxis=x_axis,
+            yaxis=ratio_axis(low / 1.1, high * 1.1, "time in B / time in A"),
+            shapes=[_even()],
+        ),
+    }
+
+
+def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
+    """The time of each method in one campaign after the other, with marks where the MPI changes.
+
+    cells: campaign (text), mpi_library, method, median_s, low_s, high_s, in order of date.
+    """
+    if cells.empty:
+        return message("No campaign measured this case.", _HEIGHT)
+    campaigns = list(dict.fromkeys(cells["campaign"]))
+    place = {campaign: index for index, campaign in enumerate(campaigns)}
+    library = dict(zip(cells["campaign"], cells["mpi_library"], strict=True))
+    data = []
+    for method, rows in cells.groupby("method"):
+        style = method_style(str(method))
+        texts = [
+            f"<b>{row.method}</b><br>{row.campaign}<br>{row.mpi_library}<br>{time_text(row.median_s)}"
+            for row in rows.itertuples()
+        ]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": short_name(str(method)),
+                "x": [place[campaign] for campaign in rows["campaign"]],
+                "y": rows["median_s"].tolist(),
+                "line": {"color": style.color, "dash": style.dash, "width": 2},
+                "marker": {"color": style.color, "symbol": style.symbol, "size": 8},
+                "error_y": _interval(rows["median_s"], rows["low_s"], rows["high_s"]),
+                "text": texts,
+                "hovertemplate": "%{text}<extra></extra>",
+            }
+        )
+    starts = [
+        index
+        for index, campaign in enumerate(campaigns)
+        if index == 0 or library[campaign] != library[campaigns[index - 1]]
+    ]
+    low = max(float(cells["low_s"].min()), float(cells["median_s"].min()) / _MOST_BAND)
+    high = min(float(cells["high_s"].max()), float(cells["median_s"].max()) * _MOST_BAND)
+    step = -(-len(campaigns) // 8)
+    return {
+        "data": data,
+        "layout": base_layout(
+            _HEIGHT,
+            margin=_MARGIN | {"t": 28},
+            showlegend=True,
+            legend=_LEGEND,
+            xaxis={
+                "tickvals": list(range(0, len(campaigns), step)),
+                "ticktext": [campaign[:8] for campaign in campaigns[::step]],
+                "range": [-0.5, len(campaigns) - 0.5],
+                "linecolor": LINE,
+                "showline": True,
+                "showgrid": False,
+                "zeroline": False,
+                "fixedrange": True,
+            },
+            yaxis=time_axis(low, high, f"time at {size_text(size_bytes)}"),
+            shapes=[_upgrade(index) for index in starts[1:]],
+            annotations=[_name(index, library[campaigns[index]]) for index in starts],
+        ),
+    }
+
+
+def _interval(middle: pd.Series, low: pd.Series, high: pd.Series) -> dict[str, Any]:
+    ends = {"array": (high - middle).tolist(), "arrayminus": (middle - low).tolist()}
+    return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | ends
+
+
+def _even() -> dict[str, Any]:
+    place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1}
+    return place | {"type": "line", "line": {"color": LINE, "width": 1.5}, "layer": "below"}
+
+
+def _upgrade(index: int) -> dict[str, Any]:
+    place = {"xref": "x", "x0": index - 0.5, "x1": index - 0.5}
+    place |= {"yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
+    return place | {"type": "line", "line": {"color": GRID, "width": 2}}
+
+
+def _name(index: int, library: str) -> dict[str, Any]:
+    """The MPI library above its first campaign."""
+    text = library if len(library) <= 24 else f"{library[:23]}…"
+    place = {"x": index - 0.5, "xref": "x", "xanchor": "left", "y": 1, "yref": "paper"}
+    return place | {"yanchor": "bottom", "text": text, "showarrow": False, "font": {"size": 12}}

@@ -1,0 +1,109 @@
+"""A model against measurement: times above, and what the model is off by below."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from dashboard.figures.axes import GRID, LINE, Figure, base_layout, byte_axis, message, time_axis
+from dashboard.figures.methods import method_style, short_name
+from dashboard.units import time_text
+
+_HEIGHT = 620
+_TIMES, _RESIDUALS = (0.42, 1.0), (0.0, 0.32)
+_LEAST_REACH = 0.3  # of the axis of residuals
+_MOST_REACH = 2.0
+
+
+def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
+    """Measured times as points with their intervals, predicted ones as lines, and residuals.
+
+    errors: method, bytes, median_s, low_s, high_s, predicted_s, residual (share of the measured
+    time). close: the residual up to which a prediction is good, shown as a band.
+    """
+    if errors.empty:
+        return message("No method of this case is predicted.", _HEIGHT)
+    errors = errors.assign(x=errors["bytes"].clip(lower=1)).sort_values(["method", "x"])
+    times = pd.concat([errors["median_s"], errors["predicted_s"]])
+    data: list[dict[str, Any]] = []
+    for method, rows in errors.groupby("method"):
+        data += _method(str(method), rows)
+    reach = min(max(1.15 * errors["residual"].abs().max(), _LEAST_REACH), _MOST_REACH)
+    x_axis = byte_axis(float(errors["x"].min()), float(errors["x"].max()), size_title)
+    return {
+        "data": data,
+        "layout": base_layout(
+            _HEIGHT,
+            margin={"l": 72, "r": 16, "t": 8, "b": 48},
+            showlegend=True,
+            legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0},
+            xaxis=x_axis | {"anchor": "y2"},
+            yaxis=time_axis(float(times.min()), float(times.max()), "time")
+            | {"domain": list(_TIMES)},
+            yaxis2=_share_axis(reach),
+            shapes=[_band(close), _zero()],
+        ),
+    }
+
+
+def _method(method: str, rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Its line, its points, and its residuals; one entry of the legend for the three."""
+    style = method_style(method)
+    x = rows["x"].tolist()
+    texts = [
+        f"<b>{method}</b><br>measured {time_text(measured)}<br>predicted {time_text(predicted)}"
+        f"<br>off by {residual:+.0%}"
+        for measured, predicted, residual in zip(
+            rows["median_s"], rows["predicted_s"], rows["residual"], strict=True
+        )
+    ]
+    marks = {"color": style.color, "symbol": style.symbol, "size": 8}
+    hover = {"text": texts, "hovertemplate": "%{text}<extra></extra>", "legendgroup": method}
+    interval = {
+        "type": "data",
+        "symmetric": False,
+        "array": (rows["high_s"] - rows["median_s"]).tolist(),
+        "arrayminus": (rows["median_s"] - rows["low_s"]).tolist(),
+        "thickness": 1,
+        "width": 3,
+    }
+    line = {"color": style.color, "dash": style.dash, "width": 2}
+    common = {"type": "scatter", "x": x, "name": short_name(method)} | hover
+    return [
+        common | {"y": rows["predicted_s"].tolist(), "mode": "lines", "line": line},
+        common
+        | {"y": rows["median_s"].tolist(), "mode": "markers", "marker": marks}
+        | {"error_y": interval, "showlegend": False},
+        common
+        | {"y": [round(value, 4) for value in rows["residual"]], "yaxis": "y2"}
+        | {"mode": "lines+markers", "marker": marks, "line": line | {"width": 1}}
+        | {"showlegend": False},
+    ]
+
+
+def _share_axis(reach: float) -> dict[str, Any]:
+    step = next(step for step in (0.1, 0.2, 0.5, 1.0) if reach / step <= 4)
+    count = math.floor(reach / step)
+    ticks = [round(step * mark, 2) for mark in range(-count, count + 1)]
+    return {
+        "domain": list(_RESIDUALS),
+        "title": {"text": "model too long by", "standoff": 8, "font": {"size": 13}},
+        "range": [-reach, reach],
+        "tickvals": ticks,
+        "tickformat": "+.0%",
+        "gridcolor": GRID,
+        "linecolor": LINE,
+        "showline": True,
+        "zeroline": False,
+        "automargin": True,
+    }
+
+
+def _band(close: float) -> dict[str, Any]:
+    place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": "y2", "y0": -close, "y1": close}
+    return place | {"type": "rect", "line": {"width": 0}, "fillcolor": GRID, "layer": "below"}
+
+
+def _zero() -> dict[str, Any]:
+    place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": "y2", "y0": 0, "y1": 0}
+    return place | {"type": "line", "line": {"color": LINE, "width": 1.5}, "layer": "below"}

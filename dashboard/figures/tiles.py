@@ -1,0 +1,125 @@
+"""The best method of every layout at every message size, as coloured tiles."""
+
+from typing import Any
+
+import pandas as pd
+
+from dashboard.figures.axes import LINE, Figure, base_layout, message
+from dashboard.figures.methods import method_style, short_name, transparent
+from dashboard.units import interval_text, ratio_text, time_text
+from tuner.units import size_text
+
+_ROW_PX = 46
+_SURE, _UNSURE = 0.42, 0.1
+
+
+def tiles(best: pd.DataFrame) -> Figure:
+    """A row of tiles for each layout, a column for each size; the colour is the method's.
+
+    best: row (text of the layout), layout (its key), size_bytes, bytes, method, default, speedup,
+    speedup_low, speedup_high, median_s, told_apart (from the default). Pale tiles are not told
+    apart from the default.
+    """
+    if best.empty:
+        return message("No cell is stored for this choice.")
+    rows = list(dict.fromkeys(best["row"]))
+    sizes = sorted(best["size_bytes"].unique().tolist())
+    methods = sorted(best["method"].unique())
+    places = {(tile["row"], tile["size_bytes"]): tile for tile in best.to_dict("records")}
+    grid = [[places.get((row, size)) for size in sizes] for row in rows]
+    tile_map = {
+        "type": "heatmap",
+        "x": [size_text(size) for size in sizes],
+        "y": rows,
+        "z": [[_code(tile, methods) for tile in line] for line in grid],
+        "text": [[_text(tile) for tile in line] for line in grid],
+        "customdata": [[_link(tile) for tile in line] for line in grid],
+        "hovertext": [[_hover(tile) for tile in line] for line in grid],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "texttemplate": "%{text}",
+        "zmin": -0.5,
+        "zmax": 2 * len(methods) - 0.5,
+        "colorscale": _steps(methods),
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+        "hoverongaps": False,
+    }
+    return {
+        "data": [tile_map, *map(_legend_entry, methods)],
+        "layout": base_layout(
+            150 + _ROW_PX * len(rows),
+            margin={"l": 16, "r": 12, "t": 8, "b": 44},
+            clickmode="event",
+            showlegend=True,
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            xaxis={
+                "type": "category",
+                "title": {"text": "bytes (as measured)", "standoff": 8, "font": {"size": 13}},
+                "fixedrange": True,
+                "showgrid": False,
+                "linecolor": LINE,
+                "automargin": True,
+            },
+            yaxis={"type": "category", "fixedrange": True, "autorange": "reversed"}
+            | {"automargin": True, "linecolor": LINE, "showgrid": False},
+        ),
+    }
+
+
+def _code(tile: dict[str, Any] | None, methods: list[str]) -> int | None:
+    return None if tile is None else 2 * methods.index(tile["method"]) + tile["told_apart"]
+
+
+def _steps(methods: list[str]) -> list[list[Any]]:
+    """A colour scale of steps: of each method first the pale one, then the full one."""
+    shades = [(method, alpha) for method in methods for alpha in (_UNSURE, _SURE)]
+    scale: list[list[Any]] = []
+    for index, (method, alpha) in enumerate(shades):
+        color = transparent(method_style(method).color, alpha)
+        scale += [[index / len(shades), color], [(index + 1) / len(shades), color]]
+    return scale
+
+
+def _text(tile: dict[str, Any] | None) -> str:
+    if tile is None or tile["method"] == tile["default"]:
+        return ""
+    return ratio_text(tile["speedup"])
+
+
+def _link(tile: dict[str, Any] | None) -> str:
+    """What a click chooses: layout and size."""
+    return "" if tile is None else f"{tile['layout']} {tile['size_bytes']}"
+
+
+def _hover(tile: dict[str, Any] | None) -> str:
+    if tile is None:
+        return ""
+    lines = [
+        f"<b>{tile['method']}</b>",
+        f"{tile['row']}, {size_text(tile['bytes'])}",
+        f"median {time_text(tile['median_s'])}",
+    ]
+    if tile["method"] != tile["default"]:
+        interval = interval_text(tile["speedup_low"], tile["speedup_high"], ratio_text)
+        sure = interval if tile["told_apart"] else "not told apart from it"
+        lines.append(f"{ratio_text(tile['speedup'])} the speed of {tile['default']}, {sure}")
+    return "<br>".join(lines)
+
+
+def _legend_entry(method: str) -> dict[str, Any]:
+    style = method_style(method)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [None],
+        "y": [None],
+        "name": short_name(method),
+        "hoverinfo": "skip",
+        "marker": {
+            "symbol": "square",
+            "size": 12,
+            "color": transparent(style.color, _SURE),
+            "line": {"color": style.color, "width": 1.5},
+        },
+    }

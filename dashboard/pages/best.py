@@ -1,0 +1,156 @@
+"""Map: the best method of every layout at every size, and how much it gains."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+from dash import ClientsideFunction, Dash, Input, Output, State, html
+from dash.development.base_component import Component
+
+from dashboard import ids
+from dashboard.choice import (
+    PatternChoice,
+    PatternQuery,
+    choose_pattern,
+    layout_keys,
+    layout_options,
+)
+from dashboard.figures.tiles import tiles
+from dashboard.pages import explore
+from dashboard.pages.page import FilteredPage
+from dashboard.query import choose, one_of, parameter
+from dashboard.speedup import paired_speedups
+from dashboard.web import OpenStore
+from dashboard.widgets import card, graph, href
+from tuner.records import DEFAULT_METHODS
+from tuner.store import Store
+
+PATH = "/map"
+_LAYOUTS = {"fits": "that fit the cores", "all": "all, oversubscribed ones too"}
+
+
+@dataclass(frozen=True)
+class MapQuery(PatternQuery):
+    """A pattern, and which of its layouts."""
+
+    layouts: str = parameter("l", one_of(*_LAYOUTS))
+
+
+@dataclass(frozen=True)
+class MapChoice(PatternChoice):
+    """The pattern. best: of each layout and size the fastest method, as `tiles` draws it."""
+
+    query: MapQuery
+    best: pd.DataFrame
+
+
+def _choose(store: Store, query: MapQuery, *, strict: bool) -> MapChoice:
+    """See `FilteredPage`. Where every layout is oversubscribed, all are shown."""
+    chosen = choose_pattern(store, query, strict=strict)
+    fits = not chosen.cases["oversubscribed"].all()
+    offered = [(name, text) for name, text in _LAYOUTS.items() if fits or name == "all"]
+    which = choose([name for name, _ in offered], query.layouts, "choice", strict=strict)
+    best = _best(store, chosen)
+    if which == "fits":
+        best = best[~best["oversubscribed"]]
+    return MapChoice(
+        query=replace(chosen.query, layouts=which),
+        options=chosen.options | {"layouts": offered},
+        system=chosen.system,
+        cases=chosen.cases,
+        best=best,
+    )
+
+
+def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
+    """One row a layout and size, the largest layouts first."""
+    default = DEFAULT_METHODS[chosen.query.operation]
+    cells = store.cells(*chosen.key)
+    cells["layout"] = layout_keys(cells)
+    contents = store.contents(chosen.key, samples=False)
+    frames = []
+    for layout, text in layout_options(chosen.cases):
+        rows = cells[cells["layout"] == layout]
+        case = rows.iloc[0]
+        where = tuple(case[name] for name in _LAYOUT)
+        here = [cell for cell in contents if cell.key[4:9] == where]
+        rows = rows.merge(paired_speedups(here, default), on=["size_bytes", "method"])
+        fastest = rows.loc[rows.groupby("size_bytes")["median_s"].idxmin()]
+        frames.append(fastest.assign(row=text))
+    best = pd.concat(frames, ignore_index=True)
+    return best.assign(
+        default=default,
+        told_apart=(best["speedup_low"] > 1) | (best["method"] == default),
+    )
+
+
+_LAYOUT = ("procs", "nodes", "ppn", "oversubscribed", "sync")
+_NUMBERS = [
+    *("procs", "nodes", "ppn", "oversubscribed", "size_bytes", "bytes", "method", "default"),
+    *("median_s", "speedup", "speedup_low", "speedup_high", "told_apart"),
+]
+
+
+def _draw(store: Store, choice: MapChoice) -> dict[str, Any]:
+    query = choice.query
+    link = explore.ExploreQuery(query.system, query.campaign, query.operation, query.pattern)
+    return {"tiles": tiles(choice.best), "explore": href(explore.PATH, link.search())}
+
+
+def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+    return [
+        html.H1("Map"),
+        html.Div(list(selects.values()), className="filters"),
+        card(
+            "Best method by size and processes",
+            html.P(
+                [
+                    "The fastest method at each place, its speed as a multiple of the default's. "
+                    "Pale: not told apart from the default. A click on a tile shows its samples; ",
+                    html.A("all times", id=ids.of(PATH, "explore"), href=parts["explore"]),
+                    " are a page of their own.",
+                ],
+                className="hint",
+            ),
+            graph(
+                ids.of(PATH, "tiles"),
+                parts["tiles"],
+                "The fastest method at each message size and number of processes.",
+                parts["tiles_csv"],
+            ),
+        ),
+    ]
+
+
+class _MapPage(FilteredPage[MapChoice]):
+    """Adds the click on a tile."""
+
+    def register(self, app: Dash, open_store: OpenStore) -> None:
+        super().register(app, open_store)
+        app.clientside_callback(
+            ClientsideFunction("switchpoint", "openTile"),
+            Output(ids.of(PATH, "explore"), "title"),
+            Input(ids.of(PATH, "tiles"), "clickData"),
+            State(ids.of(PATH, "explore"), "href"),
+            prevent_initial_call=True,
+        )
+
+
+PAGE = _MapPage(
+    path=PATH,
+    title="Map",
+    query=MapQuery,
+    filters={
+        "system": "System",
+        "campaign": "Campaign",
+        "operation": "Operation",
+        "pattern": "Pattern",
+        "layouts": "Layouts",
+    },
+    parts={"tiles": "figure", "explore": "href"},
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+    data={"tiles": lambda store, choice: choice.best[_NUMBERS]},
+)

@@ -1,0 +1,283 @@
+"""Choose: what an application developer asks of a table, and how to switch the answer on."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from dash import html
+from dash.development.base_component import Component
+
+from dashboard import ids, rules
+from dashboard.choice import layout_key, layout_text, newest_first, system_options
+from dashboard.figures.ribbons import ribbons
+from dashboard.pages import explore, table
+from dashboard.pages.page import FilteredPage
+from dashboard.query import INTEGER, WORD, Query, choose, parameter
+from dashboard.units import interval_text, ratio_text
+from dashboard.widgets import Option, badge, card, commands, graph, href, method_name
+from tuner.records import COLLECTIVES, DEFAULT_METHODS, NAME
+from tuner.store import Store
+from tuner.units import size_text
+
+PATH = "/choose"
+_SIZES = [2**exponent for exponent in range(27)]
+_DEFAULT_SIZE = "1024"
+_DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+_STATUSES = {
+    "faster": "It was shown to be faster than the default, in a launch that did not choose it.",
+    "default": "It is the default, and was shown to be the fastest.",
+    "tie": "No other method was shown to be faster, so the default stays.",
+    "undecided": "Too few launches, or too unsteady ones, to leave the default.",
+}
+
+
+@dataclass(frozen=True)
+class ChooseQuery(Query):
+    """What the application does, and where."""
+
+    system: str = parameter("s", NAME)
+    operation: str = parameter("o", WORD)
+    layout: str = parameter("r", r"[0-9]{1,10}x[0-9]{1,10}")
+    size: str = parameter("b", INTEGER)
+    degree: str = parameter("d", INTEGER)
+
+
+@dataclass(frozen=True)
+class ChooseChoice:
+    """A complete query, what its selects offer, and what the table says.
+
+    selected: by size, for the operation, layout and degree. rule: the one at the size, or None.
+    point: the nearest that was decided for the rule's method, or None.
+    """
+
+    query: ChooseQuery
+    options: dict[str, list[Option]]
+    system: dict[str, Any]
+    selected: pd.DataFrame
+    rule: dict[str, Any] | None
+    point: dict[str, Any] | None
+
+
+def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
+    """See `FilteredPage`. The defaults are the largest layout that fits, and its degree."""
+    systems = newest_first(store.systems())
+    system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
+    points = store.points(system)
+    operations = sorted(points["operation"].unique(), key=lambda name: (name != "exchange", name))
+    operations = operations or ["exchange"]  # of a system without rules: the page says so
+    operation = choose(operations, query.operation, "operation with rules", strict=strict)
+    points = points[points["operation"] == operation]
+    layouts = _layouts(points)
+    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
+    nodes, ppn = map(int, layout.split("x"))
+    points = points[(points["nodes"] == nodes) & (points["ppn"] == ppn)]
+    degrees = _degrees(operation, points)
+    degree = choose([value for value, _ in degrees], query.degree, "degree", strict=strict)
+    sizes = [str(size) for size in _SIZES]
+    size = choose([_DEFAULT_SIZE, *sizes], query.size, "size", strict=strict)
+    case = {"operation": operation, "nodes": nodes, "ppn": ppn}
+    case |= {"mmax": int(degree), "mavg": int(degree)}
+    selected = rules.selected_intervals(
+        rules.with_speedup(store.rules(system)), pd.Series(case, dtype=object)
+    )
+    here = selected[
+        (selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])
+    ].to_dict("records")
+    rule = here[0] if here else None
+    return ChooseChoice(
+        query=ChooseQuery(system, operation, layout, size, degree),
+        options={
+            "system": system_options(systems),
+            "operation": [(name, name) for name in operations],
+            "layout": layouts,
+            "degree": degrees,
+            "size": [(value, size_text(int(value))) for value in sizes],
+        },
+        system=systems.set_index("system").loc[system].to_dict(),
+        selected=selected,
+        rule=rule,
+        point=_nearest(points, rule, int(size), int(degree)) if rule else None,
+    )
+
+
+def _layouts(points: pd.DataFrame) -> list[Option]:
+    """The layouts that have decisions: the largest first, the oversubscribed ones last."""
+    unique = points.drop_duplicates(["nodes", "ppn"]).sort_values(
+        ["oversubscribed", "procs", "nodes"], ascending=[True, False, True]
+    )
+    found = [
+        (
+            f"{row.nodes}x{row.ppn}",
+            f"{row.nodes * row.ppn}: "
+            + layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed),
+        )
+        for row in unique.itertuples()
+    ]
+    return found or [("1x1", "none measured")]
+
+
+def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:
+    """Degrees that may be asked for, a measured one first; collectives have none."""
+    if operation in COLLECTIVES:
+        return [("0", "none: a collective")]
+    measured = sorted(points["mmax"].unique().tolist()) or list(_DEGREES)
+    others = sorted({*_DEGREES, *measured} - {measured[-1]})
+    return [(str(degree), str(degree)) for degree in (measured[-1], *others)]
+
+
+def _nearest(
+    points: pd.DataFrame, rule: dict[str, Any], size: int, degree: int
+) -> dict[str, Any] | None:
+    """The decision for the rule's method that is nearest in degree, then in size."""
+    points = points[points["method"] == rule["method"]]
+    if points.empty:
+        return None
+    off = [
+        (abs(math.log((mmax + 1) / (degree + 1))), abs(math.log((bytes_ + 1) / (size + 1))))
+        for mmax, bytes_ in zip(points["mmax"], points["bytes"], strict=True)
+    ]
+    return dict(points.iloc[min(range(len(off)), key=off.__getitem__)])
+
+
+def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
+    rows = choice.selected.assign(row=f"{choice.query.operation}, at every size")
+    figure = ribbons(rows, rules.size_range(rows))
+    figure["layout"].setdefault("shapes", []).append(_here(int(choice.query.size)))
+    return {
+        "answer": _answer(choice),
+        "ribbon": figure,
+        "switch": _switch_on(choice),
+    }
+
+
+def _here(size_bytes: int) -> dict[str, Any]:
+    place = {"xref": "x", "x0": size_bytes, "x1": size_bytes, "yref": "paper", "y0": 0, "y1": 1}
+    return place | {"type": "line", "line": {"color": "#d55e00", "width": 2, "dash": "dot"}}
+
+
+def _answer(choice: ChooseChoice) -> list[Component]:
+    """The method, how sure, how much faster, what the default loses, and on what it rests."""
+    query, rule = choice.query, choice.rule
+    default = DEFAULT_METHODS[query.operation]
+    if rule is None:
+        return [html.P(f"No rule of the table is about this case: {default} is used.")]
+    lines: list[Any] = [
+        html.P(method_name(rule["method"]), className="answer"),
+        html.P(_STATUSES[rule["status"]]),
+    ]
+    if choice.point is not None:
+        lines += _evidence(choice, choice.point, default)
+    return lines
+
+
+def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list[Component]:
+    """What was measured next to the case."""
+    size, degree = int(choice.query.size), int(choice.query.degree)
+    where = [f"at {size_text(point['bytes'])}"]
+    if degree:
+        where.append(f"degree {point['mmax']}")
+    where.append(f"in {point['launches']} launches")
+    lines: list[Component] = []
+    ratio = pd.to_numeric(point["ratio"])
+    if math.isfinite(ratio):
+        ends = interval_text(
+            1 / (point["ratio_high"] or math.nan), 1 / (point["ratio_low"] or math.nan), ratio_text
+        )
+        speed = f"{ratio_text(1 / ratio)} the speed of {default}"
+        lines.append(
+            html.P(
+                f"Measured {', '.join(where)}: {point['challenger']} has {speed}"
+                + (f" ({ends})." if ends else ".")
+            )
+        )
+    if point["status"] == "faster":
+        lines.append(html.P(f"With {default} the same takes {100 * (1 / ratio - 1):.0f} % longer."))
+    far = size != point["bytes"] or degree != point["mmax"]
+    link = explore.ExploreQuery(
+        system=choice.query.system,
+        campaign=point["campaign"],
+        operation=choice.query.operation,
+        pattern=point["pattern"],
+        layout=layout_key(
+            *(point[name] for name in ("procs", "nodes", "ppn", "sync", "oversubscribed"))
+        ),
+        size=str(point["size_bytes"]),
+    )
+    marks: list[Component] = []
+    if far:
+        marks.append(badge("between what was measured", "secondary"))
+    if point["oversubscribed"]:
+        marks.append(badge(f"oversubscribed: {choice.system['cores']} cores"))
+    samples = html.A("Its samples", href=href(explore.PATH, link.search()))
+    return [*lines, html.Div([*marks, samples], className="notes")]
+
+
+def _switch_on(choice: ChooseChoice) -> list[Component]:
+    """Where the table is, and the lines that make an application use it."""
+    query = choice.query
+    file = href(table.DOWNLOAD_PATH, table.TableQuery(query.system).search())
+    procs = math.prod(map(int, query.layout.split("x")))
+    if query.operation in COLLECTIVES:
+        text = ["The application stays as it is: a preloaded library dispatches its collectives."]
+        library = "$HOME/switchpoint/lib/libswitchpoint_pmpi.so"
+        open_mpi = "open mpi" in choice.system["mpi_library"].lower()
+        preload = f"-x LD_PRELOAD={library}" if open_mpi else f"-genv LD_PRELOAD {library}"
+        start = f"mpiexec {preload} -n {procs} ./app"
+    else:
+        plan = html.Code(f"swp_{query.operation}_plan")
+        text = ["The application plans with ", plan, " and the method ", html.Code("auto"), "."]
+        start = f"mpiexec -n {procs} ./app"
+    return [
+        html.P([html.A("Download switchpoint.table", href=file), ". ", *text]),
+        commands(
+            ids.of(PATH, "commands"), ["export SWITCHPOINT_TABLE=$PWD/switchpoint.table", start]
+        ),
+        html.P(
+            [
+                html.A(
+                    "The whole table",
+                    href=href(table.PATH, table.TableQuery(query.system).search()),
+                ),
+                " with its evidence, its other forms, and how it differs from one that you have.",
+            ]
+        ),
+    ]
+
+
+def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+    return [
+        html.H1("Choose"),
+        html.Div(list(selects.values()), className="filters"),
+        card("Which method", html.Div(parts["answer"], id=ids.of(PATH, "answer"))),
+        card(
+            "At other sizes",
+            graph(
+                ids.of(PATH, "ribbon"),
+                parts["ribbon"],
+                "The method that the table selects for this case at each message size.",
+                parts["ribbon_csv"],
+            ),
+        ),
+        card("Switch it on", html.Div(parts["switch"], id=ids.of(PATH, "switch"))),
+    ]
+
+
+PAGE = FilteredPage(
+    path=PATH,
+    title="Choose",
+    query=ChooseQuery,
+    filters={
+        "system": "System",
+        "operation": "Operation",
+        "layout": "Processes",
+        "size": "Message size",
+        "degree": "Messages sent by a rank",
+    },
+    parts={"answer": "children", "ribbon": "figure", "switch": "children"},
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+    data={"ribbon": lambda store, choice: choice.selected},
+)

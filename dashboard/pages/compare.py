@@ -1,0 +1,278 @@
+"""Compare: what changed between two campaigns or systems, and the cost of the other's table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from dash import html
+from dash.development.base_component import Component
+
+from dashboard import ids
+from dashboard.choice import layout_key, layout_text, newest_first, system_options
+from dashboard.figures.changes import changes
+from dashboard.pages import explore
+from dashboard.pages.page import FilteredPage
+from dashboard.query import WORD, Query, choose, parameter
+from dashboard.units import interval_text, ratio_text
+from dashboard.widgets import Option, card, data_table, graph, href, method_name
+from tuner import comparison
+from tuner.comparison import Change, Comparison, Loss, Moved, Where
+from tuner.records import COLLECTIVES, NAME, Cell
+from tuner.store import Store
+from tuner.units import size_text
+
+PATH = "/compare"
+ALL = "."  # in the place of a campaign, whose name cannot begin with a dot
+_ROWS = 40
+
+
+@dataclass(frozen=True)
+class CompareQuery(Query):
+    """A and B, each a campaign of a system or all of them, and the operation."""
+
+    system: str = parameter("s", NAME)
+    campaign: str = parameter("c", rf"\.|{NAME}")
+    other_system: str = parameter("t", NAME)
+    other_campaign: str = parameter("u", rf"\.|{NAME}")
+    operation: str = parameter("o", WORD)
+
+
+@dataclass(frozen=True)
+class CompareChoice:
+    """A complete query, what its selects offer, and what differs; None: A and B are the same."""
+
+    query: CompareQuery
+    options: dict[str, list[Option]]
+    found: Comparison | None
+
+
+def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
+    """See `FilteredPage`. The default is the newest campaign against the one before it."""
+    systems = newest_first(store.systems())
+    names = systems["system"].tolist()
+    system = choose(names, query.system, "system", strict=strict)
+    measured = store.campaigns_with_cells(system)
+    earlier = [*measured[1:], *measured[:1], ALL]
+    campaign = choose(earlier, query.campaign, "campaign", strict=strict)
+    others = [system, *(name for name in names if name != system)]
+    if len(measured) == 1:  # nothing else of this system to compare with
+        others = others[1:] + others[:1]
+    other_system = choose(others, query.other_system, "system", strict=strict)
+    other_measured = store.campaigns_with_cells(other_system)
+    other_campaign = choose([*other_measured, ALL], query.other_campaign, "campaign", strict=strict)
+    operations = _operations(store, system, measured if campaign == ALL else [campaign])
+    operation = choose(operations, query.operation, "operation", strict=strict)
+    chosen = CompareQuery(system, campaign, other_system, other_campaign, operation)
+    same = (system, campaign) == (other_system, other_campaign)
+    labels = system_options(systems)
+    return CompareChoice(
+        query=chosen,
+        options={
+            "system": labels,
+            "campaign": _campaign_options(earlier),
+            "other_system": labels,
+            "other_campaign": _campaign_options([*other_measured, ALL]),
+            "operation": [(name, name) for name in operations],
+        },
+        found=None
+        if same
+        else comparison.compare(
+            _cells(store, system, measured if campaign == ALL else [campaign], operation),
+            _cells(
+                store,
+                other_system,
+                other_measured if other_campaign == ALL else [other_campaign],
+                operation,
+            ),
+        ),
+    )
+
+
+def _campaign_options(names: Sequence[str]) -> list[Option]:
+    return [(name, "all campaigns" if name == ALL else name) for name in names]
+
+
+def _operations(store: Store, system: str, campaigns: Sequence[str]) -> list[str]:
+    found = {name for campaign in campaigns for name in store.cases(system, campaign)["operation"]}
+    return sorted(found, key=lambda name: (name != "exchange", name))
+
+
+def _cells(store: Store, system: str, campaigns: Sequence[str], operation: str) -> list[Cell]:
+    return [cell for name in campaigns for cell in store.contents((system, name, operation))]
+
+
+def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
+    """One row a cell that changed, the largest change first."""
+    rows = [
+        (_case_text(change.where), *_numbers(change))
+        for change in (choice.found.changes if choice.found else ())
+    ]
+    names = ("pattern", "procs", "nodes", "ppn", "bytes", "method", "ratio", "low", "high")
+    return pd.DataFrame(rows, columns=["where", *names])
+
+
+def _numbers(change: Change) -> tuple[Any, ...]:
+    where = change.where
+    return (
+        *(where.pattern, where.procs, where.nodes, where.ppn, where.bytes, where.method),
+        *(change.ratio, change.low, change.high),
+    )
+
+
+def _case_text(where: Where) -> str:
+    layout = layout_text(where.nodes, where.ppn, oversubscribed=where.oversubscribed)
+    return f"{where.pattern}, {layout}"
+
+
+def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
+    found = choice.found
+    return {
+        "summary": _summary(found),
+        "changes": changes(_changed(store, choice)),
+        "rows": _change_table(choice),
+        "moved": _moved_table(found.moved if found else [], choice.query.operation),
+        "loss": _loss(found.loss if found else None),
+    }
+
+
+def _summary(found: Comparison | None) -> Component:
+    if found is None:
+        return html.P("A and B are the same: choose another campaign or system.")
+    if found.common_ratio is None:
+        return html.P("No method was measured in the same case by both.")
+    return html.P(
+        f"{len(found.changes)} of {found.compared} cells that both have changed, at most "
+        f"{100 * comparison.FALSE_DISCOVERIES:.0f} % of those by chance. On average over all, B "
+        f"takes {ratio_text(found.common_ratio)} the time of A."
+    )
+
+
+def _change_table(choice: CompareChoice) -> list[Component]:
+    found = choice.found.changes if choice.found else []
+    if not found:
+        return []
+    rows = []
+    for change in found[:_ROWS]:
+        where = change.where
+        rows.append(
+            html.Tr(
+                [
+                    html.Th(method_name(where.method), scope="row"),
+                    html.Td(_case_text(where)),
+                    html.Td(size_text(where.bytes)),
+                    html.Td(ratio_text(change.ratio)),
+                    html.Td(interval_text(change.low, change.high, ratio_text)),
+                    html.Td(_samples(choice.query, where)),
+                ]
+            )
+        )
+    header = ("Method", "Case", "Bytes", "Time in B / A", "95 %", "Samples")
+    table = data_table("Cells that changed, the largest first", header, rows)
+    if len(found) <= _ROWS:
+        return [table]
+    rest = html.P(f"And {len(found) - _ROWS} smaller ones, in the CSV above.", className="hint")
+    return [table, rest]
+
+
+def _samples(query: CompareQuery, where: Where) -> list[Any]:
+    """Links to the cell in A and in B; all campaigns have no single cell."""
+    links: list[Any] = []
+    layout = (where.procs, where.nodes, where.ppn, where.sync, where.oversubscribed)
+    for letter, system, campaign in (
+        ("A", query.system, query.campaign),
+        ("B", query.other_system, query.other_campaign),
+    ):
+        if campaign != ALL:
+            link = explore.ExploreQuery(
+                *(system, campaign, where.operation, where.pattern, layout_key(*layout)),
+                size=str(where.size_bytes),
+            )
+            links += [html.A(letter, href=href(explore.PATH, link.search())), " "]
+    return links
+
+
+def _moved_table(moved: Sequence[Moved], operation: str) -> Component:
+    if not moved:
+        return html.P("No switch point moved, at the sizes that both measured.")
+    rows = []
+    for each in moved:
+        degree = "" if operation in COLLECTIVES else f", degree {each.mmax}, mean {each.mavg:.3g}"
+        case = layout_text(each.nodes, each.ppn, oversubscribed=False) + degree
+        methods = [
+            ", ".join(
+                [choices[0].method]
+                + [f"from {size_text(later.from_bytes)} {later.method}" for later in choices[1:]]
+            )
+            for choices in (each.a, each.b)
+        ]
+        texts = (*methods, f"{each.sizes}, {each.shown}")
+        cells = [html.Td(text, className="wrap") for text in texts]
+        rows.append(html.Tr([html.Th(case, scope="row"), *cells]))
+    header = ("Case", "Methods of A", "Methods of B", "Sizes that differ, shown by both")
+    return data_table("Cases in which another method is chosen", header, rows)
+
+
+def _loss(loss: Loss | None) -> Component:
+    if loss is None or loss.mean is None or loss.p95 is None or loss.worst is None:
+        return html.P("Not known: A has not measured the methods of B's table.")
+    texts = [
+        f"With the table of B, the {loss.cases} cases of A take {loss.mean:+.1%} time in the mean "
+        f"and {loss.p95:+.1%} at the 95th percentile."
+    ]
+    if loss.worst_where:
+        where = loss.worst_where
+        texts.append(
+            f"Worst: {loss.worst:+.1%} by {where.method} for {_case_text(where)} at "
+            f"{size_text(where.bytes)}."
+        )
+    if loss.without_rule:
+        texts.append(f"{loss.without_rule} cases have no rule in B: they take the default.")
+    if loss.not_measured:
+        texts.append(f"Of {loss.not_measured} more cases A has not measured B's choice.")
+    return html.P(" ".join(texts))
+
+
+def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+    return [
+        html.H1("Compare"),
+        html.Div(list(selects.values()), className="filters"),
+        card(
+            "Cells that changed",
+            html.Div(parts["summary"], id=ids.of(PATH, "summary")),
+            graph(
+                ids.of(PATH, "changes"),
+                parts["changes"],
+                "Time in B as a multiple of the time in A, of every cell that changed.",
+                parts["changes_csv"],
+            ),
+            html.Div(parts["rows"], id=ids.of(PATH, "rows")),
+        ),
+        card("Switch points that moved", html.Div(parts["moved"], id=ids.of(PATH, "moved"))),
+        card("What A loses with the table of B", html.Div(parts["loss"], id=ids.of(PATH, "loss"))),
+    ]
+
+
+PAGE = FilteredPage(
+    path=PATH,
+    title="Compare",
+    query=CompareQuery,
+    filters={
+        "system": "A: system",
+        "campaign": "A: campaign",
+        "other_system": "B: system",
+        "other_campaign": "B: campaign",
+        "operation": "Operation",
+    },
+    parts={
+        "summary": "children",
+        "changes": "figure",
+        "rows": "children",
+        "moved": "children",
+        "loss": "children",
+    },
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+    data={"changes": _changed},
+)

@@ -1,0 +1,204 @@
+"""History: one case through all campaigns of a machine, and what changed on the way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+from dash import html
+from dash.development.base_component import Component
+
+from dashboard import ids
+from dashboard.choice import CaseChoice, CaseQuery, choose_case
+from dashboard.figures.changes import history
+from dashboard.pages import compare
+from dashboard.pages.page import FilteredPage
+from dashboard.query import INTEGER, choose, parameter
+from dashboard.units import interval_text, ratio_text
+from dashboard.widgets import card, data_table, graph, href, method_name
+from tuner import comparison, stats
+from tuner.comparison import Change
+from tuner.records import Cell
+from tuner.store import Store
+from tuner.units import size_text
+
+PATH = "/history"
+
+
+@dataclass(frozen=True)
+class HistoryQuery(CaseQuery):
+    """One case, and the size that is drawn."""
+
+    size: str = parameter("b", INTEGER)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign that measured the case, with its cells, which have no samples."""
+
+    system: str
+    name: str
+    mpi_library: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class HistoryChoice(CaseChoice):
+    """The case, in the newest campaign, and all campaigns of the machine in order of date."""
+
+    query: HistoryQuery
+    campaigns: list[Campaign]
+
+
+def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice:
+    """See `FilteredPage`. Systems of one name and environment are one machine with upgrades."""
+    chosen = choose_case(store, replace(query, campaign=""), strict=strict)
+    campaigns = _campaigns(store, chosen)
+    sizes = sorted({cell.key.size_bytes for cell in campaigns[-1].cells})
+    middle = str(sizes[len(sizes) // 2])
+    size = choose([middle, *map(str, sizes)], query.size, "size", strict=strict)
+    return HistoryChoice(
+        query=replace(chosen.query, campaign="", size=size),
+        options=chosen.options | {"size": [(str(size), size_text(size)) for size in sizes]},
+        system=chosen.system,
+        case=chosen.case,
+        campaigns=campaigns,
+    )
+
+
+def _campaigns(store: Store, chosen: CaseChoice) -> list[Campaign]:
+    systems = store.systems()
+    alike = systems[
+        (systems["name"] == chosen.system["name"])
+        & (systems["environment"] == chosen.system["environment"])
+    ]
+    libraries = dict(zip(alike["system"], alike["mpi_library"], strict=True))
+    measured = store.campaigns()
+    measured = measured[measured["system"].isin(libraries)].sort_values(["last_date", "campaign"])
+    case = tuple(chosen.case.values())[2:]
+    found = [
+        Campaign(
+            *(system, name, libraries[system]),
+            cells=store.contents((system, name, *case), samples=False),
+        )
+        for system, name in zip(measured["system"], measured["campaign"], strict=True)
+    ]
+    return [campaign for campaign in found if campaign.cells]
+
+
+def _medians(store: Store, choice: HistoryChoice) -> pd.DataFrame:
+    """One row a campaign, size and method: its median, and the interval over launches."""
+    rows = []
+    for campaign in choice.campaigns:
+        for cell in campaign.cells:
+            middle, low, high = stats.of_launches(cell.parts["median_s"])
+            key = cell.key
+            rows.append(
+                (campaign.name, campaign.mpi_library, key.size_bytes, key.method, middle, low, high)
+            )
+    names = ["campaign", "mpi_library", "size_bytes", "method", "median_s", "low_s", "high_s"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
+    size = int(choice.query.size)
+    here = [
+        replace(campaign, cells=[c for c in campaign.cells if c.key.size_bytes == size])
+        for campaign in choice.campaigns
+    ]
+    frame = _medians(store, replace(choice, campaigns=here))
+    return {"history": history(frame, size), "changes": _changes(choice)}
+
+
+def _changes(choice: HistoryChoice) -> Component:
+    """What changed from each campaign to the next, at all sizes of the case."""
+    rows = []
+    for before, after in pairwise(choice.campaigns):
+        changed = comparison.changed(before.cells, after.cells)
+        rows += _rows(before, after, changed, choice)
+    if not rows:
+        return html.P("No cell of this case changed by more than its launches differ.")
+    header = ("Campaign", "MPI", "Changed cells", "Largest change", "95 %", "")
+    return data_table("Changes from campaign to campaign, the newest first", header, rows[::-1])
+
+
+def _rows(
+    before: Campaign, after: Campaign, changed: list[Change], choice: HistoryChoice
+) -> list[Component]:
+    if not changed:
+        return []
+    largest = changed[0]
+    library = after.mpi_library
+    if library != before.mpi_library:
+        library = f"{before.mpi_library} → {library}"
+    link = compare.CompareQuery(
+        *(before.system, before.name, after.system, after.name, choice.query.operation)
+    )
+    where = largest.where
+    return [
+        html.Tr(
+            [
+                html.Th(after.name, scope="row"),
+                html.Td(library),
+                html.Td(f"{len(changed)} of {len(after.cells)}"),
+                html.Td(
+                    [
+                        method_name(where.method),
+                        f" at {size_text(where.bytes)}: {ratio_text(largest.ratio)} the time",
+                    ]
+                ),
+                html.Td(interval_text(largest.low, largest.high, ratio_text)),
+                html.Td(html.A("compare", href=href(compare.PATH, link.search()))),
+            ]
+        )
+    ]
+
+
+def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+    return [
+        html.H1("History"),
+        html.Div(list(selects.values()), className="filters"),
+        card(
+            "Time by campaign",
+            html.P(
+                "All campaigns of this machine and environment, whatever the MPI version; a line "
+                "between two campaigns marks an upgrade.",
+                className="hint",
+            ),
+            graph(
+                ids.of(PATH, "history"),
+                parts["history"],
+                "Time of each method in one campaign after the other.",
+                parts["history_csv"],
+            ),
+        ),
+        card(
+            "Significant changes",
+            html.P(
+                "Between one campaign and the next, at any size; at most "
+                f"{100 * comparison.FALSE_DISCOVERIES:.0f} % of them by chance.",
+                className="hint",
+            ),
+            html.Div(parts["changes"], id=ids.of(PATH, "changes")),
+        ),
+    ]
+
+
+PAGE = FilteredPage(
+    path=PATH,
+    title="History",
+    query=HistoryQuery,
+    filters={
+        "system": "System",
+        "operation": "Operation",
+        "pattern": "Pattern",
+        "layout": "Processes",
+        "size": "Message size",
+    },
+    parts={"history": "figure", "changes": "children"},
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+    data={"history": _medians},
+)

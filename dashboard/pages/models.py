@@ -1,0 +1,189 @@
+"""Models: fitted parameters, and what they predict of a case beside what was measured."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from dash import html
+from dash.development.base_component import Component
+
+from dashboard import ids
+from dashboard.choice import CaseChoice, CaseQuery, choose_case
+from dashboard.figures.residuals import residuals
+from dashboard.pages.explore import size_title
+from dashboard.pages.page import FilteredPage
+from dashboard.units import share_text
+from dashboard.widgets import badge, card, data_table, graph
+from tuner import fitting, predicting
+from tuner.models.parameter import NotIdentified
+from tuner.models.predict import Crossover
+from tuner.models.system import SystemModel
+from tuner.models.validation import CLOSE
+from tuner.predicting import Outcome
+from tuner.show_models import LOGGP, MAXRATE, parameter_text, sizes_text
+from tuner.store import Store
+from tuner.units import size_text
+
+PATH = "/models"
+_NUMBERS = ["method", "size_bytes", "bytes", "median_s", "low_s", "high_s"]
+
+
+@dataclass(frozen=True)
+class ModelsChoice(CaseChoice):
+    """The case, its system's model, and how the model does, or why there is none of either."""
+
+    model: SystemModel | None
+    outcome: Outcome | None
+    reason: str
+    errors: pd.DataFrame  # as `residuals` draws them
+
+
+def _choose(store: Store, query: CaseQuery, *, strict: bool) -> ModelsChoice:
+    """See `FilteredPage`."""
+    chosen = choose_case(store, query, strict=strict)
+    nothing = pd.DataFrame(columns=[*_NUMBERS, "predicted_s", "residual"])
+    model, outcome, reason, errors = None, None, "", nothing
+    try:
+        model = fitting.fitted(store, chosen.query.system)
+    except fitting.FittingError as error:
+        reason = str(error)
+    if model is not None:
+        cells = pd.DataFrame(store.cells(*chosen.key[:5]))
+        for name, value in chosen.case.items():
+            cells = cells[cells[name] == value]
+        outcome = next(predicting.outcomes(model, cells), None)
+        reason = _reason(outcome, chosen.query.operation)
+        if outcome is not None and outcome.validation is not None:
+            rows = [
+                (error.method, error.size_bytes, error.predicted_s, error.signed)
+                for error in outcome.validation.errors
+            ]
+            predicted = pd.DataFrame(
+                rows, columns=["method", "size_bytes", "predicted_s", "residual"]
+            )
+            errors = cells[_NUMBERS].merge(predicted, on=["method", "size_bytes"])
+    return ModelsChoice(
+        chosen.query, chosen.options, chosen.system, chosen.case, model, outcome, reason, errors
+    )
+
+
+def _reason(outcome: Outcome | None, operation: str) -> str:
+    """Why nothing is predicted; empty when something is."""
+    if outcome is None:
+        return f"{operation} has no formula."
+    if outcome.validation is None or not outcome.validation.errors:
+        return outcome.reason or "none of the measured methods has a formula"
+    return ""
+
+
+def _draw(store: Store, choice: ModelsChoice) -> dict[str, Any]:
+    return {
+        "fit": residuals(choice.errors, CLOSE, size_title(choice.query.operation)),
+        "verdict": _verdict(choice),
+        "parameters": _parameters(choice.model) if choice.model else html.P(choice.reason),
+    }
+
+
+def _verdict(choice: ModelsChoice) -> list[Component]:
+    """How good the model is on this case, in words."""
+    validation = choice.outcome.validation if choice.outcome else None
+    if validation is None or choice.reason:
+        return [badge(f"not predicted: {choice.reason}", "secondary")]
+    facts = [
+        f"{share_text(validation.close)} of {len(validation.errors)} predictions are within "
+        f"{100 * CLOSE:.0f} % of the measured time"
+    ]
+    if validation.rank_correlation is not None:
+        facts.append(f"rank correlation of the methods {validation.rank_correlation:.2f}")
+    facts.append(f"switch points predicted: {_switches(validation.predicted_switches)}")
+    facts.append(f"measured: {_switches(validation.measured_switches)}")
+    facts += [f"{name}: {why}" for name, why in validation.not_predicted.items()]
+    return [html.Span([html.Span(fact) for fact in facts], className="facts")]
+
+
+def _switches(crossovers: Sequence[Crossover]) -> str:
+    texts = [f"{each.after} from {size_text(each.size_bytes)}" for each in crossovers]
+    return ", ".join(texts) or "none"
+
+
+def _parameters(model: SystemModel) -> list[Component]:
+    """The parameters of each kind of pair and protocol, and why some are missing."""
+    tables: list[Component] = []
+    reasons: list[str] = []
+    for title, name, columns in (("LogGP", "loggp", LOGGP), ("max-rate", "maxrate", MAXRATE)):
+        rows = []
+        for scope, pair in model.pairs.items():
+            fitted = getattr(pair, name)
+            if isinstance(fitted, NotIdentified):
+                reasons.append(f"{title}, {_words(scope)}: {fitted.reason}")
+                continue
+            for each in fitted.protocols:
+                values = [(getattr(each, field), unit) for field, unit in columns.values()]
+                texts = [sizes_text(each.from_bytes, each.up_to_bytes)]
+                texts += [parameter_text(value, unit) for value, unit in values]
+                head = html.Th(_words(scope), scope="row")
+                rows.append(html.Tr([head, *map(html.Td, texts)]))
+                reasons += [
+                    f"{title}, {_words(scope)}, {heading.split()[0]}: {value.reason}"
+                    for heading, (value, _) in zip(columns, values, strict=True)
+                    if isinstance(value, NotIdentified)
+                ]
+        if rows:
+            header = [title, "Bytes", *(heading.replace(" us", " µs") for heading in columns)]
+            tables.append(data_table(f"Parameters of {title}, with 95 % intervals", header, rows))
+    measured = f"Fitted to {model.samples:,} samples of campaign {model.campaign}."
+    return [
+        html.P(measured, className="hint"),
+        *tables,
+        *([html.P("Not identified:", className="hint")] if reasons else []),
+        html.Ul([html.Li(reason) for reason in dict.fromkeys(reasons)], className="hint"),
+    ]
+
+
+def _words(scope: str) -> str:
+    return scope.replace("_", " ")
+
+
+def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+    return [
+        html.H1("Models"),
+        html.Div(list(selects.values()), className="filters"),
+        html.Div(parts["verdict"], id=ids.of(PATH, "verdict"), className="notes"),
+        card(
+            "Fit against measurement",
+            html.P(
+                "Points: measured medians with their 95 % intervals. Lines: what the parameters "
+                "predict. Below, what predictions are off by; those in the band, "
+                f"{100 * CLOSE:.0f} % either way, are good.",
+                className="hint",
+            ),
+            graph(
+                ids.of(PATH, "fit"),
+                parts["fit"],
+                "Measured and predicted time of each method against message size, and below the "
+                "relative residuals.",
+                parts["fit_csv"],
+            ),
+        ),
+        card("Parameters", html.Div(parts["parameters"], id=ids.of(PATH, "parameters"))),
+    ]
+
+
+PAGE = FilteredPage(
+    path=PATH,
+    title="Models",
+    query=CaseQuery,
+    filters={
+        "system": "System",
+        "campaign": "Campaign",
+        "operation": "Operation",
+        "pattern": "Pattern",
+        "layout": "Processes",
+    },
+    parts={"fit": "figure", "verdict": "children", "parameters": "children"},
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+    data={"fit": lambda store, choice: choice.errors},
+)

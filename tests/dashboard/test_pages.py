@@ -1,0 +1,140 @@
+"""What pages say of a store whose truth is known (tests/synthetic.py)."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dash.development.base_component import Component
+
+from dashboard.pages import best, choose, compare, explore, history, models
+from dashboard.pages.page import FilteredPage
+from dashboard.query import UnknownError
+from tests.dashboard import large as large_store
+from tests.synthetic import Campaign, exchange_times, write
+from tuner.ingest import ingest
+from tuner.store import Store
+from tuner.tuning import tune_missing
+
+
+def said(component: Component | list[Component]) -> str:
+    """All texts of components, one after the other."""
+    if isinstance(component, str):
+        return component
+    if isinstance(component, list | tuple):
+        return " ".join(map(said, component))
+    return said(getattr(component, "children", None) or "")
+
+
+def drawn(page: FilteredPage[Any], database: Path, search: str = "") -> tuple[Any, dict[str, Any]]:
+    with Store.open(database, readonly=True) as store:
+        choice = page.choose(store, page.query.parse(search), strict=True)
+        return choice, page.draw(store, choice)
+
+
+def test_the_map_has_the_fastest_method_of_every_layout(database: Path) -> None:
+    choice, _ = drawn(best.PAGE, database, "?o=exchange&l=all")
+    assert set(choice.best["procs"]) == {2, 8}
+    small = choice.best[choice.best["size_bytes"] <= 512]
+    assert set(small["method"]) == {"stfw:dims=2"}
+    assert small["told_apart"].all()
+    large = choice.best[choice.best["size_bytes"] >= 32768]
+    assert set(large[large["told_apart"]]["method"]) <= {"direct"}
+
+
+def test_the_map_leaves_out_oversubscribed_layouts_unless_asked(database: Path) -> None:
+    choice, _ = drawn(best.PAGE, database, "?o=exchange")
+    assert choice.query.layouts == "fits"
+    assert set(choice.best["procs"]) == {2}
+
+
+def test_oversubscribed_layouts_are_not_shown_by_themselves(database: Path) -> None:
+    choice, parts = drawn(explore.PAGE, database)
+    assert "over" not in choice.query.layout
+    assert "oversubscribed" not in said(parts["notes"])
+
+
+@pytest.mark.parametrize(("size", "method"), [(64, "stfw:dims=2"), (1048576, "direct")])
+def test_choose_names_the_method_of_the_table(database: Path, size: int, method: str) -> None:
+    _, parts = drawn(choose.PAGE, database, f"?o=exchange&r=1x2&b={size}&d=6")
+    text = said(parts["answer"])
+    assert method in text
+    assert ("longer" in text) == (method != "direct")
+    assert "SWITCHPOINT_TABLE" in said(parts["switch"])
+
+
+def test_choose_preloads_for_collectives(database: Path) -> None:
+    _, parts = drawn(choose.PAGE, database, "?o=bcast&b=64")
+    assert "binomial" in said(parts["answer"])
+    assert "LD_PRELOAD" in said(parts["switch"])
+
+
+@pytest.fixture(scope="module")
+def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A system before and after an upgrade of its MPI that makes one method twice as slow."""
+
+    def slower(method: str, size: int) -> float:
+        return exchange_times(method, size) * (2 if method == "neighbor" else 1)
+
+    results = tmp_path_factory.mktemp("upgraded")
+    before = Campaign(name="20260101T000000Z", sizes=(8, 512, 4096))
+    after = replace(before, name="20260201T000000Z", times=slower, seed=2)
+    write(results, before)
+    for path in write(results, after):
+        lines = path.read_text().splitlines()
+        header = json.loads(lines[0])
+        header |= {"mpi_library": "MPICH Version: 5.0.3", "date": "2026-12-01T00:00:00Z"}
+        path.write_text("\n".join([json.dumps(header), *lines[1:], ""]))
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
+        tune_missing(store)
+    return path
+
+
+def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None:
+    choice, parts = drawn(history.PAGE, upgraded)
+    assert [campaign.name for campaign in choice.campaigns] == [
+        "20260101T000000Z",
+        "20260201T000000Z",
+    ]
+    text = said(parts["changes"])
+    assert "MPICH Version: 5.0.2 → MPICH Version: 5.0.3" in text
+    assert "3 of 12" in text
+    assert "neighbor" in text
+
+
+def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
+    choice, parts = drawn(compare.PAGE, upgraded)
+    assert choice.found is not None
+    assert {change.where.method for change in choice.found.changes} == {"neighbor"}
+    assert all(0.4 < change.ratio < 2.5 for change in choice.found.changes)
+    assert "3 of 12 cells" in said(parts["summary"])
+    same = f"?s={choice.query.system}&c={choice.query.campaign}"
+    same += f"&t={choice.query.system}&u={choice.query.campaign}"
+    _, parts = drawn(compare.PAGE, upgraded, same)
+    assert "the same" in said(parts["summary"])
+
+
+def test_a_comparison_with_what_is_not_there_is_refused(upgraded: Path) -> None:
+    with pytest.raises(UnknownError):
+        drawn(compare.PAGE, upgraded, "?u=nope")
+
+
+def test_without_probes_the_page_of_models_says_what_to_run(database: Path) -> None:
+    _, parts = drawn(models.PAGE, database)
+    assert "switchpoint fit" in said(parts["parameters"])
+
+
+def test_models_are_held_against_measurements(tmp_path: Path) -> None:
+    path = tmp_path / "switchpoint.db"
+    large_store.write(path, large_store.Size(campaigns=3, samples=10_000))
+    choice, parts = drawn(models.PAGE, path, "?o=exchange")
+    assert set(choice.errors["method"]) >= {"direct", "stfw:dims=2"}
+    errors = choice.errors
+    assert errors["residual"].to_numpy() == pytest.approx(
+        (errors["predicted_s"] / errors["median_s"] - 1).to_numpy(), rel=1e-6
+    )
+    assert "within 15 %" in said(parts["verdict"])
+    assert "LogGP" in said(parts["parameters"])

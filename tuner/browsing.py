@@ -1,0 +1,101 @@
+"""`switchpoint serve`: the dashboard, started from the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.commands.options import database_option
+from tuner.errors import SwitchpointError
+
+if TYPE_CHECKING:
+    from tuner.store import Store
+
+
+def require_store(database: Path) -> None:
+    """Fails when there is no store: only ingest makes one."""
+    from tuner.store import MissingStoreError
+
+    if not database.is_file():
+        raise MissingStoreError(database)
+
+
+def tuned(database: Path) -> Store:
+    """The store for reading; tables that a rebuilt one lacks are made first."""
+    from tuner.store import Store
+    from tuner.tuning import tune_missing
+
+    with Store.open(database, readonly=True) as store:
+        incomplete = store.untuned()
+    if incomplete:
+        with Store.open(database) as store:
+            tune_missing(store)
+    return Store.open(database, readonly=True)
+
+
+def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A path without its last slash; of `/` nothing."""
+    path = value.rstrip("/")
+    if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", path):
+        raise click.BadParameter(f"{value} is no path such as /switchpoint")
+    return path
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8050,
+    show_default=True,
+    help="The port; 0 takes a free one.",
+)
+@click.option(
+    "--prefix",
+    default="",
+    metavar="PATH",
+    callback=_prefix,
+    help="Serve below this path, as behind a reverse proxy: /switchpoint.",
+)
+@database_option
+def serve(host: str, port: int, prefix: str, database: Path) -> None:
+    """Start the dashboard, for this machine only unless --host says otherwise.
+
+    With SWITCHPOINT_TOKEN in the environment it answers only who knows the token: as the password
+    of any user, or as `Authorization: Bearer TOKEN`.
+    """
+    tuned(database).close()
+
+    with _dashboard():
+        from dashboard.app import serve as serve_dashboard
+
+    token = os.environ.get("SWITCHPOINT_TOKEN", "")
+    serve_dashboard(database, host=host, port=port, prefix=prefix, token=token)
+
+
+def serve_somewhere(context: click.Context) -> None:
+    """Starts the dashboard, if installed; its usual port may be taken by that of an earlier run."""
+    if find_spec("dash") is None:
+        return
+    from dashboard.app import ListenError
+
+    try:
+        context.invoke(serve)
+    except ListenError:
+        context.invoke(serve, port=0)
+
+
+@contextmanager
+def _dashboard() -> Iterator[None]:
+    """Tells what is missing where Switchpoint was installed without the dashboard."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise SwitchpointError(f"the dashboard needs the Python package {error.name}") from error
