@@ -17,6 +17,7 @@ from flask import Flask
 from waitress.server import create_server
 
 from dashboard import ids, web
+from dashboard.api import add_api
 from dashboard.pages import PAGES
 from dashboard.query import UnknownError
 from dashboard.web import OpenStore
@@ -82,6 +83,7 @@ def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
     web.guard_callbacks(server, app)
     web.answer_errors(server)
     web.add_health(server, open_store)
+    add_api(server, open_store)
     web.add_headers(server, app.csp_hashes())
     return app
 

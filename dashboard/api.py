@@ -1,0 +1,110 @@
+"""The HTTP API, /api/v1: what the pages show, for scripts; openapi.json describes it."""
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib import resources
+from typing import Any
+
+from flask import Flask, Response, request
+
+from dashboard import web
+from dashboard.pages import table
+from dashboard.query import INTEGER, WORD, MalformedError, Query, UnknownError, parameter
+from dashboard.web import OpenStore
+from tuner.records import NAME, PATTERN_SPEC
+from tuner.store import Store
+
+ROOT = "/api/v1"
+_MOST_CELLS = 1000
+
+
+@dataclass(frozen=True)
+class CellsQuery(Query):
+    """Which cells: of a system and campaign; the other parameters leave out some of them."""
+
+    system: str = parameter("system", NAME)
+    campaign: str = parameter("campaign", NAME)
+    operation: str = parameter("operation", WORD)
+    pattern: str = parameter("pattern", PATTERN_SPEC)
+    procs: str = parameter("procs", r"[0-9]{1,10}")
+    offset: str = parameter("offset", r"[0-9]{1,9}")
+    limit: str = parameter("limit", INTEGER)
+
+
+def add_api(server: Flask, open_store: OpenStore) -> None:
+    """Add the routes; errors are answered by `web.answer_errors`, as JSON."""
+
+    @server.get(f"{ROOT}/openapi.json")
+    def openapi() -> Response:
+        _no_query()
+        document = json.loads(resources.files("dashboard").joinpath("openapi.json").read_text())
+        return _json(document | {"servers": [{"url": request.script_root or "/"}]})
+
+    @server.get(f"{ROOT}/systems")
+    def systems() -> Response:
+        _no_query()
+        with open_store() as store:
+            return _json({"systems": store.systems().to_dict("records")})
+
+    @server.get(f"{ROOT}/systems/<system>")
+    def one_system(system: str) -> Response:
+        _no_query()
+        with open_store() as store:
+            described = _described(store, system)
+            campaigns = store.campaigns(system).drop(columns="system")
+        return _json(described | {"campaigns_measured": campaigns.to_dict("records")})
+
+    @server.get(f"{ROOT}/tables/<system>")
+    def one_table(system: str) -> Response:
+        query = table.FormQuery.parse(_query_string())
+        with open_store() as store:
+            _described(store, system)
+            text = table.exported(store, table.TableQuery(system, query.form or "table"))
+        return web.cached(Response(text, mimetype=table.FORMS[query.form or "table"].mimetype))
+
+    @server.get(f"{ROOT}/cells")
+    def some_cells() -> Response:
+        query = CellsQuery.parse(_query_string())
+        if not (query.system and query.campaign):
+            raise MalformedError("system and campaign are needed")
+        limit = int(query.limit or _MOST_CELLS)
+        if not 1 <= limit <= _MOST_CELLS:
+            raise MalformedError(f"limit is not from 1 to {_MOST_CELLS}")
+        with open_store() as store:
+            return _json(_cells(store, query, limit))
+
+
+def _cells(store: Store, query: CellsQuery, limit: int) -> dict[str, Any]:
+    _described(store, query.system)
+    if query.campaign not in set(store.campaigns(query.system)["campaign"]):
+        raise UnknownError(f"The store holds no campaign {query.campaign!r} of this system.")
+    procs = int(query.procs) if query.procs else None
+    given = (query.operation or None, query.pattern or None, procs)
+    found = store.cells(query.system, query.campaign, *given)
+    offset = int(query.offset or 0)
+    rows = found.iloc[offset : offset + limit].to_dict("records")
+    for row in rows:
+        row["statistics"] = json.loads(row["statistics"])
+    return {"total": len(found), "offset": offset, "cells": rows}
+
+
+def _described(store: Store, system: str) -> dict[str, Any]:
+    systems = store.systems()
+    found = systems[systems["system"] == system].to_dict("records")
+    if not found:
+        raise UnknownError(f"The store holds no system {system!r}.")
+    return found[0]
+
+
+def _query_string() -> str:
+    return request.query_string.decode("ascii", "replace")
+
+
+def _no_query() -> None:
+    Query.parse(_query_string())
+
+
+def _json(document: Any) -> Response:
+    text = json.dumps(document, allow_nan=False, indent=1)
+    return web.cached(Response(f"{text}\n", HTTPStatus.OK, mimetype="application/json"))

@@ -1,0 +1,117 @@
+"""The HTTP API."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dash import Dash
+from flask.testing import FlaskClient
+
+from dashboard.app import create_app
+from tuner import export
+from tuner.store import Store
+
+ROOT = "/api/v1"
+
+
+@pytest.fixture
+def client(app: Dash) -> FlaskClient:
+    return app.server.test_client()
+
+
+@pytest.fixture
+def system(client: FlaskClient) -> str:
+    systems = client.get(f"{ROOT}/systems").json["systems"]
+    return str(max(systems, key=lambda system: system["samples"])["system"])
+
+
+def test_systems_have_their_campaigns(client: FlaskClient, system: str) -> None:
+    answer = client.get(f"{ROOT}/systems/{system}").json
+    assert answer["system"] == system
+    names = [campaign["campaign"] for campaign in answer["campaigns_measured"]]
+    assert names == ["20261019T120000Z", "20261121T034500Z"]
+
+
+@pytest.mark.parametrize("form", ["table", "header", "json"])
+def test_a_table_is_the_exported_one(
+    client: FlaskClient, database: Path, system: str, form: str
+) -> None:
+    with Store.open(database, readonly=True) as store:
+        expected = export.export(store.table(system), form)
+    answer = client.get(f"{ROOT}/tables/{system}?format={form}")
+    assert answer.data == expected.encode()
+
+
+def test_what_did_not_change_is_not_sent_again(client: FlaskClient, system: str) -> None:
+    for path in ("systems", f"systems/{system}", f"tables/{system}", "openapi.json"):
+        answer = client.get(f"{ROOT}/{path}")
+        assert answer.headers["Cache-Control"] == "private, no-cache"
+        headers = {"If-None-Match": answer.headers["ETag"]}
+        again = client.get(f"{ROOT}/{path}", headers=headers)
+        assert (again.status_code, again.data) == (304, b"")
+
+
+def test_cells_are_those_of_the_store(client: FlaskClient, database: Path, system: str) -> None:
+    query = f"system={system}&campaign=20261121T034500Z&operation=discovery&procs=8"
+    answer = client.get(f"{ROOT}/cells?{query}").json
+    with Store.open(database, readonly=True) as store:
+        expected = store.cells(system, "20261121T034500Z", "discovery", procs=8)
+    assert answer["total"] == len(expected) == len(answer["cells"])
+    assert [cell["median_s"] for cell in answer["cells"]] == expected["median_s"].tolist()
+    page = client.get(f"{ROOT}/cells?{query}&offset=3&limit=2").json
+    assert page["cells"] == answer["cells"][3:5]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("systems/nope", 404),
+        ("tables/nope", 404),
+        ("nope", 404),
+        ("systems?x=1", 400),
+        ("cells", 400),
+        ("cells?system=nope&campaign=x", 404),
+        ("cells?system=nope&campaign=x&limit=1001", 400),
+        ("cells?system=nope&campaign=x&limit=0", 400),
+        ("cells?system=nope&campaign=x&procs=-1", 400),
+    ],
+)
+def test_errors_are_json(client: FlaskClient, path: str, status: int) -> None:
+    answer = client.get(f"{ROOT}/{path}")
+    assert answer.status_code == status
+    assert answer.json["error"]
+
+
+def test_a_form_that_nobody_knows_is_refused(client: FlaskClient, system: str) -> None:
+    assert client.get(f"{ROOT}/tables/{system}?format=pickle").status_code == 400
+
+
+def test_only_reading_is_allowed(client: FlaskClient) -> None:
+    answer = client.post(f"{ROOT}/systems")
+    assert answer.status_code == 405
+    assert "GET" in answer.headers["Allow"]
+
+
+def test_without_a_store_the_reason_is_told(tmp_path: Path) -> None:
+    answer = create_app(tmp_path / "none.db").server.test_client().get(f"{ROOT}/systems")
+    assert answer.status_code == 503
+    assert "no store there" in answer.json["error"]
+
+
+def test_the_description_fits_the_answers(client: FlaskClient, app: Dash, system: str) -> None:
+    document = client.get(f"{ROOT}/openapi.json").json
+    rules = {
+        str(rule).replace("<", "{").replace(">", "}") for rule in app.server.url_map.iter_rules()
+    }
+    assert set(document["paths"]) == {rule for rule in rules if rule.startswith(ROOT)}
+    answers: dict[str, dict[str, Any]] = {
+        "System": client.get(f"{ROOT}/systems").json["systems"][0],
+        "Campaign": client.get(f"{ROOT}/systems/{system}").json["campaigns_measured"][0],
+        "Cell": client.get(f"{ROOT}/cells?system={system}&campaign=20261121T034500Z").json["cells"][
+            0
+        ],
+        "Error": json.loads(client.get(f"{ROOT}/systems/nope").text),
+    }
+    for name, answer in answers.items():
+        assert sorted(document["components"]["schemas"][name]["required"]) == sorted(answer)
