@@ -1,4 +1,4 @@
-"""`switchpoint serve`: the dashboard, started from the command line."""
+"""`switchpoint serve` and `report html`: the dashboard, started from the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.commands.options import database_option
+from tuner.commands.options import FILE, database_option
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
@@ -90,6 +90,24 @@ def serve_somewhere(context: click.Context) -> None:
         context.invoke(serve)
     except ListenError:
         context.invoke(serve, port=0)
+
+
+@click.command()
+@click.option(
+    "--output", type=FILE, default="report.html", show_default=True, help="Write this file."
+)
+@database_option
+def html(output: Path, database: Path) -> None:
+    """Write the pages of the dashboard as one file that needs no server, for a wiki."""
+    with tuned(database) as store:
+        if store.systems().empty:
+            raise SwitchpointError(
+                f"{database} holds no measurements; `switchpoint run` makes some"
+            )
+        with _dashboard():
+            from dashboard.report import write_report
+        write_report(store, output)
+    click.echo(f"{output}: {output.stat().st_size / 2**20:.1f} MiB")
 
 
 @contextmanager

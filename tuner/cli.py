@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner import __version__
-from tuner.browsing import require_store, serve, serve_somewhere, tuned
+from tuner.browsing import html, require_store, serve, serve_somewhere, tuned
 from tuner.commands.compare import compare
 from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, show_models, validate
@@ -318,6 +318,7 @@ main.add_command(matrix)
 main.add_command(network)
 main.add_command(nodes)
 main.add_command(predict)
+report.add_command(html)
 main.add_command(report)
 main.add_command(serve)
 main.add_command(site)

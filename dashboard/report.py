@@ -1,0 +1,165 @@
+"""The pages as one static file that needs nothing else: for a wiki, or to be printed."""
+
+import json
+from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dash.development.base_component import Component
+from markupsafe import Markup, escape
+
+from dashboard.choice import newest_first, system_options
+from dashboard.figures.axes import CONFIG
+from dashboard.pages import best, explore, models, overview, table
+from dashboard.pages.page import Page
+from tuner.store import Store
+
+_DOCUMENT = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Switchpoint report</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>{styles}</style><script>{theme}</script></head>
+<body><main>{body}</main>
+<script>{plotly}</script>
+<script>{draw}</script></body></html>
+"""
+_DRAW = """
+for (const data of document.querySelectorAll("script.figure")) {
+  const { data: traces, layout } = JSON.parse(data.textContent);
+  Plotly.newPlot(data.previousElementSibling, traces, layout, CONFIG);
+}
+"""
+_ATTRIBUTES = {"className": "class", "tabIndex": "tabindex", "colSpan": "colspan"}
+_LEFT_OUT = {"Location", "Store", "Button", "Figcaption"}  # what needs a server, or a script
+_VOID = {"br", "hr", "img"}
+
+
+def html_report(store: Store) -> str:
+    """Every system with its table, and of each operation the map, the times and the model.
+
+    Raises StoreError.
+    """
+    body = [_html(overview.PAGE.layout(store, ""))]
+    labels = dict(system_options(newest_first(store.systems())))
+    for system in newest_first(store.systems())["system"]:
+        body.append(Markup("<h1>{}</h1>").format(labels[system]))
+        body += [_view(page, store, search) for page, search in _views(store, system)]
+    draw = f"const CONFIG = {json.dumps(CONFIG)};{_DRAW}"
+    assets = resources.files("dashboard").joinpath("assets")
+    plotly = resources.files("plotly").joinpath("package_data/plotly.min.js")
+    styles = [assets.joinpath(name) for name in ("bootstrap.min.css", "switchpoint.css")]
+    return _DOCUMENT.format(
+        styles="\n".join(style.read_text("utf-8") for style in styles),
+        theme=assets.joinpath("theme.js").read_text("utf-8"),
+        body=Markup("\n").join(body),
+        plotly=plotly.read_text("utf-8"),
+        draw=draw,
+    )
+
+
+def _views(store: Store, system: str) -> Iterator[tuple[Page, str]]:
+    """The pages of a system and their queries: the newest campaign, operation by operation."""
+    yield table.PAGE, table.TableQuery(system).search()
+    campaigns = store.campaigns_with_cells(system)
+    if not campaigns:
+        return
+    operations = sorted(store.cases(system, campaigns[0])["operation"].unique())
+    for operation in operations:
+        yield best.PAGE, best.MapQuery(system, campaigns[0], operation).search()
+        yield explore.PAGE, explore.ExploreQuery(system, campaigns[0], operation).search()
+        if store.model(system) is not None:
+            yield models.PAGE, models.CaseQuery(system, campaigns[0], operation).search()
+
+
+def _view(page: Page, store: Store, search: str) -> Markup:
+    return _html(page.layout(store, search))
+
+
+def _html(node: Any) -> Markup:
+    """A component of Dash as HTML."""
+    if node is None:
+        return Markup()
+    if isinstance(node, list | tuple):
+        return Markup().join(map(_html, node))
+    if not isinstance(node, Component):
+        return escape(node)
+    kind = node.to_plotly_json()["type"]
+    if kind in _LEFT_OUT:
+        return Markup()
+    special = _SPECIAL.get(kind)
+    if special is not None:
+        return special(node)
+    if getattr(node, "className", None) == "links":  # to pages that are not here
+        return Markup()
+    return _element(kind.lower(), node)
+
+
+def _element(tag: str, node: Component) -> Markup:
+    props = node.to_plotly_json()["props"]
+    content = _html(props.pop("children", None))
+    if tag == "a":
+        tag = "span"  # it leads to a page that is not here
+    attributes = Markup().join(
+        Markup(' {}="{}"').format(_ATTRIBUTES.get(name, name), _value(value))
+        for name, value in props.items()
+        if name in ("className", "style", "scope", "role", "title", "tabIndex", "colSpan")
+        or name.startswith("aria-")
+    )
+    if tag in _VOID:
+        return Markup("<{}{}>").format(tag, attributes)
+    return Markup("<{0}{1}>{2}</{0}>").format(tag, attributes, content)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ";".join(
+            f"{name}:{size}px" if isinstance(size, int) else f"{name}:{size}"
+            for name, size in value.items()
+        )
+    return str(value)
+
+
+def _graph(node: Component) -> Markup:
+    figure = Markup(json.dumps(node.figure).replace("<", "\\u003c"))  # noqa: S704  no tag in it
+    return Markup(
+        '<div style="height:{}px"></div><script type="application/json" class="figure">{}</script>'
+    ).format(node.figure["layout"]["height"], figure)
+
+
+def _select(node: Component) -> Markup:
+    """What is chosen."""
+    chosen = [option["label"] for option in node.options if option["value"] == node.value]
+    return Markup("<strong>{}</strong>").format(*chosen)
+
+
+def _grid(node: Component) -> Markup:
+    """A table with the texts of the grid's cells."""
+    columns = [column for column in node.columnDefs if column.get("cellRenderer") != "EvidenceLink"]
+    head = Markup().join(
+        Markup("<th scope=col>{}</th>").format(each["headerName"]) for each in columns
+    )
+    rows = Markup().join(
+        Markup("<tr>{}</tr>").format(
+            Markup().join(Markup("<td>{}</td>").format(row[each["field"]]) for each in columns)
+        )
+        for row in node.rowData
+    )
+    return Markup(
+        '<div class="table-responsive"><table class="table table-sm"><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>"
+    ).format(head, rows)
+
+
+_SPECIAL: dict[str, Callable[[Component], Markup]] = {
+    "Graph": _graph,
+    "Select": _select,
+    "AgGrid": _grid,
+    "Alert": lambda node: _element("div", node),
+}
+
+
+def write_report(store: Store, path: Path) -> None:
+    """Write the report to a file, aside first."""
+    aside = path.with_name(f".{path.name}.partial")
+    aside.write_text(html_report(store), encoding="utf-8")
+    aside.replace(path)

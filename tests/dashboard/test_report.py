@@ -1,0 +1,51 @@
+"""The pages as one file."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from dashboard.report import html_report
+from tests.test_cli import succeed
+from tuner.store import Store
+
+
+class Tags(HTMLParser):
+    """Collects what a browser would fetch or follow, and checks that elements are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.foreign: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.foreign += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "br", "hr"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_command_writes_it(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    assert str(path) in succeed("report", "html", "--database", database, "--output", path)
+    assert path.read_text().startswith("<!DOCTYPE html>")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_report_needs_nothing_else_and_has_every_system(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        report = html_report(store)
+        systems = store.systems()
+    tags = Tags()
+    tags.feed(report)
+    assert (tags.foreign, tags.open) == ([], [])
+    for environment in systems["environment"]:
+        assert f"local:cpu, {environment}" in report
+    figures = re.findall(r'<script type="application/json" class="figure">(.*?)</script>', report)
+    assert len(figures) > 10
+    for figure in figures:
+        go.Figure(json.loads(figure))
