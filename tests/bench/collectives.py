@@ -224,7 +224,8 @@ def worth_choosing(trials: dict[int, Trial], default: str) -> list[str]:
 
 def compare(campaigns: Campaigns, operations: list[str], seconds: float) -> bool:
     """Chooses, judges and prints; whether the bar is held."""
-    for operation in operations:
+    for number, operation in enumerate(operations, start=1):
+        print(f"choosing for {operation}, {number} of {len(operations)}", file=sys.stderr)
         seen = campaigns.measure("look", operation, "all", seconds, launches=1)
         worth = worth_choosing(seen, DEFAULT_METHODS[operation])
         methods = " ".join(name if ":" in name else f"{name}:" for name in worth)  # no families

@@ -69,6 +69,14 @@ def test_one_algorithm_alone_is_compared_with_those_not_named(
     assert len(result.cases) == 1
 
 
+def test_a_name_with_a_colon_is_the_method_without_its_family(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    result = measure(any_kernels, tmp_path / "o", "bcast", methods="vendor: chain:")
+    assert result.status == 0, result.stderr
+    assert raced(result) == {"vendor", "chain"}
+
+
 def test_an_algorithm_of_the_environment_is_a_launch_s_only_method(
     kernels: Kernels, tmp_path: Path
 ) -> None:
