@@ -1,16 +1,25 @@
-"""Builds and installs the kernels, once for each environment of a system."""
+"""Builds and installs the kernels, once for each environment of a system.
 
+`-S build_kernels.build_system=Spack` has Spack build them, by the package of this checkout.
+"""
+
+import json
 import shlex
+import shutil
 from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
+from reframe.core.buildsystems import CMake, Spack
 from reframe.core.builtins import run_after, run_before, sanity_function
 
 from tuner.mpi import available_cores, installation_directory
 from tuner.simulation.launch import TOOLCHAIN
 
-SOURCES = Path(__file__).resolve().parent.parent / "kernels"
+CHECKOUT = Path(__file__).resolve().parent.parent
+SOURCES = CHECKOUT / "kernels"
+SPACK_REPOSITORY = CHECKOUT / "spack" / "spack_repo" / "switchpoint"
+SPACK_SITE_IS_NAMED = '"SWITCHPOINT_SPACK_SITE" in env'
 
 
 class build_kernels(rfm.CompileOnlyRegressionTest):
@@ -22,13 +31,34 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
     sourcesdir = None
 
     @run_after("setup")
-    def skip_without_sources(self):
-        """A wheel has no kernels."""
-        self.skip_if(not SOURCES.is_dir(), f"no kernel sources in {SOURCES}: use a checkout")
+    def take_what_is_installed(self):
+        """A wheel has no sources: what is on the path is used, as Spack installs it."""
+        if SOURCES.is_dir():
+            return
+        self.skip_if(
+            shutil.which("swpbench") is None,
+            f"no kernel sources in {SOURCES}: use a checkout, or put swpbench on the path",
+        )
+        self.build_system = "CustomBuild"
 
     @run_before("compile")
     def configure(self):
-        """Tells CMake where everything is, as the source tree is built without being copied."""
+        """Tells the build system where everything is: the source tree is built without a copy."""
+        target = shlex.quote(str(self.installation))
+        is_cmake = isinstance(self.build_system, CMake)
+        # A link leads to what is not ours: nothing may be written through it.
+        self.prebuild_cmds = [f"[ {'! -L' if is_cmake else '-L'} {target} ] || rm -rf {target}"]
+        if is_cmake:
+            self.configure_cmake()
+        elif isinstance(self.build_system, Spack):
+            self.configure_spack()
+        else:
+            prefix = Path(shutil.which("swpbench")).resolve().parent.parent
+            self.prebuild_cmds.append(f"mkdir -p {shlex.quote(str(self.installation.parent))}")
+            self.build_system.commands = [f"ln -sfn {shlex.quote(str(prefix))} {target}"]
+
+    def configure_cmake(self):
+        """Builds with the environment's MPI compiler."""
         build = shlex.quote(str(Path(self.stagedir) / "build"))
         self.build_system.configuredir = shlex.quote(str(SOURCES))
         self.build_system.builddir = build
@@ -45,6 +75,22 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             f"-DCMAKE_INSTALL_PREFIX={shlex.quote(str(self.installation))}",
         ]
         self.postbuild_cmds = [f"cmake --install {build}"]
+
+    def configure_spack(self):
+        """Builds with the MPI that the environment's extras name for Spack, as mpich@4."""
+        mpi = self.current_environ.extras.get("spack_mpi")
+        environment = Path(self.stagedir) / "spack"
+        environment.mkdir()
+        manifest = {
+            "include": [{"path": "$SWITCHPOINT_SPACK_SITE", "when": SPACK_SITE_IS_NAMED}],
+            "repos": {"switchpoint": str(SPACK_REPOSITORY)},
+            "specs": ["switchpoint" if mpi is None else f"switchpoint ^{mpi}"],
+            "develop": {"switchpoint": {"spec": "switchpoint", "path": str(SOURCES)}},
+            "view": {"default": {"root": str(self.installation), "link": "roots"}},
+        }
+        # JSON is YAML.
+        (environment / "spack.yaml").write_text(json.dumps({"spack": manifest}, indent=1))
+        self.build_system.environment = str(environment)
 
     @property
     def installation(self) -> Path:

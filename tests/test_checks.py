@@ -107,24 +107,26 @@ def test_a_variable_that_no_check_has_is_an_error():
         dispatch.plan(request_for("--name=discovery", lunches="6"))
 
 
-def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path):
-    """Without `switchpoint run`, and where every path needs quotes."""
+def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch):
+    """Without `switchpoint run`, where every path needs quotes, and by an installed swpbench."""
     place = tmp_path / "a (strange) place"
     for part in ("checks", "kernels", "results", "templates", "tuner"):
         shutil.copytree(CHECKOUT / part, place / part, ignore=shutil.ignore_patterns("results/*"))
     environment = find_mpis()[0].name
-    variables = {"campaign": "smoke", "launches": "2", "budget_s": "0.2", "sizes": "8,1K"}
-    said = reframe(
-        "-r",
-        "--tag=smoke",
-        f"--prgenv=^{environment}$",
-        *(f"--setvar={name}={value}" for name, value in variables.items()),
-        checkout=place,
-    )
-    assert "PASSED" in said
+    settings = [f"--setvar={each}" for each in ("launches=2", "budget_s=0.2", "sizes=8,1K")]
+    options = ["-r", "--tag=smoke", f"--prgenv=^{environment}$", *settings]
+    assert "PASSED" in reframe(*options, "--setvar=campaign=smoke", checkout=place)
     raw_files = rawfiles.of_campaign("smoke")
     assert len(raw_files) == 2 * len(SMOKE)
     installed = place / "build" / "install" / f"local-cpu-{environment}"
     assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == SMOKE
+    # A wheel has no sources of the kernels, but there may be a swpbench on the path.
+    shutil.rmtree(place / "kernels")
+    installed.rename(tmp_path / "opt")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'opt' / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    reframe(*options, "--setvar=campaign=wheel", checkout=place)
+    assert len(rawfiles.of_campaign("wheel")) == 2 * len(SMOKE)
+    linked = tmp_path / "cache" / "switchpoint" / "install" / installed.name
+    assert linked.resolve() == tmp_path / "opt"
