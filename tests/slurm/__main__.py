@@ -1,0 +1,20 @@
+"""`python -m tests.slurm up DIRECTORY` starts a Slurm that lives there, `down` ends it."""
+
+import argparse
+from pathlib import Path
+
+from tests.slurm.cluster import Cluster
+
+parser = argparse.ArgumentParser(prog="python -m tests.slurm", description=__doc__)
+parser.add_argument("action", choices=["up", "down"])
+parser.add_argument("directory", type=Path, help="where configuration, keys, logs and state lie")
+parser.add_argument("--nodes", type=int, default=4)
+parser.add_argument("--cpus", type=int, default=2, help="of a node")
+arguments = parser.parse_args()
+
+cluster = Cluster(arguments.directory.resolve(), arguments.nodes, arguments.cpus)
+if arguments.action == "down":
+    cluster.down()
+else:
+    cluster.up()
+    print(f"export SLURM_CONF={cluster.configuration}")

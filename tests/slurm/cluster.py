@@ -1,0 +1,193 @@
+"""Brings up Slurm with several virtual nodes on one machine, without systemd and beside any other.
+
+Everything lies in one directory: configuration, keys, sockets, logs, state. The daemons listen on
+free ports of the loopback address, and each virtual node is a slurmd of its own name.
+"""
+
+import getpass
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+DAEMONS = ("munged", "slurmctld", "slurmd")
+START_S = 30.0
+END_S = 10.0
+CONFIGURATION = """\
+ClusterName=switchpoint
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={place}/munge.socket
+CredType=cred/munge
+StateSaveLocation={place}/state
+SlurmdSpoolDir={place}/spool-%n
+SlurmctldPidFile={place}/slurmctld.pid
+SlurmdPidFile={place}/slurmd-%n.pid
+SlurmctldLogFile={place}/slurmctld.log
+SlurmdLogFile={place}/slurmd-%n.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=5
+MpiDefault=pmi2
+SwitchType=switch/none
+ReturnToService=2
+KillWait=5
+NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{slurmd_ports}] \
+CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 State=UNKNOWN
+PartitionName=cpu Nodes=ALL Default=YES MaxTime=30 State=UP OverSubscribe=NO
+"""
+
+
+class ClusterError(Exception):
+    """Slurm does not come up; the text says why."""
+
+
+def missing() -> list[str]:
+    """The daemons that this machine lacks."""
+    return [name for name in DAEMONS if _daemon(name) is None]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Slurm in a directory."""
+
+    place: Path
+    nodes: int = 4
+    cpus: int = 2
+
+    @property
+    def configuration(self) -> Path:
+        return self.place / "slurm.conf"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What makes Slurm's commands speak to this one."""
+        return os.environ | {"SLURM_CONF": str(self.configuration)}
+
+    def up(self) -> None:
+        """Starts all daemons, and returns when every node takes jobs. Raises ClusterError."""
+        self.place.mkdir(parents=True, exist_ok=True)
+        self.place.chmod(0o755)  # munge wants its socket where others cannot write
+        self._configure()
+        try:
+            self._start_munge()
+            self._start("slurmctld", "-c", "-f", str(self.configuration))
+            for number in range(1, self.nodes + 1):
+                (self.place / f"spool-n{number}").mkdir(exist_ok=True)
+                self._start("slurmd", "-N", f"n{number}", "-f", str(self.configuration))
+            self._wait_for_nodes()
+        except BaseException:
+            self.down()
+            raise
+
+    def down(self) -> None:
+        """Ends all jobs and daemons; those that are not there are no error."""
+        if self._alive("slurmctld"):
+            for _ in range(2):  # those that were just submitted as well
+                subprocess.run(
+                    ["scancel", f"--user={getpass.getuser()}", "--quiet"], env=self.env, timeout=20
+                )
+        pids = [pid for file in self.place.glob("*.pid") if (pid := _running(file))]
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + END_S
+        while any(_exists(pid) for pid in pids) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for pid in filter(_exists, pids):
+            os.kill(pid, signal.SIGKILL)
+
+    def _configure(self) -> None:
+        ports = _free_ports(self.nodes + 1)
+        (self.place / "state").mkdir(exist_ok=True)
+        self.configuration.write_text(
+            CONFIGURATION.format(
+                host=socket.gethostname().split(".")[0],
+                user=getpass.getuser(),
+                place=self.place,
+                ports=ports,
+                slurmd_ports=",".join(map(str, ports[1:])),
+                nodes=self.nodes,
+                cpus=self.cpus,
+            )
+        )
+        (self.place / "cgroup.conf").touch()
+        key = self.place / "munge.key"
+        key.write_bytes(secrets.token_bytes(1024))
+        key.chmod(0o400)
+
+    def _start_munge(self) -> None:
+        files = {
+            "key-file": "munge.key",
+            "socket": "munge.socket",
+            "pid-file": "munge.pid",
+            "log-file": "munge.log",
+            "seed-file": "munge.seed",
+        }
+        options = [f"--{name}={self.place / file}" for name, file in files.items()]
+        self._start("munged", "--force", *options)
+
+    def _start(self, name: str, *options: str) -> None:
+        command = [_daemon(name) or name, *options]
+        answer = subprocess.run(command, capture_output=True, text=True, env=self.env)
+        if answer.returncode != 0:
+            raise ClusterError(f"{' '.join(command)}: {(answer.stderr or answer.stdout).strip()}")
+
+    def _wait_for_nodes(self) -> None:
+        deadline = time.monotonic() + START_S
+        command = ["sinfo", "--noheader", "--states=idle", "--format=%D"]
+        said = ""
+        while time.monotonic() < deadline:
+            answer = subprocess.run(command, capture_output=True, text=True, env=self.env)
+            said = (answer.stdout + answer.stderr).strip()
+            if said == str(self.nodes):
+                return
+            time.sleep(0.2)
+        raise ClusterError(f"{said or 'no'} of {self.nodes} nodes idle; logs are in {self.place}")
+
+    def _alive(self, name: str) -> bool:
+        return _running(self.place / f"{name}.pid") is not None
+
+
+def _daemon(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def _running(pid_file: Path) -> int | None:
+    try:
+        pid = int(pid_file.read_text())
+    except (OSError, ValueError):
+        return None
+    return pid if _exists(pid) else None
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A zombie has ended.
+    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
