@@ -74,15 +74,10 @@ def test_reframe_measures_through_squeue(config):
     assert '"box:cpu"' in raw_files[0].read_text()
 
 
-def test_a_cancelled_job_fails_and_keeps_the_launches_that_ended(config, tmp_path):
-    running = reframe(
-        config,
-        "--name=^discovery%scale=1_node%pattern=random",
-        campaign="cut",
-        launches="6",
-        budget_s="20",
-        sizes="8:1M:x2",
-    )
+def test_a_job_cancelled_in_its_first_launch_fails_and_keeps_nothing(config):
+    long = {"launches": "6", "budget_s": "20", "sizes": "8:1M:x2"}
+    name = "--name=^discovery%scale=1_node%pattern=random"
+    running = reframe(config, name, campaign="cut", **long)
     deadline = time.monotonic() + 200
     while not jobs_running() and running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.5)
