@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tests.slurm.cluster import Cluster
+from tests.slurm.cluster import Cluster, ClusterError, missing
 
 parser = argparse.ArgumentParser(prog="python -m tests.slurm", description=__doc__)
 parser.add_argument("action", choices=["up", "down"])
@@ -16,5 +16,10 @@ cluster = Cluster(arguments.directory.resolve(), arguments.nodes, arguments.cpus
 if arguments.action == "down":
     cluster.down()
 else:
-    cluster.up()
+    if lacking := missing():
+        parser.error(f"no {', '.join(lacking)} here: apt install slurmd slurmctld munge")
+    try:
+        cluster.up()
+    except ClusterError as error:
+        parser.exit(1, f"Slurm does not come up: {error}\n")
     print(f"export SLURM_CONF={cluster.configuration}")

@@ -29,6 +29,8 @@ AuthInfo=socket={place}/munge.socket
 CredType=cred/munge
 StateSaveLocation={place}/state
 SlurmdSpoolDir={place}/spool-%n
+TmpFS={place}/spool-%n
+TaskProlog={place}/task_prolog
 SlurmctldPidFile={place}/slurmctld.pid
 SlurmdPidFile={place}/slurmd-%n.pid
 SlurmctldLogFile={place}/slurmctld.log
@@ -49,6 +51,13 @@ KillWait=5
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{slurmd_ports}] \
 CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 State=UNKNOWN
 PartitionName=cpu Nodes=ALL Default=YES MaxTime=30 State=UP OverSubscribe=NO
+"""
+# Nodes of one host name: Open MPI 4 would give their segments of memory the same names.
+TASK_PROLOG = """\
+#!/bin/sh
+for part in btl_vader osc_sm; do
+  echo "export OMPI_MCA_${{part}}_backing_directory={place}/spool-$SLURMD_NODENAME"
+done
 """
 
 
@@ -125,6 +134,9 @@ class Cluster:
             )
         )
         (self.place / "cgroup.conf").touch()
+        prolog = self.place / "task_prolog"
+        prolog.write_text(TASK_PROLOG.format(place=self.place))
+        prolog.chmod(0o755)
         key = self.place / "munge.key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
