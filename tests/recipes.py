@@ -30,6 +30,7 @@ class Recipe:
     variants: dict[str, Any] = field(default_factory=dict)
     dependencies: dict[str, dict[str, Any]] = field(default_factory=dict)  # by spec
     licenses: list[str] = field(default_factory=list)
+    conflicting: dict[str, str] = field(default_factory=dict)  # spec: condition
     in_force: dict[str, Any] = field(default_factory=dict)
 
     def version(self, name: str, **facts: Any) -> None:
@@ -42,6 +43,10 @@ class Recipe:
     def depends_on(self, spec: str, **facts: Any) -> None:
         assert spec not in self.dependencies, f"{spec} is named twice"
         self.dependencies[spec] = self.in_force | facts
+
+    def conflicts(self, spec: str, *, when: str, msg: str) -> None:
+        assert msg
+        self.conflicting[spec] = when
 
     def license(self, name: str) -> None:
         self.licenses.append(name)
@@ -60,8 +65,17 @@ def read(package: str) -> Recipe:
     """Executes the recipe in the directory of this name."""
     recipe = Recipe()
     api = ModuleType("spack.package")
-    for directive in ("version", "variant", "depends_on", "license", "default_args", "when"):
+    for directive in (
+        "version",
+        "variant",
+        "depends_on",
+        "conflicts",
+        "license",
+        "default_args",
+        "when",
+    ):
         setattr(api, directive, getattr(recipe, directive))
+    api.join_path = lambda *parts: "/".join(parts)
     api.run_before = lambda phase: lambda function: function
     modules = {"spack": ModuleType("spack"), "spack.package": api}
     for name, base in BASES.items():

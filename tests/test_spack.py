@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from tests.recipes import CHECKOUT, REPOSITORY, read
 
 PACKAGES = sorted(path.parent.name for path in REPOSITORY.glob("packages/*/package.py"))
 OURS = ("switchpoint", "py_switchpoint")
+TOOLCHAIN = str(CHECKOUT / "kernels" / "cmake" / "simgrid.cmake")
 CMAKE = (CHECKOUT / "kernels" / "CMakeLists.txt").read_text()
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 MANIFEST = yaml.safe_load((CHECKOUT / "spack.yaml").read_text())["spack"]
@@ -112,7 +114,7 @@ class FakeSpec(set):
     """The variants of a spec, and the compiler wrappers of the packages that it may depend on."""
 
     def __getitem__(self, name: str) -> SimpleNamespace:
-        return SimpleNamespace(mpicc=f"/{name}/mpicc", smpicc=f"/{name}/smpicc")
+        return SimpleNamespace(mpicc=f"/{name}/mpicc")
 
 
 @pytest.mark.parametrize(
@@ -120,21 +122,28 @@ class FakeSpec(set):
     [
         ({"+hwloc", "+shared"}, False, {"SWITCHPOINT_TESTS": False, "BUILD_SHARED_LIBS": True}),
         ({"+hwloc", "+tests"}, False, {"SWITCHPOINT_TESTS": True}),
-        ({"+simgrid"}, True, {"SWITCHPOINT_TESTS": True, "MPI_C_COMPILER": "/simgrid/smpicc"}),
+        (set(), True, {"SWITCHPOINT_TESTS": True, "MPI_C_COMPILER": "/mpi/mpicc"}),
+        ({"+simgrid"}, True, {"SWITCHPOINT_TESTS": False, "CMAKE_TOOLCHAIN_FILE": TOOLCHAIN}),
     ],
 )
 def test_variants_set_options_that_cmake_has(variants, run_tests, expected):
     recipe = read("switchpoint")
     package = recipe.cls()
     package.spec, package.run_tests = FakeSpec(variants), run_tests
+    package.stage = SimpleNamespace(source_path=str(CHECKOUT / "kernels"))
     package.define = lambda name, value: (name, value)
     package.define_from_variant = lambda name, variant: (name, f"+{variant}" in variants)
     assert set(recipe.variants) == {"shared", "tests", "hwloc", "simgrid"}
     options = dict(package.cmake_args())
-    known = set(re.findall(r"option\((\w+)", CMAKE)) | {"BUILD_SHARED_LIBS", "MPI_C_COMPILER"}
-    assert set(options) <= known
+    known = {"BUILD_SHARED_LIBS", "MPI_C_COMPILER", "CMAKE_TOOLCHAIN_FILE"}
+    assert set(options) <= known | set(re.findall(r"option\((\w+)", CMAKE))
     assert options["SWITCHPOINT_HWLOC"] == ("+hwloc" in variants)
     assert options.items() >= expected.items()
+
+
+def test_a_simulated_build_has_no_tests_and_a_toolchain_that_is_there():
+    assert read("switchpoint").conflicting == {"+tests": "+simgrid"}
+    assert Path(TOOLCHAIN).is_file()
 
 
 def test_the_environment_names_what_there_is():

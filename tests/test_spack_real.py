@@ -5,6 +5,7 @@ this machine. The environment is a copy, so that the checkout gets no lock file.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -150,3 +151,21 @@ def test_reframe_builds_by_spack(spack, tmp_path):
     (installed,) = (spack.checkout / "build" / "install").iterdir()
     assert installed.is_symlink()
     assert list((tmp_path / "results").glob("**/*.jsonl"))
+
+
+@pytest.mark.nightly
+def test_the_kernels_install_for_simulations(spack, require):
+    smpicc = shutil.which("smpicc")
+    require("simgrid", smpicc is not None, "no smpicc on the path")
+    said = subprocess.run([smpicc, "--version"], capture_output=True, text=True).stdout
+    version = re.search(r"SimGrid version ([\d.]+)", said)[1].rstrip(".")
+    site = spack.checkout.parent / "site" / "packages.yaml"
+    settings = yaml.safe_load(site.read_text())
+    simgrid = {"spec": f"simgrid@{version}+smpi", "prefix": str(Path(smpicc).parent.parent)}
+    settings["packages"]["simgrid"] = {"buildable": False, "externals": [simgrid]}
+    site.write_text(yaml.safe_dump(settings))
+    spack("remove", "switchpoint", "py-switchpoint")
+    spack("add", "switchpoint+simgrid")
+    spack("concretize", "--force")
+    spack("install", "--test=root")
+    assert (spack.prefix("switchpoint") / "bin" / "swpbench").is_file()

@@ -25,13 +25,19 @@ class Switchpoint(CMakePackage):
     with when("+hwloc"):
         depends_on("hwloc@2:")
         depends_on("pkgconfig", type="build")
+    conflicts("+tests", when="+simgrid", msg="kernel tests need a real MPI")
 
     def cmake_args(self):
         """Options of kernels/CMakeLists.txt."""
-        mpicc = self.spec["simgrid"].smpicc if "+simgrid" in self.spec else self.spec["mpi"].mpicc
+        tests = self.run_tests or "+tests" in self.spec
+        if "+simgrid" in self.spec:
+            toolchain = join_path(self.stage.source_path, "cmake", "simgrid.cmake")
+            compiler, tests = self.define("CMAKE_TOOLCHAIN_FILE", toolchain), False
+        else:
+            compiler = self.define("MPI_C_COMPILER", self.spec["mpi"].mpicc)
         return [
-            self.define("MPI_C_COMPILER", mpicc),
-            self.define("SWITCHPOINT_TESTS", self.run_tests or "+tests" in self.spec),
+            compiler,
+            self.define("SWITCHPOINT_TESTS", tests),
             self.define_from_variant("SWITCHPOINT_HWLOC", "hwloc"),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
         ]
