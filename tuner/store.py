@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner.errors import SwitchpointError
+from tuner.places import has_locks
 from tuner.records import (
     PART,
     Cell,
@@ -224,10 +225,12 @@ class Store:
         return frame.astype({"oversubscribed": bool} if "oversubscribed" in names else {})
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
+        lock = self.path.with_name(f"{self.path.name}.lock")
         reasons = {
             sqlite3.SQLITE_NOTADB: "not a Switchpoint store; name another file",
             sqlite3.SQLITE_CORRUPT: "damaged; delete it and run `switchpoint ingest`",
-            sqlite3.SQLITE_BUSY: "locked by another process; try again",
+            sqlite3.SQLITE_BUSY: "locked by another process; try again"
+            + f", or delete {lock} of one that was killed" * lock.exists(),
             sqlite3.SQLITE_READONLY: "cannot be written: check its permissions, and run "
             "`switchpoint ingest` again when one was cut off",
             sqlite3.SQLITE_FULL: "the disk is full",
@@ -467,10 +470,15 @@ class Store:
 
 
 def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
-    """Opens the file; `mode` is of SQLite's URIs. Raises StoreError."""
+    """Opens the file; `mode` is of SQLite's URIs. Raises StoreError.
+
+    Where files cannot be locked, a directory beside the store is the lock: PATH.lock.
+    """
     try:
+        path = path.resolve()
+        locking = "" if has_locks(path.parent) else "&vfs=unix-dotfile"
         return sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode={mode}",
+            f"{path.as_uri()}?mode={mode}{locking}",
             uri=True,
             timeout=busy_timeout_s,
             isolation_level=None,
