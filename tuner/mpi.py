@@ -15,8 +15,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from tuner.home import own_directory
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 YIELD_LIBRARY = "libswp_yield.so"
@@ -25,6 +27,13 @@ FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks
 
 # Plain names first: what the user put on PATH wins over what Debian names apart beside it.
 SUFFIXES = ("", ".mpich", ".openmpi")
+LABELS = {
+    "mpich": "MPICH",
+    "openmpi": "Open MPI",
+    "intelmpi": "Intel MPI",
+    "simgrid": "SimGrid",
+}
+INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
 MPICH_THROTTLE = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1",
@@ -33,7 +42,7 @@ MPICH_THROTTLE = {
 
 @dataclass(frozen=True)
 class Mpi:
-    """One MPI installation. `name` is that of the programming environment: "mpich", "openmpi"."""
+    """One MPI installation. `name` is that of the programming environment: "mpich", "openmpi4"."""
 
     name: str
     family: str
@@ -48,8 +57,7 @@ class Mpi:
         return int(self.version.split(".")[0])
 
     def __str__(self) -> str:
-        label = {"mpich": "MPICH", "openmpi": "Open MPI", "simgrid": "SimGrid"}[self.family]
-        return f"{label} {self.version} ({self.mpicc}, {self.mpiexec})"
+        return f"{LABELS[self.family]} {self.version} ({self.mpicc}, {self.mpiexec})"
 
 
 @dataclass(frozen=True)
@@ -62,12 +70,18 @@ class Launch:
 
 
 def find_mpis() -> list[Mpi]:
-    """The installations in this virtual environment and on PATH, the first of each family."""
-    found: dict[str, Mpi] = {}
+    """The installations in this virtual environment and on PATH, one of each major version.
+
+    The first of a family has the family's name, others also have their major version in it.
+    """
+    found: dict[tuple[str, int], Mpi] = {}
     for mpicc, mpiexec in _pairs():
         mpi = identify(mpicc, mpiexec)
-        if mpi is not None:
-            found.setdefault(mpi.name, mpi)
+        if mpi is None or (mpi.family, mpi.major) in found:
+            continue
+        if any(family == mpi.family for family, _ in found):
+            mpi = replace(mpi, name=f"{mpi.family}{mpi.major}")
+        found[mpi.family, mpi.major] = mpi
     return list(found.values())
 
 
@@ -106,8 +120,7 @@ def scratch_directory() -> Path:
 
 
 def _cache() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "switchpoint"
+    return own_directory("XDG_CACHE_HOME", ".cache")
 
 
 def installation_directory(system: str, environment: str) -> Path:
@@ -159,6 +172,11 @@ def launch(
         if oversubscribed:
             env["OMPI_MCA_mpi_yield_when_idle"] = "1"
             setting = "mpi_yield_when_idle=1"
+    elif mpi.family == "intelmpi":
+        env["I_MPI_PIN"] = "0"
+        if oversubscribed:
+            env["I_MPI_THREAD_YIELD"] = "3"
+            setting = "I_MPI_THREAD_YIELD=3"
     elif oversubscribed and mpi.major >= 5:
         env |= MPICH_THROTTLE
         setting = " ".join(f"{name}={value}" for name, value in MPICH_THROTTLE.items())
@@ -225,9 +243,13 @@ def _compiler_identity(mpicc: str) -> tuple[str, str]:
     simgrid = re.search(r"^SimGrid version (\d+[\w.]*)", _ask([mpicc, "--version"]))
     if simgrid:  # asked by -v, it would compile
         return "simgrid", simgrid.group(1)
-    mpich = re.search(r"for MPICH version (\d+[\w.]*)", _ask([mpicc, "-v"]))
+    said = _ask([mpicc, "-v"])
+    mpich = re.search(r"for MPICH version (\d+[\w.]*)", said)
     if mpich:
         return "mpich", mpich.group(1)
+    intel = re.search(INTEL_MPI, said)
+    if intel:
+        return "intelmpi", intel.group(1)
     openmpi = re.search(r"Open MPI (\d+[\w.]*)", _ask([mpicc, "--showme:version"]))
     return ("openmpi", openmpi.group(1)) if openmpi else ("", "")
 
@@ -238,6 +260,8 @@ def _launcher_family(text: str) -> str:
         return "mpich"
     if text.startswith("SimGrid version"):
         return "simgrid"
+    if re.match(INTEL_MPI, text):
+        return "intelmpi"
     return "openmpi" if "(OpenRTE)" in text or "(Open MPI)" in text else ""
 
 
