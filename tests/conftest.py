@@ -38,6 +38,8 @@ PARTS = {
     "spack",
     "modules",
     "slurm",
+    "slurmdbd",
+    "abi",
 }
 """What tests may need and a machine may lack: the names that SWITCHPOINT_REQUIRE takes."""
 

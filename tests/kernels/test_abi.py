@@ -1,0 +1,51 @@
+"""One build against the standard ABI of MPI 5 runs under every library that has it."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tuner.mpi import Mpi, find_mpis, launch
+
+from .conftest import TIMEOUT_S, build_kernels
+
+LIBRARY = "libmpi_abi.so"
+EVERY = {"exchange": "random:degree=3,seed=1", "discovery": "hub:hubs=2,seed=1"} | dict.fromkeys(
+    ["bcast", "allreduce", "allgatherv", "reduce_scatter_block"], "blocks"
+)
+
+
+def libraries(mpi: Mpi) -> Path:
+    """Where an MPI has its libraries."""
+    return Path(mpi.mpicc).resolve().parent.parent / "lib"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "told"), [("mpich", "MPICH"), ("intelmpi", "Intel(R) MPI")])
+def test_a_standard_build_runs_under(name, told, require, tmp_path):
+    mpicc = shutil.which("mpicc_abi")
+    require("abi", mpicc is not None, "no mpicc_abi on the path")
+    mpi = next((mpi for mpi in find_mpis() if mpi.name == name), None)
+    has_abi = mpi is not None and (libraries(mpi) / LIBRARY).exists()
+    require(name, has_abi, f"no MPI of this name with {LIBRARY}")
+    build = build_kernels(Mpi("abi", "mpich", "5", mpicc, ""))
+    start = launch(mpi, 4, build=build)
+    env = os.environ | start.env | {"LD_LIBRARY_PATH": str(libraries(mpi))}
+    for operation, pattern in EVERY.items():
+        raw = tmp_path / f"{operation}.jsonl"
+        options = [f"--op={operation}", f"--pattern={pattern}", "--methods=all", "--sizes=8,64K"]
+        command = [*start.argv_prefix, build / "bench" / "swpbench", "run", *options]
+        answer = subprocess.run(
+            [*command, "--budget=0.5", f"--out={raw}"],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        header = json.loads(raw.read_text().splitlines()[0])
+        assert told in header["mpi_library"]
+        assert header["procs"] == 4
