@@ -80,13 +80,32 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             if layout.ppn > cores and "mpiexec" not in self.current_environ.extras:
                 raise scales.ScaleError("oversubscribed, and how ranks yield is not known")
         except scales.ScaleError as reason:
-            self.skipped_because = str(reason)
-            self.skip(self.skipped_because)
+            self.leave_out(str(reason))
         self.num_tasks = layout.procs
         self.num_tasks_per_node = layout.ppn
-        self.time_limit = self.runs * self.launch_limit_s
+        self.find_unmeasured()
+        self.time_limit = len(self.numbers) * self.launch_limit_s
         if "simulated" in self.current_partition.features:
             self.time_limit = None  # of this machine's seconds; the budget is of simulated ones
+
+    def find_unmeasured(self):
+        """Leaves out what an interrupted campaign of this name has among the results."""
+        there = rawfiles.numbers_there(
+            self.campaign, self.recorded_system, self.current_environ.name, self.raw_name
+        )
+        self.numbers = [number for number in range(self.runs) if number not in there]
+        if not self.numbers:
+            self.leave_out("all its launches are among the results")
+
+    def leave_out(self, reason: str):
+        """Skips this case, and has the report say why."""
+        self.skipped_because = reason
+        self.skip(reason)
+
+    @property
+    def recorded_system(self) -> str:
+        """The system by its name in raw files."""
+        return self.system_name or self.current_partition.fullname
 
     @property
     def runs(self) -> int:
@@ -102,13 +121,15 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     def set_command(self):
         """The first launch is the test's executable, the others follow it in the same job."""
         yield_setting = self.use_own_launcher()
-        raw_files = [f"{self.raw_name}-{number}.jsonl" for number in range(self.runs)]
+        raw_files = [f"{self.raw_name}-{number}.jsonl" for number in self.numbers]
         self.keep_files = raw_files
         swpbench = self.swpbench or str(self.kernels.installation / "bin" / "swpbench")
         self.executable = shlex.quote(swpbench)
         pattern = self.write_pattern()
-        options = [self.launch_options(n, pattern, yield_setting) for n in range(self.runs)]
+        options = [self.launch_options(n, pattern, yield_setting) for n in self.numbers]
         self.executable_opts = options[0]
+        # ReFrame tells the job only later, and launchers ask it.
+        self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
 
@@ -120,12 +141,11 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
 
     def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
         """The options of one launch, quoted for the job script."""
-        partition = self.current_partition
         options = {
             "--out": f"{self.raw_name}-{number}.jsonl",
             "--launch": str(number),
             "--campaign": self.campaign,
-            "--system": self.system_name or partition.fullname,
+            "--system": self.recorded_system,
             "--environment": self.current_environ.name,
             "--yield": yield_setting,
         } | self.measured_options(number, pattern)
@@ -183,17 +203,17 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
             [
                 sn.assert_eq(
                     sn.count(sn.findall(r"^swpbench: payload ok$", self.stdout)),
-                    self.runs,
+                    len(self.numbers),
                     msg="payload verified in {0} of {1} launches",
                 ),
                 sn.assert_eq(
                     ranks,
-                    [self.num_tasks] * self.runs,
+                    [self.num_tasks] * len(self.numbers),
                     msg="launches had {0} ranks, expected {1}",
                 ),
                 sn.assert_eq(
                     sn.count(sn.findall(r"^swpbench: complete ", self.stdout)),
-                    self.runs,
+                    len(self.numbers),
                     msg="{0} of {1} launches closed their file",
                 ),
             ]

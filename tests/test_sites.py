@@ -212,6 +212,7 @@ def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
     assert len(largest) == 1, scripts
     launches = re.findall(rf"^{launcher} .*swpbench run .*", largest[0], re.M)
     assert len(launches) == 6
+    assert len({launch.split("/")[0] for launch in launches}) == 1  # as many ranks
     assert len(scripts) == 4  # half a node to four nodes
 
 

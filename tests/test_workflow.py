@@ -178,8 +178,11 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
     assert run.returncode == 128 + signal.SIGTERM
     kept = len(list(results.glob("*/*/*.jsonl")))
     assert 2 <= kept < 50
-    assert f"interrupted: {kept} of 50 launches are kept" in said
+    (campaign,) = (path.name for path in results.glob("*-*/*"))
+    told = f"campaign {campaign} is partial: {kept} of 50 launches"
+    assert f"interrupted: {told}" in said
     assert processes_below(stage) == []
+    assert told in switchpoint("show")
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from tuner.commands.options import (
     database_option,
     json_option,
     one_system,
+    require_defaults,
     system_option,
     systems_of,
 )
@@ -104,6 +105,7 @@ def main() -> None:
     help="Leave host names out of the raw files, and call the system NAME.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would run, and the expected time.")
+@click.option("--resume", metavar="CAMPAIGN", help="Measure what a partial campaign lacks.")
 @json_option
 @click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -116,6 +118,7 @@ def run(
     environment: str | None,
     anonymous_as: str | None,
     dry_run: bool,
+    resume: str | None,
     as_json: bool,
     reframe_options: tuple[str, ...],
 ) -> None:
@@ -125,7 +128,7 @@ def run(
     Where they select none, the checks with the tag tuning run.
     On a terminal the dashboard starts at the end.
     """
-    from tuner import workflow
+    from tuner import orders, workflow
     from tuner.nodes import namespaces
     from tuner.show import console
 
@@ -133,14 +136,21 @@ def run(
     out = console(stderr=as_json)
     if config is not None and system is not None:
         raise click.UsageError("--config and --system both name a system: give one")
-    if environment is None and config is None:
+    order = orders.read(resume) if resume else None
+    if order is not None:
+        require_defaults(context, but=("resume", "dry_run", "as_json"))
+        system = "nodes" if order.request.config == SYSTEMS["nodes"] else None
+    elif environment is None and config is None:
         environment = workflow.default_environment(out)
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
     options = [*selection, *workflow.selecting(reframe_options)]
     with namespaces.available() if system == "nodes" else nullcontext():
-        config = config or SYSTEMS[system or "local"]
-        campaign = workflow.plan(config, options, launches, minutes, variables)
+        if order is not None:
+            campaign = workflow.resume(order)
+        else:
+            config = config or SYSTEMS[system or "local"]
+            campaign = workflow.plan(config, options, launches, minutes, variables)
         if dry_run and as_json:
             click.echo(json.dumps(workflow.plan_document(campaign), indent=1))
             return
@@ -247,6 +257,7 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
     if what:
         show_models(system, database, as_json)
         return
+    from tuner import orders
     from tuner import show as showing
     from tuner.products import last_measured
 
@@ -263,6 +274,8 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         return
     out = showing.console()
     showing.show_systems(systems, campaigns, out)
+    for order in orders.partial():
+        out.print(order, highlight=False, soft_wrap=True)
     launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:
         out.print()

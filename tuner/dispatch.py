@@ -7,8 +7,10 @@ leaves out is an error; and what ran is held against the plan.
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -46,7 +48,7 @@ class Job:
     scale: str
     procs: int
     ppn: int
-    launches: int
+    launches: int  # that it lacks
     result: str  # ReFrame's word: "pass", "fail", "skip", "abort"
     skipped_because: str
 
@@ -63,11 +65,17 @@ class Session:
     jobs: list[Job]
     failures: list[str]  # of jobs and of the builds before them: what failed, and why
     stage: Path  # where jobs run, one directory each
+    output: Path  # where ReFrame keeps what they wrote
 
     @property
     def wanted(self) -> list[Job]:
         """The jobs that are not skipped."""
         return [job for job in self.jobs if job.result != "skip"]
+
+    def clear(self) -> None:
+        """Deletes the places of ReFrame's files."""
+        for place in (self.stage, self.output):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -81,12 +89,15 @@ class Request:
     def command(self, action: Sequence[str], report: Path) -> list[str]:
         """ReFrame's command line."""
         variables = [f"--setvar={name}={value}" for name, value in self.variables.items()]
+        # Another campaign may run at the same time.
+        places = [f"--timestamp={name}"] if (name := self.variables.get("campaign")) else []
         return [
             _reframe(),
             f"--config-file={self.config}",
             f"--checkpath={CHECKS}",
             f"--report-file={report}",
             "--nocolor",
+            *places,
             *variables,
             *self.selection,
             *action,
@@ -100,6 +111,21 @@ def _reframe() -> str:
     return shutil.which("reframe", path=path) or str(beside / "reframe")
 
 
+def _environment() -> dict[str, str]:
+    """ReFrame's, which wants its user to have a name: in a container there may be none."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # the second from Python 3.13 on
+        name = str(os.getuid())
+    return os.environ | {"LOGNAME": name}
+
+
+def _reason(output: str) -> str:
+    """What ReFrame says of a failure: without the usage, or the log, that it prints around it."""
+    errors = re.findall(r"^(?:reframe: error|ERROR): (.*)", output, re.MULTILINE)
+    return errors[0].strip() if errors else output.strip()
+
+
 def plan(request: Request) -> Session:
     """What ReFrame would run, found by its dry run.
 
@@ -110,7 +136,10 @@ def plan(request: Request) -> Session:
         report = Path(scratch) / "report.json"
         try:
             answer = subprocess.run(
-                request.command(["--dry-run"], report), capture_output=True, text=True
+                request.command(["--dry-run"], report),
+                env=_environment(),
+                capture_output=True,
+                text=True,
             )
         except OSError as error:
             raise DispatchError(f"ReFrame cannot be started: {error}") from error
@@ -119,8 +148,7 @@ def plan(request: Request) -> Session:
             if "WARNING" in line and any(warning in line for warning in WARNINGS):
                 raise DispatchError(f"ReFrame leaves out a part of the campaign: {line}")
         if answer.returncode != 0:
-            reason = output.split("reframe: error: ")[-1].strip()  # without the usage before it
-            raise DispatchError(f"ReFrame's dry run failed: {reason}")
+            raise DispatchError(f"ReFrame's dry run failed: {_reason(output)}")
         if not report.is_file():
             raise DispatchError(f"nothing to run: no check matches {' '.join(request.selection)}")
         session = _read(report, request.variables)
@@ -141,12 +169,14 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     report = log.with_suffix(".json")
+    report.unlink(missing_ok=True)  # of a run that this one resumes
     command = request.command(["--run", "--exec-policy=serial"], report)
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         # In a session of its own, so that a Ctrl-C reaches ReFrame once, from here; also where a
         # shell's background makes this process ignore it.
         process = subprocess.Popen(
             command,
+            env=_environment(),
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -200,6 +230,7 @@ def _read(report: Path, variables: dict[str, str]) -> Session:
         jobs=[_job(case) for case in cases if not case["fixture"]],
         failures=[_failure(case) for case in cases if case["result"] == "fail"],
         stage=Path(content["session_info"]["prefix_stage"]),
+        output=Path(content["session_info"]["prefix_output"]),
     )
 
 

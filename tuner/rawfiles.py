@@ -57,6 +57,22 @@ def of_campaign(campaign: str) -> list[Path]:
     return sorted(results_directory().glob(f"*/{campaign}/*.jsonl"))
 
 
+def numbers_there(campaign: str, system: str, environment: str, name: str) -> set[int]:
+    """The numbers of one job's raw files that are among the results.
+
+    `system` is that of their headers, `name` what their names have before the number.
+    """
+    there = set()
+    for path in of_campaign(campaign):
+        job, _, number = path.stem.rpartition("-")
+        if job != name or not number.isdecimal():
+            continue
+        header = benchfile.read_header(header_line(path).encode())
+        if header and (header.system, header.environment) == (system, environment):
+            there.add(int(number))
+    return there
+
+
 def header_line(path: Path) -> str:
     """The first line of a raw file, "" when it is not there any more."""
     try:

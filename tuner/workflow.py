@@ -24,6 +24,7 @@ from tuner.dispatch import DispatchError, Job, Request, Session
 from tuner.fitting import last_fitted
 from tuner.mpi import find_mpis, installation_directory
 from tuner.nodes.launch import SYSTEM
+from tuner.orders import Order
 from tuner.places import database_path, results_directory
 from tuner.products import last_measured
 from tuner.show import show_products, show_table
@@ -53,11 +54,21 @@ class Campaign:
     request: Request
     planned: Session
     budget_s: float
+    there: int = 0  # launches that it has already
 
     @property
     def launches(self) -> int:
-        """Launches of all jobs."""
+        """Launches that it lacks."""
         return sum(job.launches for job in self.planned.wanted)
+
+    @property
+    def all_launches(self) -> int:
+        """Launches of all jobs."""
+        return self.there + self.launches
+
+    def order(self) -> Order:
+        """What is kept of it, to resume it."""
+        return Order(self.name, self.request, self.budget_s, self.all_launches, self.planned.stage)
 
     @property
     def expected_s(self) -> float:
@@ -140,12 +151,31 @@ def plan(
     """
     name = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     variables = {"campaign": name, "launches": str(launches), **(variables or {})}
-    request = Request(config, selection, variables)
-    unlimited = Campaign(name, request, dispatch.plan(request), 0.0)
+    request = Request(config.absolute(), selection, variables)
+    unlimited = Campaign(name, request, _planned(request), 0.0)
     spare_s = minutes * 60 - unlimited.expected_s
     budget_s = round(max(spare_s / unlimited.launches, LEAST_BUDGET_S), 2)
     request = replace(request, variables=variables | {"budget_s": str(budget_s)})
     return replace(unlimited, request=request, budget_s=budget_s)
+
+
+def resume(order: Order) -> Campaign:
+    """Plans what a campaign still lacks; first, what its jobs have finished is kept.
+
+    Raises:
+        DispatchError: it lacks nothing, or ReFrame cannot plan it.
+    """
+    if order.stage.is_dir():
+        rawfiles.keep(rawfiles.complete_of_campaign(order.stage, order.campaign))
+    planned = _planned(order.request)
+    return Campaign(order.campaign, order.request, planned, order.budget_s, order.done)
+
+
+def _planned(request: Request) -> Session:
+    """What ReFrame would run; the campaign's own places are cleared."""
+    session = dispatch.plan(request)
+    session.clear()
+    return session
 
 
 def plan_document(campaign: Campaign) -> dict[str, Any]:
@@ -194,24 +224,24 @@ def measure(campaign: Campaign, console: Console) -> list[Path]:
         KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
     log = results_directory() / "logs" / f"{campaign.name}.log"
+    order = campaign.order()
+    order.write()
     try:
         with _progress(campaign, console) as tick:
             session = dispatch.run(campaign.request, campaign.planned, log, tick)
     except BaseException as error:
-        raw_files = _keep_finished(campaign)
+        _keep_finished(campaign)
         if not isinstance(error, Exception):
-            kept = f"{len(raw_files)} of {campaign.launches} launches are kept"
-            console.print(f"interrupted: {kept}")
+            console.print(f"interrupted: {order}", highlight=False, soft_wrap=True)
         raise
     raw_files = _keep_finished(campaign)
     _show_left_out(raw_files, console)
     if session.failures:
         failures = "\n  ".join(session.failures)
-        raise DispatchError(f"failed:\n  {failures}\nReFrame's output is in {log}")
-    if len(raw_files) != campaign.launches:
-        raise DispatchError(
-            f"{len(raw_files)} raw files of {campaign.launches} launches; see {log}"
-        )
+        raise DispatchError(f"failed:\n  {failures}\n{order}\nReFrame's output is in {log}")
+    if len(raw_files) != campaign.all_launches:
+        raise DispatchError(f"{order}; see {log}")
+    session.clear()
     return raw_files
 
 
@@ -236,7 +266,7 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
         return sum(f'"{campaign.name}"' in header for header in headers)
 
     def stage(done: int) -> str:
-        return f"launch {done} of {campaign.launches}" if done else "building the kernels"
+        return f"launch {done} of {campaign.all_launches}" if done else "building the kernels"
 
     if not console.is_terminal:
         next_s = 0.0
@@ -253,7 +283,7 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(stage(0), total=campaign.launches)
+        task = bar.add_task(stage(0), total=campaign.all_launches)
 
         def tick() -> None:
             done = launches()

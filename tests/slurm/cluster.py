@@ -12,8 +12,11 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.slurm import accounting
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 START_S = 30.0
@@ -39,8 +42,7 @@ SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SelectType=select/cons_tres
+{accounting}SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=5
@@ -48,6 +50,7 @@ MpiDefault=pmi2
 SwitchType=switch/none
 ReturnToService=2
 KillWait=5
+SlurmdTimeout=5
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{slurmd_ports}] \
 CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 State=UNKNOWN
 PartitionName=cpu Nodes=ALL Default=YES MaxTime=30 State=UP OverSubscribe=NO
@@ -65,9 +68,9 @@ class ClusterError(Exception):
     """Slurm does not come up; the text says why."""
 
 
-def missing() -> list[str]:
-    """The daemons that this machine lacks."""
-    return [name for name in DAEMONS if _daemon(name) is None]
+def missing(names: Sequence[str] = DAEMONS) -> list[str]:
+    """The programs that this machine lacks."""
+    return [name for name in names if _daemon(name) is None]
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Cluster:
     place: Path
     nodes: int = 4
     cpus: int = 2
+    accounts: bool = False
 
     @property
     def configuration(self) -> Path:
@@ -91,14 +95,16 @@ class Cluster:
         """Starts all daemons, and returns when every node takes jobs. Raises ClusterError."""
         self.place.mkdir(parents=True, exist_ok=True)
         self.place.chmod(0o755)  # munge wants its socket where others cannot write
-        self._configure()
+        ports = _free_ports(self.nodes + 3)
+        self._configure(ports)
         try:
             self._start_munge()
+            if self.accounts:
+                accounting.start(self.place, ports[1], self._start, self.env)
             self._start("slurmctld", "-c", "-f", str(self.configuration))
             for number in range(1, self.nodes + 1):
-                (self.place / f"spool-n{number}").mkdir(exist_ok=True)
-                self._start("slurmd", "-N", f"n{number}", "-f", str(self.configuration))
-            self._wait_for_nodes()
+                self.start_node(f"n{number}")
+            self.wait_for_nodes()
         except BaseException:
             self.down()
             raise
@@ -119,8 +125,25 @@ class Cluster:
         for pid in filter(_exists, pids):
             os.kill(pid, signal.SIGKILL)
 
-    def _configure(self) -> None:
-        ports = _free_ports(self.nodes + 1)
+    def start_node(self, name: str) -> None:
+        """Starts the slurmd of a node."""
+        (self.place / f"spool-{name}").mkdir(exist_ok=True)
+        self._start("slurmd", "-N", name, "-f", str(self.configuration))
+
+    def runs_node(self, name: str) -> bool:
+        """Whether the slurmd of a node is there."""
+        return self._alive(f"slurmd-{name}")
+
+    def kill_node(self, name: str) -> None:
+        """Kills the slurmd of a node; what runs there goes on, and Slurm is soon to miss it."""
+        if pid := _running(self.place / f"slurmd-{name}.pid"):
+            os.kill(pid, signal.SIGKILL)
+
+    def _configure(self, ports: list[int]) -> None:
+        dbd_port, database_port, *ports = ports
+        accounts = "AccountingStorageType=accounting_storage/none\n"
+        if self.accounts:
+            accounts = accounting.configure(self.place, (dbd_port, database_port))
         (self.place / "state").mkdir(exist_ok=True)
         self.configuration.write_text(
             CONFIGURATION.format(
@@ -131,6 +154,7 @@ class Cluster:
                 slurmd_ports=",".join(map(str, ports[1:])),
                 nodes=self.nodes,
                 cpus=self.cpus,
+                accounting=accounts,
             )
         )
         (self.place / "cgroup.conf").touch()
@@ -158,7 +182,8 @@ class Cluster:
         if answer.returncode != 0:
             raise ClusterError(f"{' '.join(command)}: {(answer.stderr or answer.stdout).strip()}")
 
-    def _wait_for_nodes(self) -> None:
+    def wait_for_nodes(self) -> None:
+        """Returns when every node takes jobs. Raises ClusterError."""
         deadline = time.monotonic() + START_S
         command = ["sinfo", "--noheader", "--states=idle", "--format=%D"]
         said = ""

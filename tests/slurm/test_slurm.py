@@ -1,29 +1,51 @@
 """Campaigns through a real Slurm of four virtual nodes on this machine."""
 
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.kernels.conftest import build_kernels
+from tests.slurm import accounting
 from tests.slurm.cluster import Cluster, ClusterError, missing
-from tuner import doctor, rawfiles
+from tuner import doctor
 from tuner.cli import main
-from tuner.mpi import CHECKOUT, find_mpis
+from tuner.mpi import CHECKOUT, Mpi, find_mpis
 from tuner.sites import schedulers
 from tuner.sites.examine import examine
 from tuner.sites.schedulers import Partition, Shape
+from tuner.store import Store
+
+LAUNCHES = 3
+END_S = 200.0  # far beyond what any of this takes
+
+HELD = """\
+#!/bin/sh
+# The second launch waits as long as there is a file `hold`.
+case " $* " in
+  *" --launch 1 "*) while [ -e '{place}/hold' ]; do touch '{place}/held'; sleep 0.1; done ;;
+esac
+exec '{swpbench}' "$@"
+"""
 
 
 @pytest.fixture(scope="module")
-def cluster(require, tmp_path_factory):
+def cluster(request, require, tmp_path_factory):
+    """A Slurm without accounts; with them for the parameter "accounts"."""
+    accounts = getattr(request, "param", "") == "accounts"
     require("slurm", not missing(), f"no {', '.join(missing())}")
-    mpich = [mpi for mpi in find_mpis() if mpi.family == "mpich" and mpi.major == 4]
-    require("mpich4", bool(mpich), "no MPICH 4, which Slurm's PMI-2 starts")
-    made = Cluster(tmp_path_factory.mktemp("slurm"))
+    lacking = missing(accounting.PROGRAMS) if accounts else []
+    require("slurmdbd", not lacking, f"no {', '.join(lacking)}")
+    made = Cluster(tmp_path_factory.mktemp("slurm"), accounts=accounts)
     try:
         made.up()
     except ClusterError as error:  # as in a container that may not
@@ -33,65 +55,189 @@ def cluster(require, tmp_path_factory):
 
 
 @pytest.fixture
-def config(cluster, tmp_path, monkeypatch) -> Path:
+def site_init(cluster, tmp_path, monkeypatch) -> Callable[..., Path]:
     monkeypatch.setenv("SLURM_CONF", str(cluster.configuration))
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
-    # Shared by the daemons, which were started without it.
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    path = tmp_path / "box.py"
-    command = ["site", "init", "--name", "box", "--output", str(path)]
-    answer = CliRunner().invoke(main, command)
-    assert answer.exit_code == 0, answer.output
-    return path
+
+    def init(*options: str) -> Path:
+        path = tmp_path / "box.py"
+        command = ["site", "init", "--name", "box", "--output", str(path), *options]
+        answer = CliRunner().invoke(main, command)
+        assert answer.exit_code == 0, answer.output
+        return path
+
+    return init
 
 
-def reframe(config: Path, *options: str, **variables: str) -> subprocess.Popen[str]:
-    settings = {"launches": "2", "budget_s": "0.2", "sizes": "8,1K"} | variables
-    return subprocess.Popen(
-        [
-            *(Path(sys.executable).with_name("reframe"), "-C", config, "-c", CHECKOUT / "checks"),
-            *("-r", "--nocolor", "--prgenv=^mpich$", *options),
-            *(f"--setvar={name}={value}" for name, value in settings.items()),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def test_site_init_finds_what_slurm_has(cluster, config):
+def test_site_init_finds_what_slurm_has(cluster, monkeypatch):
+    monkeypatch.setenv("SLURM_CONF", str(cluster.configuration))
     found = schedulers.detect()
     assert found.name == "squeue"  # it keeps no accounts
     (partition,) = found.partitions()
     assert partition == Partition("cpu", cluster.nodes, Shape(cluster.cpus, 1, 1))
-    assert doctor.missing(examine(config)) == []
 
 
-def test_reframe_measures_through_squeue(config):
-    running = reframe(config, "--name=^discovery%scale=1_node%pattern=random", campaign="box")
-    said, _ = running.communicate(timeout=300)
+@pytest.mark.nightly
+def test_the_doctor_finds_all_that_site_init_wrote(site_init):
+    assert doctor.missing(examine(site_init())) == []
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Three launches of one job on two nodes, by an installed Switchpoint without sources."""
+
+    place: Path
+    config: Path
+    mpi: Mpi
+    env: dict[str, str]
+
+    def run(self, *options: str) -> subprocess.Popen[str]:
+        """Starts `switchpoint run`."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "tuner.cli", "run", *options],
+            cwd=self.place,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def measure(self) -> subprocess.Popen[str]:
+        """Starts the campaign."""
+        variables = {"methods": "pex;nbx", "sizes": "8", "swpbench": self.place / "swpbench"}
+        return self.run(
+            *(f"--config={self.config}", f"--environment={self.mpi.name}", "--minutes=0.1"),
+            *(f"--launches={LAUNCHES}", "--", "--name=^discovery%scale=2_nodes%pattern=random"),
+            *(f"--setvar={name}={value}" for name, value in variables.items()),
+        )
+
+    def raw_files(self) -> list[Path]:
+        return sorted(self.place.glob("results/box-*/*/*.jsonl"))
+
+    def stored(self) -> list[int]:
+        """The numbers of the launches in the store."""
+        with Store.open(self.place / "results" / "switchpoint.db", readonly=True) as store:
+            return sorted(launch.number for launch in store.launches().values())
+
+
+@pytest.fixture
+def campaign(require, site_init, tmp_path) -> Callable[..., Campaign]:
+    def make(name: str = "mpich", *options: str) -> Campaign:
+        mpi = next((mpi for mpi in find_mpis() if mpi.name == name), None)
+        require(name, mpi is not None, "this MPI is not installed")
+        config = site_init(*options)
+        for part in ("checks", "templates", "tuner"):
+            shutil.copytree(CHECKOUT / part, tmp_path / "wheel" / part)
+        opt = tmp_path / "opt"
+        install = ["cmake", "--install", build_kernels(mpi), "--prefix", opt]
+        subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+        bench = tmp_path / "swpbench"
+        bench.write_text(HELD.format(place=tmp_path, swpbench=opt / "bin" / "swpbench"))
+        bench.chmod(0o755)
+        # As modules do: mpirun is of this MPI.
+        mpirun = tmp_path / "bin" / "mpirun"
+        mpirun.parent.mkdir()
+        mpirun.write_text(f'#!/bin/sh\nexec {mpi.mpiexec} "$@"\n')
+        mpirun.chmod(0o755)
+        env = os.environ | {
+            "PATH": f"{opt / 'bin'}:{tmp_path / 'bin'}:{os.environ['PATH']}",
+            "PYTHONPATH": str(tmp_path / "wheel"),
+            "SWITCHPOINT_RESULTS": str(tmp_path / "results"),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            # Open MPI's mpirun asks for them where tests run as root. Its ranks are out of reach of
+            # what srun gives each node.
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_btl": "self,tcp",
+        }
+        return Campaign(tmp_path, config, mpi, env)
+
+    return make
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+def test_ranks_are_started_by_either_launcher(campaign, mpi, launcher):
+    made = campaign(mpi, "--launcher", launcher)
+    said, _ = made.measure().communicate(timeout=END_S)
+    assert made.stored() == [0, 1, 2], said
+    for path in made.raw_files():
+        header = json.loads(path.read_text().splitlines()[0])
+        assert (header["system"], header["procs"], header["nodes"]) == ("box:cpu", 4, 2)
+
+
+def cancel(cluster: Cluster, job: str) -> None:
+    subprocess.run(["scancel", job], check=True)
+
+
+def take_node_down(cluster: Cluster, job: str) -> None:
+    update = ["scontrol", "update", "nodename=n2", "state=down", "reason=test"]
+    subprocess.run(update, check=True)
+
+
+def kill_node(cluster: Cluster, job: str) -> None:
+    cluster.kill_node("n2")
+
+
+def end_its_time(cluster: Cluster, job: str) -> None:
+    subprocess.run(["scontrol", "update", f"jobid={job}", "timelimit=1"], check=True)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "interrupt"),
+    [
+        ("", cancel),
+        pytest.param("", take_node_down, marks=pytest.mark.nightly),
+        pytest.param("", kill_node, marks=pytest.mark.nightly),
+        pytest.param("", end_its_time, marks=pytest.mark.nightly),
+        pytest.param("accounts", cancel, marks=pytest.mark.nightly),
+        pytest.param("accounts", take_node_down, marks=pytest.mark.nightly),
+    ],
+    indirect=["cluster"],
+)
+def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, interrupt):
+    made = campaign()
+    scheduler = "slurm" if cluster.accounts else "squeue"
+    assert f'"scheduler": "{scheduler}"' in made.config.read_text()
+    hold, held = made.place / "hold", made.place / "held"
+    hold.touch()
+    running = made.measure()
+    wait_for(lambda: held.exists() or running.poll() is not None)
+    interrupt(cluster, job_running())
+    said, _ = running.communicate(timeout=END_S)
+    assert running.returncode == 1, said
+    (partial,) = re.findall(r"campaign (\w+) is partial: 1 of 3 launches", said)
+    assert made.stored() == [0]
+
+    recover(cluster)
+    hold.unlink()
+    (first,) = made.raw_files()
+    before = first.read_bytes()
+    running = made.run("--resume", partial)
+    said, _ = running.communicate(timeout=END_S)
     assert running.returncode == 0, said
-    assert "Ran 2/2 test case(s)" in said
-    raw_files = rawfiles.of_campaign("box")
-    assert len(raw_files) == 2
-    assert '"box:cpu"' in raw_files[0].read_text()
+    assert made.stored() == [0, 1, 2]
+    assert len(made.raw_files()) == LAUNCHES
+    assert first.read_bytes() == before
 
 
-def test_a_job_cancelled_in_its_first_launch_fails_and_keeps_nothing(config):
-    long = {"launches": "6", "budget_s": "20", "sizes": "8:1M:x2"}
-    name = "--name=^discovery%scale=1_node%pattern=random"
-    running = reframe(config, name, campaign="cut", **long)
-    deadline = time.monotonic() + 200
-    while not jobs_running() and running.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.5)
-    time.sleep(3)  # into the first launch
-    subprocess.run(["scancel", "--user", str(os.getuid())], check=True)
-    said, _ = running.communicate(timeout=100)
-    assert running.returncode != 0, said
-    assert "FAIL" in said
-    assert rawfiles.of_campaign("cut") == []
+def recover(cluster: Cluster) -> None:
+    """Brings the second node back, whatever was done to it."""
+    if not cluster.runs_node("n2"):
+        cluster.start_node("n2")
+    command = ["scontrol", "update", "nodename=n2", "state=resume"]
+    subprocess.run(command, capture_output=True)  # an error when it is not down
+    cluster.wait_for_nodes()
 
 
-def jobs_running() -> bool:
-    command = ["squeue", "--noheader", "--states=running"]
-    return bool(subprocess.run(command, capture_output=True, text=True).stdout.strip())
+def job_running() -> str:
+    command = ["squeue", "--noheader", "--states=running", "--format=%i"]
+    (job,) = subprocess.run(command, capture_output=True, text=True).stdout.split()
+    return job
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + END_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

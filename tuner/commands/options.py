@@ -1,12 +1,13 @@
-"""The store and its systems, as options that several subcommands share."""
+"""What several subcommands share of their options: the store and its systems above all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from tuner.errors import SwitchpointError
 from tuner.places import database_path
@@ -48,3 +49,11 @@ def one_system(store: Store, part: str | None) -> str:
         raise SwitchpointError(f"{store.path} holds no measurements; `switchpoint run` makes some")
     wanted = f"{len(matches) or 'no'} systems match {part}" if part else "there are several systems"
     raise SwitchpointError(f"{wanted}; name one by --system: {', '.join(matches or systems)}")
+
+
+def require_defaults(context: click.Context, but: Sequence[str]) -> None:
+    """Raises UsageError when another option than `but` is given, which a plan has already."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in but and source is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{parameter.opts[-1]} comes from the campaign that is resumed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,6 +33,11 @@ def site() -> None:
     help="Otherwise the one whose commands are on the path.",
 )
 @click.option(
+    "--launcher",
+    type=click.Choice(["srun", "mpirun", "mpiexec"]),
+    help="What starts ranks within a job; otherwise what is usual for the scheduler.",
+)
+@click.option(
     "--partition",
     "wanted",
     multiple=True,
@@ -57,6 +63,7 @@ def site() -> None:
 def init(
     name: str | None,
     scheduler_name: str | None,
+    launcher: str | None,
     wanted: tuple[str, ...],
     account: str | None,
     max_nodes: int | None,
@@ -70,6 +77,7 @@ def init(
     nodes, which account. Elsewhere it takes all partitions and nodes, and no account.
     """
     scheduler = SCHEDULERS[scheduler_name] if scheduler_name else schedulers.detect()
+    scheduler = replace(scheduler, launcher=launcher or scheduler.launcher)
     partitions = _partitions(scheduler, wanted)
     is_local = scheduler.name == "local"
     if account is None:
@@ -78,7 +86,7 @@ def init(
         most = max(partition.nodes for partition in partitions)
         max_nodes = _asked("Most nodes of a job", most)
     found = environments.of_modules(module_sets or environments.mpi_modules())
-    found = found or environments.of_path(launched_by_us=is_local)
+    found = found or environments.of_path("" if is_local else scheduler.launcher)
     if not found:
         raise SiteError("no MPI among the modules or on the path: name modules by --modules")
     made = Site(

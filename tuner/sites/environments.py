@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tuner.errors import SwitchpointError
-from tuner.mpi import find_mpis
+from tuner.mpi import Mpi, find_mpis
+from tuner.sites.schedulers import srun_type
 
 # Cray's modules have compiler wrappers without "mpi" in their names.
 _MPI_MODULE = re.compile(
@@ -29,6 +30,7 @@ class Environment:
     cc: str
     modules: list[str] = field(default_factory=list)
     mpiexec: str = ""  # where the checks start ranks themselves
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 def modules_system() -> str:
@@ -78,12 +80,15 @@ def mpi_modules() -> list[str]:
     return list(latest.values())
 
 
-def of_path(launched_by_us: bool) -> list[Environment]:
-    """The MPIs on the path; on one machine the checks start their ranks themselves."""
-    return [
-        Environment(mpi.name, mpi.mpicc, [], mpi.mpiexec if launched_by_us else "")
-        for mpi in find_mpis()
-    ]
+def of_path(launcher: str) -> list[Environment]:
+    """The MPIs on the path, to be started by a launcher of ReFrame, or "" by the checks."""
+    return [_of_path(mpi, launcher) for mpi in find_mpis()]
+
+
+def _of_path(mpi: Mpi, launcher: str) -> Environment:
+    kind = srun_type(mpi.family) if launcher == "srun" else ""
+    variables = {"SLURM_MPI_TYPE": kind} if kind else {}
+    return Environment(mpi.name, mpi.mpicc, [], "" if launcher else mpi.mpiexec, variables)
 
 
 def _of_modules(modules: list[str]) -> Environment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -89,6 +90,18 @@ def accounting_or_not() -> Scheduler:
     return SCHEDULERS["squeue" if has_none else "slurm"]
 
 
+def srun_type(family: str) -> str:
+    """What `srun --mpi` must be for an MPI family; "" when it is so by default, or not known."""
+    try:
+        settings = _ask("scontrol", "show", "config")
+        there = _ask("srun", "--mpi=list").split()
+    except SchedulerError:
+        return ""
+    wanted = _PMI.get(family, "")
+    is_default = re.search(rf"^MpiDefault\s*=\s*{wanted}$", settings, re.MULTILINE)
+    return wanted if wanted in there and not is_default else ""
+
+
 def _slurm_partitions() -> list[Partition]:
     lines = _ask("sinfo", "--noheader", "--exact", "--format=%R|%a|%D|%c|%X|%Z").splitlines()
     nodes: dict[str, Counter[Shape]] = {}
@@ -157,10 +170,16 @@ def _ask(*command: str) -> str:
     if answer.returncode != 0:
         said = (answer.stderr or answer.stdout).strip().splitlines() or ["no reason given"]
         raise SchedulerError(f"{' '.join(command)}: {said[0]}")
-    return answer.stdout
+    return answer.stdout or answer.stderr  # srun lists on the second
 
 
-_SLURM_ACCESS = ("--partition={partition}", "--exclusive")
+# A job that starts again would find raw files of its first start: the campaign is resumed instead.
+_SLURM_ACCESS = ("--partition={partition}", "--exclusive", "--no-requeue")
+_PMI = {
+    "mpich": "pmi2",
+    "openmpi": "pmix",
+    "intelmpi": "pmi2",
+}  # what each MPI family speaks with srun
 
 
 def _by_name(schedulers: Iterable[Scheduler]) -> dict[str, Scheduler]:

@@ -1,0 +1,86 @@
+"""What campaigns were to measure, kept beside their logs: tells partial ones, and how to go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tuner import rawfiles
+from tuner.dispatch import Request
+from tuner.errors import SwitchpointError
+from tuner.places import results_directory
+
+
+class OrderError(SwitchpointError):
+    """What a campaign was to measure is not known; the text says why."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A campaign as it was asked for."""
+
+    campaign: str
+    request: Request
+    budget_s: float  # of a launch
+    launches: int  # of all jobs
+    stage: Path  # where jobs run
+
+    @property
+    def done(self) -> int:
+        """The launches whose raw files are among the results."""
+        return len(rawfiles.of_campaign(self.campaign))
+
+    def __str__(self) -> str:
+        counted = f"{self.done} of {self.launches} launches"
+        if self.done >= self.launches:
+            return f"campaign {self.campaign} has all {counted}"
+        rest = f"`switchpoint run --resume {self.campaign}` measures the rest"
+        return f"campaign {self.campaign} is partial: {counted}; {rest}"
+
+    def write(self) -> None:
+        """Keeps the order, unless it is there."""
+        path = _path(self.campaign)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(json.dumps(asdict(self), indent=1, default=str) + "\n")
+
+
+def read(campaign: str) -> Order:
+    """The order of a campaign.
+
+    Raises:
+        OrderError: there is none, or it cannot be read.
+    """
+    path = _path(campaign)
+    try:
+        content = json.loads(path.read_text())
+        request = content["request"]
+        return Order(
+            campaign=content["campaign"],
+            request=Request(Path(request["config"]), request["selection"], request["variables"]),
+            budget_s=content["budget_s"],
+            launches=content["launches"],
+            stage=Path(content["stage"]),
+        )
+    except FileNotFoundError as error:
+        known = ", ".join(order.campaign for order in partial()) or "none"
+        raise OrderError(f"no campaign {campaign} to resume; partial campaigns: {known}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise OrderError(f"{path}: no order of a campaign: {error!r}") from error
+
+
+def partial() -> Iterator[Order]:
+    """The orders of campaigns with some of their launches, the oldest first."""
+    for path in sorted(_path("").parent.glob(f"*{_SUFFIX}")):
+        order = read(path.name.removesuffix(_SUFFIX))
+        if 0 < order.done < order.launches:
+            yield order
+
+
+_SUFFIX = ".order.json"
+
+
+def _path(campaign: str) -> Path:
+    return results_directory() / "logs" / f"{campaign}{_SUFFIX}"
