@@ -10,10 +10,15 @@ import pytest
 from tests import synthetic
 from tests.test_cli import fail, succeed
 from tests.test_selection import CONSTANT, make_cells, scaled
-from tuner import stats
-from tuner.comparison import Choice, compare
+from tuner import comparison, stats
+from tuner.comparison import Choice, Comparison, measured
+from tuner.records import Cell
 
 Write = Callable[..., None]
+
+
+def compare(a: list[Cell], b: list[Cell]) -> Comparison:
+    return comparison.compare(measured(a), measured(b))
 
 
 @pytest.fixture

@@ -108,57 +108,76 @@ Medians = dict[Where, dict[tuple[str, int], float]]
 """Logarithms of the median seconds of every launch that counts."""
 
 
-def compare(a: Sequence[Cell], b: Sequence[Cell]) -> Comparison:
-    """Compares the cells of two campaigns or systems."""
-    rules_a, points_a = select(a)
-    rules_b, points_b = select(b)
-    medians_a, medians_b = _medians(a), _medians(b)
-    both = sorted(medians_a.keys() & medians_b.keys())
-    shifts = [_mean(medians_b[where]) - _mean(medians_a[where]) for where in both]
+@dataclass(frozen=True)
+class Measured:
+    """What is compared of a campaign or system: a small part of its cells, and its own table."""
+
+    medians: Medians
+    features: dict[Where, Features]  # of the default's cells
+    rules: list[Rule]
+    points: list[Point]
+
+
+def measured(cells: Sequence[Cell]) -> Measured:
+    """What is compared of these cells. Selecting from them is what takes long."""
+    rules, points = select(cells)
+    features = {
+        Where(*cell.key[2:]): cell.features
+        for cell in cells
+        if cell.key.operation in RULED_OPERATIONS
+        and cell.key.method == DEFAULT_METHODS[cell.key.operation]
+    }
+    return Measured(medians_of(cells), features, rules, points)
+
+
+def compare(a: Measured, b: Measured) -> Comparison:
+    """Compares two campaigns or systems."""
+    both = sorted(a.medians.keys() & b.medians.keys())
+    shifts = [_mean(b.medians[where]) - _mean(a.medians[where]) for where in both]
     return Comparison(
         compared=len(both),
         common_ratio=math.exp(sum(shifts) / len(shifts)) if shifts else None,
-        changes=_changes(medians_a, medians_b, both),
-        moved=list(_moved(points_a, points_b)),
-        loss=_loss(a, medians_a, rules_a, rules_b),
+        changes=changes(a.medians, b.medians),
+        moved=list(_moved(a.points, b.points)),
+        loss=_loss(a, b.rules),
     )
 
 
-def changed(a: Iterable[Cell], b: Iterable[Cell]) -> list[Change]:
-    """Of the cells that both have those that changed, the largest first; samples are not needed."""
-    medians_a, medians_b = _medians(a), _medians(b)
-    return _changes(medians_a, medians_b, sorted(medians_a.keys() & medians_b.keys()))
-
-
-def _medians(cells: Iterable[Cell]) -> Medians:
-    found: Medians = defaultdict(dict)
+def medians_of(cells: Iterable[Cell]) -> Medians:
+    """The medians that are compared; samples are not needed."""
+    found: Medians = {}
     for cell in cells:
-        where = Where(*cell.key[2:])
-        for part in cell.parts:
-            if part["samples"] >= stats.MIN_SAMPLES:
-                launch = cell.key.campaign, int(part["launch"])
-                found[where][launch] = math.log(part["median_s"])
-    return found
+        parts = cell.parts[cell.parts["samples"] >= stats.MIN_SAMPLES]
+        campaign = cell.key.campaign
+        launches = ((campaign, launch) for launch in parts["launch"].tolist())
+        logs = np.log(parts["median_s"]).tolist()
+        found.setdefault(Where(*cell.key[2:]), {}).update(zip(launches, logs, strict=True))
+    return {where: medians for where, medians in found.items() if medians}
 
 
 def _mean(medians: dict[tuple[str, int], float]) -> float:
     return sum(medians.values()) / len(medians)
 
 
-def _changes(a: Medians, b: Medians, both: list[Where]) -> list[Change]:
-    """The cells that differ by more than launches do; of all told, few are expected to be false."""
-    tested = [where for where in both if min(len(a[where]), len(b[where])) > 1]
-    tests = [
-        stats.welch(np.array(list(a[where].values())), np.array(list(b[where].values())))
-        for where in tested
-    ]
-    significant = stats.discoveries(np.array([test.p for test in tests]), FALSE_DISCOVERIES)
-    changes = [
-        Change(where, *(math.exp(log) for log in (test.difference, test.low, test.high)))
-        for where, test, told in zip(tested, tests, significant.tolist(), strict=True)
-        if told
-    ]
-    return sorted(changes, key=lambda change: -abs(math.log(change.ratio)))
+def changes(a: Medians, b: Medians) -> list[Change]:
+    """The cells that differ by more than launches do, the largest change first.
+
+    Of all that are told, few are expected to be false.
+    """
+    alike: dict[tuple[int, int], list[Where]] = defaultdict(list)  # with as many launches
+    for where in sorted(a.keys() & b.keys()):
+        alike[len(a[where]), len(b[where])].append(where)
+    tested: list[tuple[float, Change]] = []
+    for launches, cells in alike.items():
+        if min(launches) > 1:
+            logs = [np.array([list(of[where].values()) for where in cells]) for of in (a, b)]
+            test = stats.welch(logs[0], logs[1])
+            ratios = np.exp([test.difference, test.low, test.high]).T.tolist()
+            rows = zip(test.p.tolist(), cells, ratios, strict=True)
+            tested += [(p, Change(where, *ratio)) for p, where, ratio in rows]
+    told = stats.discoveries(np.array([p for p, _ in tested]), FALSE_DISCOVERIES)
+    found = [change for (_, change), is_told in zip(tested, told.tolist(), strict=True) if is_told]
+    return sorted(found, key=lambda change: -abs(math.log(change.ratio)))
 
 
 _Class = tuple[str, int, int, tuple[int, float]]
@@ -199,19 +218,14 @@ def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
     return choices
 
 
-def _loss(cells: Iterable[Cell], medians: Medians, a: list[Rule], b: list[Rule]) -> Loss:
-    cases: dict[Where, Features] = {}
-    for cell in cells:
-        operation = cell.key.operation
-        if operation in RULED_OPERATIONS and cell.key.method == DEFAULT_METHODS[operation]:
-            cases[Where(*cell.key[2:])] = cell.features
+def _loss(a: Measured, rules: list[Rule]) -> Loss:
     logs: list[tuple[float, Where]] = []
     without_rule = not_measured = 0
-    for where, features in sorted(cases.items()):
-        own, other = (_of_rules(rules, where, features) for rules in (a, b))
+    for where, features in sorted(a.features.items()):
+        own, other = (_of_rules(each, where, features) for each in (a.rules, rules))
         without_rule += other is None
-        mine = medians.get(replace(where, method=own or where.method), {})
-        theirs = medians.get(replace(where, method=other or where.method), {})
+        mine = a.medians.get(replace(where, method=own or where.method), {})
+        theirs = a.medians.get(replace(where, method=other or where.method), {})
         launches = mine.keys() & theirs.keys()
         if not launches:
             not_measured += 1

@@ -173,25 +173,31 @@ def _student(freedom: int, probability: float) -> float:
 class Difference:
     """Of two means, with its interval and the probability of one as large among equals."""
 
-    difference: float
-    low: float
-    high: float
-    p: float
+    difference: Floats
+    low: Floats
+    high: Floats
+    p: Floats
 
 
 def welch(values: Floats, others: Floats, level: float = LEVEL) -> Difference:
-    """The mean of `others` less that of `values`, by Welch's t: at least two of each."""
+    """The mean of `others` less that of `values`, by Welch's t, along the last axis.
+
+    There are at least two of each; the axes before are alike.
+    """
     from scipy import special  # here, because ingest is faster to start without it
 
-    terms = [float(each.var(ddof=1)) / len(each) for each in (values, others)]
-    difference = float(others.mean() - values.mean())
-    error = float(np.sqrt(sum(terms)))
-    if error == 0:  # as in simulations, which repeat to the last digit
-        return Difference(difference, difference, difference, float(difference == 0))
-    weights = zip(terms, (len(values), len(others)), strict=True)
-    freedom = sum(terms) ** 2 / sum(term**2 / (n - 1) for term, n in weights)
-    reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
-    p = 2 * float(special.stdtr(freedom, -abs(difference) / error))
+    terms = [each.var(axis=-1, ddof=1) / each.shape[-1] for each in (values, others)]
+    difference = others.mean(axis=-1) - values.mean(axis=-1)
+    error = np.sqrt(terms[0] + terms[1])
+    repeated = error == 0  # as in simulations, to the last digit
+    weights = [
+        term**2 / (each.shape[-1] - 1) for term, each in zip(terms, (values, others), strict=True)
+    ]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = error**4 / (weights[0] + weights[1])
+        reach = np.where(repeated, 0, special.stdtrit(freedom, (1 + level) / 2) * error)
+        p = 2 * special.stdtr(freedom, -np.abs(difference) / error)
+    p = np.where(repeated, difference == 0, p)
     return Difference(difference, difference - reach, difference + reach, p)
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,24 +19,24 @@ from dashboard.query import WORD, Query, choose, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import Option, card, data_table, graph, href, method_name
 from tuner import comparison
-from tuner.comparison import Change, Comparison, Loss, Moved, Where
-from tuner.records import COLLECTIVES, NAME, Cell
+from tuner.comparison import Change, Comparison, Loss, Measured, Moved, Where
+from tuner.records import COLLECTIVES, NAME
 from tuner.store import Store
 from tuner.units import size_text
 
 PATH = "/compare"
-ALL = "."  # in the place of a campaign, whose name cannot begin with a dot
 _ROWS = 40
+_KEPT = 64  # campaigns, of each an operation
 
 
 @dataclass(frozen=True)
 class CompareQuery(Query):
-    """A and B, each a campaign of a system or all of them, and the operation."""
+    """A and B, each a campaign of a system, and the operation."""
 
     system: str = parameter("s", NAME)
-    campaign: str = parameter("c", rf"\.|{NAME}")
+    campaign: str = parameter("c", NAME)
     other_system: str = parameter("t", NAME)
-    other_campaign: str = parameter("u", rf"\.|{NAME}")
+    other_campaign: str = parameter("u", NAME)
     operation: str = parameter("o", WORD)
 
 
@@ -53,15 +55,18 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     names = systems["system"].tolist()
     system = choose(names, query.system, "system", strict=strict)
     measured = store.campaigns_with_cells(system)
-    earlier = [*measured[1:], *measured[:1], ALL]
+    earlier = [*measured[1:], *measured[:1]]
     campaign = choose(earlier, query.campaign, "campaign", strict=strict)
     others = [system, *(name for name in names if name != system)]
     if len(measured) == 1:  # nothing else of this system to compare with
         others = others[1:] + others[:1]
     other_system = choose(others, query.other_system, "system", strict=strict)
     other_measured = store.campaigns_with_cells(other_system)
-    other_campaign = choose([*other_measured, ALL], query.other_campaign, "campaign", strict=strict)
-    operations = _operations(store, system, measured if campaign == ALL else [campaign])
+    other_campaign = choose(other_measured, query.other_campaign, "campaign", strict=strict)
+    operations = sorted(
+        store.cases(system, campaign)["operation"].unique(),
+        key=lambda name: (name != "exchange", name),
+    )
     operation = choose(operations, query.operation, "operation", strict=strict)
     chosen = CompareQuery(system, campaign, other_system, other_campaign, operation)
     same = (system, campaign) == (other_system, other_campaign)
@@ -70,36 +75,33 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
         query=chosen,
         options={
             "system": labels,
-            "campaign": _campaign_options(earlier),
+            "campaign": [(name, name) for name in earlier],
             "other_system": labels,
-            "other_campaign": _campaign_options([*other_measured, ALL]),
+            "other_campaign": [(name, name) for name in other_measured],
             "operation": [(name, name) for name in operations],
         },
         found=None
         if same
         else comparison.compare(
-            _cells(store, system, measured if campaign == ALL else [campaign], operation),
-            _cells(
-                store,
-                other_system,
-                other_measured if other_campaign == ALL else [other_campaign],
-                operation,
-            ),
+            _of_campaign(store, system, campaign, operation),
+            _of_campaign(store, other_system, other_campaign, operation),
         ),
     )
 
 
-def _campaign_options(names: Sequence[str]) -> list[Option]:
-    return [(name, "all campaigns" if name == ALL else name) for name in names]
+def _of_campaign(store: Store, system: str, campaign: str, operation: str) -> Measured:
+    """What is compared of a campaign, kept for as long as the store's file is the same."""
+    state = store.path.stat()
+    identity = (state.st_mtime_ns, state.st_size, state.st_ino)
+    return _selected(store.path, identity, system, campaign, operation)
 
 
-def _operations(store: Store, system: str, campaigns: Sequence[str]) -> list[str]:
-    found = {name for campaign in campaigns for name in store.cases(system, campaign)["operation"]}
-    return sorted(found, key=lambda name: (name != "exchange", name))
-
-
-def _cells(store: Store, system: str, campaigns: Sequence[str], operation: str) -> list[Cell]:
-    return [cell for name in campaigns for cell in store.contents((system, name, operation))]
+@lru_cache(maxsize=_KEPT)
+def _selected(
+    path: Path, identity: tuple[int, ...], system: str, campaign: str, operation: str
+) -> Measured:
+    with Store.open(path, readonly=True) as store:
+        return comparison.measured(store.contents((system, campaign, operation)))
 
 
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
@@ -176,19 +178,18 @@ def _change_table(choice: CompareChoice) -> list[Component]:
 
 
 def _samples(query: CompareQuery, where: Where) -> list[Any]:
-    """Links to the cell in A and in B; all campaigns have no single cell."""
+    """Links to the cell in A and in B."""
     links: list[Any] = []
     layout = (where.procs, where.nodes, where.ppn, where.sync, where.oversubscribed)
     for letter, system, campaign in (
         ("A", query.system, query.campaign),
         ("B", query.other_system, query.other_campaign),
     ):
-        if campaign != ALL:
-            link = explore.ExploreQuery(
-                *(system, campaign, where.operation, where.pattern, layout_key(*layout)),
-                size=str(where.size_bytes),
-            )
-            links += [html.A(letter, href=href(explore.PATH, link.search())), " "]
+        link = explore.ExploreQuery(
+            *(system, campaign, where.operation, where.pattern, layout_key(*layout)),
+            size=str(where.size_bytes),
+        )
+        links += [html.A(letter, href=href(explore.PATH, link.search())), " "]
     return links
 
 

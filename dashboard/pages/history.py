@@ -113,10 +113,10 @@ def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
 
 def _changes(choice: HistoryChoice) -> Component:
     """What changed from each campaign to the next, at all sizes of the case."""
+    medians = [comparison.medians_of(campaign.cells) for campaign in choice.campaigns]
     rows = []
-    for before, after in pairwise(choice.campaigns):
-        changed = comparison.changed(before.cells, after.cells)
-        rows += _rows(before, after, changed, choice)
+    for (before, a), (after, b) in pairwise(zip(choice.campaigns, medians, strict=True)):
+        rows += _rows(before, after, comparison.changes(a, b), choice)
     if not rows:
         return html.P("No cell of this case changed by more than its launches differ.")
     header = ("Campaign", "MPI", "Changed cells", "Largest change", "95 %", "")

@@ -28,6 +28,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     with all their campaigns; of a system's id any part that no other has.
     """
     from tuner.comparison import compare as compared
+    from tuner.comparison import measured
     from tuner.show import console
     from tuner.show_comparison import Subject, show_comparison
     from tuner.store import Store
@@ -45,7 +46,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     for subject in subjects:
         if not subject.cells:
             raise SwitchpointError(f"{subject.name} has no measured methods to compare")
-    result = compared(*cells)
+    result = compared(*map(measured, cells))
     if as_json:
         document = {name: asdict(each) for name, each in zip("ab", subjects, strict=True)}
         click.echo(json.dumps(document | asdict(result), indent=1))
