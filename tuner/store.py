@@ -376,6 +376,14 @@ class Store:
             values,
         )
 
+    def steadiness(self, system: str, campaign: str) -> pd.DataFrame:
+        """One row a cell of a campaign: `n`, `canary_median_s`, `above_2_medians`, `late`."""
+        return self._frame(
+            "SELECT n, canary_median_s, above_2_medians, late FROM cell "
+            "WHERE system = ? AND campaign = ?",
+            [system, campaign],
+        )
+
     def contents(self, prefix: Sequence[str | int], samples: bool = True) -> list[Cell]:
         """The cells whose key begins with the given values, with their samples.
 

@@ -3,9 +3,11 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 from dash import Dash, html
 from dash.development.base_component import Component
@@ -15,6 +17,7 @@ from dashboard.choice import newest_first, system_options, unreal
 from dashboard.figures.ribbons import ribbons
 from dashboard.pages import choose, explore, history, table
 from dashboard.query import Query
+from dashboard.units import ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, href
 from tuner.records import Launch
@@ -72,6 +75,9 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
         system["compiler"],
     )
     kind = unreal(system["name"], system["cpu_model"])
+    measured = store.campaigns_with_cells(name)
+    newest = measured[0] if measured else ""
+    steadiness = _Steadiness.of(store.steadiness(name, newest)) if newest else None
     links = (
         html.A("Rules and export", href=href(table.PATH, table.TableQuery(name).search())),
         html.A("Choose a method", href=href(choose.PATH, choose.ChooseQuery(name).search())),
@@ -83,17 +89,63 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
         html.Div(
             [
                 *([badge(kind)] if kind else []),
-                *_marks(
-                    store.cases(name, next(iter(store.campaigns_with_cells(name)), "")), chosen
-                ),
+                *_marks(store.cases(name, newest), chosen),
+                *([steadiness.mark()] if steadiness and steadiness.unsteady else []),
                 html.Span([html.Span(fact) for fact in facts], className="facts"),
             ],
             className="notes",
         ),
         _choice(chosen, name, label),
         html.P(links, className="links"),
-        _campaigns(campaigns, label, _loads(launches, name)),
+        *(
+            [html.P(f"Newest campaign: {steadiness.text()}.", className="hint")]
+            if steadiness
+            else []
+        ),
+        _campaigns(campaigns, label, _loads(launches, name), set(measured)),
     )
+
+
+@dataclass(frozen=True)
+class _Steadiness:
+    """What tells whether other work disturbed a campaign; shares are of all samples."""
+
+    canary_s: float
+    slowest_canary_s: float
+    above_2_medians: float
+    late: float
+
+    @classmethod
+    def of(cls, cells: pd.DataFrame) -> Self:
+        """Of `Store.steadiness`, at least one cell."""
+        canaries = cells["canary_median_s"]
+        shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
+        return cls(float(canaries.median()), float(canaries.max()), *shares)
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether the canary of some cell was far slower than usual."""
+        return self.slowest_canary_s > explore.UNSTEADY * self.canary_s > 0
+
+    def mark(self) -> Component:
+        """What warns of it."""
+        times = ratio_text(self.slowest_canary_s / self.canary_s)
+        return badge(f"unsteady machine: slowest canary {times} its median")
+
+    def text(self) -> str:
+        """All of it, for the reader to judge."""
+        canary = f"canary (8-byte ping-pong) {time_text(self.canary_s)}"
+        if self.canary_s > 0:
+            canary += (
+                f", at most {ratio_text(self.slowest_canary_s / self.canary_s)} that in a cell"
+            )
+        return (
+            f"{canary}; {share_text(self.above_2_medians)} of the samples over twice their median, "
+            f"{share_text(self.late)} with a late rank"
+        )
+
+
+_SHARES = ("above_2_medians", "late")
 
 
 def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
@@ -130,20 +182,24 @@ def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
     return {name: f"{min(values):.1f} – {max(values):.1f}" for name, values in loads.items()}
 
 
-def _campaigns(campaigns: pd.DataFrame, label: str, loads: dict[str, str]) -> Component:
-    """The campaigns of a system, the newest first."""
+def _campaigns(
+    campaigns: pd.DataFrame, label: str, loads: dict[str, str], explorable: set[str]
+) -> Component:
+    """The campaigns of a system, the newest first; others than `explorable` have only probes."""
     header = ("Campaign", "Started", "Launches", "Samples", "Load before a launch", "Commit")
     now = datetime.now(UTC)
     rows = []
     for row in campaigns.sort_values("campaign", ascending=False).to_dict("records"):
         cut_off = row["launches"] - row["complete"]
         query = explore.ExploreQuery(row["system"], row["campaign"])
-        link = href(explore.PATH, query.search())
+        name = row["campaign"]
+        if name in explorable:
+            name = html.A(name, href=href(explore.PATH, query.search()))
         launches = f"{row['launches']}, {cut_off} cut off" if cut_off else str(row["launches"])
         rows.append(
             html.Tr(
                 [
-                    html.Th(html.A(row["campaign"], href=link), scope="row"),
+                    html.Th(name, scope="row"),
                     html.Td(age_text(row["first_date"], now), title=row["first_date"]),
                     html.Td(launches),
                     html.Td(f"{row['samples']:,}"),

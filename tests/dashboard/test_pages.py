@@ -1,6 +1,7 @@
 """What pages say of a store whose truth is known (tests/synthetic.py)."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 import pytest
 from dash.development.base_component import Component
 
-from dashboard.pages import best, choose, compare, explore, history, models
+from dashboard.pages import best, choose, compare, explore, history, models, overview
 from dashboard.pages.page import FilteredPage
 from dashboard.query import UnknownError
+from tests import probes
 from tests.dashboard import large as large_store
 from tests.synthetic import Campaign, exchange_times, write
 from tuner.ingest import ingest
@@ -31,6 +33,24 @@ def drawn(page: FilteredPage[Any], database: Path, search: str = "") -> tuple[An
     with Store.open(database, readonly=True) as store:
         choice = page.choose(store, page.query.parse(search), strict=True)
         return choice, page.draw(store, choice)
+
+
+def test_the_overview_tells_how_steady_the_newest_campaign_was(tmp_path: Path) -> None:
+    for path in write(tmp_path, Campaign(sizes=(8, 512), cores=64)):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for case in lines[1:3]:  # other work slowed the first two
+            case["canary_s"] = [5 * value for value in case["canary_s"]]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    probes.write(tmp_path, probes.Campaign(name="20261201T000000Z", sizes=(8, 64), launches=1))
+    database = tmp_path / "switchpoint.db"
+    ingest(database, [tmp_path])
+    with Store.open(database, readonly=True) as store:
+        page = overview.PAGE.layout(store, "")
+    text = said(page)
+    assert "unsteady machine: slowest canary 5." in text or "slowest canary 4.9" in text
+    assert "Newest campaign: canary (8-byte ping-pong) 1.0" in text
+    links = re.findall(r"explore\?s=[^&']+&c=([^&']+)", str(page))
+    assert links == ["20261121T034500Z"]  # the other has nothing to explore
 
 
 def test_the_map_has_the_fastest_method_of_every_layout(database: Path) -> None:
