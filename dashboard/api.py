@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import Flask, Response, request
 
@@ -16,6 +16,7 @@ from tuner.records import NAME, PATTERN_SPEC
 from tuner.store import Store
 
 ROOT = "/api/v1"
+QueryT = TypeVar("QueryT", bound=Query)
 _MOST_CELLS = 1000
 
 
@@ -37,19 +38,19 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
 
     @server.get(f"{ROOT}/openapi.json")
     def openapi() -> Response:
-        _no_query()
+        _query(Query)
         document = json.loads(resources.files("dashboard").joinpath("openapi.json").read_text())
         return _json(document | {"servers": [{"url": request.script_root or "/"}]})
 
     @server.get(f"{ROOT}/systems")
     def systems() -> Response:
-        _no_query()
+        _query(Query)
         with open_store() as store:
             return _json({"systems": store.systems().to_dict("records")})
 
     @server.get(f"{ROOT}/systems/<system>")
     def one_system(system: str) -> Response:
-        _no_query()
+        _query(Query)
         with open_store() as store:
             described = _described(store, system)
             campaigns = store.campaigns(system).drop(columns="system")
@@ -57,7 +58,7 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
 
     @server.get(f"{ROOT}/tables/<system>")
     def one_table(system: str) -> Response:
-        query = table.FormQuery.parse(_query_string())
+        query = _query(table.FormQuery)
         with open_store() as store:
             _described(store, system)
             text = table.exported(store, table.TableQuery(system, query.form or "table"))
@@ -65,7 +66,7 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
 
     @server.get(f"{ROOT}/cells")
     def some_cells() -> Response:
-        query = CellsQuery.parse(_query_string())
+        query = _query(CellsQuery)
         if not (query.system and query.campaign):
             raise MalformedError("system and campaign are needed")
         limit = int(query.limit or _MOST_CELLS)
@@ -97,12 +98,11 @@ def _described(store: Store, system: str) -> dict[str, Any]:
     return found[0]
 
 
-def _query_string() -> str:
-    return request.query_string.decode("ascii", "replace")
-
-
-def _no_query() -> None:
-    Query.parse(_query_string())
+def _query(kind: type[QueryT]) -> QueryT:
+    """The parameters of the request, none of them empty."""
+    if "" in request.args.values():
+        raise MalformedError("a parameter is empty")
+    return kind.parse(request.query_string.decode("ascii", "replace"))
 
 
 def _json(document: Any) -> Response:

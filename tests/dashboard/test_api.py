@@ -71,6 +71,8 @@ def test_cells_are_those_of_the_store(client: FlaskClient, database: Path, syste
         ("nope", 404),
         ("systems?x=1", 400),
         ("cells", 400),
+        ("cells?system=&campaign=", 400),
+        ("tables/nope?format=", 400),
         ("cells?system=nope&campaign=x", 404),
         ("cells?system=nope&campaign=x&limit=1001", 400),
         ("cells?system=nope&campaign=x&limit=0", 400),
