@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.test_cli import succeed
-from tuner.models.as_network import as_network
 from tuner.models.loggp import LogGP, Protocol
+from tuner.models.networks import as_network
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
 from tuner.models.system import Layout, PairModel, SystemModel
 from tuner.simulation import networks

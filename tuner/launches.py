@@ -25,24 +25,40 @@ def measure(start: Launch, swpbench: Path, options: Sequence[str]) -> benchfile.
     Raises LaunchError.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "launch.jsonl"
-        command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
-        if start.yield_setting:
-            command += ["--yield", start.yield_setting]
-        try:
-            answer = subprocess.run(
-                command,
-                env=os.environ | start.env,
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise LaunchError(f"a launch did not end within {_TIMEOUT_S} s") from error
-        if answer.returncode != 0:
-            said = [line for line in answer.stderr.splitlines() if line.startswith("swpbench: ")]
-            raise LaunchError(said[0] if said else f"swpbench ended with {answer.returncode}")
-        file = benchfile.read(out)
+        return run(start, swpbench, options, Path(scratch) / "launch.jsonl", _TIMEOUT_S)
+
+
+def run(
+    start: Launch,
+    swpbench: Path,
+    options: Sequence[str],
+    out: Path,
+    timeout_s: float,
+    cwd: Path | None = None,
+) -> benchfile.BenchFile:
+    """The same, with the raw file at `out`; `cwd` is where it runs, by default here.
+
+    Raises LaunchError.
+    """
+    command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
+    if start.yield_setting:
+        command += ["--yield", start.yield_setting]
+    try:
+        answer = subprocess.run(
+            command,
+            env=os.environ | start.env,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            cwd=cwd,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LaunchError(f"a launch did not end within {timeout_s:g} s") from error
+    said = [line for line in answer.stderr.splitlines() if line.startswith("swpbench: ")]
+    # A simulator ends with success where the ranks fail.
+    if answer.returncode != 0 or not out.is_file():
+        raise LaunchError(said[0] if said else f"swpbench ended with {answer.returncode}")
+    file = benchfile.read(out)
     if file.problems:
-        raise LaunchError(f"a launch cannot be used: {file.problems[0]}")
+        raise LaunchError(said[0] if said else f"a launch cannot be used: {file.problems[0]}")
     return file

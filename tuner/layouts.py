@@ -20,7 +20,7 @@ from tuner.stats import Floats
 OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
 """Those of the paper."""
 
-_DEFAULT, _LAYOUTS = "vendor", "orthogonal"
+DEFAULT, LAYOUTS = "vendor", "orthogonal"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _measure(
     """One launch: the mean over sizes of each layout's log(time / time of the MPI library)."""
     start = launch(build.mpi, procs, build=build.root)
     options = ["--op", operation, "--pattern", "blocks", "--sizes", sizes, "--quiet"]
-    options += ["--methods", f"{_DEFAULT}: {_LAYOUTS}", "--budget", str(budget_s)]
+    options += ["--methods", f"{DEFAULT}: {LAYOUTS}", "--budget", str(budget_s)]
     options += ["--launch", str(number)]
     return _mean_logs(measure(start, build.programs["swpbench"], options))
 
@@ -76,8 +76,8 @@ def _mean_logs(file: benchfile.BenchFile) -> dict[str, float]:
     }
     logs: dict[str, list[float]] = {}
     for (method, size), time_s in medians.items():
-        if method != _DEFAULT and (_DEFAULT, size) in medians:
-            logs.setdefault(method, []).append(math.log(time_s / medians[_DEFAULT, size]))
+        if method != DEFAULT and (DEFAULT, size) in medians:
+            logs.setdefault(method, []).append(math.log(time_s / medians[DEFAULT, size]))
     return {method: float(np.mean(each)) for method, each in logs.items()}
 
 

@@ -43,7 +43,7 @@ def show(as_json: bool) -> None:
 def fit(name: str, system: str | None, database: Path) -> None:
     """Make the network NAME of the parameters that `switchpoint fit` found for a system."""
     from tuner import fitting
-    from tuner.models.as_network import as_network
+    from tuner.models.networks import as_network
     from tuner.simulation import networks
     from tuner.store import MissingStoreError, Store
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuner.commands.options import json_option
+from tuner.commands.scale import dsde, grids, nap, stfw
 
 if TYPE_CHECKING:
     from tuner.applications import Improvement
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 
 @click.group()
 def study() -> None:
-    """Answer a question of the papers by measuring on this machine."""
+    """Answer a question of the papers, by measuring on this machine or by simulation."""
+
+
+study.add_command(dsde)
+study.add_command(grids)
+study.add_command(nap)
+study.add_command(stfw)
 
 
 @study.command()

@@ -34,6 +34,7 @@ class Original:
     name: str
     kind: str
     target: Target
+    groups: tuple[str, ...]  # sets of the paper: small15, large10
 
     @property
     def local(self) -> bool:
@@ -60,6 +61,7 @@ def originals() -> dict[str, Original]:
             row["matrix"],
             row["kind"],
             Target(int(row["n"]), int(row["nnz"]), int(row["max_degree"]), float(row["cv"])),
+            tuple(row["set"].split()),
         )
         for row in csv.DictReader(text.splitlines())
     }

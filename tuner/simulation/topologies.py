@@ -24,6 +24,11 @@ class Topology(ABC):
         """On the way between two different nodes, in the mean over all pairs."""
 
     @property
+    def node_links(self) -> int:
+        """That leave a node."""
+        return 1
+
+    @property
     @abstractmethod
     def simgrid(self) -> tuple[str, str]:
         """What SimGrid calls it, and its parameters."""
@@ -51,6 +56,11 @@ class Torus(Topology):
         """The shorter way round in each dimension."""
         rings = (sum(min(i, size - i) for i in range(size)) / size for size in self.sizes)
         return self._of_pairs(sum(rings))
+
+    @property
+    def node_links(self) -> int:
+        """Two in each dimension."""
+        return 2 * len(self.sizes)
 
     @property
     def simgrid(self) -> tuple[str, str]:

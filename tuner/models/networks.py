@@ -1,14 +1,17 @@
-"""The network of a fitted system, for simulating a larger machine of its kind."""
+"""Fitted systems as networks to simulate, and networks as models to predict with."""
 
 from __future__ import annotations
 
+from tuner.models import maxrate
 from tuner.models.loggp import LogGP, Protocol
-from tuner.models.maxrate import MaxRate
-from tuner.models.parameter import Estimate, ModelError
-from tuner.models.system import PairModel, SystemModel
+from tuner.models.maxrate import MaxRate, Rates
+from tuner.models.parameter import Estimate, ModelError, NotIdentified
+from tuner.models.system import Layout, PairModel, SystemModel
 from tuner.simulation import networks
 from tuner.simulation.networks import Network
 
+_GIVEN = NotIdentified("part of what is given")
+_EVERY = 1 << 30  # processes of a node: no rate of theirs is extrapolated
 _OFF_NODE, _ON_NODE = ("off_node",), ("on_node", "on_socket")
 
 
@@ -35,6 +38,61 @@ def as_network(model: SystemModel) -> Network:
         on_node_latency_s=max(local[0].alpha_s - 2 * protocols[0].overhead_s, 0) if local else 0,
         on_node_bytes_per_s=_rate(local[-1].beta_s, link_rate) if local else link_rate,
     )
+
+
+def as_model(name: str, given: Network, links: int = 1) -> SystemModel:
+    """A model of a network whose nodes have so many links; copying and reducing take no time."""
+    layout = Layout(nodes=2, ppn=1, oversubscribed=False, launches=0)
+    nothing = Estimate(0, 0, 0)
+    node_rate = links * given.link_bytes_per_s
+    off = [(e, e.latency_s, min(e.bytes_per_s, given.link_bytes_per_s)) for e in given.protocols]
+    on = [(e, given.on_node_latency_s, given.on_node_bytes_per_s) for e in given.protocols]
+    pairs = {
+        "off_node": PairModel(layout, _loggp(off), _shared(off, node_rate), nothing),
+        "on_node": PairModel(layout, _loggp(on), _GIVEN, nothing),
+    }
+    return SystemModel(name, "", 0, pairs, nothing, nothing)
+
+
+def _loggp(protocols: list[tuple[networks.Protocol, float, float]]) -> LogGP:
+    ends = [each.from_bytes - 1 for each, _, _ in protocols[1:]]
+    return LogGP(
+        [
+            Protocol(
+                from_bytes=each.from_bytes,
+                up_to_bytes=end,
+                alpha=_GIVEN,
+                beta=_GIVEN,
+                latency=_exactly(latency_s),
+                overhead_send=_exactly(each.overhead_s),
+                overhead_receive=_exactly(each.overhead_s),
+                gap=_GIVEN,
+                gap_per_byte=_exactly(1 / rate),
+                alpha_s=latency_s + 2 * each.overhead_s,
+                beta_s=1 / rate,
+            )
+            for (each, latency_s, rate), end in zip(protocols, [*ends, None], strict=True)
+        ],
+        scale=0,
+    )
+
+
+def _shared(protocols: list[tuple[networks.Protocol, float, float]], node_rate: float) -> MaxRate:
+    ends = [each.from_bytes - 1 for each, _, _ in protocols[1:]]
+    return MaxRate(
+        [
+            maxrate.Protocol(
+                *(each.from_bytes, end, _GIVEN, _GIVEN, _GIVEN, _GIVEN),
+                Rates(latency_s + 2 * each.overhead_s, rate, rate, node_rate, _EVERY),
+            )
+            for (each, latency_s, rate), end in zip(protocols, [*ends, None], strict=True)
+        ],
+        scale=0,
+    )
+
+
+def _exactly(value: float) -> Estimate:
+    return Estimate(value, value, value)
 
 
 def _fitted(model: SystemModel, scopes: tuple[str, ...]) -> tuple[PairModel, LogGP] | None:

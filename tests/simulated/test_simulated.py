@@ -1,18 +1,16 @@
 """Simulated machines: the same numbers at every run, and no success where nothing ended."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.kernels.conftest import build_kernels
 from tuner import dispatch
 from tuner.benchfile import read
 from tuner.dispatch import DispatchError, Request
-from tuner.mpi import CHECKOUT, Mpi, identify
+from tuner.mpi import CHECKOUT, Mpi
 from tuner.simulation import launch as simulated
 from tuner.simulation import networks
 from tuner.simulation.machines import CORES, DEFAULT, SYSTEM, VARIABLE, Machine, machine
@@ -35,22 +33,6 @@ ABORTING = SENDER_ONLY.replace(
     "MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE)",
     "MPI_Abort(MPI_COMM_WORLD, 1)",
 )
-
-
-@pytest.fixture(scope="module")
-def simgrid(require) -> Mpi:
-    found = identify("smpicc", "smpirun")
-    require("simgrid", found is not None, "no smpicc with its smpirun on the path")
-    require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
-    assert found is not None
-    return found
-
-
-@pytest.fixture(scope="module")
-def swpbench(simgrid) -> Path:
-    toolchain = CHECKOUT / "kernels" / "cmake" / simulated.TOOLCHAIN
-    options = [f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", "-DSWITCHPOINT_TESTS=OFF"]
-    return build_kernels(simgrid, "tests", *options) / "bench" / "swpbench"
 
 
 def measure(

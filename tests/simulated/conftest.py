@@ -1,0 +1,34 @@
+"""SimGrid, and the kernels built for it once."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.conftest import build_kernels
+from tuner.mpi import CHECKOUT, Mpi, identify
+from tuner.simulation.launch import TOOLCHAIN
+
+
+@pytest.fixture(scope="session")
+def simgrid(require) -> Mpi:
+    """SimGrid's MPI, or skips."""
+    found = identify("smpicc", "smpirun")
+    require("simgrid", found is not None, "no smpicc with its smpirun on the path")
+    require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="session")
+def simgrid_build(simgrid) -> Path:
+    """The build for it."""
+    toolchain = CHECKOUT / "kernels" / "cmake" / TOOLCHAIN
+    options = [f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", "-DSWITCHPOINT_TESTS=OFF"]
+    return build_kernels(simgrid, "tests", *options)
+
+
+@pytest.fixture(scope="session")
+def swpbench(simgrid_build) -> Path:
+    """The program of that build."""
+    return simgrid_build / "bench" / "swpbench"

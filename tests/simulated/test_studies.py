@@ -1,0 +1,187 @@
+"""Studies: what they make of figures, and small ones on a simulated machine."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.test_cli import fail, succeed
+from tuner.matrices.lookalike import originals
+from tuner.models import predict
+from tuner.models.networks import as_model
+from tuner.simulation.machines import machine
+from tuner.structure.grid import choose
+from tuner.structure.patterns import pattern
+from tuner.studies import dsde, grids, nap, stfw, stfw_tables
+from tuner.studies.nap import Exchange
+
+TABLE2 = stfw_tables.published("table2")
+
+
+def statements(findings) -> dict[str, bool]:
+    return {finding.statement: finding.reproduced for finding in findings}
+
+
+@pytest.fixture
+def simulating(monkeypatch, tmp_path, simgrid_build):
+    """Studies use the build of the tests, and keep what they find apart."""
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(simgrid_build))
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+
+
+def row_of(scheme: stfw_tables.Scheme) -> stfw.Row:
+    """The paper's own figures, as if simulated."""
+    counts = (scheme.mmax, scheme.mavg, scheme.vavg_words, scheme.buffer_kib or 1)
+    times = (1.0, scheme.time_s, None)
+    return stfw.Row("paper", scheme.procs, scheme.dims, *counts, 1000, *times)
+
+
+@pytest.mark.parametrize(("table", "system"), [("table2", ""), ("table3", "xc40_dragonfly")])
+def test_the_papers_tables_obey_the_bound_of_messages(table, system):
+    schemes = stfw_tables.published(table, system)
+    assert len(schemes) == {"table2": 30, "table3": 8}[table]
+    for (procs, dims), scheme in schemes.items():
+        bound = procs - 1 if dims == 1 else choose(procs, dims).message_bound
+        assert scheme.mavg <= scheme.mmax <= bound
+
+
+def test_the_papers_figures_reproduce_the_paper():
+    pairs = stfw_tables.means([row_of(scheme) for scheme in TABLE2.values()], TABLE2)
+    for pair in pairs:
+        assert pair.paper is not None
+        assert pair.ours.time_s == pytest.approx(pair.paper.time_s)
+    found = statements(stfw_tables.findings(pairs))
+    assert all(found.values())
+    assert "64: the best STFW gains a factor of 2.00 over BL, at STFW6" in found
+    assert "512: the best STFW gains a factor of 3.62 over BL, at STFW9" in found
+
+
+def test_other_figures_do_not():
+    slow = {key: replace(each, time_s=1.0 * key[1]) for key, each in TABLE2.items()}
+    pairs = stfw_tables.means([row_of(scheme) for scheme in slow.values()], TABLE2)
+    found = statements(stfw_tables.findings(pairs))
+    assert not found["64: every STFW is faster than BL"]
+    assert not found["64: the best STFW gains a factor of 2.00 over BL, at STFW6"]
+    assert found["64: volumes grow with dimensions as in the paper"]
+
+
+def test_geometric_means_are_over_matrices_and_need_all_of_them():
+    first = row_of(TABLE2[64, 1])
+    rows = [replace(first, mmax=10, simulated_s=1.0), replace(first, mmax=40, simulated_s=4.0)]
+    (pair,) = stfw_tables.means(rows, TABLE2)
+    assert (pair.ours.mmax, pair.ours.time_s) == pytest.approx((20, 2.0))
+    (pair,) = stfw_tables.means([rows[0], replace(rows[1], simulated_s=None)], TABLE2)
+    assert pair.ours.time_s is None
+
+
+def test_scaling_ends_where_the_exchange_outweighs_the_local_part():
+    first = row_of(TABLE2[64, 1])
+
+    def rows(dims: int, times_s: dict[int, float]) -> list[stfw.Row]:
+        entries = {procs: 64_000_000 // procs for procs in times_s}  # 14.5 ms on 64
+        return [
+            replace(first, procs=p, dims=dims, most_entries=entries[p], simulated_s=seconds)
+            for p, seconds in times_s.items()
+        ]
+
+    found = rows(1, {64: 0.001, 128: 0.01}) + rows(2, {64: 0.002, 128: 0.003})
+    (product,) = stfw_tables.scaling(found)
+    assert product.direct_s == pytest.approx({64: 0.0155, 128: 0.01725})
+    assert product.stfw_s == pytest.approx({64: 0.0165, 128: 0.01025})
+    finding = stfw_tables.scaling_finding([product])
+    assert finding.reproduced
+    assert "BL stops before 128 on 1 of 1, STFW later on 1: paper" in finding.figures
+
+
+def test_the_matrices_of_the_tables():
+    assert len(stfw.names("small15")) == 15
+    assert len(stfw.names("large10")) == 10
+    assert set(stfw.names("small15")) | set(stfw.names("large10")) == set(originals())
+
+
+def test_what_the_paper_concludes_of_discovery():
+    def row(procs: int, degree: int, *times_s: float) -> dsde.Row:
+        return dsde.Row(procs, degree, dict(zip(dsde.METHODS, times_s, strict=True)), {})
+
+    rows = [row(64, 6, 4, 3, 2, 1), row(512, 6, 40, 30, 2.5, 1.2), row(512, 64, 50, 40, 9, 39)]
+    assert all(statements(dsde.findings(rows, 6)).values())
+    rows[1] = row(512, 6, 40, 30, 0.5, 1.2)
+    found = dsde.findings(rows, 6)
+    assert [finding.reproduced for finding in found] == [False, True, True, True]
+
+
+def test_what_the_paper_concludes_of_nodes():
+    def row(matrix: str, speedup: float) -> nap.Row:
+        standard = Exchange(100, 800, 10_000, 1000, speedup)
+        return nap.Row(matrix, 1000, 64, standard, Exchange(10, 700, 8000, 9000, 1.0))
+
+    rows = [row("diffusion level 0", 0.5), row("diffusion level 3", 4.0), row("random 25", 40.0)]
+    found = list(nap.findings(rows))
+    assert all(finding.reproduced for finding in found)
+    assert "up to 10.0 times fewer" in found[0].figures
+    assert "down to 80%" in found[1].figures
+
+
+def test_layouts_are_held_against_the_library_at_every_size():
+    times = {
+        (1024, "vendor"): 1.0,
+        (1024, "orthogonal:grid=2x24"): 0.5,
+        (1024, "orthogonal:grid=24x2"): 2.0,
+        (4096, "vendor"): 1.0,
+        (4096, "orthogonal:grid=2x24"): 1.5,
+        (4096, "orthogonal:grid=24x2"): 1.2,
+    }
+    row = grids.row_of("gather", 48, times)
+    assert (row.least, row.mean, row.greatest) == pytest.approx((-0.2, 0.15, 0.5))
+    assert (row.layouts, row.best, row.best_bytes) == (2, "2x24", 1024)
+    assert row.most_lost == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("spec", ["direct", "stfw:dims=3"])
+def test_the_model_of_a_network_predicts_its_simulation(simulating, spec):
+    """Small messages between 64 ranks, which contend for little."""
+    name, case = "torus-4x4x2-bluegeneq", "random:degree=6,seed=1"
+    from tuner.studies.simulator import simulator
+
+    (found,) = simulator(machine(name), 16, "test", print).run("exchange", case, 64, spec, "8")
+    model = as_model(name, machine(name).network, machine(name).topology.node_links)
+    times = predict.of_exchange(model, pattern(case, 64), 16, [spec]).times(8)
+    assert times[spec] == pytest.approx(found.time_s, rel=0.3)
+
+
+def test_a_study_is_the_same_at_every_run_and_a_campaign_of_the_store(simulating, tmp_path):
+    command = ["study", "dsde", "--procs", "32,64", "--sweep", "2", "--json"]
+    first, second = (json.loads(succeed(*command)) for _ in range(2))
+    assert first["rows"] == second["rows"]
+    assert [(row["procs"], row["degree"]) for row in first["rows"]] == [(32, 6), (64, 6), (64, 2)]
+    files = list(tmp_path.glob(f"simulated-torus-4x4x2-bluegenep-*/{first['campaign']}/*.jsonl"))
+    assert len(files) == 3
+    assert first["campaign"] in succeed("show")
+
+
+def test_store_and_forward_is_simulated_and_predicted(simulating):
+    """One small look-alike: simulated on 8 ranks, predicted on 64."""
+    command = ["study", "stfw", "--matrices", "fe_rotor", "--rows", "300", "--procs", "8,64"]
+    document = json.loads(succeed(*command, "--simulated", "8", "--json"))
+    for row in document["rows"]:
+        assert (row["simulated_s"] is None) == (row["procs"] == 64)
+        assert (row["headered_s"] is None) == (row["procs"] == 64 or row["dims"] == 1)
+    assert {row["procs"] for row in document["rows"]} == {8, 64}
+    text = succeed(*command, "--simulated", "0")
+    assert "where there are two numbers, the second is the paper's" in text
+    assert "reproduced: 64: volumes grow with dimensions as in the paper" in text
+
+
+def test_a_wrong_name_is_told(simulating):
+    assert "no matrix 'nobody'" in fail("study", "stfw", "--matrices", "nobody")
+    assert "no simulated machine 'ring-4'" in fail("study", "nap", "--machine", "ring-4")
+
+
+@pytest.mark.nightly
+def test_the_other_studies_end(simulating):
+    small = ["--procs", "32", "--rows", "400", "--random-rows", "4", "--nonzeros", "5"]
+    rows = json.loads(succeed("study", "nap", *small, "--json"))["rows"]
+    assert {row["matrix"].split()[0] for row in rows} == {"diffusion", "elasticity", "random"}
+    rows = json.loads(succeed("study", "grids", "--procs", "12", "--sizes", "1K", "--json"))["rows"]
+    assert {row["operation"] for row in rows} >= {"bcast", "gather", "allgather"}
+    assert {row["layouts"] for row in rows} == {7}

@@ -1,0 +1,356 @@
+"""`switchpoint study` on simulated machines: what the papers say of many ranks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuner.commands.options import json_option
+
+if TYPE_CHECKING:
+    from tuner.studies.findings import Finding
+    from tuner.studies.simulator import Simulator
+    from tuner.studies.stfw_tables import Pair, Scaling, Scheme
+
+_PPN = 16
+
+
+def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    """Whole numbers from 1 on, separated by commas, increasing."""
+    words = value.split(",") if value else []
+    if not all(word.isdecimal() and int(word) for word in words):
+        raise click.BadParameter(f"{value} is not a comma list of whole numbers from 1 on")
+    return sorted(set(map(int, words)))
+
+
+def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
+    """An option that takes a comma list."""
+    return click.option(
+        name, default=default, show_default=True, metavar="N[,N...]", callback=_numbers, help=text
+    )
+
+
+def machine_option(default: str) -> Callable[..., Any]:
+    """`--machine`: a simulated one by its name."""
+    return click.option(
+        "--machine", default=default, show_default=True, metavar="NAME", help="What to simulate."
+    )
+
+
+ppn_option = click.option(
+    "--ppn", type=click.IntRange(1), default=_PPN, show_default=True, help="Ranks of a node."
+)
+
+
+def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
+    """Tells what it does on standard error."""
+    from tuner.simulation.machines import machine as of_name
+    from tuner.studies.simulator import simulator
+
+    return simulator(of_name(machine), ppn, study, lambda line: click.echo(line, err=True))
+
+
+def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table of texts, the first column to the left."""
+    from rich import box
+    from rich.table import Table
+
+    from tuner.show import console
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if table.columns else "left")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def show_json(simulator: Simulator, rows: Sequence[Any], findings: Sequence[Finding]) -> None:
+    """All of it as one document."""
+    document = {"campaign": simulator.campaign, "rows": [asdict(row) for row in rows]}
+    document["findings"] = [asdict(finding) for finding in findings]
+    click.echo(json.dumps(document, indent=1))
+
+
+def show_findings(findings: Sequence[Finding], campaign: str) -> None:
+    """One line each, and where the launches are."""
+    for finding in findings:
+        click.echo(str(finding))
+    click.echo(f"campaign {campaign}")
+
+
+@click.command()
+@machine_option("torus-4x4x2-bluegenep")
+@numbers_option("--procs", "64,128,256,512", "Ranks.")
+@click.option(
+    "--degree", type=click.IntRange(1), default=6, show_default=True, help="Neighbours of a rank."
+)
+@numbers_option("--sweep", "1,4,16", "Neighbours to try on the most ranks.")
+@ppn_option
+@json_option
+def dsde(
+    machine: str, procs: list[int], degree: int, sweep: list[int], ppn: int, as_json: bool
+) -> None:
+    """Find senders among many ranks: the microbenchmark of the paper on NBX, simulated."""
+    from tuner.studies import dsde as studying
+    from tuner.units import significant
+
+    simulator = simulator_of(machine, ppn, "dsde")
+    most = max(procs)
+    cases = [(each, degree) for each in procs]
+    cases += [(most, each) for each in sweep if each != degree and each < most]
+    rows = list(studying.study(simulator, cases))
+    findings = list(studying.findings(rows, degree))
+    if as_json:
+        show_json(simulator, rows, findings)
+        return
+    show_rows(
+        [
+            "ranks",
+            "neighbours",
+            *(f"{name} us" for name in studying.METHODS),
+            "fastest",
+            "formulas",
+        ],
+        (
+            [
+                *(str(row.procs), str(row.degree)),
+                *(significant(1e6 * row.simulated_s[name]) for name in studying.METHODS),
+                row.fastest,
+                " ".join(significant(1e6 * row.formula_s[name]) for name in studying.METHODS),
+            ]
+            for row in rows
+        ),
+    )
+    show_findings(findings, simulator.campaign)
+
+
+@click.command()
+@machine_option("torus-4x4x2-bluewaters")
+@numbers_option("--procs", "128,512", "Ranks.")
+@click.option(
+    "--rows", type=click.IntRange(64), default=40000, show_default=True, help="Of finest levels."
+)
+@click.option(
+    "--random-rows",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Of random matrices, for each rank.",
+)
+@numbers_option("--nonzeros", "25,50,100", "Entries of each row of random matrices.")
+@ppn_option
+@json_option
+def nap(
+    machine: str,
+    procs: list[int],
+    rows: int,
+    random_rows: int,
+    nonzeros: list[int],
+    ppn: int,
+    as_json: bool,
+) -> None:
+    """Exchange node by node on many ranks: multigrid levels and random matrices of the paper."""
+    from tuner.studies import nap as studying
+    from tuner.units import significant
+
+    simulator = simulator_of(machine, ppn, "nap")
+    request = studying.Request(procs, rows, random_rows, nonzeros)
+    found = list(studying.study(simulator, request))
+    findings = list(studying.findings(found))
+    if as_json:
+        show_json(simulator, found, findings)
+        return
+    columns = ["matrix", "rows", "ranks", "messages off the node", "bytes off the node"]
+    show_rows(
+        [*columns, "all off-node KiB", "all on-node KiB", "time us", "speed-up"],
+        (
+            [
+                *(row.matrix, str(row.rows), str(row.procs)),
+                f"{row.standard.most_messages} -> {row.aware.most_messages}",
+                f"{row.standard.most_bytes} -> {row.aware.most_bytes}",
+                f"{row.standard.off_node_bytes >> 10} -> {row.aware.off_node_bytes >> 10}",
+                f"{row.standard.on_node_bytes >> 10} -> {row.aware.on_node_bytes >> 10}",
+                f"{significant(1e6 * row.standard.time_s)} -> "
+                f"{significant(1e6 * row.aware.time_s)}",
+                f"{row.speedup:.2f}",
+            ]
+            for row in found
+        ),
+    )
+    show_findings(findings, simulator.campaign)
+
+
+@click.command()
+@machine_option("torus-4x4x2-bluewaters")
+@numbers_option("--procs", "48,64,96", "Ranks.")
+@click.option(
+    "--sizes",
+    default="1K:1M:x4",
+    show_default=True,
+    metavar="SIZES",
+    help="As swpbench takes them.",
+)
+@ppn_option
+@json_option
+def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -> None:
+    """Collectives along all grids of two and three dimensions, simulated: the paper's figures."""
+    from tuner.studies import grids as studying
+
+    simulator = simulator_of(machine, ppn, "grids")
+    found = list(studying.study(simulator, procs, sizes))
+    findings = list(studying.findings(found))
+    if as_json:
+        show_json(simulator, found, findings)
+        return
+    show_rows(
+        ["operation", "ranks", "grids", "least saved", "mean", "greatest", "by", "slowest grid"],
+        (
+            [
+                *(row.operation, str(row.procs), str(row.layouts)),
+                *(f"{share:+.1%}" for share in (row.least, row.mean, row.greatest)),
+                f"{row.best} at {row.best_bytes} B",
+                f"{row.most_lost:+.1%}",
+            ]
+            for row in found
+        ),
+    )
+    show_findings(findings, simulator.campaign)
+
+
+@click.command()
+@machine_option("torus-2x2x2x2x2-bluegeneq")
+@click.option(
+    "--table",
+    type=click.Choice(["2", "3"]),
+    default="2",
+    show_default=True,
+    help="The paper's table to compare with: Blue Gene/Q, or large scale.",
+)
+@click.option("--matrices", metavar="NAMES", show_default="the table's", help="Comma list.")
+@numbers_option("--procs", "32,64,128,256,512", "Ranks.")
+@click.option("--rows", type=click.IntRange(64), default=8000, show_default=True, help="Of each.")
+@click.option(
+    "--by",
+    type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
+    default="contiguous",
+    show_default=True,
+    help="How rows are dealt.",
+)
+@click.option(
+    "--simulated",
+    type=click.IntRange(0),
+    default=512,
+    show_default=True,
+    help="Simulate up to so many ranks; beyond, times are predicted.",
+)
+@click.option("--headers/--no-headers", default=True, help="Simulate the paper's form too.")
+@ppn_option
+@json_option
+def stfw(
+    machine: str,
+    table: str,
+    matrices: str | None,
+    procs: list[int],
+    rows: int,
+    by: str,
+    simulated: int,
+    headers: bool,
+    ppn: int,
+    as_json: bool,
+) -> None:
+    """Store and forward on many ranks: the paper's tables 2 and 3, and its figure 8."""
+    from tuner.studies import stfw as studying
+    from tuner.studies import stfw_tables as tables
+
+    group, system = {"2": ("small15", ""), "3": ("large10", _system(machine))}[table]
+    names = matrices.split(",") if matrices else studying.names(group)
+    simulator = simulator_of(machine, ppn, "stfw")
+    request = studying.Request(names, rows, by, procs, simulated, headers)
+    found = list(studying.study(simulator, request))
+    pairs = tables.means(found, tables.published(f"table{table}", system))
+    findings = list(tables.findings(pairs))
+    products = tables.scaling(found)
+    if len(procs) > 1:
+        findings.append(tables.scaling_finding(products))
+    if as_json:
+        document = {"campaign": simulator.campaign, "rows": [asdict(row) for row in found]}
+        document["means"] = [asdict(pair) for pair in pairs]
+        document["findings"] = [asdict(finding) for finding in findings]
+        click.echo(json.dumps(document, indent=1))
+        return
+    _show_schemes(pairs)
+    if len(procs) > 1:
+        _show_products(products)
+    show_findings(findings, simulator.campaign)
+
+
+def _system(machine: str) -> str:
+    return "xc40_dragonfly" if machine.startswith("dragonfly") else "xk7_torus3d"
+
+
+def _show_schemes(pairs: Sequence[Pair]) -> None:
+    """Ours / the paper's."""
+    columns = ["ranks", "scheme", "mmax", "mavg", "vavg words", "buffer KiB", "time us"]
+    columns += ["with headers us", "model us", "gain"]
+    direct: dict[int, Pair] = {p.ours.procs: p for p in pairs if p.ours.dims == 1}
+    rows = []
+    for pair in pairs:
+        ours, paper = pair.ours, pair.paper
+        base = direct[ours.procs]
+        cells = [str(ours.procs), "BL" if ours.dims == 1 else f"STFW{ours.dims}"]
+        for name, factor in _COLUMNS.items():
+            cells.append(_beside(getattr(ours, name), getattr(paper, name, None), factor))
+        gain = _ratio(_shown_s(base.ours), _shown_s(ours))
+        wanted = _ratio(base.paper.time_s, paper.time_s) if base.paper and paper else None
+        rows.append([*cells, _beside(gain, wanted, 1)])
+    show_rows(columns, rows)
+    click.echo("where there are two numbers, the second is the paper's")
+
+
+_COLUMNS = {
+    "mmax": 1,
+    "mavg": 1,
+    "vavg_words": 1,
+    "buffer_kib": 1,
+    "time_s": 1e6,
+    "headered_s": 1e6,
+    "predicted_s": 1e6,
+}
+
+
+def _shown_s(scheme: Scheme) -> float | None:
+    return scheme.time_s if scheme.time_s is not None else scheme.predicted_s
+
+
+def _ratio(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below is not None else None
+
+
+def _beside(ours: float | None, paper: float | None, factor: float) -> str:
+    from tuner.units import significant
+
+    words = [significant(each * factor) for each in (ours, paper) if each is not None]
+    return " / ".join(words) if ours is not None else f"- / {words[0]}" if words else "-"
+
+
+def _show_products(products: Sequence[Scaling]) -> None:
+    """Figure 8, in microseconds: BL, and the fastest STFW."""
+    from tuner.units import significant
+
+    procs = sorted({count for each in products for count in each.direct_s})
+    rows = [
+        [
+            each.matrix,
+            *(
+                f"{significant(1e6 * each.direct_s[n])} / {significant(1e6 * each.stfw_s[n])}"
+                for n in procs
+            ),
+        ]
+        for each in products
+    ]
+    show_rows(["product us, BL / STFW", *map(str, procs)], rows)

@@ -1,0 +1,87 @@
+"""The microbenchmark of Hoefler, Siebert, Lumsdaine, PPoPP'10: finding senders among many ranks.
+
+Every rank sends to a few random others. The paper shows its times as curves only; beside the
+simulated times stand those of its LogGP formulas, for the same network.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tuner.models import predict
+from tuner.models.networks import as_model
+from tuner.models.parameter import NotIdentified
+from tuner.structure.patterns import pattern
+from tuner.studies.findings import Finding
+from tuner.studies.simulator import Simulator
+
+METHODS = ("pex", "pcx", "rsx", "nbx")
+_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Row:
+    """All methods on so many ranks with so many neighbours, in seconds."""
+
+    procs: int
+    degree: int
+    simulated_s: dict[str, float]
+    formula_s: dict[str, float]
+
+    @property
+    def fastest(self) -> str:
+        """By simulation."""
+        return min(self.simulated_s, key=self.simulated_s.__getitem__)
+
+
+def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Row]:
+    """Simulates ranks and degrees. Raises LaunchError, RawFileError, ValueError."""
+    machine = simulator.machine
+    model = as_model(machine.name, machine.network, machine.topology.node_links)
+    for procs, degree in cases:
+        spec = f"random:degree={degree},seed=1"
+        found = simulator.run("discovery", spec, procs, ";".join(METHODS), str(_BYTES))
+        predictor = predict.of_discovery(model, pattern(spec, procs), simulator.ppn, METHODS)
+        times = predictor.times(_BYTES)
+        yield Row(
+            procs,
+            degree,
+            {each.method.partition(":")[0]: each.time_s for each in found},
+            {name: s for name, s in times.items() if not isinstance(s, NotIdentified)},
+        )
+
+
+def findings(rows: Sequence[Row], few: int) -> Iterator[Finding]:
+    """What the paper concludes of few neighbours and of more, and whether it holds here."""
+    by_procs = sorted((row for row in rows if row.degree == few), key=lambda row: row.procs)
+    least, most = by_procs[0], by_procs[-1]
+    yield Finding(
+        f"NBX is the fastest with {few} neighbours at the largest scale",
+        most.fastest == "nbx",
+        f"{most.procs} ranks: {most.fastest}",
+    )
+    slowest = max(most.simulated_s, key=most.simulated_s.__getitem__)
+    yield Finding(
+        "PEX performs and scales least", slowest == "pex", f"slowest: {slowest} at {most.procs}"
+    )
+    if most.procs > least.procs:
+        growth = {name: most.simulated_s[name] / least.simulated_s[name] for name in METHODS}
+        text = ", ".join(f"{name} {growth[name]:.2f}" for name in METHODS)
+        wanted = math.log2(most.procs) / math.log2(least.procs)
+        yield Finding(
+            "PEX and PCX grow with the ranks, RSX and NBX with their logarithm",
+            min(growth["pex"], growth["pcx"]) > 2 * wanted
+            and max(growth["rsx"], growth["nbx"]) < 2 * wanted,
+            f"from {least.procs} to {most.procs}: {text}; lg grows {wanted:.2f}",
+        )
+    at_most = sorted((row for row in rows if row.procs == most.procs), key=lambda row: row.degree)
+    if len(at_most) > 1:
+        gains = [row.simulated_s["pcx"] / row.simulated_s["nbx"] for row in at_most]
+        ends = f"PCX / NBX {gains[0]:.2f} at {at_most[0].degree}, {gains[-1]:.2f} at "
+        yield Finding(
+            "the gain of NBX shrinks as neighbours become more",
+            gains[-1] < gains[0],
+            f"{ends}{at_most[-1].degree} neighbours",
+        )

@@ -1,0 +1,134 @@
+"""Node-aware exchanges of multigrid levels and random matrices: Bienz, Gropp, Olson, JPDC 2019.
+
+The paper ran 32768 processes on Blue Waters; here are fewer, on smaller matrices of the same kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuner.matrices import amg, random_rows
+from tuner.places import results_directory
+from tuner.studies.findings import Finding
+from tuner.studies.simulator import Simulator
+
+RANDOM = "random"
+_METHODS = "direct;nap"
+_BYTES = 8
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """So many rows of the finest level of each problem, and for each rank of random matrices."""
+
+    procs: Sequence[int]
+    rows: int
+    random_rows: int
+    entries: Sequence[int]  # of a row of the random matrices, one each
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Of one rank the most messages and bytes that leave its node; both kinds of all ranks."""
+
+    most_messages: int
+    most_bytes: int
+    off_node_bytes: int
+    on_node_bytes: int
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """The standard and the node-aware exchange of a matrix."""
+
+    matrix: str
+    rows: int
+    procs: int
+    standard: Exchange
+    aware: Exchange
+
+    @property
+    def speedup(self) -> float:
+        """Of the node-aware one."""
+        return self.standard.time_s / self.aware.time_s
+
+
+def study(simulator: Simulator, request: Request) -> Iterator[Row]:
+    """Levels with at least a row for each rank, by problem, then random matrices.
+
+    Raises MatrixError, LaunchError, RawFileError, ValueError.
+    """
+    directory = (results_directory() / "matrices").absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    for problem in amg.PROBLEMS:
+        simulator.tell(f"making the levels of {problem} with {request.rows} rows")
+        for level in list(amg.make(problem, request.rows, directory, ".mtx")):
+            for procs in request.procs:
+                if level.degrees.rows >= procs:
+                    label = f"{problem} level {level.level}"
+                    yield _row(simulator, label, level.path, level.degrees.rows, procs)
+    for procs in request.procs:
+        rows = procs * request.random_rows
+        for entries in request.entries:
+            path = directory / f"{RANDOM}-{rows}-{entries}.mtx"
+            if not path.is_file():
+                random_rows.make(path, rows, entries, _SEED)
+            yield _row(simulator, f"{RANDOM} {entries}", path, rows, procs)
+
+
+def _row(simulator: Simulator, matrix: str, path: Path, rows: int, procs: int) -> Row:
+    found = simulator.run("exchange", f"matrix:{path}", procs, _METHODS, str(_BYTES))
+    by_method = {each.method: _exchange(each.statistics, each.time_s) for each in found}
+    return Row(matrix, rows, procs, by_method["direct"], by_method["nap"])
+
+
+def _exchange(statistics: dict[str, Any], time_s: float) -> Exchange:
+    return Exchange(
+        statistics["off_node_mmax"],
+        statistics["off_node_vmax_bytes"],
+        statistics["off_node_bytes"],
+        statistics["on_node_bytes"],
+        time_s,
+    )
+
+
+def findings(rows: Sequence[Row]) -> Iterator[Finding]:
+    """What the paper shows in figures 8 to 14."""
+    fewer = [row for row in rows if row.aware.most_messages < row.standard.most_messages]
+    ratios = [row.standard.most_messages / max(row.aware.most_messages, 1) for row in rows]
+    yield Finding(
+        "a rank sends fewer messages off its node on every level",
+        len(fewer) == len(rows),
+        f"{len(fewer)} of {len(rows)}, up to {max(ratios):.1f} times fewer",
+    )
+    smaller = [row for row in rows if row.aware.off_node_bytes < row.standard.off_node_bytes]
+    shares = [row.aware.off_node_bytes / max(row.standard.off_node_bytes, 1) for row in rows]
+    yield Finding(
+        "less data leaves the nodes on every level",
+        len(smaller) == len(rows),
+        f"{len(smaller)} of {len(rows)}, down to {min(shares):.0%}",
+    )
+    more = [row for row in rows if row.aware.on_node_bytes > row.standard.on_node_bytes]
+    yield Finding(
+        "more data moves on the nodes", len(more) == len(rows), f"{len(more)} of {len(rows)}"
+    )
+    levels = [row for row in rows if not row.matrix.startswith(RANDOM)]
+    best = max(levels, key=lambda row: row.speedup, default=None)
+    if best is not None:
+        finest = [row.speedup for row in levels if row.matrix.endswith(" 0")]
+        yield Finding(
+            "it is faster on coarse levels, more than on the finest",
+            best.speedup > 1 and best.speedup > max(finest),
+            f"{best.speedup:.2f} on {best.matrix}, at most {max(finest):.2f} on the finest",
+        )
+    scattered = [row for row in rows if row.matrix.startswith(RANDOM)]
+    if scattered:
+        gain = max(row.speedup for row in scattered)
+        yield Finding(
+            "random matrices gain up to two orders of magnitude", gain > 30, f"up to {gain:.2f}"
+        )

@@ -1,0 +1,121 @@
+"""Launches of swpbench on a simulated machine, which are kept as one campaign."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tuner import rawfiles
+from tuner.errors import SwitchpointError
+from tuner.launches import run
+from tuner.mpi import CHECKOUT, Mpi, available_cores, build_root, identify
+from tuner.simulation.launch import TOOLCHAIN, launch
+from tuner.simulation.machines import Machine
+
+Tell = Callable[[str], None]
+"""Takes a line about what is going on."""
+
+_TIMEOUT_S = 3600
+
+
+class StudyError(SwitchpointError):
+    """The study cannot be made; the text says why."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A method's time at one size, which has no noise, and the statistics of its plan."""
+
+    method: str
+    size_bytes: int
+    time_s: float
+    statistics: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """swpbench for SimGrid, and the machine that it is to simulate, with ppn ranks on a node."""
+
+    mpi: Mpi
+    swpbench: Path
+    machine: Machine
+    ppn: int
+    campaign: str
+    tell: Tell = field(default=lambda line: None)
+
+    def run(
+        self, operation: str, pattern: str, procs: int, methods: str, sizes: str
+    ) -> list[Simulated]:
+        """Simulates one launch, and keeps its raw file; a pattern's matrix has an absolute path.
+
+        Raises LaunchError, RawFileError, ValueError: the machine has no room.
+        """
+        self.tell(f"{self.machine.name}: {operation} of {pattern} on {procs} ranks")
+        start = launch(self.machine, self.mpi, procs, self.ppn, operation)
+        options = ["--op", operation, "--pattern", pattern, "--sizes", sizes, "--quiet"]
+        options += ["--methods", methods, "--campaign", self.campaign]
+        options += ["--system", self.machine.system, "--environment", self.mpi.name]
+        words = re.sub(r"[^A-Za-z0-9]+", "-", f"{operation}-{Path(pattern).name}-{procs}-{methods}")
+        with tempfile.TemporaryDirectory() as scratch:
+            out = Path(scratch) / f"{words[:150].strip('-')}.jsonl"
+            file = run(start, self.swpbench, options, out, _TIMEOUT_S, cwd=Path(scratch))
+            rawfiles.keep([out])
+        cases = zip(file.cases, file.samples_s.tolist(), strict=True)
+        return [
+            Simulated(case.method, case.size_bytes, time_s, json.loads(case.features.statistics))
+            for case, time_s in cases
+        ]
+
+
+def simulator(machine: Machine, ppn: int, study: str, tell: Tell) -> Simulator:
+    """Builds swpbench for SimGrid, unless SWITCHPOINT_KERNELS names a build or installation.
+
+    Raises StudyError.
+    """
+    mpi = identify("smpicc", "smpirun")
+    if mpi is None:
+        raise StudyError(
+            "no smpicc with its smpirun on the path: install SimGrid (Debian: libsimgrid-dev)"
+        )
+    campaign = f"{study}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    return Simulator(mpi, _swpbench(tell), machine, ppn, campaign, tell)
+
+
+def _swpbench(tell: Tell) -> Path:
+    named = os.environ.get("SWITCHPOINT_KERNELS")
+    root = Path(named) if named else _build(tell)
+    for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
+        if os.access(program, os.X_OK):
+            return program.absolute()
+    raise StudyError(f"{root}: no swpbench in this build")
+
+
+def _build(tell: Tell) -> Path:
+    sources, build = CHECKOUT / "kernels", build_root() / "simgrid"
+    if not sources.is_dir():
+        raise StudyError(
+            f"no kernel sources in {sources}: use a checkout, or name a build for SimGrid by "
+            "SWITCHPOINT_KERNELS"
+        )
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        raise StudyError("no cmake on the path to build the kernels with")
+    tell("building the kernels for SimGrid")
+    configure = [cmake, "-S", str(sources), "-B", str(build), "-DSWITCHPOINT_TESTS=OFF"]
+    configure.append(f"-DCMAKE_TOOLCHAIN_FILE={sources / 'cmake' / TOOLCHAIN}")
+    make = [cmake, "--build", str(build), "--target", "swpbench"]
+    for command in (configure, [*make, "--parallel", str(available_cores())]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            raise StudyError(f"the kernels cannot be built for SimGrid: {' '.join(last)}")
+    return build

@@ -1,0 +1,152 @@
+"""Store-and-forward on look-alikes of the paper's matrices: Selvitopi & Aykanat, SC'19.
+
+Statistics are exact for any number of ranks; times are simulated as far as asked for, planned and
+as the paper's algorithm has it, which carries headers and knows no plan, and predicted by the model
+that has the parameters of the simulated network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tuner.matrices import lookalike
+from tuner.matrices.market import Pattern, read_pattern
+from tuner.matrices.ownership import RULES, Ownership
+from tuner.matrices.partition import kept_partition
+from tuner.models import predict
+from tuner.models.networks import as_model
+from tuner.models.parameter import NotIdentified
+from tuner.places import results_directory
+from tuner.structure.halo import Halo, halo
+from tuner.structure.methods import method
+from tuner.studies.simulator import Simulator, StudyError
+
+_BYTES = 8  # of a word
+
+
+@dataclass(frozen=True)
+class Request:
+    """Matrices by name, so many rows of each, how these are dealt, and numbers of ranks.
+
+    Up to `simulated` ranks times are simulated, with `headers` also those of the paper's form.
+    """
+
+    matrices: Sequence[str]
+    rows: int
+    by: str
+    procs: Sequence[int]
+    simulated: int
+    headers: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A scheme (1: direct, else dimensions) on a matrix; times are None where not simulated."""
+
+    matrix: str
+    procs: int
+    dims: int
+    mmax: int
+    mavg: float
+    vavg_words: float
+    buffer_kib: float
+    most_entries: int  # of the matrix, on one rank
+    predicted_s: float
+    simulated_s: float | None
+    headered_s: float | None
+
+
+def names(group: str) -> list[str]:
+    """The matrices of the paper's set small15 or large10, by name."""
+    return [name for name, each in lookalike.originals().items() if group in each.groups]
+
+
+def study(simulator: Simulator, request: Request) -> Iterator[Row]:
+    """All matrices, one after the other.
+
+    Raises StudyError, MatrixError, PartitionerError, LaunchError, RawFileError, ValueError.
+    """
+    for name in request.matrices:
+        path = _matrix(name, request.rows, simulator)
+        pattern = read_pattern(path)
+        for procs in request.procs:
+            part, owned = _deal(path, pattern, request.by, procs)
+            messages = halo(pattern, owned)
+            entries = int(np.bincount(owned.owner[pattern.rows], minlength=procs).max())
+            spec = f"matrix:{path},part={part}"
+            times = _times(simulator, request, spec, procs)
+            yield from _rows(simulator, name, messages, entries, times)
+
+
+def schemes(procs: int) -> dict[str, int]:
+    """Method specs of so many ranks with their dimensions."""
+    many = {f"stfw:dims={dims}": dims for dims in range(2, procs.bit_length())}
+    return {"direct": 1} | many
+
+
+def _times(
+    simulator: Simulator, request: Request, spec: str, procs: int
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Simulated by dimensions, as planned and with headers."""
+    if procs > request.simulated:
+        return {}, {}
+    specs = schemes(procs)
+    found = simulator.run("exchange", spec, procs, ";".join(specs), str(_BYTES))
+    planned = {specs[each.method]: each.time_s for each in found}
+    if not request.headers:
+        return planned, {}
+    carried = [each for each, dims in specs.items() if dims > 1]
+    found = simulator.run("discovery", spec, procs, ";".join(carried), str(_BYTES))
+    return planned, {specs[each.method]: each.time_s for each in found}
+
+
+def _rows(
+    simulator: Simulator,
+    name: str,
+    messages: Halo,
+    entries: int,
+    times: tuple[dict[int, float], dict[int, float]],
+) -> Iterator[Row]:
+    machine, procs = simulator.machine, messages.procs
+    model = as_model(machine.name, machine.network, machine.topology.node_links)
+    specs = schemes(procs)
+    predicted = predict.of_exchange(model, messages, simulator.ppn, list(specs)).times(_BYTES)
+    for spec, dims in specs.items():
+        counts = method(spec, procs).count(messages, simulator.ppn).statistics(_BYTES)
+        time_s = predicted[spec]
+        assert not isinstance(time_s, NotIdentified)  # noqa: S101 - all parameters are given
+        yield Row(
+            *(name, procs, dims, counts.mmax, counts.mavg),
+            counts.vavg_bytes / _BYTES,
+            counts.buffer_bytes / 1024,
+            entries,
+            time_s,
+            times[0].get(dims),
+            times[1].get(dims),
+        )
+
+
+def _matrix(name: str, rows: int, simulator: Simulator) -> Path:
+    """Kept with the results, as it takes a while to make."""
+    originals = lookalike.originals()
+    if name not in originals:
+        raise StudyError(f"no matrix {name!r}; there are {', '.join(originals)}")
+    path = (results_directory() / "matrices" / f"{name}-{rows}.mtx").absolute()
+    if not path.is_file():
+        simulator.tell(f"making a look-alike of {name} with {rows} rows")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        original = originals[name]
+        lookalike.make(original, lookalike.scaled(original.target, rows), path, seed=1)
+    return path
+
+
+def _deal(path: Path, pattern: Pattern, by: str, procs: int) -> tuple[str, Ownership]:
+    """As swpbench takes it, and whose rows are whose."""
+    if by in RULES:
+        return by, RULES[by](pattern.shape[0], procs)
+    kept = kept_partition(path, pattern, by, procs)
+    return str(kept.path), Ownership(procs, kept.parts)
