@@ -67,7 +67,7 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
 
     The defaults are the newest campaign and a pattern that was measured without oversubscription.
     """
-    systems = newest_first(store.systems())
+    systems = explorable(store)
     system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
     campaigns = store.campaigns_with_cells(system)
     campaign = choose(campaigns, query.campaign, "campaign", strict=strict)
@@ -121,6 +121,13 @@ def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
     systems = systems.assign(unreal=kinds)
     order = systems.sort_values(["unreal", "last_date", "system"], ascending=[True, False, True])
     return order.drop(columns="unreal")
+
+
+def explorable(store: Store) -> pd.DataFrame:
+    """The systems that measured methods, `newest_first`; others have probes alone."""
+    systems = newest_first(store.systems())
+    measured = [bool(store.campaigns_with_cells(system)) for system in systems["system"]]
+    return systems[measured]
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:

@@ -11,7 +11,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from dashboard import ids
-from dashboard.choice import layout_key, layout_text, newest_first, system_options
+from dashboard.choice import explorable, layout_key, layout_text, system_options
 from dashboard.figures.changes import changes
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
@@ -51,7 +51,7 @@ class CompareChoice:
 
 def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
     """See `FilteredPage`. The default is the newest campaign against the one before it."""
-    systems = newest_first(store.systems())
+    systems = explorable(store)
     names = systems["system"].tolist()
     system = choose(names, query.system, "system", strict=strict)
     measured = store.campaigns_with_cells(system)

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from dashboard import pages
 from dashboard.app import create_app
 from tests.conftest import Require
+from tests.dashboard import large
 from tests.dashboard.chromium import ARGUMENTS, NAMES, NOT_DRAWN, find_chromium, served
 from tuner import export
 from tuner.store import Store
@@ -125,6 +126,19 @@ def test_pages_fit_every_window_and_are_accessible(visit: Visit, path: str) -> N
     page = visit.open(path)
     expect_fitting(page)
     expect_accessible(page)
+
+
+@pytest.mark.nightly
+def test_pages_are_drawn_over_ten_million_samples(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "switchpoint.db"
+    large.write(path, large.Size())
+    with served(create_app(path)) as address:
+        visit = Visit(browser.new_page(), address)
+        for page in PAGES:
+            visit.open(page)
+            expect_fitting(visit.page)
+        visit.page.close()
+    assert visit.troubles == []
 
 
 @pytest.mark.parametrize("visit", [(1024, "dark")], indirect=True)
