@@ -104,19 +104,20 @@ def model(**pairs: LogGP) -> SystemModel:
     return SystemModel("site-x-mpich-123456", "20260101T000000Z", 100, fitted, UNKNOWN, UNKNOWN)
 
 
-def protocol(from_bytes, alpha_s, beta_s, send=UNKNOWN, receive=UNKNOWN) -> Protocol:
+def protocol(from_bytes, alpha_s, beta_s, send=UNKNOWN, receive=UNKNOWN, end=None) -> Protocol:
     rest = (UNKNOWN, UNKNOWN, UNKNOWN)
     return Protocol(
-        from_bytes, None, *rest, send, receive, UNKNOWN, UNKNOWN, alpha_s=alpha_s, beta_s=beta_s
+        from_bytes, end, *rest, send, receive, UNKNOWN, UNKNOWN, alpha_s=alpha_s, beta_s=beta_s
     )
 
 
 def test_a_fitted_system_is_a_network():
     told = Estimate(4e-7, 4e-7, 4e-7), Estimate(6e-7, 6e-7, 6e-7)
-    off = LogGP([protocol(1, 2e-6, 1e-9, *told), protocol(4097, 5e-6, 5e-10)], scale=0.01)
+    off = LogGP([protocol(1, 2e-6, 1e-9, *told, 4096), protocol(8192, 5e-6, 5e-10)], scale=0.01)
     on = LogGP([protocol(1, 1.2e-6, 2e-10)], scale=0.01)
     found = as_network(model(off_node=off, on_node=on))
     short, long = found.protocols
+    assert (short.from_bytes, long.from_bytes) == (0, 4097)
     assert (short.overhead_s, short.latency_s) == pytest.approx((5e-7, 1e-6))
     assert (long.overhead_s, long.latency_s) == pytest.approx((6e-7, 3.8e-6))
     assert (short.bytes_per_s, long.bytes_per_s) == pytest.approx((1e9, 2e9))

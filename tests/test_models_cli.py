@@ -19,6 +19,7 @@ from tuner.models.parameter import Estimate
 from tuner.models.system import fit
 from tuner.predicting import Case, predictor
 from tuner.records import ProbeKey, ProbeLaunch
+from tuner.simulation.machines import machine
 from tuner.store import Store
 
 PROCS = 8
@@ -147,6 +148,18 @@ def test_fit_prints_parameters_with_intervals(database: Path) -> None:
     assert document["copying"]["value"] == pytest.approx(1e-10, rel=0.1)
     synchronous = document["pairs"]["off_node"]["synchronous"]
     assert synchronous["low"] <= 1.5e-6 <= synchronous["high"]
+
+
+def test_a_larger_machine_of_the_same_network_can_be_simulated(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    path = succeed("network", "fit", "oursite", "--database", database).strip()
+    assert Path(path) == tmp_path / "networks" / "oursite.json"
+    small, large = machine("torus-8x8x8-oursite").network.protocols
+    assert small.latency_s == pytest.approx(2e-6, rel=0.2)
+    assert (large.from_bytes, large.bytes_per_s) == (8193, pytest.approx(2.5e9, rel=0.1))
+    assert "oursite: fitted to " in succeed("network", "list")
 
 
 def test_an_exported_table_carries_the_parameters(database: Path) -> None:

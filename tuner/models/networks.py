@@ -29,8 +29,12 @@ def as_network(model: SystemModel) -> Network:
         )
     pair, fitted = off
     local = on[1].protocols if on else []
-    protocols = [_protocol(each, local, _link_rate(pair, fitted)) for each in fitted.protocols]
     link_rate = _link_rate(pair, fitted)
+    begins = [0, *((each.up_to_bytes or 0) + 1 for each in fitted.protocols[:-1])]
+    protocols = [
+        _protocol(each, begin, local, link_rate)
+        for each, begin in zip(fitted.protocols, begins, strict=True)
+    ]
     return Network(
         source=f"fitted to {model.system}, campaign {model.campaign}",
         protocols=protocols,
@@ -103,13 +107,15 @@ def _fitted(model: SystemModel, scopes: tuple[str, ...]) -> tuple[PairModel, Log
     return None
 
 
-def _protocol(each: Protocol, local: list[Protocol], link_rate: float) -> networks.Protocol:
+def _protocol(
+    each: Protocol, begin: int, local: list[Protocol], link_rate: float
+) -> networks.Protocol:
     told = [o.value for o in (each.overhead_send, each.overhead_receive) if isinstance(o, Estimate)]
-    sizes = [other for other in local if other.from_bytes <= each.from_bytes] or local[:1]
+    sizes = [other for other in local if other.from_bytes <= max(begin, 1)] or local[:1]
     overhead = sum(told) / len(told) if told else sizes[-1].alpha_s / 2 if sizes else 0.0
     overhead = min(overhead, each.alpha_s / 2)
     return networks.Protocol(
-        from_bytes=each.from_bytes,
+        from_bytes=begin,
         overhead_s=overhead,
         latency_s=each.alpha_s - 2 * overhead,
         bytes_per_s=_rate(each.beta_s, link_rate),

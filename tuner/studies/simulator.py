@@ -57,8 +57,13 @@ class Simulator:
     ) -> list[Simulated]:
         """Simulates one launch, and keeps its raw file; a pattern's matrix has an absolute path.
 
-        Raises LaunchError, RawFileError, ValueError: the machine has no room.
+        Raises StudyError, LaunchError, RawFileError, ValueError: the machine has no room.
         """
+        if " " in f"{self.swpbench}{pattern}":
+            raise StudyError(
+                f"{pattern}: SimGrid's launcher splits paths at spaces; name another place of "
+                "results by SWITCHPOINT_RESULTS, or of a build by SWITCHPOINT_KERNELS"
+            )
         self.tell(f"{self.machine.name}: {operation} of {pattern} on {procs} ranks")
         start = launch(self.machine, self.mpi, procs, self.ppn, operation)
         options = ["--op", operation, "--pattern", pattern, "--sizes", sizes, "--quiet"]
