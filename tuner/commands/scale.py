@@ -190,7 +190,7 @@ def nap(
 @numbers_option("--procs", "48,64,96", "Ranks.")
 @click.option(
     "--sizes",
-    default="1K:1M:x4",
+    default="1K:64K:x8",
     show_default=True,
     metavar="SIZES",
     help="As swpbench takes them.",
