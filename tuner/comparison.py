@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuner import stats
-from tuner.records import DEFAULT_METHODS, RULED_OPERATIONS, Cell, Features, Point, Rule
+from tuner.records import DEFAULT_METHODS, PART, RULED_OPERATIONS, Cell, Features, Point, Rule
 from tuner.rules import degree_class, matching, whole_intervals
 from tuner.selection import select
 
@@ -145,14 +145,18 @@ def compare(a: Measured, b: Measured) -> Comparison:
 
 def medians_of(cells: Iterable[Cell]) -> Medians:
     """The medians that are compared; samples are not needed."""
+    cells = list(cells)
+    parts = np.concatenate([cell.parts for cell in cells] or [np.empty(0, PART)])
+    launches, logs = parts["launch"].tolist(), np.log(parts["median_s"]).tolist()
+    count = (parts["samples"] >= stats.MIN_SAMPLES).tolist()
     found: Medians = {}
+    end = 0
     for cell in cells:
-        parts = cell.parts[cell.parts["samples"] >= stats.MIN_SAMPLES]
-        campaign = cell.key.campaign
-        launches = ((campaign, launch) for launch in parts["launch"].tolist())
-        logs = np.log(parts["median_s"]).tolist()
-        found.setdefault(Where(*cell.key[2:]), {}).update(zip(launches, logs, strict=True))
-    return {where: medians for where, medians in found.items() if medians}
+        here = range(end, end := end + len(cell.parts))
+        medians = {(cell.key.campaign, launches[i]): logs[i] for i in here if count[i]}
+        if medians:
+            found.setdefault(Where(*cell.key[2:]), {}).update(medians)
+    return found
 
 
 def _mean(medians: dict[tuple[str, int], float]) -> float:
