@@ -28,6 +28,7 @@ PARTS = {
     "hwloc",
     "intelmpi",
     "valgrind",
+    "objcopy",
     "chromium",
     "ipv6",
     "namespaces",

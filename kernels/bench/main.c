@@ -1,6 +1,7 @@
 /* swpbench: lists methods, reads tables, measures, searches graphs. */
 #include "error.h"
 #include "graphs/bfs.h"
+#include "methods.h"
 #include "parameters.h"
 #include "run.h"
 

@@ -4,7 +4,13 @@
 #include <execinfo.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/time.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef sigev_notify_thread_id /* which glibc names from 2.40 on */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 enum { FRAMES = 64 };
 
@@ -12,6 +18,7 @@ enum { FRAMES = 64 };
 void *_Unwind_FindEnclosingFunction(void *address);
 
 static struct stacks *stacks_now;
+static timer_t timer;
 
 static void add(struct stacks *stacks, void *function) {
   int i = 0;
@@ -47,9 +54,13 @@ static void read_stack(int signal) {
   stacks->count++;
 }
 
-static void set_timer(int every_us) {
-  const struct itimerval timer = {{0, every_us}, {0, every_us}};
-  setitimer(ITIMER_REAL, &timer, NULL);
+/* Of this thread alone: a library may have others, whose stacks tell nothing. */
+static bool start_timer(int every_us) {
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
+  const struct timespec period = {0, every_us * 1000L};
+  event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+  return timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 &&
+         timer_settime(timer, 0, &(struct itimerspec){period, period}, NULL) == 0;
 }
 
 void stacks_begin(struct stacks *stacks, int every_us) {
@@ -59,11 +70,13 @@ void stacks_begin(struct stacks *stacks, int every_us) {
   backtrace(&frame, 1); /* loads what it needs, which no signal handler may */
   stacks_now = stacks;
   sigaction(SIGALRM, &action, NULL);
-  set_timer(every_us);
+  if (!start_timer(every_us))
+    stacks_now = NULL; /* nothing is seen, and so nothing proved */
 }
 
 void stacks_end(void) {
-  set_timer(0);
+  if (stacks_now != NULL)
+    timer_delete(timer);
   stacks_now = NULL;
 }
 

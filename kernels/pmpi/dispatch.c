@@ -109,7 +109,8 @@ bool dispatch(struct place *place, const struct swp_collective *problem, const v
               int *result) {
   bool by_method = false;
   bool done = try_method(place, problem, send, recv, result, &by_method);
-  if (report_on)
-    report_count(problem->operation, done && by_method ? place->method : NULL, place->bytes);
+  const swp_plan *plan = place->plans[problem->operation - FIRST_OPERATION];
+  if (report_on) /* a selected method may have been passed over */
+    report_count(problem->operation, done && by_method ? swp_plan_method(plan) : NULL, place->bytes);
   return done;
 }

@@ -20,7 +20,7 @@ struct trial {
   int64_t calls;
   int pairs;
   double start_s, by_method_s[PAIRS], by_vendor_s[PAIRS];
-  bool dropped;
+  bool settled, dropped;
 };
 
 bool guard_on;
@@ -49,6 +49,8 @@ enum guard_turn guard_next(struct place *place, enum swp_operation operation, co
   *trial = find_trial(place, operation, method, magnitude_of(bytes));
   if ((*trial)->dropped)
     return GUARD_DROPPED;
+  if ((*trial)->settled)
+    return GUARD_GO_ON;
   int64_t turn = (*trial)->calls++ % PERIOD;
   return turn == METHOD_TURN ? GUARD_TIME_METHOD : turn == VENDOR_TURN ? GUARD_TIME_VENDOR : GUARD_GO_ON;
 }
@@ -83,6 +85,7 @@ static void decide(struct place *place, struct trial *trial) {
     lost += by_method[i] > by_vendor[i];
   double ratio = median(by_method) / median(by_vendor);
   trial->dropped = lost >= LOST_PAIRS && ratio > LOST_RATIO;
+  trial->settled = true;
   if (trial->dropped && place->rank == 0)
     fprintf(
         stderr,
@@ -99,10 +102,8 @@ void guard_stop(struct place *place, struct trial *trial, enum guard_turn turn) 
     return;
   }
   trial->by_vendor_s[trial->pairs++] = time_s;
-  if (trial->pairs == PAIRS) {
+  if (trial->pairs == PAIRS)
     decide(place, trial);
-    trial->pairs = 0;
-  }
 }
 
 void guard_free(struct place *place) {

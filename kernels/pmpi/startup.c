@@ -1,5 +1,5 @@
 /* The beginning and the end of the application's MPI: reads the table, and tells the user when it cannot. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "startup.h"
 
 #include "guard.h"
@@ -8,6 +8,7 @@
 #include "place.h"
 #include "report.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,15 @@ EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provide
   return error;
 }
 
+typedef int finalize_function(void);
+
+/* What stands behind, which may be another preload: that for MPICH 4 over TCP. */
+static int finalize_next(void) {
+  finalize_function *next = NULL;
+  *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");
+  return next != NULL ? next() : PMPI_Finalize();
+}
+
 EXPORTED int MPI_Finalize(void) {
   if (world) {
     report_end(table);
@@ -140,7 +150,7 @@ EXPORTED int MPI_Finalize(void) {
       end();
   }
   world = false;
-  return PMPI_Finalize();
+  return finalize_next();
 }
 
 #ifdef SWP_HAVE_SESSIONS

@@ -4,6 +4,8 @@
  * (github.com/pmodels/mpich/pull/6596). With this library no rank closes its connections before all have
  * ended; UCX does when it is torn down. The barrier makes sure that nothing is under way by then.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stddef.h>
 
@@ -17,7 +19,12 @@ void *ucp_disconnect_nb(void *endpoint) {
   return NULL;
 }
 
+typedef int finalize_function(void);
+
+/* Goes on to what stands behind, which may be another preload. */
 EXPORTED int MPI_Finalize(void) {
+  finalize_function *next = NULL;
   int error = PMPI_Barrier(MPI_COMM_WORLD);
-  return error ? error : PMPI_Finalize();
+  *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");
+  return error ? error : next ? next() : PMPI_Finalize();
 }

@@ -88,14 +88,17 @@ done:
   return error;
 }
 
-/* One by one: MPI_Waitall has the code of what failed in a status only. */
+/* One by one: of several, MPI has the code of what failed in a status only. */
 int swp_complete(struct swp_plan *plan, int count, MPI_Request *requests) {
   int error = SWP_SUCCESS;
   bool complete;
-  if (plan->polls || swp_outstanding_any())
-    return swp_progress(plan, count, requests, true, &complete);
-  for (int i = 0; i < count; i++)
-    MPI_TRY(MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+  bool polls = plan->polls || swp_outstanding_any();
+  for (int i = 0; i < count; i++) {
+    if (polls)
+      TRY(swp_progress(plan, 1, &requests[i], true, &complete));
+    else
+      MPI_TRY(MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+  }
 done:
   return error;
 }

@@ -1,4 +1,5 @@
 /* Environment variables that choose the MPI library's algorithms. */
+#define _POSIX_C_SOURCE 200809L
 #include "environment.h"
 
 #include "error.h"

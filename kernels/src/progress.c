@@ -30,12 +30,18 @@ bool swp_mpi_yields(void) {
 #endif
 }
 
+/* MPI_Test gives the code of what failed, MPI_Testall has it in a status only. */
+static int test(int count, MPI_Request *requests, int *complete) {
+  return count == 1 ? MPI_Test(requests, complete, MPI_STATUS_IGNORE)
+                    : MPI_Testall(count, requests, complete, MPI_STATUSES_IGNORE);
+}
+
 int swp_progress_poll(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done) {
   int error = SWP_SUCCESS, complete = 0;
-  MPI_TRY(MPI_Testall(count, requests, &complete, MPI_STATUSES_IGNORE));
+  MPI_TRY(test(count, requests, &complete));
   while (block && !complete) {
     swp_plan_relax(plan);
-    MPI_TRY(MPI_Testall(count, requests, &complete, MPI_STATUSES_IGNORE));
+    MPI_TRY(test(count, requests, &complete));
   }
 done:
   *done = complete != 0;

@@ -13,7 +13,8 @@ static long objects;
   }
 
 COUNTED(Comm_dup, 1, (MPI_Comm comm, MPI_Comm *made), (comm, made))
-COUNTED(Comm_split, 1, (MPI_Comm comm, int color, int key, MPI_Comm *made), (comm, color, key, made))
+COUNTED(Comm_split, *made != MPI_COMM_NULL, (MPI_Comm comm, int color, int key, MPI_Comm *made),
+        (comm, color, key, made))
 COUNTED(Comm_split_type, 1, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *made),
         (comm, type, key, info, made))
 COUNTED(Dist_graph_create_adjacent, 1,

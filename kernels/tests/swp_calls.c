@@ -1,9 +1,11 @@
 /*
  * Calls one collective over and over on a communicator of one rank, for a tool that counts instructions: by
  * the name that a preload stands before, or by the other.
- * Usage: swp_calls mpi|pmpi OPERATION CALLS
+ * Usage: swp_calls mpi|pmpi|threads OPERATION CALLS
+ *   threads  as mpi, with MPI_THREAD_MULTIPLE
  */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +42,9 @@ CALLS(call_mpi, )
 CALLS(call_pmpi, P)
 
 int main(int argc, char **argv) {
-  int failures = argc != 4;
-  MPI_Init(&argc, &argv);
+  int failures = argc != 4, provided;
+  bool threads = argc == 4 && strcmp(argv[1], "threads") == 0;
+  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   int (*call)(const char *) = argc == 4 && strcmp(argv[1], "pmpi") == 0 ? call_pmpi : call_mpi;
   for (int i = 0; argc == 4 && i < atoi(argv[3]); i++)
     failures += call(argv[2]) != MPI_SUCCESS;

@@ -27,15 +27,17 @@ def run_shimmed(
     *arguments: str,
     table: Path | None,
     before: Sequence[str] = (),
+    ahead: Sequence[Path] = (),
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program of the build, or a path, on ranks that preload the library and read `table`.
 
-    `before` goes between launcher and program. Raises subprocess.TimeoutExpired when it hangs.
+    `before` goes between launcher and program, `ahead` are libraries to be preloaded before this
+    one. Raises subprocess.TimeoutExpired when it hangs.
     """
     library = mpi.shim(kernels.build)
     assert library is not None
-    start = mpi.launch(kernels.mpi, procs, build=kernels.build, preload=[library])
+    start = mpi.launch(kernels.mpi, procs, build=kernels.build, preload=[*ahead, library])
     command = [*start.argv_prefix, *before, str(kernels.build / "tests" / program), *arguments]
     settings = {"SWITCHPOINT_REPORT": "1"} | (
         {} if table is None else {"SWITCHPOINT_TABLE": str(table)}

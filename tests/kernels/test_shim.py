@@ -86,6 +86,16 @@ def test_the_guard_drops_a_rule_that_loses(kernels: Kernels, tmp_path) -> None:
     assert on.returncode == 0 and len(dropped) == 1, on.stderr
 
 
+def test_the_guard_settles(kernels: Kernels, tmp_path) -> None:
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    env = {"SWITCHPOINT_GUARD": "1"}
+    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "3000", table=table, env=env)
+    calls = re.search(r"bcast by vendor: (\d+) calls", done.stderr)
+    assert calls is not None, done.stderr
+    assert calls[1] == "10" or "not used any more" in done.stderr
+
+
 def test_results_are_those_of_mpi_under_the_guard(kernels: Kernels, tmp_path) -> None:
     check_every_method(kernels, 3, tmp_path, guard="1")
 
@@ -120,9 +130,53 @@ def test_the_report_tells_what_was_dispatched(kernels: Kernels, tmp_path) -> Non
     assert done.returncode == 0 and "switchpoint" not in done.stderr
 
 
-def test_sessions_are_dispatched_too(kernels: Kernels, require, tmp_path) -> None:
+def test_the_report_names_what_ran_when_a_selected_method_cannot(
+    kernels: Kernels, tmp_path
+) -> None:
+    table = tmp_path / "two.table"
+    first = "rule op=bcast method=vendor:algorithm=binomial\n"
+    table.write_text(f"switchpoint-table 1\n{first}rule op=bcast method=knomial:radix=4\n")
+    done = run_shimmed(kernels, "swp_calls", 2, "threads", "bcast", "5", table=table)
+    assert "switchpoint: bcast by knomial:radix=4: 5 calls" in done.stderr
+
+
+def test_programs_with_code_for_accelerators_are_left_alone(
+    kernels: Kernels, require, tmp_path
+) -> None:
+    require("objcopy", shutil.which("objcopy") is not None, "no objcopy on the path")
+    table, program = tmp_path / "one.table", tmp_path / "swp_calls"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    section = f".nv_fatbin={table}"
+    plain = kernels.build / "tests" / "swp_calls"
+    subprocess.run(["objcopy", "--add-section", section, plain, program], check=True)
+    for path, method in (plain, "binomial"), (program, "vendor"):
+        done = run_shimmed(kernels, path, 2, "mpi", "bcast", "5", table=table)
+        assert f"switchpoint: bcast by {method}: 5 calls" in done.stderr
+
+
+def test_another_library_may_end_mpi_first(kernels: Kernels, tmp_path) -> None:
+    ahead = [kernels.build / "libswp_finalize.so"]
+    table = vendor_table(tmp_path)
+    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=table, ahead=ahead)
+    assert "switchpoint: bcast by vendor: 7 calls" in done.stderr
+
+
+def test_the_code_of_an_error_is_mpis_where_ranks_poll(kernels: Kernels, require, tmp_path) -> None:
+    require("openmpi", kernels.mpi.family == "openmpi", "its setting makes ranks poll")
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=allreduce method=hypercube\n")
+    arguments = ["--brief", "--truncation", "--communicators", "0"]
+    env = {"OMPI_MCA_mpi_yield_when_idle": "0"}
+    done = run_shimmed(kernels, "swp_pmpi", 4, *arguments, table=table, env=env)
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["--init"]], ids=["alone", "before_init"])
+def test_sessions_are_dispatched_too(
+    kernels: Kernels, require, tmp_path, arguments: list[str]
+) -> None:
     table = every_method(kernels, 2, tmp_path)
-    done = run_shimmed(kernels, "swp_sessions", 2, table=table)
+    done = run_shimmed(kernels, "swp_sessions", 2, *arguments, table=table)
     require("sessions", "no sessions" not in done.stdout, f"{kernels.mpi.version} has none")
     assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
 

@@ -6,6 +6,7 @@
  */
 #include "call.h"
 #include "image.h"
+#include "parts.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -55,8 +56,7 @@ static bool orthogonal_variant(enum swp_operation operation, int index, int proc
 static void orthogonal_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
   for (int d = 0; d < state->nlevels; d++)
-    if (state->levels[d].comm != MPI_COMM_NULL)
-      MPI_Comm_free(&state->levels[d].comm);
+    swp_part_give(plan, &state->levels[d].comm);
 }
 
 static int orthogonal_plan(struct swp_plan *plan) {
@@ -71,7 +71,8 @@ static int orthogonal_plan(struct swp_plan *plan) {
     int size = grid->sizes[d], above = plan->rank / (stride * size);
     *level = (struct level){MPI_COMM_NULL, size, plan->rank / stride % size, stride, above * stride * size};
     state->nlevels++;
-    MPI_TRY(MPI_Comm_split(plan->comm, above * stride + plan->rank % stride, plan->rank, &level->comm));
+    const struct division division = {"orthogonal", stride, size};
+    TRY(swp_part_take(plan, &division, above * stride + plan->rank % stride, plan->rank, &level->comm));
     stride *= size;
   }
 done:

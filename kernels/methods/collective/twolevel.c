@@ -5,6 +5,7 @@
  */
 #include "call.h"
 #include "image.h"
+#include "parts.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -48,10 +49,8 @@ static void find_nodes(const struct swp_plan *plan, struct state *state) {
 
 static void twolevel_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
-  if (state->node != MPI_COMM_NULL)
-    MPI_Comm_free(&state->node);
-  if (state->peers != MPI_COMM_NULL)
-    MPI_Comm_free(&state->peers);
+  swp_part_give(plan, &state->node);
+  swp_part_give(plan, &state->peers);
 }
 
 static int twolevel_plan(struct swp_plan *plan) {
@@ -62,8 +61,10 @@ static int twolevel_plan(struct swp_plan *plan) {
   if (error != SWP_SUCCESS)
     return error;
   find_nodes(plan, state);
-  MPI_TRY(MPI_Comm_split(plan->comm, state->number, state->local, &state->node));
-  MPI_TRY(MPI_Comm_split(plan->comm, state->local, state->number, &state->peers));
+  const struct division nodes = {"nodes", plan->hints.ppn, plan->hints.placement};
+  const struct division peers = {"peers", plan->hints.ppn, plan->hints.placement};
+  TRY(swp_part_take(plan, &nodes, state->number, state->local, &state->node));
+  TRY(swp_part_take(plan, &peers, state->local, state->number, &state->peers));
   snprintf(plan->layout, sizeof plan->layout, "%d nodes of up to %d ranks", plan->features.nodes,
            plan->features.ppn);
 done:

@@ -82,6 +82,12 @@ static int vendor_reduce_scatter_block(struct swp_plan *plan, const void *send, 
   VENDOR(MPI_Reduce_scatter_block(send, recv, side->count, side->type, plan->call->op, comm));
 }
 
+/* MPICH's `smp`: the variable holds for the collectives that it is made of too, and it is no part of itself.
+   Told to fail, some ranks do, and others wait for ever. */
+static bool is_composed(const char *algorithm) {
+  return strcmp(algorithm, "smp") == 0;
+}
+
 static const char *vendor_applicable(const struct spec *spec, const struct features *features) {
   const struct argument *argument = &spec->arguments[ALGORITHM], *environment = &spec->arguments[ENVIRONMENT];
   if (environment->given && argument->given)
@@ -94,9 +100,7 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
     return "the operation does not commute, which not every algorithm of a library asks";
   if (!swp_algorithm_known(features->operation, argument->word))
     return "the MPI library has no such algorithm, or does not let it be set";
-  /* MPICH's: the variable holds for the collectives that it is made of too, and it is no part of itself. Told
-     to fail, some ranks do, and others wait for ever. */
-  if (strcmp(argument->word, "smp") == 0)
+  if (is_composed(argument->word))
     return "it cannot be set without setting its own parts";
   /* Open MPI's, which elsewhere fails: all others run something else where they cannot do a call. */
   return strcmp(argument->word, "two_proc") != 0 || features->procs == 2 ? NULL : "it is for two processes";
@@ -104,10 +108,14 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
 
 /* The library's choice, and then each of its algorithms. */
 static bool vendor_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
-  const char *name = index > 0 ? swp_algorithm_name(operation, index - 1) : "";
-  if (name == NULL || (index > 0 && procs == 1))
-    return false;
-  snprintf(text, length, "vendor%s%s", index > 0 ? ":algorithm=" : "", name);
+  const char *name = "";
+  for (int i = 0; index > 0; i++) {
+    name = swp_algorithm_name(operation, i);
+    if (name == NULL || procs == 1)
+      return false;
+    index -= !is_composed(name);
+  }
+  snprintf(text, length, "vendor%s%s", name[0] != '\0' ? ":algorithm=" : "", name);
   return true;
 }
 
