@@ -201,6 +201,10 @@ def test_tables_choose_the_method_and_broken_ones_are_refused(kernels: Kernels, 
     assert run(kernels, "swp_tables", procs, TESTS / "tables" / "broken") > 60
 
 
+def test_plans_on_one_communicator_share_what_they_divide_it_into(kernels: Kernels) -> None:
+    assert run(kernels, "swp_parts", 8) == 3
+
+
 def test_process_grids_follow_the_papers_formulas(kernels: Kernels) -> None:
     assert run(kernels, "swp_grid", 1) > 10
 
