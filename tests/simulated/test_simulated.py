@@ -48,7 +48,8 @@ def measure(
 
 
 @pytest.mark.parametrize(
-    ("name", "operation"), zip(DEFAULT.split(), ["exchange", "discovery", "exchange"], strict=True)
+    ("name", "operation"),
+    list(zip(DEFAULT.split(), ["exchange", "discovery", "exchange"], strict=True)),
 )
 def test_two_simulations_agree_to_the_digit(simgrid, swpbench, tmp_path, name, operation):
     options = ["--op", operation, "--pattern", "random:degree=6,seed=1", "--sizes", "4K"]
