@@ -31,8 +31,11 @@ from tuner.systems import launch_on
 STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
-class CampaignCheck(rfm.RunOnlyRegressionTest):
-    """Launches of one operation with one pattern at one scale; every launch leaves a raw file."""
+class LaunchesCheck(rfm.RunOnlyRegressionTest):
+    """Launches of one operation with one pattern; every launch leaves a raw file.
+
+    A subclass has a `scale`.
+    """
 
     valid_systems = ["+mpi"]
     valid_prog_environs = ["+mpi"]
@@ -43,7 +46,6 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
 
     command = "run"  # of swpbench
     operation = variable(str)
-    scale = parameter(list(scales.SCALES), loggable=True)
     campaign = variable(str, value=STARTED)
     methods = variable(str, value="all")
     sizes = variable(str, value="")
@@ -57,17 +59,6 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
     anonymous = variable(bool, value=False)
     # For the report, which has no place of its own for the reason of a skip.
     skipped_because = variable(str, value="")
-
-    @run_after("init")
-    def mark_smoke(self):
-        """One short check of each operation tells whether a system works at all."""
-        if self.is_first and self.scale == "1_node":
-            self.tags = self.tags | {"smoke"}
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this stands for its operation in a short campaign."""
-        return self.operation == "spmv" or self.pattern.startswith("random:")
 
     @run_after("setup")
     def resolve_scale(self):
@@ -224,6 +215,23 @@ class CampaignCheck(rfm.RunOnlyRegressionTest):
         """Puts the raw files among the results, and into the store."""
         if not self.is_dry_run():
             rawfiles.keep([Path(self.stagedir) / name for name in self.keep_files])
+
+
+class CampaignCheck(LaunchesCheck):
+    """The same launches at every scale, with all methods at the same sizes."""
+
+    scale = parameter(list(scales.SCALES), loggable=True)
+
+    @run_after("init")
+    def mark_smoke(self):
+        """One short check of each operation tells whether a system works at all."""
+        if self.is_first and self.scale == "1_node":
+            self.tags = self.tags | {"smoke"}
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this stands for its operation in a short campaign."""
+        return self.operation == "spmv" or self.pattern.startswith("random:")
 
 
 def default_sizes(operation: str, pattern: str) -> str:

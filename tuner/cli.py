@@ -29,6 +29,7 @@ from tuner.commands.options import (
     system_option,
     systems_of,
 )
+from tuner.commands.plan import DURATION, carry_out, plan
 from tuner.commands.report import report
 from tuner.commands.site import site
 from tuner.commands.study import study
@@ -37,6 +38,9 @@ from tuner.errors import SwitchpointError
 from tuner.export import FORMS
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tuner import workflow
     from tuner.records import Table
     from tuner.store import Store
 
@@ -94,6 +98,20 @@ def main() -> None:
     help="Time for the campaign, which the launches share.",
 )
 @click.option(
+    "--budget",
+    "budget_s",
+    metavar="DURATION",
+    type=DURATION,
+    help="Plan what is worth measuring within this time, as 10m, in the place of --launches and "
+    "--minutes.",
+)
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Carry out this plan of an earlier --budget, from where it is.",
+)
+@click.option(
     "--environment",
     metavar="NAME",
     help="The programming environment to measure, or 'all'; on this machine by default the MPI "
@@ -115,6 +133,8 @@ def run(
     system: str | None,
     launches: int,
     minutes: float,
+    budget_s: float | None,
+    plan_file: Path | None,
     environment: str | None,
     anonymous_as: str | None,
     dry_run: bool,
@@ -128,7 +148,7 @@ def run(
     Where they select none, the checks with the tag tuning run.
     On a terminal the dashboard starts at the end.
     """
-    from tuner import orders, workflow
+    from tuner import orders, planned, workflow
     from tuner.nodes import namespaces
     from tuner.show import console
 
@@ -136,34 +156,51 @@ def run(
     out = console(stderr=as_json)
     if config is not None and system is not None:
         raise click.UsageError("--config and --system both name a system: give one")
-    order = orders.read(resume) if resume else None
-    if order is not None:
-        require_defaults(context, but=("resume", "dry_run", "as_json"))
-        system = "nodes" if order.request.config == SYSTEMS["nodes"] else None
+    if resume and planned.path_of(resume).is_file():
+        plan_file = planned.path_of(resume)
+    order = orders.read(resume) if resume and not plan_file else None
+    if order is not None or plan_file is not None:
+        require_defaults(context, but=("resume", "plan_file", "dry_run", "as_json"))
+        config = order.request.config if order else planned.load(plan_file).config_file
+        system = "nodes" if config == SYSTEMS["nodes"] else None
     elif environment is None and config is None:
         environment = workflow.default_environment(out)
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
     options = [*selection, *workflow.selecting(reframe_options)]
     with namespaces.available() if system == "nodes" else nullcontext():
-        if order is not None:
-            campaign = workflow.resume(order)
+        config = config or SYSTEMS[system or "local"]
+        if budget_s is not None:
+            plan_file = planned.make(config, options, budget_s, variables)
+        if plan_file is not None:
+            results = carry_out(plan_file, dry_run, as_json, out)
         else:
-            config = config or SYSTEMS[system or "local"]
-            campaign = workflow.plan(config, options, launches, minutes, variables)
-        if dry_run and as_json:
-            click.echo(json.dumps(workflow.plan_document(campaign), indent=1))
-            return
-        workflow.show_plan(campaign, out)
-        if dry_run:
-            return
-        results = workflow.run(campaign, out)
+            if order is not None:
+                campaign = workflow.resume(order)
+            else:
+                campaign = workflow.plan(config, options, launches, minutes, variables)
+            results = _measure(campaign, dry_run, as_json, out)
+    if dry_run:
+        return
     if system == "nodes" and namespaces.find(namespaces.name_meant()) is None:
         out.print("the virtual nodes ended with the run; `switchpoint nodes up` makes others")
     if as_json:
         click.echo(json.dumps(results, indent=1))
     elif out.is_terminal:
         serve_somewhere(context)
+
+
+def _measure(
+    campaign: workflow.Campaign, dry_run: bool, as_json: bool, out: Console
+) -> dict[str, Any]:
+    """Shows a campaign and runs it; a dry run only shows it."""
+    from tuner import workflow
+
+    if dry_run and as_json:
+        click.echo(json.dumps(workflow.plan_document(campaign), indent=1))
+        return {}
+    workflow.show_plan(campaign, out)
+    return {} if dry_run else workflow.run(campaign, out)
 
 
 @main.command()
@@ -330,6 +367,7 @@ main.add_command(fit)
 main.add_command(matrix)
 main.add_command(network)
 main.add_command(nodes)
+main.add_command(plan)
 main.add_command(predict)
 report.add_command(html)
 main.add_command(report)

@@ -7,6 +7,7 @@ leaves out is an error; and what ran is held against the plan.
 
 from __future__ import annotations
 
+import ctypes
 import getpass
 import json
 import os
@@ -19,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from types import FrameType
@@ -29,7 +30,9 @@ from tuner.errors import SwitchpointError
 
 CHECKS = Path(__file__).resolve().parent.parent / "checks"
 WARNINGS = ("skipping test", "does not exist")
+SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
 POLL_S = 0.5
+_PR_SET_PDEATHSIG = 1
 
 
 class DispatchError(SwitchpointError):
@@ -80,11 +83,15 @@ class Session:
 
 @dataclass(frozen=True)
 class Request:
-    """What to run: a site configuration, ReFrame's own selection options, and variables."""
+    """What to run: a site configuration, ReFrame's own selection options, and variables.
+
+    `env` joins the environment in which the check files are loaded.
+    """
 
     config: Path
     selection: Sequence[str]
     variables: dict[str, str]
+    env: dict[str, str] = field(default_factory=dict)
 
     def command(self, action: Sequence[str], report: Path) -> list[str]:
         """ReFrame's command line."""
@@ -137,7 +144,7 @@ def plan(request: Request) -> Session:
         try:
             answer = subprocess.run(
                 request.command(["--dry-run"], report),
-                env=_environment(),
+                env=_environment() | request.env,
                 capture_output=True,
                 text=True,
             )
@@ -176,11 +183,11 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
         # shell's background makes this process ignore it.
         process = subprocess.Popen(
             command,
-            env=_environment(),
+            env=_environment() | request.env,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=_end_with_parent,
         )
         try:
             with _exits_on(signal.SIGTERM, signal.SIGHUP):
@@ -199,6 +206,13 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
         names = "; ".join(" ".join(key) for key in sorted(missing))
         raise DispatchError(f"planned and not run: {names}; ReFrame's output is in {log}")
     return session
+
+
+def _end_with_parent() -> None:
+    """Makes a new process heed SIGINT, and get one when its parent is killed (Linux)."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 @contextmanager

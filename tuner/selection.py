@@ -106,24 +106,29 @@ class _Verdict:
             if method != trial.default and len(choosing) >= MIN_LAUNCHES - 1:
                 self._choosing[method] = np.array(choosing)
                 self._confirming[method] = sorted(confirming)
-        self._level = 1 - ERROR_LEVEL / max(len(self._choosing), 1)
+        # Also those pay that were dropped on the way: who is left then was chosen among them all.
+        self._others = {method for method, _ in trial.cells} - {trial.default}
+        self._level = 1 - ERROR_LEVEL / max(len(self._others), 1)
         self.method, self.status = self._decide()
 
     def _decide(self) -> tuple[str, str]:
+        if self._others and all(self._seems_slower(method) for method in self._others):
+            return self.trial.default, "default"
         if not self._choosing:
             return self.trial.default, "undecided"
         seeming = [method for method in self._choosing if self._seems_faster(method)]
         if seeming:
             winner = min(seeming, key=lambda method: float(self._choosing[method].mean()))
             return (winner, "faster") if self.is_faster(winner) else (self.trial.default, "tie")
-        others = {method for method, _ in self.trial.cells} - {self.trial.default}
-        slower = self._choosing.keys() == others and all(
-            stats.upper_bound(-ratios, self._level) < 0 for ratios in self._choosing.values()
-        )
-        return self.trial.default, "default" if slower else "tie"
+        return self.trial.default, "tie"
 
     def _seems_faster(self, method: str) -> bool:
         return stats.upper_bound(self._choosing[method], self._level) < 0
+
+    def _seems_slower(self, method: str) -> bool:
+        """Also of few launches: a method that was dropped on the way has no more."""
+        ratios = np.array(list(self.trial.ratios(method, self.trial.default).values()))
+        return len(ratios) > 1 and stats.upper_bound(-ratios, self._level) < 0
 
     def is_faster(self, method: str) -> bool:
         """Whether a method may take the default's place."""

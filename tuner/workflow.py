@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tuner import benchfile, dispatch, export, rawfiles, records, tuning
-from tuner.dispatch import DispatchError, Job, Request, Session
+from tuner.dispatch import DispatchError, Request, Session
 from tuner.fitting import last_fitted
 from tuner.mpi import find_mpis, installation_directory
 from tuner.nodes.launch import SYSTEM
@@ -38,7 +38,6 @@ LEAST_BUDGET_S = 0.3
 LINE_S = 10.0  # between lines of progress
 
 DEFAULT_CHECKS = "--tag=tuning"
-SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # ReFrame's options
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 EXAMPLE_SIZES = ["8", "1024", "65536"]
 TIME_BUDGET = "time budget"  # swpbench's reason
@@ -78,13 +77,26 @@ class Campaign:
         return builds * BUILD_S + len(jobs) * JOB_S + self.launches * (self.budget_s + START_S)
 
 
+class Ran(Protocol):
+    """What starts a program as a job was started: a Job, or a PlannedCase."""
+
+    @property
+    def system(self) -> str: ...  # noqa: D102
+    @property
+    def environment(self) -> str: ...  # noqa: D102
+    @property
+    def procs(self) -> int: ...  # noqa: D102
+    @property
+    def ppn(self) -> int: ...  # noqa: D102
+
+
 class Tuned(NamedTuple):
     """A system's new table, and the file that applications read."""
 
     table: records.Table
     path: Path
 
-    def is_of(self, job: Job) -> bool:
+    def is_of(self, job: Ran) -> bool:
         """Whether a job ran in this system's environment; its name may be another, by request."""
         return job.environment == self.table.provenance.environment
 
@@ -99,6 +111,17 @@ def run(campaign: Campaign, console: Console) -> dict[str, Any]:
         KeyboardInterrupt: after a Ctrl-C, with the finished launches kept.
     """
     raw_files = measure(campaign, console)
+    return finish(campaign.name, raw_files, campaign.planned.wanted, console)
+
+
+def finish(
+    campaign: str, raw_files: list[Path], jobs: Sequence[Ran], console: Console
+) -> dict[str, Any]:
+    """Tunes and exports what was measured, tells where it is, and tries it as the jobs ran.
+
+    Raises:
+        DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
+    """
     tables = tune(raw_files, console)
     raw_directories = sorted({path.parent for path in raw_files})
     exported = [tuned.path.parent / name for tuned in tables for name in EXPORTS.values()]
@@ -107,11 +130,11 @@ def run(campaign: Campaign, console: Console) -> dict[str, Any]:
         for path in paths:
             console.print(f"{what:10} {path}", highlight=False, soft_wrap=True)
     for tuned in tables:
-        jobs = [job for job in campaign.planned.wanted if tuned.is_of(job)]
-        if jobs:  # none when the results go under another system's name
-            try_example(tuned.path, max(jobs, key=lambda job: (job.procs, -job.ppn)), console)
+        of_system = [job for job in jobs if tuned.is_of(job)]
+        if of_system:  # none when the results go under another system's name
+            try_example(tuned.path, max(of_system, key=lambda job: (job.procs, -job.ppn)), console)
     return {
-        "campaign": campaign.name,
+        "campaign": campaign,
         "launches": len(raw_files),
         **{what.replace(" ", "_"): [str(path) for path in paths] for what, paths in places.items()},
     }
@@ -130,7 +153,7 @@ def default_environment(console: Console) -> str | None:
 
 def selecting(options: Sequence[str]) -> list[str]:
     """Options of ReFrame that select checks: those of a campaign where none else are."""
-    if any(option.startswith(SELECTING) for option in options):
+    if any(option.startswith(dispatch.SELECTING) for option in options):
         return list(options)
     return [*options, DEFAULT_CHECKS]
 
@@ -323,7 +346,7 @@ def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
     return tuned
 
 
-def try_example(table: Path, job: Job, console: Console) -> None:
+def try_example(table: Path, job: Ran, console: Console) -> None:
     """Runs the example program with an exported table, as the job's ranks were run.
 
     Only on this machine: elsewhere it would start its ranks on a login node.
@@ -358,7 +381,7 @@ def try_example(table: Path, job: Job, console: Console) -> None:
         raise DispatchError(f"the example failed with the new table: {answer.stderr.strip()}")
 
 
-def _again(job: Job, settings: dict[str, str], command: list[str], program: list[str]) -> str:
+def _again(job: Ran, settings: dict[str, str], command: list[str], program: list[str]) -> str:
     """The line for a shell that starts the example as here, on virtual nodes also on later ones."""
     if job.system.partition(":")[0] == SYSTEM:
         ranks = ["-n", str(job.procs), "--ppn", str(job.ppn), "--environment", job.environment]

@@ -1,0 +1,58 @@
+"""The launches of a plan (tuner/planned.py) that are not done yet: a job for each of its cases."""
+
+import os
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after, variable
+
+from checks.campaign import LaunchesCheck
+from tuner import planned as planning
+
+PLAN = os.environ.get(planning.VARIABLE)
+
+if PLAN:
+    plan = planning.load(Path(PLAN))
+    tasks = planning.remaining(plan)
+
+    @rfm.simple_test
+    class planned(LaunchesCheck):
+        """Launches with methods and sizes of their own."""
+
+        descr = "planned launches"
+        case = parameter(sorted({task.case for task in tasks}), loggable=True)
+        pattern = variable(str)
+        scale = variable(str)
+        tags = {"planned"}
+
+        @run_after("init")
+        def set_case(self):
+            """What the plan says of the case."""
+            case = plan.cases[self.case]
+            self.valid_systems = [case.system]
+            self.valid_prog_environs = [case.environment]
+            self.operation = case.operation
+            self.pattern = case.pattern
+            self.scale = case.scale
+            self.tasks = {task.number: task for task in tasks if task.case == self.case}
+            self.launches = len(self.tasks)
+            self.budget_s = max(task.budget_s for task in self.tasks.values())
+
+        def find_unmeasured(self):
+            """What the plan lacks."""
+            self.numbers = list(self.tasks)
+
+        @property
+        def raw_name(self):
+            """By which the plan knows what is done."""
+            return planning.RAW_NAME
+
+        def measured_options(self, number, pattern):
+            """What the plan wants of one launch."""
+            task = self.tasks[number]
+            return super().measured_options(number, pattern) | {
+                "--methods": " ".join(task.methods) or "all",
+                "--sizes": ",".join(map(str, task.sizes)),
+                "--max-samples": str(task.samples),
+                "--budget": f"{task.budget_s:g}",
+            }

@@ -1,0 +1,98 @@
+"""A machine with a known truth that runs what a plan asks for, and writes raw files of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tests import synthetic
+from tuner.ingest import ingest
+from tuner.planning import Plan, PlannedCase, Task, next_batch, octaves
+from tuner.records import Cell
+from tuner.store import Store
+
+Truth = Callable[[str, int, int], float]
+"""Seconds of a method at a size on a number of processes."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The methods of one operation, with noise of samples and launches, and drift, all relative."""
+
+    methods: tuple[str, ...]
+    truth: Truth
+    operation: str = "exchange"
+    sample_noise: float = 0.05
+    launch_noise: float = 0.01
+    drift: float = 0.1
+    seed: int = 1
+
+    def plan(self, procs: tuple[int, ...] = (4,), patterns: int = 1, budget_s: float = 600) -> Plan:
+        """A campaign on it, with so many patterns at each number of processes."""
+        cases = []
+        for number in procs:
+            for pattern in range(patterns):
+                spec = f"random:degree=6,seed={pattern + 1}"
+                cases.append(
+                    PlannedCase(
+                        *("local:cpu", "mpich", self.operation, spec, "1_node", number, number),
+                        octaves(self.operation, spec),
+                    )
+                )
+        return Plan("20261121T034500Z", "local.py", budget_s, cases)
+
+    def run(self, results: Path, plan: Plan, task: Task) -> Path:
+        """One launch of the plan, as a raw file."""
+        case = plan.cases[task.case]
+        spec = synthetic.Campaign(
+            name=plan.campaign,
+            operation=self.operation,
+            cores=64,
+            methods=tuple(task.methods) or self.methods,
+            times=lambda method, size: self.truth(method, size, case.procs),
+            samples=task.samples,
+            sample_noise=self.sample_noise,
+            launch_noise=self.launch_noise,
+            drift=self.drift,
+        )
+        random = np.random.default_rng((self.seed, task.number))
+        # Classes of their own: patterns are not decided together.
+        pattern = case.pattern, 6, 5.0 + int(case.pattern.rpartition("=")[2])
+        cases = [
+            record for size in task.sizes for record in synthetic.block(spec, random, pattern, size)
+        ]
+        header = synthetic.header(spec, task.number, pattern[0], case.procs)
+        samples = sum(len(record["samples_s"]) for record in cases)
+        end = {"record": "end", "cases": len(cases), "samples": samples, "seconds": 1.0}
+        records = [header, *cases, end | {"skipped": []}]
+        path = results / f"{task.number}.jsonl"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        return path
+
+
+def measure(machine: Machine, plan: Plan, results: Path, batches: int = 99) -> list[Cell]:
+    """Runs a plan to its end, or so many batches, and returns the cells of its store."""
+    database = results / "switchpoint.db"
+    for _ in range(batches):
+        cells = cells_of(database)
+        batch = next_batch(plan, cells, lambda case, method, size: None)
+        if batch is None:
+            return cells
+        plan.batches.append(batch)
+        ingest(database, [machine.run(results, plan, task) for task in batch.tasks])
+        plan.spent_s += sum(0.5 + task.budget_s for task in batch.tasks)
+    return cells_of(database)
+
+
+def cells_of(database: Path) -> list[Cell]:
+    """All cells of a store, none where there is none."""
+    if not database.exists():
+        return []
+    with Store.open(database, readonly=True) as store:
+        return [
+            cell for system in store.systems()["system"] for cell in store.contents([str(system)])
+        ]

@@ -1,0 +1,178 @@
+"""What a plan measures and what comes of it, on machines whose truth is known."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.synthetic_plan import Machine, cells_of, measure
+from tuner import planned
+from tuner.ingest import ingest
+from tuner.planning import STAGES, Plan, exhaustive_s, least_s, losers, next_batch, races
+from tuner.records import Cell, Rule
+from tuner.rules import matching
+from tuner.selection import select
+
+CURVES = {
+    "direct": (4e-5, 1e-8),
+    "stfw:dims=2": (2e-5, 2e-8),
+    "stfw:dims=3": (1.6e-5, 4e-8),
+    "neighbor": (4.4e-5, 1e-8),
+    "nap": (6e-5, 0.8e-8),
+    **{f"slow:number={number}": (1e-4 * (number + 1), 2e-8) for number in range(10)},
+}
+
+
+def truth(method: str, size: int, procs: int) -> float:
+    latency_s, per_byte_s = CURVES[method]
+    return math.log2(procs) / 2 * latency_s + per_byte_s * size * procs / 4
+
+
+MACHINE = Machine(tuple(CURVES), truth)
+
+
+def no_model(*case: object) -> None:
+    return None
+
+
+def regrets(rules: list[Rule], procs: int) -> tuple[list[float], list[float]]:
+    """At sizes that were not measured: over the best method's time, and over the default's."""
+    random = np.random.default_rng(7)
+    over_best, over_default = [], []
+    for size in np.exp(random.uniform(math.log(8), math.log(131072), 300)).astype(int).tolist():
+        rule = matching(rules, "exchange", 1, procs, 6, 6.0, size)
+        time_s = truth(rule.method if rule else "direct", size, procs)
+        over_best.append(time_s / min(truth(method, size, procs) for method in CURVES) - 1)
+        over_default.append(time_s / truth("direct", size, procs) - 1)
+    return over_best, over_default
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[Cell]]:
+    """A plan that was carried out on a machine of fifteen methods with drift and noise."""
+    plan = MACHINE.plan(procs=(2, 8))
+    return plan, measure(MACHINE, plan, tmp_path_factory.mktemp("machine"))
+
+
+def test_the_regret_of_a_planned_campaign_is_small(tuned: tuple[Plan, list[Cell]]) -> None:
+    rules, _ = select(tuned[1])
+    for procs in (2, 8):
+        over_best, over_default = regrets(rules, procs)
+        assert np.mean(over_best) <= 0.02
+        assert np.quantile(over_best, 0.95) <= 0.08
+        assert np.mean(np.array(over_default) > 0.02) <= 0.01
+
+
+def test_a_planned_campaign_is_cheap(tuned: tuple[Plan, list[Cell]]) -> None:
+    """In the time of its samples, beside six launches of every method at every octave."""
+    plan, cells = tuned
+    spent_s = sum(float(cell.samples_s.sum()) for cell in cells)
+    exhaustive = sum(
+        6 * 40 * truth(method, size, case.procs)
+        for case in plan.cases
+        for size in case.sizes
+        for method in CURVES
+    )
+    assert spent_s <= 0.15 * exhaustive
+    assert exhaustive_s(plan, cells, no_model) > exhaustive
+    assert plan.spent_s <= plan.budget_s
+
+
+def test_what_is_far_off_is_measured_once_and_the_default_always(
+    tuned: tuple[Plan, list[Cell]],
+) -> None:
+    plan, _ = tuned
+    assert [batch.stage for batch in plan.batches] == list(STAGES)
+    assert all(task.methods == [] for task in plan.batches[0].tasks)
+    for batch in plan.batches[1:]:
+        for task in batch.tasks:
+            assert "direct" in task.methods
+            assert not any(method.startswith("slow") for method in task.methods)
+
+
+def test_sizes_are_refined_where_the_best_method_changes(tuned: tuple[Plan, list[Cell]]) -> None:
+    plan, _ = tuned
+    octaves = set(plan.cases[0].sizes)
+    between = {
+        (task.case, size) for task in plan.tasks for size in task.sizes if size not in octaves
+    }
+    assert len(between) in (6, 7, 8)  # three switch points in each of two cases
+    for number, size in between:
+        low, high = size // 2, size * 2
+        ends = [
+            min(CURVES, key=lambda method: truth(method, end, plan.cases[number].procs))
+            for end in (low, high)
+        ]
+        assert ends[0] != ends[1]
+
+
+@pytest.mark.parametrize("patterns", [6, pytest.param(40, marks=pytest.mark.nightly)])
+def test_equal_methods_seldom_win_under_drift(patterns: int, tmp_path: Path) -> None:
+    """At 15 sizes of each pattern, though losers are dropped and the luckiest race on."""
+    machine = Machine(
+        ("direct", *(f"m:number={number}" for number in range(7))),
+        lambda method, size, procs: 1e-5,
+        launch_noise=0.02,
+        drift=0.2,
+    )
+    plan = machine.plan(patterns=patterns, budget_s=6000)
+    cells = measure(machine, plan, tmp_path, batches=9)
+    _, points = select(cells)
+    assert len(points) >= 15 * patterns
+    assert sum(point.method != "direct" for point in points) <= 0.02 * len(points)
+
+
+def test_an_interrupted_campaign_goes_on_as_it_would_have(tmp_path: Path) -> None:
+    """Killed anywhere, it measures no launch again, and ends with the same table."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut.mkdir()
+    expected = MACHINE.plan(procs=(4,))
+    cells = measure(MACHINE, expected, whole)
+    path = tmp_path / "plan.json"
+    planned.save(MACHINE.plan(procs=(4,)), path)
+    made: list[int] = []
+    random = np.random.default_rng(3)
+    while True:
+        plan = planned.load(path)  # as a new process would
+        todo = [task for task in plan.tasks if task.number not in made]
+        if not todo:
+            batch = next_batch(plan, cells_of(cut / "switchpoint.db"), no_model)
+            if batch is None:
+                break
+            plan.spent_s += sum(0.5 + task.budget_s for task in batch.tasks)
+            plan.batches.append(batch)
+            planned.save(plan, path)
+            continue
+        for task in todo[: int(random.integers(0, len(todo) + 1))]:
+            ingest(cut / "switchpoint.db", [MACHINE.run(cut, plan, task)])
+            made.append(task.number)
+    assert len(made) == len(set(made))
+    assert plan.batches == expected.batches
+    assert select(cells_of(cut / "switchpoint.db")) == select(cells)
+
+
+def test_losers_have_to_lose_twice_and_the_default_never_does(tmp_path: Path) -> None:
+    plan = MACHINE.plan()
+    race = races(plan, measure(MACHINE, plan, tmp_path, batches=1))[0][8]
+    assert losers(race, "direct") == set()
+    race = races(plan, measure(MACHINE, plan, tmp_path, batches=2))[0][8]
+    often = {method for method in race if len(race[method]) > 2}
+    assert "stfw:dims=2" in often
+    assert losers(race, "direct") == often - {"direct", "stfw:dims=3"}
+
+
+def test_the_smallest_budget_is_hardly_exceeded(tmp_path: Path) -> None:
+    plan = MACHINE.plan(procs=(2, 4), budget_s=least_s(2))
+    measure(MACHINE, plan, tmp_path)
+    assert [batch.stage for batch in plan.batches] == list(STAGES)
+    assert plan.spent_s <= 1.5 * plan.budget_s
+
+
+def test_a_file_that_is_no_plan_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    for text in ("", "{}", '{"campaign": 3}'):
+        path.write_text(text)
+        with pytest.raises(planned.PlanError, match="not a plan"):
+            planned.load(path)

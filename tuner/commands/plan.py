@@ -1,0 +1,76 @@
+"""`switchpoint plan`: what a campaign within a budget has done, and what it does next."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuner.commands.options import FILE, json_option
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class _Duration(click.ParamType):  # type: ignore[type-arg]
+    """Seconds, from a number with s, m or h."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> float:
+        """The seconds, more than 0."""
+        found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh])", str(value))
+        seconds = float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]] if found else 0.0
+        if not seconds:
+            self.fail(f"{value} is no duration, as 90s, 10m or 1.5h", parameter, context)
+        return seconds
+
+
+DURATION = _Duration()
+
+
+@click.command()
+@click.argument("file", type=FILE, required=False)
+@json_option
+def plan(file: Path | None, as_json: bool) -> None:
+    """Show the plan in FILE, by default the newest of `switchpoint run --budget`.
+
+    For each step its launches, how many are done, and their methods and sizes.
+    """
+    from tuner import planned
+    from tuner.show import console
+    from tuner.show_plan import show_plan
+
+    path = file or planned.newest()
+    loaded = planned.load(path)
+    done = planned.done(loaded)
+    if as_json:
+        click.echo(json.dumps(asdict(loaded) | {"file": str(path), "done": sorted(done)}, indent=1))
+        return
+    out = console()
+    out.print(path, highlight=False, soft_wrap=True)
+    show_plan(loaded, done, out)
+
+
+def carry_out(path: Path, dry_run: bool, as_json: bool, out: Console) -> dict[str, Any]:
+    """Shows a plan and runs it to its end; a dry run only shows it."""
+    from tuner import planned, workflow
+    from tuner.show_plan import show_plan
+
+    loaded = planned.load(path)
+    if dry_run and as_json:
+        click.echo(json.dumps(asdict(loaded) | {"file": str(path)}, indent=1))
+        return {}
+    show_plan(loaded, planned.done(loaded), out)
+    again = f"switchpoint run --plan {path}"
+    out.print(f"interrupted, it goes on by: {again}", highlight=False, soft_wrap=True)
+    if dry_run:
+        return {}
+    raw_files = planned.run(path, out)
+    return workflow.finish(loaded.campaign, raw_files, loaded.cases, out) | {"plan": str(path)}

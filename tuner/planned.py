@@ -1,0 +1,260 @@
+"""Carries out a planned campaign: batch after batch as jobs of ReFrame, and its file.
+
+The file and the raw files are all the state there is: a campaign that was killed goes on by them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from tuner import dispatch, fitting, predicting, rawfiles
+from tuner.dispatch import DispatchError, Request
+from tuner.errors import SwitchpointError
+from tuner.models.predict import Times
+from tuner.places import database_path, results_directory
+from tuner.planning import (
+    SESSION_S,
+    STAGES,
+    START_S,
+    Baseline,
+    Plan,
+    PlannedCase,
+    Task,
+    exhaustive_s,
+    least_s,
+    next_batch,
+    octaves,
+)
+from tuner.records import RULED_OPERATIONS, Cell
+from tuner.store import Store
+
+VARIABLE = "SWITCHPOINT_PLAN"
+"""Of the environment: tells the check `planned` which plan."""
+
+
+RAW_NAME = "planned"
+LINE_S = 10.0  # between lines of progress
+
+
+class PlanError(SwitchpointError):
+    """A plan cannot be made, read or carried out; the text says why and what to do."""
+
+
+def directory() -> Path:
+    """Where plans are kept."""
+    return results_directory() / "plans"
+
+
+def path_of(campaign: str) -> Path:
+    """Where the plan of a campaign is kept, if there is one."""
+    return directory() / f"{campaign}.json"
+
+
+def newest() -> Path:
+    """The plan that was made last. Raises PlanError when there is none."""
+    plans = sorted(directory().glob("*.json"))
+    if not plans:
+        raise PlanError(f"{directory()}: no plan there; `switchpoint run --budget 10m` makes one")
+    return plans[-1]
+
+
+def load(path: Path) -> Plan:
+    """Reads a plan. Raises PlanError when it is none, OSError when it cannot be read."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Plan)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path}: not a plan: {error}") from error
+
+
+def save(plan: Plan, path: Path) -> None:
+    """Writes a plan, aside first: a killed run leaves the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(".partial")
+    aside.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
+    aside.replace(path)
+
+
+def make(config: Path, options: list[str], budget_s: float, variables: dict[str, str]) -> Path:
+    """Plans a campaign over the jobs that ReFrame would run, and returns the plan's file.
+
+    Raises:
+        DispatchError: nothing would run.
+        PlanError: the budget is too small, or nothing can be tuned.
+    """
+    name = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    session = dispatch.plan(Request(config, options, variables | {"campaign": name}))
+    session.clear()
+    cases = [
+        PlannedCase(
+            *(job.system, job.environment, job.operation, job.pattern, job.scale),
+            *(job.procs, job.ppn, octaves(job.operation, job.pattern)),
+        )
+        for job in session.wanted
+        if job.operation in RULED_OPERATIONS
+    ]
+    if not cases:
+        raise PlanError("nothing to plan: no check of an operation that tables have rules for")
+    if budget_s < least_s(len(cases)):
+        raise PlanError(
+            f"{len(cases)} cases need at least {least_s(len(cases)):.0f} s; give a larger "
+            "--budget, or fewer cases, as in `-- --name=exchange`"
+        )
+    # What selects checks has done so; the rest is where and how ReFrame works.
+    others = [
+        option
+        for option in options
+        if option.startswith("--")
+        and "=" in option
+        and not option.startswith((*dispatch.SELECTING, "--prgenv"))
+    ]
+    plan = Plan(
+        name, str(config.absolute()), budget_s, cases, variables, others, str(session.stage)
+    )
+    path = path_of(name)
+    save(plan, path)
+    return path
+
+
+def done(plan: Plan) -> set[int]:
+    """The numbers of the launches whose raw files are among the results."""
+    files = rawfiles.of_campaign(plan.campaign)
+    return {_number(path) for path in files if path.stem.startswith(RAW_NAME)}
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.rpartition("-")[2])
+
+
+def remaining(plan: Plan) -> list[Task]:
+    """The planned launches that have not been made."""
+    numbers = done(plan)
+    return [task for task in plan.tasks if task.number not in numbers]
+
+
+def run(path: Path, console: Console) -> list[Path]:
+    """Carries out a plan to its end, from wherever it is, and returns its raw files.
+
+    Raises:
+        DispatchError: a job failed; what it and others finished is kept.
+        KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
+    """
+    plan = load(path)
+    _keep_finished(plan)
+    again = False
+    while True:
+        if not remaining(plan):
+            cells = measured(plan)
+            batch = next_batch(plan, cells, baseline(cells))
+            if batch is None:
+                break
+            plan.batches.append(batch)
+            save(plan, path)
+        _run_batch(plan, path, again, console)
+        again = True
+    cells = measured(plan)
+    whole_s = exhaustive_s(plan, cells, baseline(cells))
+    console.print(
+        f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s; every method at every size is "
+        f"estimated to take {whole_s:.0f} s",
+        highlight=False,
+    )
+    return rawfiles.of_campaign(plan.campaign)
+
+
+def _run_batch(plan: Plan, path: Path, again: bool, console: Console) -> None:
+    """Makes the launches that the last batch lacks, as one session of ReFrame.
+
+    What an earlier session of this process has built is used `again`.
+    """
+    variables = {**plan.variables, "campaign": plan.campaign}
+    options = ["--name=^planned", *plan.options]
+    options += ["--dont-restage"] * again
+    options += ["--keep-stage-files"]
+    request = Request(Path(plan.config), options, variables, {VARIABLE: str(path)})
+    log = results_directory() / "logs" / f"{plan.campaign}-{len(plan.batches)}.log"
+    try:
+        session = dispatch.run(request, dispatch.plan(request), log, _progress(plan, console))
+    finally:
+        _keep_finished(plan)
+        plan.spent_s = spent_s(plan)
+        save(plan, path)
+    if session.failures:
+        failures = "\n  ".join(session.failures)
+        raise DispatchError(f"failed:\n  {failures}\nReFrame's output is in {log}")
+    if missing := remaining(plan):
+        raise DispatchError(f"{len(missing)} planned launches left no raw file; see {log}")
+    if plan.batches[-1].stage == list(STAGES)[-1]:
+        session.clear()
+
+
+def spent_s(plan: Plan) -> float:
+    """The seconds that the finished launches took by their closing records, and their starts."""
+    files = rawfiles.of_campaign(plan.campaign)
+    ends = [json.loads(path.read_bytes().splitlines()[-1]) for path in files]
+    launches_s = sum(START_S + end["seconds"] for end in ends)
+    return float(launches_s + SESSION_S * len(plan.batches))
+
+
+def _keep_finished(plan: Plan) -> None:
+    rawfiles.keep(rawfiles.complete_of_campaign(Path(plan.stage), plan.campaign))
+
+
+def _progress(plan: Plan, console: Console) -> Callable[[], None]:
+    """Prints a line now and then: the stage, its launches, and what was spent."""
+    batch = plan.batches[-1]
+    numbers = {task.number for task in batch.tasks}
+    next_s = 0.0
+
+    def tick() -> None:
+        nonlocal next_s
+        if time.monotonic() < next_s:
+            return
+        next_s = time.monotonic() + LINE_S
+        finished = rawfiles.complete_of_campaign(Path(plan.stage), plan.campaign)
+        count = len({_number(path) for path in finished} | done(plan) & numbers)
+        what = f"{batch.stage}: {count} of {len(numbers)} launches"
+        spent = f"{spent_s(plan):.0f} s of {plan.budget_s:.0f} s spent"
+        console.print(f"{what}, {spent}" if count else f"{batch.stage}: building", highlight=False)
+
+    return tick
+
+
+def measured(plan: Plan) -> list[Cell]:
+    """The cells of the plan's campaign, of all its systems."""
+    if not plan.batches:
+        return []
+    with Store.open(database_path()) as store:
+        campaigns = store.campaigns()
+        systems = campaigns[campaigns["campaign"] == plan.campaign]["system"]
+        return [cell for system in systems for cell in store.contents((str(system), plan.campaign))]
+
+
+def baseline(cells: list[Cell]) -> Baseline:
+    """What the fitted parameters of the measured system predict, where it is one and has some."""
+    systems = {cell.key.system for cell in cells}
+    known: dict[tuple[str, str, int, int, int], Times] = {}
+    try:
+        (system,) = systems
+        with Store.open(database_path(), readonly=True) as store:
+            model = fitting.fitted(store, system)
+    except (ValueError, SwitchpointError):
+        return lambda case, method, size: None
+
+    def predicted_s(case: PlannedCase, method: str, size: int) -> float | None:
+        key = case.operation, case.pattern, case.procs, case.ppn, size
+        if key not in known:
+            try:
+                known[key] = predicting.predictor(model, predicting.Case(*key[:4])).times(size)
+            except SwitchpointError:
+                known[key] = {}
+        time_s = known[key].get(method)
+        return time_s if isinstance(time_s, float) and time_s > 0 else None
+
+    return predicted_s

@@ -1,0 +1,47 @@
+"""Presents the plan of a campaign within a budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from rich.console import Console
+
+from tuner.planning import STAGES, Plan
+from tuner.show import plain_grid
+from tuner.units import size_text
+
+
+def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
+    """The cases, and of each stage the launches, those done, and the most that they may take."""
+    out.print(
+        f"campaign {plan.campaign}: {len(plan.cases)} cases in at most {plan.budget_s:.0f} s, of "
+        f"which {plan.spent_s:.0f} s are spent",
+        highlight=False,
+    )
+    cases = plain_grid("case", "operation", "pattern", "scale", "processes", "sizes", "methods")
+    for number, case in enumerate(plan.cases):
+        latest = [task for task in plan.tasks if task.case == number][-1:]
+        methods = {method for task in latest for method in task.methods}
+        cases.add_row(
+            *(str(number), case.operation, case.pattern, case.scale, str(case.procs)),
+            f"{size_text(case.sizes[0])} to {size_text(case.sizes[-1])}",
+            " ".join(sorted(methods)) or "all",
+        )
+    out.print(cases)
+    stages = plain_grid("stage", "launches", "done", "sizes x methods", "at most")
+    planned = {batch.stage: batch for batch in plan.batches}
+    for stage in STAGES:
+        if stage not in planned:
+            stages.add_row(stage, "as the ones before tell", "", "", "")
+            continue
+        tasks = planned[stage].tasks
+        count = Counter(
+            f"{len(task.sizes)} x {len(task.methods) or 'all'}" for task in tasks
+        ).most_common(3)
+        stages.add_row(
+            *(stage, str(len(tasks)), str(sum(task.number in done for task in tasks))),
+            ", ".join(text for text, _ in count),
+            f"{sum(task.budget_s for task in tasks):.0f} s",
+        )
+    out.print(stages)
