@@ -70,6 +70,7 @@ class _Case(msgspec.Struct, tag_field="record", tag="case"):
     canary_s: msgspec.Raw
     plan_s: list[_Real]
     verified: Annotated[int, msgspec.Meta(ge=1)]
+    selected: str = ""
     communication_s: list[_Real] = []
     local_s: list[_Real] = []
 
@@ -121,6 +122,7 @@ class BenchFile:
     probes: list[Probe] = field(default_factory=list)
     samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
+    selected: dict[int, str] = field(default_factory=dict)  # by size_bytes, where auto was measured
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -236,6 +238,8 @@ class _Reader:
         if self.file.header and self.file.header.operation == "spmv":
             self.file.products.append(_phases(record))
         self._seen.add(key)
+        if record.selected:
+            self.file.selected[record.size_bytes] = record.selected
         its = record.features
         features = Features(its.mmax, its.mavg, its.vavg_bytes, its.vmax_bytes, statistics)
         plan_s = median(record.plan_s) if record.plan_s else 0.0

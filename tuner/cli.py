@@ -16,6 +16,7 @@ import click
 from tuner import __version__
 from tuner.browsing import html, require_store, serve, serve_somewhere, tuned
 from tuner.commands.compare import compare
+from tuner.commands.guidelines import guidelines
 from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, show_models, validate
 from tuner.commands.network import network
@@ -30,6 +31,7 @@ from tuner.commands.options import (
     systems_of,
 )
 from tuner.commands.plan import DURATION, carry_out, plan
+from tuner.commands.regret import regret
 from tuner.commands.report import report
 from tuner.commands.site import site
 from tuner.commands.study import study
@@ -364,11 +366,13 @@ def verify_table(file: Path, as_json: bool) -> None:
 
 main.add_command(compare)
 main.add_command(fit)
+main.add_command(guidelines)
 main.add_command(matrix)
 main.add_command(network)
 main.add_command(nodes)
 main.add_command(plan)
 main.add_command(predict)
+main.add_command(regret)
 report.add_command(html)
 main.add_command(report)
 main.add_command(serve)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -200,6 +200,17 @@ def spent_s(plan: Plan) -> float:
     ends = [json.loads(path.read_bytes().splitlines()[-1]) for path in files]
     launches_s = sum(START_S + end["seconds"] for end in ends)
     return float(launches_s + SESSION_S * len(plan.batches))
+
+
+def cost_share(campaigns: Collection[str]) -> float | None:
+    """What planned campaigns have cost, over what measuring everything would; None if unplanned."""
+    shares = []
+    for path in sorted(directory().glob("*.json")):
+        plan = load(path)
+        if plan.campaign in campaigns and plan.batches:
+            cells = measured(plan)
+            shares.append(spent_s(plan) / exhaustive_s(plan, cells, baseline(cells)))
+    return sum(shares) / len(shares) if shares else None
 
 
 def _keep_finished(plan: Plan) -> None:

@@ -1,0 +1,86 @@
+"""What is said of a table by fresh data, on outcomes that are known."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import synthetic
+from tests.kernels.conftest import build_kernels
+from tests.test_cli import call, fail, succeed
+from tuner.mpi import find_mpis
+from tuner.regret import Outcome, Problem, judge, lines, problems
+from tuner.store import Store
+
+
+def outcome(table: float, default: float = 1.0, seen: bool = True, **others: float) -> Outcome:
+    """Times over that of the best."""
+    problem = Problem("discovery", "random:degree=2,seed=1000", 1, 4, (8,), seen)
+    times_s = {"table": table, "best": 1.0, "default": default, **others}
+    return Outcome(problem, 8, dict.fromkeys(times_s, "nbx"), times_s)
+
+
+def test_regret_is_judged_against_the_best_and_the_default() -> None:
+    verdict = judge([outcome(1.0, default=2.0), outcome(1.1, default=1.0, PETSc=1.2)])
+    assert verdict.choosers["table"].mean == pytest.approx(0.05)
+    assert verdict.choosers["default"].mean == pytest.approx(0.5)
+    assert (verdict.choosers["PETSc"].cases, verdict.choosers["PETSc"].mean) == (
+        1,
+        pytest.approx(0.2),
+    )
+    assert verdict.worse == 0.5
+    assert verdict.gain == pytest.approx((2 / 1.1) ** 0.5)
+    assert verdict.unseen is None
+
+
+def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:
+    found = judge([outcome(1.0), outcome(1.5, seen=False)])
+    missed = {line.what: line for line in lines(found, cost=0.4) if not line.met}
+    assert missed["mean regret"].achieved == pytest.approx(0.25)
+    assert missed["mean regret, processes never measured"].achieved == pytest.approx(0.5)
+    assert missed["cost as a share of measuring everything"].achieved == 0.4
+    assert all(line.met for line in lines(judge([outcome(1.0)]), cost=0.1))
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of a machine that is called like this one."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    environment = find_mpis()[0].name
+    synthetic.write(tmp_path, synthetic.Campaign(environment=environment, procs=(2, 4), cores=8))
+    succeed("ingest")
+    return tmp_path
+
+
+def test_without_a_table_there_is_nothing_to_judge(results: Path) -> None:
+    assert "run `switchpoint tune`" in fail("regret")
+
+
+def test_problems_are_new_and_reproducible(results: Path) -> None:
+    succeed("tune")
+    with Store.open(results / "switchpoint.db") as store:
+        table = store.table(str(store.systems()["system"][0]))
+    assert table is not None
+    drawn = list(problems(table, 50, seed=1))
+    assert drawn == list(problems(table, 50, seed=1))
+    assert {problem.ppn for problem in drawn} == {2, 3, 4}
+    assert {problem.seen for problem in drawn if problem.ppn == 3} == {False}
+    for problem in drawn:
+        assert int(problem.pattern.rpartition("seed=")[2]) >= 1000
+        assert all(8 <= size <= 131072 and size % 8 == 0 for size in problem.sizes)
+
+
+def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    succeed("tune")
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build_kernels(find_mpis()[0])))
+    options = ("--problems", "2", "--launches", "1", "--budget", "1")
+    answer = call("regret", *options, "--json")
+    assert answer.exit_code in (0, 1), answer.stderr
+    document = json.loads(answer.stdout)
+    assert document["outcomes"]
+    for each in document["outcomes"]:
+        assert {"table", "best", "default"} <= each["times_s"].keys()
+    assert answer.exit_code == (
+        not all(line["met"] for line in document["targets"] if line["achieved"] is not None)
+    )
+    assert len(list((results / "studies").glob("regret-*.json"))) == 1

@@ -1,0 +1,52 @@
+"""`switchpoint guidelines`: what is slower than it should ever be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from tuner.commands.options import database_option, json_option, one_system, system_option
+from tuner.errors import SwitchpointError
+
+
+@click.command()
+@system_option("The system; needed when there are several. Any unambiguous part of its id.")
+@click.option("--campaign", metavar="NAME", help="Its campaign; otherwise the last measured.")
+@database_option
+@json_option
+def guidelines(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
+    """Tell which collectives are slower than their emulation, and what is slower with less data."""
+    from tuner.guidelines import violations
+    from tuner.show import console, plain_grid
+    from tuner.store import Store
+    from tuner.units import multiple_text, significant, size_text
+
+    with Store.open(database, readonly=True) as store:
+        name = one_system(store, system)
+        measured = store.campaigns_with_cells(name)
+        if not measured or (campaign and campaign not in measured):
+            raise SwitchpointError(f"no methods were measured in campaign {campaign} of {name}")
+        rows = store.cells(name, campaign or measured[0]).to_dict("records")
+    found = violations({str(key): value for key, value in row.items()} for row in rows)
+    if as_json:
+        click.echo(json.dumps([asdict(each) | {"ratio": each.ratio} for each in found], indent=1))
+        return
+    out = console()
+    out.print(
+        f"{name}, campaign {campaign or measured[0]}: {len(found)} violations of guidelines in "
+        f"{len(rows)} cells",
+        highlight=False,
+    )
+    grid = plain_grid("operation", "nodes x ppn", "size", "method", "time", "slower than", "by")
+    for each in found:
+        grid.add_row(
+            *(each.operation, f"{each.nodes} x {each.ppn}", size_text(each.bytes), each.method),
+            f"{significant(1e6 * each.time_s)} us",
+            f"{each.than}: {significant(1e6 * each.than_s)} us",
+            f"{multiple_text(each.ratio)} x",
+        )
+    if found:
+        out.print(grid)

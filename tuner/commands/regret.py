@@ -1,0 +1,138 @@
+"""`switchpoint regret`: what a table is worth on problems that its making never saw."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.commands.options import database_option, json_option, one_system, system_option
+from tuner.errors import SwitchpointError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tuner.regret import Line, Outcome, Verdict
+
+
+@click.command()
+@system_option("Whose table; needed when there are several. Any unambiguous part of its id.")
+@click.option(
+    "--problems",
+    "count",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Random problems, of the operations in turn, at three sizes each.",
+)
+@click.option(
+    "--launches",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Launches of each problem that count, after the one that names the best method.",
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    help="Time for a launch, in seconds.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the problems.")
+@database_option
+@json_option
+def regret(
+    system: str | None,
+    count: int,
+    launches: int,
+    budget_s: float,
+    seed: int,
+    database: Path,
+    as_json: bool,
+) -> None:
+    """Measure what a system's table loses against the best method, on fresh problems.
+
+    Sizes, process counts and patterns are random. Exits with 1 when a target is missed.
+    """
+    from tuner import export, planned
+    from tuner import regret as regretting
+    from tuner.places import results_directory
+    from tuner.show import console
+    from tuner.store import Store
+
+    with Store.open(database, readonly=True) as store:
+        table = store.table(one_system(store, system))
+    if table is None or not table.rules:
+        raise SwitchpointError("there is no table to judge; run `switchpoint tune`")
+    out = console(stderr=as_json)
+    provenance = table.provenance
+    outcomes: list[Outcome] = []
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / "switchpoint.table"
+        export.write(table, "table", path)
+        request = regretting.Request(
+            path, provenance.name.partition("+")[0], provenance.environment, launches, budget_s
+        )
+        for problem in regretting.problems(table, count, seed):
+            found = list(regretting.outcomes(problem, request))
+            outcomes += found
+            _show_outcomes(found, out)
+    if not outcomes:
+        raise SwitchpointError("no problem was measured in every launch; give a larger --budget")
+    verdict = regretting.judge(outcomes)
+    lines = regretting.lines(verdict, planned.cost_share(provenance.campaigns))
+    document = {
+        "system": provenance.system,
+        "campaigns": provenance.campaigns,
+        "targets": [asdict(line) | {"met": line.met} for line in lines],
+        "verdict": asdict(verdict),
+        "outcomes": [asdict(outcome) for outcome in outcomes],
+    }
+    study = results_directory() / "studies" / f"regret-{provenance.system}-{seed}.json"
+    study.parent.mkdir(parents=True, exist_ok=True)
+    study.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(document, indent=1))
+    else:
+        _show_verdict(verdict, lines, out)
+        out.print(study, highlight=False, soft_wrap=True)
+    if not all(line.met for line in lines if line.achieved is not None):
+        raise SystemExit(1)
+
+
+def _show_outcomes(outcomes: list[Outcome], out: Console) -> None:
+    for outcome in outcomes:
+        problem, methods = outcome.problem, outcome.methods
+        out.print(
+            f"{problem.operation} {problem.pattern} on {problem.nodes} x {problem.ppn}, "
+            f"{outcome.size_bytes} B: {methods['table']} {outcome.regret():+.1%} against "
+            f"{methods['best']}, {outcome.over_default - 1:+.1%} against {methods['default']}",
+            highlight=False,
+        )
+
+
+def _show_verdict(verdict: Verdict, lines: list[Line], out: Console) -> None:
+    from tuner.show import plain_grid
+
+    out.print()
+    grid = plain_grid("regret of", "cases", "mean", "95th percentile")
+    for name, judgement in verdict.choosers.items():
+        share = f"{judgement.mean:+.1%}", f"{judgement.p95:+.1%}"
+        grid.add_row(
+            f"the {name}" if name in ("table", "default") else name, str(judgement.cases), *share
+        )
+    out.print(grid)
+    out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
+    grid = plain_grid("target", "at most", "achieved", "")
+    for line in lines:
+        known = line.achieved is not None
+        achieved = f"{line.achieved:.1%}" if line.achieved is not None else "not known"
+        word = ("met" if line.met else "MISSED") if known else "no planned campaign"
+        grid.add_row(line.what, f"{line.target:.0%}", achieved, word)
+    out.print(grid)

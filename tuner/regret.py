@@ -1,0 +1,269 @@
+"""What a table is worth on problems that its making never saw.
+
+Random sizes, process counts and patterns are measured anew. One launch of all methods names the
+best of a problem; further launches of it, of what the library chooses by the table, and of what
+other rules choose, tell their times. The best is named in another launch than those that count, so
+that nothing is gained by luck. What was measured is used as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tuner.applications import find_build
+from tuner.benchfile import BenchFile
+from tuner.errors import SwitchpointError
+from tuner.launches import measure
+from tuner.mpi import Launch
+from tuner.records import AUTO, COLLECTIVES, DEFAULT_METHODS, Table
+from tuner.systems import launch_on
+
+WORSE = 0.02
+"""From here on a choice counts as slower than the default."""
+
+SMALLEST_BYTES, LARGEST_BYTES = 8, 131072
+RULES: dict[str, Callable[[int], str]] = {
+    "PETSc": lambda procs: "pcx" if procs <= 1024 else "nbx",
+    "deal.II": lambda procs: "pex" if procs <= 99 else "nbx",
+}
+"""What other libraries take for a discovery, said by our methods."""
+
+
+class RegretError(SwitchpointError):
+    """The regret cannot be measured; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is measured anew. `seen` tells whether the table has rules for such processes."""
+
+    operation: str
+    pattern: str
+    nodes: int
+    ppn: int
+    sizes: tuple[int, ...]
+    seen: bool
+
+    @property
+    def procs(self) -> int:
+        """Processes on all nodes."""
+        return self.nodes * self.ppn
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One problem at one size: what was chosen and best, and the seconds of both and of others.
+
+    `times_s` are geometric means over the launches that count, by the name of the chooser: "table",
+    "best", "default", and those of RULES.
+    """
+
+    problem: Problem
+    size_bytes: int
+    methods: dict[str, str]
+    times_s: dict[str, float]
+
+    def regret(self, chooser: str = "table") -> float:
+        """Time / time of the best - 1; below 0 where the best of one launch was not that."""
+        return self.times_s[chooser] / self.times_s["best"] - 1
+
+    @property
+    def over_default(self) -> float:
+        """Time / time of the default."""
+        return self.times_s["table"] / self.times_s["default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Regret of one chooser over all its problems."""
+
+    cases: int
+    mean: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the outcomes say together; `gain` is the geometric mean of default / table."""
+
+    choosers: dict[str, Judgement]
+    worse: float
+    gain: float
+    unseen: Judgement | None
+
+
+def judge(outcomes: Sequence[Outcome]) -> Verdict:
+    """Puts outcomes together; there is at least one."""
+    names = dict.fromkeys(name for outcome in outcomes for name in outcome.times_s)
+    del names["best"]
+    unseen = [outcome for outcome in outcomes if not outcome.problem.seen]
+    ratios = np.array([outcome.over_default for outcome in outcomes])
+    return Verdict(
+        choosers={name: _judgement(outcomes, name) for name in names},
+        worse=float(np.mean(ratios > 1 + WORSE)),
+        gain=float(np.exp(-np.log(ratios).mean())),
+        unseen=_judgement(unseen, "table") if unseen else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A figure, and the most that it is to be; None where nothing is known of it."""
+
+    what: str
+    achieved: float | None
+    target: float
+
+    @property
+    def met(self) -> bool:
+        """Whether it is known and not above the target."""
+        return self.achieved is not None and self.achieved <= self.target
+
+
+def lines(verdict: Verdict, cost: float | None) -> list[Line]:
+    """Every target with what was achieved; `cost` is a share of that of measuring everything."""
+    table = verdict.choosers["table"]
+    found = [
+        Line("mean regret", table.mean, 0.02),
+        Line("regret, 95th percentile", table.p95, 0.08),
+        Line("share more than 2 % slower than the default", verdict.worse, 0.01),
+        Line("cost as a share of measuring everything", cost, 0.15),
+    ]
+    if verdict.unseen:
+        found.insert(2, Line("mean regret, processes never measured", verdict.unseen.mean, 0.05))
+    return found
+
+
+def _judgement(outcomes: Sequence[Outcome], chooser: str) -> Judgement:
+    regrets = [outcome.regret(chooser) for outcome in outcomes if chooser in outcome.times_s]
+    return Judgement(len(regrets), float(np.mean(regrets)), float(np.quantile(regrets, 0.95)))
+
+
+def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
+    """Random problems of the operations and up to the processes that a table has rules for."""
+    random = np.random.default_rng(seed)
+    layouts: dict[str, set[tuple[int, int]]] = {}
+    for rule in table.rules:
+        layouts.setdefault(rule.operation, set()).add((rule.nodes, rule.ppn))
+    operations = sorted(layouts)
+    for number in range(count):
+        operation = operations[number % len(operations)]
+        nodes, _ = max(layouts[operation])
+        most = max(ppn for of_nodes, ppn in layouts[operation] if of_nodes == nodes)
+        ppn = int(random.integers(1 if nodes > 1 else 2, most + 1))
+        logs = random.uniform(math.log(SMALLEST_BYTES), math.log(LARGEST_BYTES), 3)
+        sizes = sorted({max(8, round(math.exp(log) / 8) * 8) for log in logs})
+        yield Problem(
+            operation,
+            _pattern(operation, nodes * ppn, random),
+            *(nodes, ppn, tuple(sizes)),
+            (nodes, ppn) in layouts[operation],
+        )
+
+
+def _pattern(operation: str, procs: int, random: np.random.Generator) -> str:
+    """One that no campaign has: seeds from a thousand on."""
+    if operation in COLLECTIVES:
+        return "blocks"
+    seed = int(random.integers(1000, 1_000_000))
+    if random.random() < 0.3:
+        return f"hub:hubs={int(random.integers(1, procs))},seed={seed}"
+    return f"random:degree={int(random.integers(1, min(procs, 12)))},seed={seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How to measure. `table` is a file that the library reads."""
+
+    table: Path
+    system: str  # ReFrame's, as local:cpu
+    environment: str
+    launches: int
+    budget_s: float
+
+
+def outcomes(problem: Problem, request: Request) -> Iterator[Outcome]:
+    """Measures a problem: one launch that names the best at each size, and those that count.
+
+    Raises LaunchError, NodesError, ApplicationError, RegretError.
+    """
+    build = find_build(request.environment)
+    swpbench = build.programs["swpbench"]
+    start = launch_on(
+        request.system, build.mpi, problem.procs, problem.ppn, build.root, problem.operation
+    )
+    start = replace(start, env=start.env | {"SWITCHPOINT_TABLE": str(request.table)})
+    first = measure(start, swpbench, _options(problem, request, ["all", AUTO], 0))
+    chosen = {size: _choices(problem, first, size) for size in problem.sizes}
+    chosen = {size: methods for size, methods in chosen.items() if methods}
+    if not chosen:
+        raise RegretError(
+            f"{problem.operation} {problem.pattern} on {problem.procs} processes: nothing could be "
+            "measured in the launch's time; give a larger --budget"
+        )
+    yield from _counted(problem, request, start, swpbench, chosen)
+
+
+def _counted(
+    problem: Problem,
+    request: Request,
+    start: Launch,
+    swpbench: Path,
+    chosen: dict[int, dict[str, str]],
+) -> Iterator[Outcome]:
+    racing = sorted({method for methods in chosen.values() for method in methods.values()})
+    logs: dict[int, dict[str, list[float]]] = {size: {} for size in chosen}
+    for number in range(1, request.launches + 1):
+        file = measure(start, swpbench, _options(problem, request, racing, number))
+        for (method, size), median_s in medians(file).items():
+            if size in logs:
+                logs[size].setdefault(method, []).append(math.log(median_s))
+    for size, methods in chosen.items():
+        if all(len(logs[size].get(method, ())) == request.launches for method in methods.values()):
+            times_s = {
+                name: math.exp(float(np.mean(logs[size][method])))
+                for name, method in methods.items()
+            }
+            yield Outcome(problem, size, methods, times_s)
+
+
+def _options(problem: Problem, request: Request, methods: list[str], number: int) -> list[str]:
+    return [
+        *("--op", problem.operation, "--pattern", problem.pattern, "--quiet"),
+        *("--sizes", ",".join(map(str, problem.sizes)), "--methods", ";".join(methods)),
+        *("--budget", str(request.budget_s), "--launch", str(number), "--seed", str(number + 1)),
+        *("--system", request.system, "--environment", request.environment),
+    ]
+
+
+def _choices(problem: Problem, file: BenchFile, size: int) -> dict[str, str]:
+    """Who chooses which method at a size; empty where not all of them were measured."""
+    measured = {
+        method: median_s
+        for (method, of_size), median_s in medians(file).items()
+        if of_size == size and method != AUTO
+    }
+    default = DEFAULT_METHODS[problem.operation]
+    selected = file.selected.get(size, "")
+    if default not in measured or selected not in measured:
+        return {}
+    best = min(measured, key=lambda method: measured[method])
+    methods = {"table": selected, "best": best, "default": default}
+    if problem.operation == "discovery":
+        methods |= {name: rule(problem.procs) for name, rule in RULES.items()}
+    return methods
+
+
+def medians(file: BenchFile) -> dict[tuple[str, int], float]:
+    """The median seconds of each case, by method and size."""
+    ends = np.cumsum([case.samples for case in file.cases])[:-1]
+    samples = np.split(file.samples_s, ends)
+    return {
+        (case.method, case.size_bytes): float(np.median(each))
+        for case, each in zip(file.cases, samples, strict=True)
+    }
