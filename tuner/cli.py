@@ -163,7 +163,10 @@ def run(
     order = orders.read(resume) if resume and not plan_file else None
     if order is not None or plan_file is not None:
         require_defaults(context, but=("resume", "plan_file", "dry_run", "as_json"))
-        config = order.request.config if order else planned.load(plan_file).config_file
+        if plan_file is not None:
+            config = planned.load(plan_file).config_file
+        elif order is not None:
+            config = order.request.config
         system = "nodes" if config == SYSTEMS["nodes"] else None
     elif environment is None and config is None:
         environment = workflow.default_environment(out)

@@ -147,7 +147,6 @@ def run(path: Path, console: Console) -> list[Path]:
     """
     plan = load(path)
     _keep_finished(plan)
-    again = False
     while True:
         if not remaining(plan):
             cells = measured(plan)
@@ -156,9 +155,9 @@ def run(path: Path, console: Console) -> list[Path]:
                 break
             plan.batches.append(batch)
             save(plan, path)
-        _run_batch(plan, path, again, console)
-        again = True
+        _run_batch(plan, path, console)
     cells = measured(plan)
+    _tell_left_out(plan, console)
     whole_s = exhaustive_s(plan, cells, baseline(cells))
     console.print(
         f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s; every method at every size is "
@@ -168,15 +167,23 @@ def run(path: Path, console: Console) -> list[Path]:
     return rawfiles.of_campaign(plan.campaign)
 
 
-def _run_batch(plan: Plan, path: Path, again: bool, console: Console) -> None:
+def _tell_left_out(plan: Plan, console: Console) -> None:
+    """Names the cases that had no time."""
+    raced = {task.case for batch in plan.batches[1:] for task in batch.tasks}
+    for number, case in enumerate(plan.cases):
+        if number not in raced:
+            what = f"{case.operation} {case.pattern} on {case.procs} processes"
+            console.print(f"left out: {what}: no time; give a larger --budget", highlight=False)
+
+
+def _run_batch(plan: Plan, path: Path, console: Console) -> None:
     """Makes the launches that the last batch lacks, as one session of ReFrame.
 
-    What an earlier session of this process has built is used `again`.
+    What an earlier session has built is there still.
     """
     variables = {**plan.variables, "campaign": plan.campaign}
     options = ["--name=^planned", *plan.options]
-    options += ["--dont-restage"] * again
-    options += ["--keep-stage-files"]
+    options += ["--keep-stage-files", *["--dont-restage"] * Path(plan.stage).is_dir()]
     request = Request(Path(plan.config), options, variables, {VARIABLE: str(path)})
     log = results_directory() / "logs" / f"{plan.campaign}-{len(plan.batches)}.log"
     try:
@@ -229,7 +236,7 @@ def _progress(plan: Plan, console: Console) -> Callable[[], None]:
             return
         next_s = time.monotonic() + LINE_S
         finished = rawfiles.complete_of_campaign(Path(plan.stage), plan.campaign)
-        count = len({_number(path) for path in finished} | done(plan) & numbers)
+        count = len(({_number(path) for path in finished} | done(plan)) & numbers)
         what = f"{batch.stage}: {count} of {len(numbers)} launches"
         spent = f"{spent_s(plan):.0f} s of {plan.budget_s:.0f} s spent"
         console.print(f"{what}, {spent}" if count else f"{batch.stage}: building", highlight=False)

@@ -178,7 +178,7 @@ def races(plan: Plan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
     for cell in cells:
         for part in cell.parts:
             number = int(part["number"])
-            if number in case_of and part["samples"] >= stats.MIN_SAMPLES:
+            if number in case_of:
                 samples = Samples(*cell.of_launch(int(part["launch"])))
                 race = found[case_of[number]][cell.key.size_bytes]
                 race[cell.key.method][number] = samples
@@ -208,6 +208,8 @@ def _entrants(
         if number not in known:
             continue
         times = Times(case, known[number], baseline)
+        if DEFAULT_METHODS[case.operation] not in times.methods:
+            continue
         wanted = _racing(plan, number, stage, known[number], times)
         for sizes, methods in _groups(wanted, times):
             entrants.append(_Entrant(number, sizes, methods, _cost_s(sizes, methods, times)))

@@ -359,7 +359,10 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a table comes from. The date is that of the newest launch."""
+    """Where a table comes from. The date is that of the newest launch.
+
+    `disturbed` is the share of what launches measured that does not count (tuner/trust.py).
+    """
 
     system: str
     name: str
@@ -375,6 +378,7 @@ class Provenance:
     commit: str
     date: str
     version: str
+    disturbed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner import stats
+from tuner import stats, trust
 from tuner.records import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS, Cell, Part, Point, Rule
 from tuner.rules import MAVG_DIGITS, compile_rules, degree_class
 
@@ -51,18 +51,19 @@ class _Trial:
     medians: dict[str, dict[_Launch, float]] = field(default_factory=lambda: defaultdict(dict))
     cells: dict[tuple[str, _Launch], Cell] = field(default_factory=dict)
 
-    def add(self, cell: Cell) -> None:
+    def add(self, cell: Cell, slowest_canary_s: float) -> None:
+        """Adds a cell, of which the parts count that nothing disturbed."""
         key = cell.key
         case = (key.pattern, key.procs, key.size_bytes)
         for row in cell.parts.tolist():
             part = Part(*row)
             launch = _Launch(key.campaign, part.number, part.launch, case)
             self.cells[key.method, launch] = cell
-            if part.samples >= stats.MIN_SAMPLES:
+            if part.samples >= stats.MIN_SAMPLES and part.canary_s <= slowest_canary_s:
                 self.medians[key.method][launch] = math.log(part.median_s)
 
     def launches(self, method: str) -> list[_Launch]:
-        """The launches that have a method, also those with too few samples to count."""
+        """The launches that have a method, also those that do not count."""
         return [launch for name, launch in self.cells if name == method]
 
     def ratios(self, method: str, other: str) -> Ratios:
@@ -155,6 +156,8 @@ def select(cells: Iterable[Cell]) -> tuple[list[Rule], list[Point]]:
 
 def decide(cells: Iterable[Cell]) -> list[Point]:
     """Decides at every size of every degree class at which the default was measured."""
+    cells = list(cells)
+    slowest = trust.limits(cells)
     layouts: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.key.method != AUTO and cell.key.operation in RULED_OPERATIONS:
@@ -165,7 +168,8 @@ def decide(cells: Iterable[Cell]) -> list[Point]:
         for cell in _one_scheme(of_layout):
             degree = degree_class(operation, cell.features.mmax, cell.features.mavg)
             trials = classes[degree]
-            trials.setdefault(cell.key.bytes, _Trial(DEFAULT_METHODS[operation])).add(cell)
+            trial = trials.setdefault(cell.key.bytes, _Trial(DEFAULT_METHODS[operation]))
+            trial.add(cell, slowest[trust.place_of(cell)])
         for _, trials in sorted(classes.items()):
             points += _decide_class(trials)
     return points

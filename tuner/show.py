@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
+from tuner import trust
 from tuner.export import speed, table_document
 from tuner.records import COLLECTIVES, DEFAULT_METHODS, Rule, Table
 from tuner.units import bytes_text, degree_text, significant
@@ -69,6 +70,12 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         f"last {provenance.date}",
         highlight=False,
     )
+    if (state := trust.state(provenance.disturbed)) != trust.CLEAN:
+        out.print(
+            f"{state}: other work on the machine slowed {provenance.disturbed:.0%} of what was "
+            "measured, which does not count",
+            highlight=False,
+        )
     grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
     before: tuple[str, ...] = ()
     for rule in table.rules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from tuner import __version__
+from tuner import __version__, trust
 from tuner.errors import SwitchpointError
 from tuner.records import Cell, Provenance, System, Table
 from tuner.selection import select
@@ -47,6 +47,7 @@ def tune(store: Store, system: str, campaigns: list[str] | None = None) -> Table
         commit=str(newest["commit"]),
         date=str(newest["last_date"]),
         version=__version__,
+        disturbed=trust.disturbed(cells),
     )
     table = Table(provenance, rules, points)
     with store.transaction():

@@ -1,0 +1,80 @@
+"""What a busy machine does to a choice, and what is said of it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import synthetic
+from tests.test_cli import succeed
+from tests.test_selection import CONSTANT, chosen, make_cells, scaled
+from tuner import trust
+from tuner.records import Cell
+from tuner.selection import decide
+
+TRUTH = CONSTANT | {"neighbor": scaled(0.8)}
+
+
+def disturb(cells: list[Cell], first: int, factor: float = 5.0) -> None:
+    """A busy loop that starts before a launch: canaries are slow, and methods are as they come."""
+    random = np.random.default_rng(1)
+    for cell in cells:
+        for index in range(first, len(cell.parts)):
+            cell.parts["canary_s"][index] *= factor
+            cell.parts["median_s"][index] *= random.uniform(1, factor)
+
+
+def test_a_busy_loop_from_the_middle_on_does_not_change_the_choice() -> None:
+    cells = make_cells(TRUTH, range(8, 48), launches=12)
+    disturb(cells, 6)
+    points = decide(cells)
+    assert chosen(points) == {("neighbor", "faster")}
+    assert {point.launches for point in points} == {6}
+    assert trust.disturbed(cells) == 0.5
+    assert trust.state(0.5) == "contaminated"
+
+
+def test_too_few_undisturbed_launches_keep_the_default() -> None:
+    cells = make_cells(TRUTH, launches=8)
+    disturb(cells, 4)
+    assert chosen(decide(cells)) == {("direct", "undecided")}
+
+
+def test_a_clean_campaign_counts_whole_also_where_canaries_vary() -> None:
+    random = np.random.default_rng(2)
+    for noise in (0.05, 0.5):
+        cells = make_cells(TRUTH, range(8, 48), launches=10)
+        for cell in cells:
+            cell.parts["canary_s"] *= random.lognormal(0, noise, len(cell.parts))
+        assert trust.state(trust.disturbed(cells)) == "clean"
+
+
+def test_without_canaries_everything_counts() -> None:
+    cells = make_cells(TRUTH)
+    for cell in cells:
+        cell.parts["canary_s"] = 0
+    assert trust.disturbed(cells) == 0
+    assert chosen(decide(cells)) == {("neighbor", "faster")}
+
+
+def test_layouts_have_canaries_of_their_own() -> None:
+    cells = make_cells(TRUTH) + make_cells(TRUTH, layout=(1, 8))
+    for cell in cells[len(cells) // 2 :]:
+        cell.parts["canary_s"] *= 100
+    assert trust.disturbed(cells) == 0
+
+
+def test_a_table_tells_of_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    paths = synthetic.write(tmp_path, synthetic.Campaign(samples=20, launches=8))
+    succeed("ingest")
+    assert "does not count" not in succeed("tune")
+    lines = [json.loads(line) for line in paths[-1].read_text().splitlines()]
+    for case in lines[1:-1]:
+        case["canary_s"] = [9 * value for value in case["canary_s"]]
+    paths[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "switchpoint.db").unlink()
+    succeed("ingest")
+    said = succeed("tune")
+    assert "contaminated: other work on the machine slowed 12% of what was measured" in said
