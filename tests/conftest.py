@@ -26,6 +26,7 @@ PARTS = {
     "fortran",
     "zlib",
     "hwloc",
+    "fftw",
     "intelmpi",
     "valgrind",
     "objcopy",

@@ -25,6 +25,7 @@ PATTERNS = {
     "discovery": ["random:degree=6,seed=1", "hub:hubs=2,seed=1"],
     "spmv": ["matrix:bar"],
 }
+OVERLAPS = ["ft:rows=32,elements=512", "ft:rows=1,elements=16384"]
 SMOKE = {*PATTERNS, "bcast", "allreduce"}
 
 
@@ -66,6 +67,10 @@ def test_reframe_lists_exactly_the_checks_that_there_are():
             for kind, scale in product(COLLECTIVES, SCALES)
         ),
         *(f"parameters %scale={scale} %pattern=pairs" for scale in ("1_node", "2_nodes")),
+        *(
+            f"overlap %scale={scale} %pattern={pattern}"
+            for pattern, scale in product(OVERLAPS, ("1_node", "2_nodes"))
+        ),
     }
 
 

@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from tuner.records import (
     DEFAULT_METHODS,
     NAME,
+    OVERLAP_OPERATION,
     PATTERN_SPEC,
     PROBE_OPERATION,
     QUANTITIES,
     SCOPES,
     SYNC,
+    Breakdown,
     Case,
     Features,
     Header,
@@ -85,6 +87,21 @@ class _Probe(msgspec.Struct, tag_field="record", tag="probe"):
     size_bytes: _NotNegative = 0
 
 
+class _Overlap(msgspec.Struct, tag_field="record", tag="overlap"):
+    method: _Spec
+    flops: _NotNegative
+    full_flops: _NotNegative
+    messages: _NotNegative
+    message_bytes: _NotNegative
+    samples_s: Annotated[list[_Seconds], msgspec.Meta(min_length=1)]
+    computation_s: list[_Real]
+    initiation_s: list[_Real]
+    wait_s: list[_Real]
+    barrier_s: list[_Real]
+    alone_s: list[_Real]
+    verified: Annotated[int, msgspec.Meta(ge=1)]
+
+
 class _End(msgspec.Struct, tag_field="record", tag="end"):
     cases: int
     samples: int
@@ -97,7 +114,7 @@ _FORMS = {  # of texts in the header
     "sync": SYNC,
 }
 
-_decode = msgspec.json.Decoder(_Header | _Case | _Probe | _End).decode
+_decode = msgspec.json.Decoder(_Header | _Case | _Probe | _Overlap | _End).decode
 _decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
 _decode_seconds = msgspec.json.Decoder(list[_Real]).decode
 
@@ -120,6 +137,7 @@ class BenchFile:
     cases: list[Case] = field(default_factory=list)
     products: list[Phases] = field(default_factory=list)  # of spmv, one a case
     probes: list[Probe] = field(default_factory=list)
+    breakdowns: list[Breakdown] = field(default_factory=list)
     samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
     selected: dict[int, str] = field(default_factory=dict)  # by size_bytes, where auto was measured
@@ -127,9 +145,11 @@ class BenchFile:
 
     @property
     def samples(self) -> int:
-        """How many samples its cases and probes have."""
-        return sum(case.samples for case in self.cases) + sum(
-            len(probe.samples_s) for probe in self.probes
+        """How many samples its cases, probes and methods of overlap have."""
+        return (
+            sum(case.samples for case in self.cases)
+            + sum(len(probe.samples_s) for probe in self.probes)
+            + sum(each.samples for each in self.breakdowns)
         )
 
 
@@ -188,7 +208,7 @@ class _Reader:
         self.file = file
         self.samples: list[NDArray[np.float32]] = []
         self.rounds: list[NDArray[np.uint16]] = []
-        self._seen: set[tuple[str, int, int] | ProbeKey] = set()
+        self._seen: set[tuple[str, int] | tuple[str, int, int] | ProbeKey] = set()
         self._round = _Last(_integers)
         self._late = _Last(_length_and_late)
         self._canary = _Last(_length_and_median)
@@ -199,13 +219,15 @@ class _Reader:
         record = _decode(line)
         if file.header is None and not isinstance(record, _Header):
             raise _UnusableError("the first line is not a header; nothing of the file can be used")
-        if isinstance(record, _Case | _Probe):
+        if isinstance(record, _Case | _Probe | _Overlap):
             if file.complete:
                 raise _UnusableError("a case after the end record")
             if isinstance(record, _Case):
                 self._take_case(record)
-            else:
+            elif isinstance(record, _Probe):
                 self._take_probe(record)
+            else:
+                self._take_overlap(record)
         elif isinstance(record, _Header):
             if file.header is not None:
                 raise _UnusableError("a second header; one file holds one launch")
@@ -213,7 +235,8 @@ class _Reader:
             file.header_text = line.decode().strip()
         else:
             file.complete = True
-            cases, samples = len(file.cases) + len(file.probes), file.samples
+            cases = len(file.cases) + len(file.probes) + len(file.breakdowns)
+            samples = file.samples
             if (record.cases, record.samples) != (cases, samples):
                 raise _UnusableError(
                     f"the end record tells of {record.cases} cases with {record.samples} samples; "
@@ -264,6 +287,27 @@ class _Reader:
         self._seen.add(key)
         self.file.probes.append(Probe(key, np.array(record.samples_s, dtype=np.float32)))
 
+    def _take_overlap(self, record: _Overlap) -> None:
+        header = self.file.header
+        if header is None or header.operation != OVERLAP_OPERATION:
+            raise _UnusableError("a record of overlap in a launch of something else")
+        n = len(record.samples_s)
+        parts = (record.computation_s, record.initiation_s, record.wait_s, record.barrier_s)
+        if any(len(each) != n for each in (*parts, record.alone_s)):
+            raise _UnusableError(f"{n} samples_s, but other numbers of its parts")
+        key = (record.method, record.flops)
+        if key in self._seen:
+            raise _UnusableError(f"a second record of {record.method} with {record.flops} flops")
+        self._seen.add(key)
+        medians = map(median, (record.samples_s, *parts, record.alone_s))
+        self.file.breakdowns.append(
+            Breakdown(
+                *(header.pattern, *key, record.full_flops),
+                *(record.messages, record.message_bytes, n),
+                *medians,
+            )
+        )
+
 
 def _phases(record: _Case) -> Phases:
     n, lists = len(record.samples_s), (record.communication_s, record.local_s)
@@ -296,7 +340,7 @@ def _header(line: bytes, record: _Header) -> Header:
     fields: dict[str, Any] = msgspec.json.decode(line)
     fields["yield_setting"] = fields.pop("yield", None)
     header = msgspec.convert(fields, Header)
-    if header.operation not in (*DEFAULT_METHODS, PROBE_OPERATION):
+    if header.operation not in (*DEFAULT_METHODS, PROBE_OPERATION, OVERLAP_OPERATION):
         raise _UnusableError(f"operation {header.operation} is not known here")
     for name, least in (("launch", 0), ("procs", 1), ("nodes", 1), ("ppn", 1), ("cores", 1)):
         if not least <= getattr(header, name) < 2**31:

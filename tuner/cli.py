@@ -30,6 +30,7 @@ from tuner.commands.options import (
     system_option,
     systems_of,
 )
+from tuner.commands.overlap import show_overlap
 from tuner.commands.plan import DURATION, carry_out, plan
 from tuner.commands.regret import regret
 from tuner.commands.report import report
@@ -286,7 +287,7 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["models"]), required=False)
+@click.argument("what", type=click.Choice(["models", "overlap"]), required=False)
 @system_option("Show only this system; any unambiguous part of its id.")
 @database_option
 @json_option
@@ -294,10 +295,11 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
     """Show systems, campaigns, tables with their switch points, and sparse products.
 
     `show models`: the fitted parameters with their intervals, and the share of measured cases
-    that they predict within 15 %.
+    that they predict within 15 %. `show overlap`: where the time goes of communication that hides
+    behind computation, and where it is predicted to go.
     """
     if what:
-        show_models(system, database, as_json)
+        (show_models if what == "models" else show_overlap)(system, database, as_json)
         return
     from tuner import orders
     from tuner import show as showing

@@ -23,6 +23,7 @@ from tuner.benchfile import BenchFile
 from tuner.cells import LaunchKey
 from tuner.mpi import available_cores
 from tuner.records import (
+    Breakdown,
     Cell,
     CellKey,
     Header,
@@ -71,6 +72,7 @@ class _Loaded(NamedTuple):
     rows: list[CellRow]
     products: list[Product]
     probes: list[tuple[ProbeLaunch, list[Probe]]]
+    overlap: list[tuple[ProbeLaunch, list[Breakdown]]]
     problems: list[Problem]
 
 
@@ -184,12 +186,14 @@ def _load(group: list[_Source]) -> _Loaded:
     key = group[0].key
     combined = cells.combine(key, fullest.values()) if key else []
     products = [each for entry in fullest.values() if key for each in _products(key, *entry)]
-    probes = [
-        (_probe_launch(launch, file.header), file.probes)
+    probed = [
+        (_probe_launch(launch, file.header), file)
         for launch, file in fullest.values()
-        if file.header and file.probes
+        if file.header and (file.probes or file.breakdowns)
     ]
-    return _Loaded(key, systems, _rows(combined), products, probes, problems)
+    probes = [(where, file.probes) for where, file in probed]
+    overlap = [(where, file.breakdowns) for where, file in probed]
+    return _Loaded(key, systems, _rows(combined), products, probes, overlap, problems)
 
 
 def _products(key: LaunchKey, launch: Launch, file: BenchFile) -> Iterator[Product]:
@@ -284,4 +288,7 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
     for where, probes in loaded.probes:
         if where.launch not in refused:
             store.put_probes(where, probes)
+    for where, breakdowns in loaded.overlap:
+        if where.launch not in refused:
+            store.put_overlap(where, breakdowns)
     report.cells += len(rows)

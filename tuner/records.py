@@ -37,6 +37,9 @@ RULED_OPERATIONS = ("exchange", "discovery", *COLLECTIVES)
 PROBE_OPERATION = "probe"
 """What the header of a launch calls probes: they measure parameters of models, not methods."""
 
+OVERLAP_OPERATION = "overlap"
+"""What the header of a launch calls the races of communication that hides behind computation."""
+
 SCOPES = ("on_socket", "on_node", "off_node")
 """Pairs of ranks: on one socket; on one node, but not known to share a socket; on two nodes."""
 
@@ -283,7 +286,7 @@ class Probe(NamedTuple):
 
 
 class ProbeLaunch(NamedTuple):
-    """Where and when probes were measured together."""
+    """Where and when probes, or methods of overlap, were measured together."""
 
     system: str
     campaign: str
@@ -292,6 +295,28 @@ class ProbeLaunch(NamedTuple):
     ppn: int
     oversubscribed: bool
     launch: int
+
+
+class Breakdown(NamedTuple):
+    """What a launch measured of one method of overlap with one amount of computation: medians.
+
+    Of one rank: flops, those of full rows, messages to others with the bytes of the longest. The
+    parts of the time are means over ranks; `alone_s` is the computation without communication.
+    """
+
+    pattern: str
+    method: str
+    flops: int
+    full_flops: int
+    messages: int
+    message_bytes: int
+    samples: int
+    total_s: float
+    computation_s: float
+    initiation_s: float
+    wait_s: float
+    barrier_s: float
+    alone_s: float
 
 
 @dataclass(frozen=True, slots=True)

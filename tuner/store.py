@@ -23,6 +23,7 @@ from tuner.errors import SwitchpointError
 from tuner.places import has_locks
 from tuner.records import (
     PART,
+    Breakdown,
     Cell,
     CellKey,
     CellSummary,
@@ -43,12 +44,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 4
+VERSION = 5
 BUSY_TIMEOUT_S = 30
 
 _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
 _PRODUCT = (*CellKey._fields, *Product._fields[1:])
 _PROBE = (*ProbeLaunch._fields, *ProbeKey._fields, "samples")
+_OVERLAP = (*ProbeLaunch._fields, *Breakdown._fields)
 _CASE = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
@@ -273,9 +275,13 @@ class Store:
         rows = ((*where, *probe.key, probe.samples_s.tobytes()) for probe in probes)
         self._insert("probe", _PROBE, rows)
 
+    def put_overlap(self, where: ProbeLaunch, breakdowns: Iterable[Breakdown]) -> None:
+        """Adds what a launch of overlap measured."""
+        self._insert("overlap", _OVERLAP, ((*where, *each) for each in breakdowns))
+
     def delete_of_launch(self, launch: int) -> None:
-        """Forgets what a launch measured beside cells: of products, and by probes."""
-        for name in ("product", "probe"):
+        """Forgets what a launch measured beside cells: of products, by probes, of overlap."""
+        for name in ("product", "probe", "overlap"):
             self._execute(f"DELETE FROM {name} WHERE launch = ?", [launch])  # noqa: S608
 
     def put_model(self, system: str, parameters: str) -> None:
@@ -432,6 +438,14 @@ class Store:
             samples = np.frombuffer(row[-1], np.float32)
             found.setdefault(launch, {})[ProbeKey(*row[split:-1])] = samples
         return found
+
+    def overlap(self, system: str) -> pd.DataFrame:
+        """One row a launch, pattern, method and amount of computation of overlap."""
+        columns = ", ".join(_OVERLAP)
+        return self._frame(
+            f"SELECT {columns} FROM overlap WHERE system = ? ORDER BY {columns}",  # noqa: S608
+            [system],
+        )
 
     def probed(self) -> list[str]:
         """The systems that have probes."""

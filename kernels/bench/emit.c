@@ -94,10 +94,8 @@ int emit_header(struct output *output, const struct launch *launch) {
   snprintf(text, sizeof text, "swpbench %s", swp_version());
   json_string(&json, "program", text);
   write_system(&json, launch);
-  json_string(&json, "operation", options->operation ? options->operation->name : "probe");
-  if (options->operation)
-    pattern_print(&options->pattern, text, sizeof text);
-  json_string(&json, "pattern", options->operation ? text : "pairs");
+  json_string(&json, "operation", launch->operation);
+  json_string(&json, "pattern", launch->pattern);
   write_layout(&json, launch);
   json_bool(&json, "oversubscribed", team->oversubscribed);
   json_string(&json, "yield", options->yield);
@@ -189,7 +187,7 @@ int emit_case(struct output *output, const struct workload *workload, const stru
   return json_write(&json, output->file, output->path);
 }
 
-int emit_end(struct output *output, double seconds, const struct skipped *skipped, int nskipped) {
+static int write_end(struct output *output, double seconds, const struct skipped *skipped, int nskipped) {
   struct json json;
   json_begin(&json, "end");
   json_int(&json, "cases", output->cases);
@@ -205,4 +203,19 @@ int emit_end(struct output *output, double seconds, const struct skipped *skippe
   }
   json_close(&json, ']');
   return json_write(&json, output->file, output->path);
+}
+
+int emit_end(struct output *output, const struct team *team, double seconds, const struct skipped *skipped,
+             int nskipped) {
+  int status = 0;
+  if (team->rank == 0)
+    status = write_end(output, seconds, skipped, nskipped);
+  if (team->rank == 0 && status == 0)
+    status = output_close(output);
+  if (team_agree(team, status))
+    return -1;
+  if (team->rank == 0)
+    printf("swpbench: payload ok\nswpbench: ranks %d\nswpbench: samples %d\nswpbench: complete %s\n",
+           team->procs, output->samples, output->path);
+  return 0;
 }

@@ -14,6 +14,7 @@ struct launch {
   const struct facts *facts;
   const struct sync_scheme *sync;
   int64_t tick_ns;
+  const char *operation, *pattern; /* as the header names them */
 };
 
 /* What was not measured. */
@@ -38,6 +39,10 @@ int output_close(struct output *output);
 int emit_header(struct output *output, const struct launch *launch);
 int emit_case(struct output *output, const struct workload *workload, const struct pattern_features *features,
               const struct contender *contender, int samples);
-int emit_end(struct output *output, double seconds, const struct skipped *skipped, int nskipped);
+
+/* Writes the closing record, closes the file and tells on stdout that all went well. Collective. 0, or -1 on
+ * every rank after the failure was told. */
+int emit_end(struct output *output, const struct team *team, double seconds, const struct skipped *skipped,
+             int nskipped);
 
 #endif

@@ -2,6 +2,7 @@
 #include "error.h"
 #include "graphs/bfs.h"
 #include "methods.h"
+#include "overlap.h"
 #include "parameters.h"
 #include "run.h"
 
@@ -52,17 +53,18 @@ static bool is_help(const char *word) {
   return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* `run`, or `probe`, which has fewer options. */
-static int measure_command(const struct team *team, bool probes, int argc, char **argv) {
+static int measure_command(const struct team *team, enum measuring command, int argc, char **argv) {
   if (argc > 0 && is_help(argv[0])) {
     if (team->rank == 0)
       options_help();
     return 0;
   }
   struct options options;
-  int status = team_agree(team, options_parse(argc, argv, probes, &options));
+  int status = team_agree(team, options_parse(argc, argv, command, &options));
   if (status == 0)
-    status = probes ? probe(team, &options) : run(team, &options);
+    status = command == COMMAND_RUN     ? run(team, &options)
+             : command == COMMAND_PROBE ? probe(team, &options)
+                                        : overlap(team, &options);
   options_free(&options);
   return status;
 }
@@ -70,8 +72,12 @@ static int measure_command(const struct team *team, bool probes, int argc, char 
 /* What needs MPI: the commands on ranks, and to say only once what is wrong with a command. */
 static int command_on_team(const struct team *team, int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
-  if (strcmp(command, "run") == 0 || strcmp(command, "probe") == 0)
-    return measure_command(team, strcmp(command, "probe") == 0, argc - 2, argv + 2);
+  if (strcmp(command, "run") == 0)
+    return measure_command(team, COMMAND_RUN, argc - 2, argv + 2);
+  if (strcmp(command, "probe") == 0)
+    return measure_command(team, COMMAND_PROBE, argc - 2, argv + 2);
+  if (strcmp(command, "overlap") == 0)
+    return measure_command(team, COMMAND_OVERLAP, argc - 2, argv + 2);
   if (strcmp(command, "table") == 0 && argc == 3)
     return read_table(team, argv[2]);
   if (strcmp(command, "bfs") == 0)

@@ -12,11 +12,13 @@ enum { SAMPLES_MOST = 65535, UNSET = -1 };
 
 static const double BUDGET_MOST_S = 1e9; /* nanoseconds of it fit into 64 bits */
 
-/* An option of `run`, and of `probe` unless it is about methods; those without an argument are flags. `set`
- * gets the argument and returns 0 or -1. */
-struct run_option {
+enum { RUN = COMMAND_RUN, OVERLAP = COMMAND_OVERLAP, RACES = RUN | OVERLAP, ALL = RACES | COMMAND_PROBE };
+
+/* An option of the commands of a mask, and required by some; those without an argument are flags. `set` gets
+ * the argument and returns 0 or -1. */
+struct bench_option {
   const char *name, *argument, *help;
-  bool required, of_methods;
+  int commands, required;
   int (*set)(struct options *options, const char *value);
 };
 
@@ -44,10 +46,13 @@ static int set_methods(struct options *options, const char *value) {
 }
 
 static int set_pattern(struct options *options, const char *value) {
-  const int status = pattern_parse(value, &options->pattern);
-  if (status)
-    failure_place("--pattern \"%s\"", value);
-  return status;
+  options->pattern_text = value;
+  return 0;
+}
+
+static int set_computation(struct options *options, const char *value) {
+  options->computation = value;
+  return 0;
 }
 
 static int set_sizes(struct options *options, const char *value) {
@@ -133,31 +138,36 @@ static int set_quiet(struct options *options, const char *value) {
   return 0;
 }
 
-static const struct run_option OPTIONS[] = {
-    {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", true, true, set_operation},
-    {"--pattern", "SPEC", "who sends to whom", true, true, set_pattern},
-    {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", true, false, set_sizes},
-    {"--out", "FILE", "the file to write, new or empty", true, false, set_out},
-    {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", false, true,
+static const struct bench_option OPTIONS[] = {
+    {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", RUN, RUN, set_operation},
+    {"--pattern", "SPEC", "who sends to whom", RACES, RACES, set_pattern},
+    {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", ALL & ~OVERLAP, ALL & ~OVERLAP,
+     set_sizes},
+    {"--out", "FILE", "the file to write, new or empty", ALL, ALL, set_out},
+    {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", RACES, 0,
      set_methods},
-    {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", false, true, set_budget},
-    {"--max-samples", "N", "most samples of a case (200)", false, false, set_max_samples},
-    {"--sync", "window|barrier", "how executions start together (window on one machine)", false, false,
-     set_sync},
-    {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", false, true, set_ppn},
-    {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", false, true,
-     set_placement},
-    {"--seed", "N", "of the order of methods and of payloads (1)", false, true, set_seed},
-    {"--launch", "N", "number of the launch within the campaign (0)", false, false, set_launch},
-    {"--campaign", "NAME", "groups launches (the date)", false, false, set_campaign},
-    {"--system", "NAME", "system and partition (local:cpu)", false, false, set_system},
-    {"--environment", "NAME", "programming environment (default)", false, false, set_environment},
-    {"--yield", "TEXT", "the MPI's yield setting in force, for the record", false, false, set_yield},
-    {"--anonymous", NULL, "write node0, node1, ... instead of host names", false, false, set_anonymous},
-    {"--quiet", NULL, "no line per size", false, false, set_quiet},
+    {"--computation", "LIST", "of a rank, in flops or % of full rows, as 0,25%,2e6 (0 to 100%)", OVERLAP, 0,
+     set_computation},
+    {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", RACES, 0, set_budget},
+    {"--max-samples", "N", "most samples of a case (200)", ALL, 0, set_max_samples},
+    {"--sync", "window|barrier", "how executions start together (window on one machine)", ALL, 0, set_sync},
+    {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", RUN, 0, set_ppn},
+    {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", RUN, 0, set_placement},
+    {"--seed", "N", "of the order of methods and of payloads (1)", RACES, 0, set_seed},
+    {"--launch", "N", "number of the launch within the campaign (0)", ALL, 0, set_launch},
+    {"--campaign", "NAME", "groups launches (the date)", ALL, 0, set_campaign},
+    {"--system", "NAME", "system and partition (local:cpu)", ALL, 0, set_system},
+    {"--environment", "NAME", "programming environment (default)", ALL, 0, set_environment},
+    {"--yield", "TEXT", "the MPI's yield setting in force, for the record", ALL, 0, set_yield},
+    {"--anonymous", NULL, "write node0, node1, ... instead of host names", ALL, 0, set_anonymous},
+    {"--quiet", NULL, "no line per size", ALL, 0, set_quiet},
 };
 
 enum { NOPTIONS = sizeof OPTIONS / sizeof OPTIONS[0] };
+
+static const char *command_name(enum measuring command) {
+  return command == COMMAND_RUN ? "run" : command == COMMAND_PROBE ? "probe" : "overlap";
+}
 
 /* Finds the option that argv[*i] names, and its value, in the same argument or the next. */
 static int next_option(int argc, char **argv, int *i, int *which, const char **value) {
@@ -177,7 +187,45 @@ static int next_option(int argc, char **argv, int *i, int *which, const char **v
   return *value ? 0 : failure_set("%s needs %s", OPTIONS[*which].name, OPTIONS[*which].argument);
 }
 
-int options_parse(int argc, char **argv, bool probes, struct options *options) {
+/* What of a run's options must fit together. */
+static int check_run(struct options *options) {
+  if (options->placement != UNSET && options->ppn == 0)
+    return failure_set("--placement is of virtual nodes: give --ppn too");
+  if (options->placement == UNSET)
+    options->placement = SWP_PLACEMENT_BLOCK;
+  const bool is_collective = options->operation->operation >= SWP_BCAST;
+  if (options->pattern.family->of_collectives != is_collective)
+    return failure_set("--op %s: the pattern of collectives, and theirs alone, is blocks",
+                       options->operation->name);
+  if (options->operation->check)
+    return options->operation->check(options->operation, &options->pattern, options->sizes_bytes,
+                                     options->nsizes);
+  return 0;
+}
+
+static int parse_option(int argc, char **argv, int *i, enum measuring command, bool *given,
+                        struct options *options) {
+  int which;
+  const char *value = NULL;
+  if (next_option(argc, argv, i, &which, &value))
+    return -1;
+  if (given[which])
+    return failure_set("%s is given twice", OPTIONS[which].name);
+  if (!(OPTIONS[which].commands & (int)command))
+    return failure_set("%s is of %s, not of %s", OPTIONS[which].name,
+                       OPTIONS[which].commands & RUN ? "run" : "overlap", command_name(command));
+  given[which] = true;
+  if (OPTIONS[which].set(options, value))
+    return -1;
+  if (command != COMMAND_RUN || OPTIONS[which].set != set_pattern)
+    return 0;
+  const int status = pattern_parse(value, &options->pattern);
+  if (status)
+    failure_place("--pattern \"%s\"", value);
+  return status;
+}
+
+int options_parse(int argc, char **argv, enum measuring command, struct options *options) {
   *options = (struct options){.methods = "all",
                               .system = "local:cpu",
                               .environment = "default",
@@ -187,36 +235,13 @@ int options_parse(int argc, char **argv, bool probes, struct options *options) {
                               .max_samples = 200,
                               .placement = UNSET};
   bool given[NOPTIONS] = {false};
-  for (int i = 0; i < argc;) {
-    int which;
-    const char *value = NULL;
-    if (next_option(argc, argv, &i, &which, &value))
+  for (int i = 0; i < argc;)
+    if (parse_option(argc, argv, &i, command, given, options))
       return -1;
-    if (given[which])
-      return failure_set("%s is given twice", OPTIONS[which].name);
-    if (probes && OPTIONS[which].of_methods)
-      return failure_set("%s is of run, not of probe", OPTIONS[which].name);
-    given[which] = true;
-    if (OPTIONS[which].set(options, value))
-      return -1;
-  }
   for (int i = 0; i < NOPTIONS; i++)
-    if (!given[i] && OPTIONS[i].required && !(probes && OPTIONS[i].of_methods))
+    if (!given[i] && OPTIONS[i].required & (int)command)
       return failure_set("%s %s is missing; see swpbench --help", OPTIONS[i].name, OPTIONS[i].argument);
-  if (options->placement != UNSET && options->ppn == 0)
-    return failure_set("--placement is of virtual nodes: give --ppn too");
-  if (options->placement == UNSET)
-    options->placement = SWP_PLACEMENT_BLOCK;
-  if (probes)
-    return 0;
-  const bool is_collective = options->operation->operation >= SWP_BCAST;
-  if (options->pattern.family->of_collectives != is_collective)
-    return failure_set("--op %s: the pattern of collectives, and theirs alone, is blocks",
-                       options->operation->name);
-  if (options->operation->check)
-    return options->operation->check(options->operation, &options->pattern, options->sizes_bytes,
-                                     options->nsizes);
-  return 0;
+  return command == COMMAND_RUN ? check_run(options) : 0;
 }
 
 void options_free(struct options *options) {
@@ -230,13 +255,17 @@ void options_help(void) {
          "  swpbench table FILE     reads a method table as an application would\n"
          "  swpbench run OPTIONS    measures; start it with mpiexec\n"
          "  swpbench probe OPTIONS  measures parameters of models; start it with mpiexec\n"
+         "  swpbench overlap OPTIONS\n"
+         "                          measures how much communication hides behind computation; start it with "
+         "mpiexec\n"
          "  swpbench bfs [vertices=N,degree=N,clusters=N,inside=PERCENT,seed=N [METHODS]]\n"
          "                          searches a random graph, one discovery a level; start it with mpiexec\n"
-         "  swpbench --version | --help\n\noptions of run; probe has those without a star:\n",
+         "  swpbench --version | --help\n\noptions, of (r)un, (p)robe, (o)verlap:\n",
          swp_version());
   for (int i = 0; i < NOPTIONS; i++)
-    printf("%c %-14s %-19s %s%s\n", OPTIONS[i].of_methods ? '*' : ' ', OPTIONS[i].name,
-           OPTIONS[i].argument ? OPTIONS[i].argument : "", OPTIONS[i].help,
+    printf("%c%c%c %-14s %-19s %s%s\n", OPTIONS[i].commands & COMMAND_RUN ? 'r' : ' ',
+           OPTIONS[i].commands & COMMAND_PROBE ? 'p' : ' ', OPTIONS[i].commands & COMMAND_OVERLAP ? 'o' : ' ',
+           OPTIONS[i].name, OPTIONS[i].argument ? OPTIONS[i].argument : "", OPTIONS[i].help,
            OPTIONS[i].required ? " (required)" : "");
   printf("\npatterns:\n");
   for (int i = 0; pattern_family(i); i++) {

@@ -1,4 +1,4 @@
-/* The command lines of `swpbench run` and `swpbench probe`. */
+/* The command lines of `swpbench run`, `swpbench probe` and `swpbench overlap`. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -6,11 +6,16 @@
 #include "pattern.h"
 #include "sync.h"
 
+/* Bits, so that an option can be of several. */
+enum measuring { COMMAND_RUN = 1, COMMAND_PROBE = 2, COMMAND_OVERLAP = 4 };
+
 struct options {
-  const struct operation *operation; /* NULL: of probes */
-  struct pattern_spec pattern;
+  const struct operation *operation; /* of run */
+  struct pattern_spec pattern;       /* of run */
+  const char *pattern_text;
   const char *methods;
-  int64_t *sizes_bytes; /* increasing */
+  const char *computation; /* of overlap; NULL: as much as there is */
+  int64_t *sizes_bytes;    /* increasing */
   int nsizes;
   const char *out;
   double budget_s; /* 0: none */
@@ -28,9 +33,9 @@ struct options {
   bool quiet;
 };
 
-/* Reads the arguments after `run`, or after `probe`. 0, or -1 with failure_text() set. Local; options_free is
- * due in both cases. */
-int options_parse(int argc, char **argv, bool probes, struct options *options);
+/* Reads the arguments after the command. 0, or -1 with failure_text() set. Local; options_free is due in both
+ * cases. */
+int options_parse(int argc, char **argv, enum measuring command, struct options *options);
 void options_free(struct options *options);
 
 /* The help of all of swpbench. */

@@ -14,6 +14,7 @@
 /* All that lives as long as the launch. */
 struct session {
   struct launch launch;
+  char pattern_text[512];
   const struct team *team;
   const struct options *options;
   int64_t begin_ns;
@@ -164,28 +165,25 @@ static int prepare(struct session *session) {
   pattern_measure(team, &session->pattern, &session->features);
   facts_collect(team, &session->facts);
   session->sync = sync_create(sync_choose(team, options->sync), team);
-  session->launch = (struct launch){team, options, &session->facts, session->sync.scheme, clock_tick_ns()};
+  pattern_print(&options->pattern, session->pattern_text, sizeof session->pattern_text);
+  session->launch = (struct launch){.team = team,
+                                    .options = options,
+                                    .facts = &session->facts,
+                                    .sync = session->sync.scheme,
+                                    .tick_ns = clock_tick_ns(),
+                                    .operation = options->operation->name,
+                                    .pattern = session->pattern_text};
   return team_agree(team, team->rank == 0 ? emit_header(&session->output, &session->launch) : 0);
 }
 
 static int finish(struct session *session) {
+  const double seconds = (double)(clock_ns() - session->begin_ns) * 1e-9;
   int status = 0;
-  if (session->team->rank == 0) {
-    const double seconds = (double)(clock_ns() - session->begin_ns) * 1e-9;
-    if (session->output.cases == 0)
-      status =
-          failure_set("no method is applicable: %s", session->nskipped ? session->skipped[0].reason : "");
-    if (status == 0)
-      status = emit_end(&session->output, seconds, session->skipped, session->nskipped);
-    if (status == 0)
-      status = output_close(&session->output);
-  }
+  if (session->team->rank == 0 && session->output.cases == 0)
+    status = failure_set("no method is applicable: %s", session->nskipped ? session->skipped[0].reason : "");
   if (team_agree(session->team, status))
     return -1;
-  if (session->team->rank == 0)
-    printf("swpbench: payload ok\nswpbench: ranks %d\nswpbench: samples %d\nswpbench: complete %s\n",
-           session->team->procs, session->output.samples, session->output.path);
-  return 0;
+  return emit_end(&session->output, session->team, seconds, session->skipped, session->nskipped);
 }
 
 int run(const struct team *team, const struct options *options) {

@@ -179,23 +179,14 @@ static int prepare(struct probing *probing) {
     return -1;
   facts_collect(team, &probing->facts);
   probing->sync = sync_create(sync_choose(team, options->sync), team);
-  probing->launch = (struct launch){team, options, &probing->facts, probing->sync.scheme, clock_tick_ns()};
+  probing->launch = (struct launch){.team = team,
+                                    .options = options,
+                                    .facts = &probing->facts,
+                                    .sync = probing->sync.scheme,
+                                    .tick_ns = clock_tick_ns(),
+                                    .operation = "probe",
+                                    .pattern = "pairs"};
   return team_agree(team, team->rank == 0 ? emit_header(&probing->output, &probing->launch) : 0);
-}
-
-static int finish(struct probing *probing, int64_t begin_ns) {
-  int status = 0;
-  if (probing->team->rank == 0) {
-    status = emit_end(&probing->output, (double)(clock_ns() - begin_ns) * 1e-9, NULL, 0);
-    if (status == 0)
-      status = output_close(&probing->output);
-  }
-  if (team_agree(probing->team, status))
-    return -1;
-  if (probing->team->rank == 0)
-    printf("swpbench: payload ok\nswpbench: ranks %d\nswpbench: samples %d\nswpbench: complete %s\n",
-           probing->team->procs, probing->output.samples, probing->output.path);
-  return 0;
 }
 
 int probe(const struct team *team, const struct options *options) {
@@ -206,7 +197,7 @@ int probe(const struct team *team, const struct options *options) {
   for (int i = 0; status == 0 && i < options->nsizes; i++)
     status = probe_size(&probing, options->sizes_bytes[i]);
   if (status == 0)
-    status = finish(&probing, begin_ns);
+    status = emit_end(&probing.output, team, (double)(clock_ns() - begin_ns) * 1e-9, NULL, 0);
   output_close(&probing.output);
   free(probing.facts.hostnames);
   free(probing.seconds);

@@ -1,9 +1,10 @@
 /*
- * swpbench with exchanges, whole or in halves, discoveries, collectives and products that go wrong, linked in
- * front of the right ones by --wrap. SWP_CORRUPT says how; from the call SWP_CORRUPT_CALL on, on the rank
- * SWP_CORRUPT_RANK.
+ * swpbench with exchanges, whole or in halves, discoveries, collectives, products and transforms that go
+ * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
+ * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK.
  */
 #include "csr.h"
+#include "fft.h"
 
 #include <mpi.h>
 #include <stdlib.h>
@@ -19,6 +20,16 @@ int __real_swp_test(swp_plan *plan, int *done);
 int __real_swp_wait(swp_plan *plan);
 void __real_csr_multiply(const struct csr *csr, int32_t begin, int32_t end, int vectors, const double *x,
                          double *y);
+int __real_MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                     MPI_Request *request);
+int __real_MPI_Put(const void *data, int count, MPI_Datatype type, int target, MPI_Aint place,
+                   int target_count, MPI_Datatype target_type, MPI_Win window);
+void __real_fft_execute(const struct fft *fft, double *row);
+int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                     MPI_Request *request);
+int __wrap_MPI_Put(const void *data, int count, MPI_Datatype type, int target, MPI_Aint place,
+                   int target_count, MPI_Datatype target_type, MPI_Win window);
+void __wrap_fft_execute(const struct fft *fft, double *row);
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_test(swp_plan *plan, int *done);
@@ -104,4 +115,34 @@ int __wrap_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, c
   if (is_due("lost", call))
     (*inbox)->nsources--;
   return is_due("error", call) ? SWP_ERR_MPI : error;
+}
+
+/* The data, or when they are due a copy with a wrong byte, which is kept for ever. */
+static const void *spoil(const char *way, const void *data, int count, MPI_Datatype type) {
+  static int calls;
+  if (type != MPI_DOUBLE || count == 0 || !is_due(way, calls++))
+    return data;
+  unsigned char *copy = malloc((size_t)count * sizeof(double));
+  memcpy(copy, data, (size_t)count * sizeof(double));
+  copy[(size_t)count * sizeof(double) - 1] ^= 0x01;
+  return copy;
+}
+
+int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                     MPI_Request *request) {
+  return __real_MPI_Isend(spoil("isend", data, count, type), count, type, target, tag, comm, request);
+}
+
+int __wrap_MPI_Put(const void *data, int count, MPI_Datatype type, int target, MPI_Aint place,
+                   int target_count, MPI_Datatype target_type, MPI_Win window) {
+  return __real_MPI_Put(spoil("put", data, count, type), count, type, target, place, target_count,
+                        target_type, window);
+}
+
+void __wrap_fft_execute(const struct fft *fft, double *row) {
+  static int calls;
+  __real_fft_execute(fft, row);
+  if (is_due("transform", calls++))
+    for (int i = 0; i < 4; i++) /* of two elements: all that the test transforms */
+      row[i] += 1e-9;
 }

@@ -20,10 +20,21 @@ class Message:
     """What one message costs: alpha = L + 2o, step = max(o, g), receive = o, per_byte = G."""
 
     alpha_s: float
-    step_s: float
+    send_s: float
+    gap_s: float
     receive_s: float
     per_byte_s: float
     beta_s: float  # of a message alone: the G of round trips
+
+    @property
+    def step_s(self) -> float:
+        """From the beginning of a message to that of the next."""
+        return max(self.send_s, self.gap_s)
+
+    @property
+    def latency_s(self) -> float:
+        """L, what is left of alpha."""
+        return max(self.alpha_s - self.send_s - self.receive_s, 0.0)
 
     def alone_s(self, size_bytes: float) -> float:
         """The postal model, alpha + beta s."""
@@ -83,14 +94,15 @@ def _costs(pair: PairModel, fitted: LogGP) -> Costs:
 
 
 def _message(protocol: Protocol) -> Message:
-    send, gap = _value(protocol.overhead_send), _value(protocol.gap)
+    send = _value(protocol.overhead_send)
     unknown = isinstance(protocol.overhead_send, NotIdentified) and isinstance(
         protocol.gap, NotIdentified
     )
     per_byte = protocol.gap_per_byte
     return Message(
         alpha_s=protocol.alpha_s,
-        step_s=protocol.alpha_s if unknown else max(send, gap),
+        send_s=protocol.alpha_s if unknown else send,
+        gap_s=_value(protocol.gap),
         receive_s=_value(protocol.overhead_receive),
         per_byte_s=per_byte.value if isinstance(per_byte, Estimate) else protocol.beta_s,
         beta_s=protocol.beta_s,

@@ -1,6 +1,7 @@
 """How much communication hides behind computation (Nishtala, sections 7 and 8).
 
-T is the computation of one row or block, N rows or columns, P processes, R elements a row.
+T is the computation of one row or block, N rows or columns, P processes, R elements a row. Rows
+that are sent together are one row of as many elements. P is 2 at least.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def bulk(initiation_s: float, computation_s: float, communication_s: float) -> O
     return Overlap(initiation_s + computation_s + wait_s, computation_s, initiation_s, wait_s)
 
 
-def ft(network: LogGPValues, procs: int, rows: int, row_elements: int, row_s: float) -> Overlap:
-    """The exchange of a Fourier transform row by row (equations 2, 4 and 6 to 9); P at least 2.
+def ft(network: LogGPValues, procs: int, rows: float, row_elements: int, row_s: float) -> Overlap:
+    """The exchange of a Fourier transform row by row (equations 2, 4 and 6 to 9).
 
     Every rows/P rows of a process, P - 1 go to the others while the next are computed.
     """
@@ -48,6 +49,15 @@ def ft(network: LogGPValues, procs: int, rows: int, row_elements: int, row_s: fl
     transfer = COMPLEX_BYTES * (procs - 1) * row_elements * network.per_byte_s * rounds
     total = max(init, row_s + max(o, g) + transfer)
     return Overlap(total, rows * row_s, init - rows * row_s, total - init)
+
+
+def ft_exchange(
+    network: LogGPValues, procs: int, rows: int, row_elements: int, row_s: float
+) -> Overlap:
+    """The same exchange after all computation, of one message to each other process."""
+    computation_s = rows * row_s
+    after = ft(network, procs, procs, row_elements * rows // procs, 0.0)
+    return Overlap(computation_s + after.total_s, computation_s, after.initiation_s, after.wait_s)
 
 
 def spmv(network: LogGPValues, procs: int, columns: int, block_s: float) -> Overlap:

@@ -15,6 +15,7 @@ class Switchpoint(CMakePackage):
     variant("shared", default=True, description="Build a shared library")
     variant("tests", default=False, description="Build the kernel tests, as --test=root does")
     variant("hwloc", default=True, description="Know which ranks share a socket")
+    variant("fftw", default=False, description="Measure overlap with Fourier transforms")
     variant("simgrid", default=False, description="Build for SimGrid's simulated MPI")
 
     depends_on("c", type="build")
@@ -22,9 +23,9 @@ class Switchpoint(CMakePackage):
     depends_on("zlib-api")
     depends_on("mpi@3.1:", when="~simgrid")
     depends_on("simgrid@3.32: +smpi", when="+simgrid")
-    with when("+hwloc"):
-        depends_on("hwloc@2:")
-        depends_on("pkgconfig", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("hwloc@2:", when="+hwloc")
+    depends_on("fftw@3: ~mpi", when="+fftw")
     conflicts("+tests", when="+simgrid", msg="kernel tests need a real MPI")
 
     def cmake_args(self):
@@ -39,5 +40,6 @@ class Switchpoint(CMakePackage):
             compiler,
             self.define("SWITCHPOINT_TESTS", tests),
             self.define_from_variant("SWITCHPOINT_HWLOC", "hwloc"),
+            self.define_from_variant("SWITCHPOINT_FFTW", "fftw"),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
         ]

@@ -1,0 +1,29 @@
+"""How much communication hides behind computation."""
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+from checks.campaign import CampaignCheck
+
+
+@rfm.simple_test
+class overlap(CampaignCheck):
+    """What `switchpoint show overlap` tells of: many small messages, and few large ones."""
+
+    descr = "communication that hides behind computation"
+    # A simulated processor takes no time to compute.
+    valid_systems = ["+mpi -simulated"]
+    command = "overlap"
+    operation = "overlap"
+    pattern = parameter(["ft:rows=32,elements=512", "ft:rows=1,elements=16384"], loggable=True)
+    scale = parameter(["1_node", "2_nodes"], loggable=True)
+    tags = {"overlap"}
+
+    def measured_options(self, number: int, pattern: str) -> dict[str, str]:
+        """All amounts of computation; sizes are part of the pattern."""
+        return {
+            "--pattern": pattern,
+            "--methods": self.methods,
+            "--budget": f"{self.budget_s:g}",
+            "--seed": str(number + 1),
+        }

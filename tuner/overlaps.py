@@ -1,0 +1,88 @@
+"""Measured overlap of communication and computation, beside what the equations say of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from tuner.models import overlap
+from tuner.models.overlap import COMPLEX_BYTES, LogGPValues, Overlap
+from tuner.models.predict import network_of
+from tuner.models.system import SystemModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tuner.store import Store
+
+CASE = ["pattern", "procs", "nodes", "ppn", "oversubscribed"]
+PARTS = ["computation_s", "initiation_s", "wait_s", "barrier_s"]
+_CONSTANT = ["full_flops", "messages", "message_bytes"]
+
+
+class FtShape(NamedTuple):
+    """An exchange of a Fourier transform: of one rank, rows for each rank, and their elements."""
+
+    rows: int
+    elements: int
+
+    @classmethod
+    def of(cls, pattern: str) -> FtShape | None:
+        """From a pattern as its launch names it; None for others."""
+        found = re.fullmatch(r"ft:rows=(\d+),elements=(\d+)", pattern)
+        return cls(int(found[1]), int(found[2])) if found else None
+
+
+def last_measured(store: Store, system: str) -> pd.DataFrame:
+    """The last campaign of overlap of a system: medians over launches, and `launches`.
+
+    One row a case, method and amount of computation. Raises StoreError.
+    """
+    rows = store.overlap(system)
+    if rows.empty:
+        return rows
+    dates = store.campaigns(system).set_index("campaign")["last_date"]
+    last = max((dates[name], name) for name in set(rows["campaign"]))[1]
+    each = rows[rows["campaign"] == last].groupby([*CASE, "method", "flops"])
+    times = each[["total_s", *PARTS, "alone_s"]].median()
+    found: pd.DataFrame = times.join(each[_CONSTANT].first()).join(each.size().rename("launches"))
+    return found.reset_index()
+
+
+def predicted(
+    model: SystemModel, pattern: str, procs: int, ppn: int, method: str, alone_s: float
+) -> Overlap | None:
+    """What the equations say, given the computation alone; None where there is none for it.
+
+    Raises ModelError when parameters are missing.
+    """
+    family, _, rest = method.partition(":")
+    if procs < 2:
+        return None
+    if shape := FtShape.of(pattern):
+        return _ft(model, shape, procs, ppn, family, rest, alone_s)
+    return None
+
+
+def _ft(
+    model: SystemModel,
+    shape: FtShape,
+    procs: int,
+    ppn: int,
+    family: str,
+    parameters: str,
+    alone_s: float,
+) -> Overlap | None:
+    chunk = re.match(r"rows=(\d+)", parameters)
+    at_once = 1 if family == "pencils" else int(chunk[1]) if chunk else shape.rows
+    network = _values(model, procs, ppn, COMPLEX_BYTES * at_once * shape.elements)
+    rows = shape.rows * procs
+    if family == "exchange":
+        return overlap.ft_exchange(network, procs, rows, shape.elements, alone_s / rows)
+    units = rows / at_once
+    return overlap.ft(network, procs, units, at_once * shape.elements, alone_s / units)
+
+
+def _values(model: SystemModel, procs: int, ppn: int, message_bytes: int) -> LogGPValues:
+    message = network_of(model, procs, ppn).slowest.of(message_bytes)
+    return LogGPValues(message.latency_s, message.send_s, message.gap_s, message.per_byte_s)
