@@ -71,6 +71,9 @@ def test_overlap_is_shown_beside_predictions(tmp_path: Path) -> None:
     shown = succeed("show", "overlap", "--database", database)
     assert "no predictions" in shown
     assert "1.10" in shown
+    assert "no parameters are fitted" in succeed(
+        "show", "overlap", "--database", database, "--json"
+    )
     probes.write(tmp_path, probes.Campaign())
     ingest(database, [tmp_path])
     succeed("fit", "--database", database)

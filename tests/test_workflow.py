@@ -121,7 +121,7 @@ def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
     (results / "scratch").mkdir()
     kept = rawfiles.keep(probes.write(results / "scratch", probes.Campaign()))
     assert workflow.tune(kept, Console()) == []
-    assert "probes are in the store; `switchpoint fit`" in capsys.readouterr().out
+    assert "in the store; `switchpoint fit` fits models to probes" in capsys.readouterr().out
 
 
 CORRUPT_SECOND_LAUNCH = """#!/bin/sh

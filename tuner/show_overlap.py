@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from tuner.models.overlap import Overlap
+from tuner.models.parameter import ModelError, NotIdentified
 from tuner.models.system import SystemModel
 from tuner.overlaps import CASE, PARTS, predicted
 from tuner.show import plain_grid
@@ -17,6 +18,8 @@ from tuner.units import significant
 if TYPE_CHECKING:
     import pandas as pd
 
+_PREDICTED = ("predicted: total", "its initiation", "its wait")
+_OF_PREDICTION = ("total_s", "initiation_s", "wait_s")
 _COLUMNS = ("method", "flops", "total", "computation", "initiation", "wait", "barrier", "slowed")
 
 
@@ -35,34 +38,43 @@ def show_overlap(
             f"launches: {rows['launches'].max()}; medians in us, means over ranks",
             highlight=False,
         )
-        table = plain_grid(*_COLUMNS, "predicted total", "initiation", "wait")
+        table = plain_grid(*_COLUMNS, *_PREDICTED)
+        missing = ""
         for row in rows.to_dict("records"):
-            table.add_row(*_measured_texts(row), *_predicted_texts(_prediction(model, row)))
+            found = _prediction(model, row)
+            if isinstance(found, NotIdentified):
+                missing = found.reason
+            table.add_row(*_measured_texts(row), *_predicted_texts(found))
         out.print(table)
-    if model is None and not measured.empty:
-        out.print("no predictions: no parameters are fitted; `switchpoint fit`", highlight=False)
+        if missing:
+            out.print(f"no predictions: {missing}", highlight=False)
 
 
 def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemModel | None]) -> str:
-    """The same as JSON; what is not predicted is null."""
+    """The same as JSON; `predicted` is null where there is no equation."""
     document: list[Mapping[Any, Any]] = []
     for system, rows in measured.items():
         for row in rows.to_dict("records"):
             found = _prediction(models[system], row)
-            told = found and {
-                "total_s": found.total_s,
-                "initiation_s": found.initiation_s,
-                "wait_s": found.wait_s,
-            }
+            told: dict[str, float | str] | None = None
+            if isinstance(found, NotIdentified):
+                told = {"not_predicted": found.reason}
+            elif found:
+                told = {name: getattr(found, name) for name in _OF_PREDICTION}
             document.append({"system": system, **row, "predicted": told})
     return json.dumps(document, indent=1)
 
 
-def _prediction(model: SystemModel | None, row: Mapping[Hashable, Any]) -> Overlap | None:
+def _prediction(
+    model: SystemModel | None, row: Mapping[Hashable, Any]
+) -> Overlap | NotIdentified | None:
     if model is None:
-        return None
+        return NotIdentified("no parameters are fitted; `switchpoint fit`")
     names = ("pattern", "procs", "ppn", "method", "alone_s")
-    return predicted(model, *(row[name] for name in names))
+    try:
+        return predicted(model, *(row[name] for name in names))
+    except ModelError as error:
+        return NotIdentified(str(error))
 
 
 def _measured_texts(row: Mapping[Hashable, Any]) -> list[str]:
@@ -72,7 +84,7 @@ def _measured_texts(row: Mapping[Hashable, Any]) -> list[str]:
     return [row["method"], f"{share:.0%}", *times, slowed]
 
 
-def _predicted_texts(found: Overlap | None) -> list[str]:
-    if found is None:
-        return ["-", "-", "-"]
-    return [significant(1e6 * each) for each in (found.total_s, found.initiation_s, found.wait_s)]
+def _predicted_texts(found: Overlap | NotIdentified | None) -> list[str]:
+    if not isinstance(found, Overlap):
+        return ["-"] * len(_OF_PREDICTION)
+    return [significant(1e6 * getattr(found, name)) for name in _OF_PREDICTION]

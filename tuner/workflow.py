@@ -41,7 +41,10 @@ DEFAULT_CHECKS = "--tag=tuning"
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 EXAMPLE_SIZES = ["8", "1024", "65536"]
 TIME_BUDGET = "time budget"  # swpbench's reason
-PROBES_ONLY = "probes are in the store; `switchpoint fit` fits models to them"
+NO_METHODS = (
+    "what was measured is in the store; `switchpoint fit` fits models to probes, "
+    "`switchpoint show overlap` shows overlap"
+)
 EXAMPLE_TIMEOUT_S = 120
 
 
@@ -327,7 +330,7 @@ def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
     for system in sorted({path.parent.parent.name for path in raw_files}):
         with Store.open(database_path()) as store:
             if not store.campaigns_with_cells(system):
-                console.print(f"{system}: {PROBES_ONLY}", highlight=False, soft_wrap=True)
+                console.print(f"{system}: {NO_METHODS}", highlight=False, soft_wrap=True)
                 continue
             table = tuning.tune(store, system)
             products = last_measured(store, system)
