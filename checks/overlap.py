@@ -8,14 +8,17 @@ from checks.campaign import CampaignCheck
 
 @rfm.simple_test
 class overlap(CampaignCheck):
-    """What `switchpoint show overlap` tells of: many small messages, and few large ones."""
+    """What `switchpoint show overlap` tells of: many small messages, few large ones, a product."""
 
     descr = "communication that hides behind computation"
     # A simulated processor takes no time to compute.
     valid_systems = ["+mpi -simulated"]
     command = "overlap"
     operation = "overlap"
-    pattern = parameter(["ft:rows=32,elements=512", "ft:rows=1,elements=16384"], loggable=True)
+    pattern = parameter(
+        ["ft:rows=32,elements=512", "ft:rows=1,elements=16384", "spmv:rows=4096,nonzeros=64"],
+        loggable=True,
+    )
     scale = parameter(["1_node", "2_nodes"], loggable=True)
     tags = {"overlap"}
 

@@ -25,7 +25,7 @@ PATTERNS = {
     "discovery": ["random:degree=6,seed=1", "hub:hubs=2,seed=1"],
     "spmv": ["matrix:bar"],
 }
-OVERLAPS = ["ft:rows=32,elements=512", "ft:rows=1,elements=16384"]
+OVERLAPS = ["ft:rows=32,elements=512", "ft:rows=1,elements=16384", "spmv:rows=4096,nonzeros=64"]
 SMOKE = {*PATTERNS, "bcast", "allreduce"}
 
 

@@ -81,6 +81,28 @@ def test_total_of_a_sparse_product(
     assert abs(found.total_s - end) <= spare + 1e-9 * end
 
 
+def simulated_bulk(network: LogGPValues, procs: int, block_bytes: float, block_s: float) -> float:
+    """All blocks are asked for, then all are waited for; replies come one at a time."""
+    now = accepts = arrived = 0.0
+    for _ in range(procs - 1):
+        now = max(now, accepts)
+        accepts = now + network.gap_s
+        now += network.overhead_s
+        asked = now + 2 * network.latency_s
+        arrived = max(arrived, asked) + block_bytes * network.per_byte_s
+    return max(now, arrived) + procs * block_s
+
+
+@given(networks, st.integers(2, 64), st.integers(1, 1_000_000), times)
+def test_total_of_a_sparse_product_after_its_communication(
+    network: LogGPValues, procs: int, columns: int, block_s: float
+) -> None:
+    found = overlap.spmv_bulk(network, procs, columns, block_s)
+    end = simulated_bulk(network, procs, REAL_BYTES * columns / procs, block_s)
+    assert abs(found.total_s - end) <= 1e-9 * end
+    assert found.wait_s >= 0
+
+
 def test_what_is_seen_of_a_transfer() -> None:
     assert overlap.bulk(1, 2, 5) == Overlap(6, 2, 1, 3)
     assert overlap.bulk(1, 5, 5).wait_s == 0

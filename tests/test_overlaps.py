@@ -10,7 +10,7 @@ from tests import overlaps, probes
 from tests.test_cli import fail, succeed
 from tuner import benchfile
 from tuner.ingest import ingest
-from tuner.overlaps import FtShape, last_measured
+from tuner.overlaps import FtShape, SpmvShape, last_measured
 from tuner.store import Store
 
 
@@ -99,3 +99,5 @@ def test_without_overlap_there_is_nothing_to_show(tmp_path: Path) -> None:
 def test_shapes_are_read_from_patterns() -> None:
     assert FtShape.of("ft:rows=4,elements=256") == FtShape(4, 256)
     assert FtShape.of("pairs") is None
+    assert SpmvShape.of("spmv:rows=4,nonzeros=8") == SpmvShape(4, 8)
+    assert SpmvShape.of("pairs") is None

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from tuner.models import overlap
-from tuner.models.overlap import COMPLEX_BYTES, LogGPValues, Overlap
+from tuner.models.overlap import COMPLEX_BYTES, REAL_BYTES, LogGPValues, Overlap
 from tuner.models.predict import network_of
 from tuner.models.system import SystemModel
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CASE = ["pattern", "procs", "nodes", "ppn", "oversubscribed"]
 PARTS = ["computation_s", "initiation_s", "wait_s", "barrier_s"]
+_SPMV = {"bulk:by=get": overlap.spmv_bulk, "gather:prefetch=1,by=get": overlap.spmv}
 _CONSTANT = ["full_flops", "messages", "message_bytes"]
 
 
@@ -30,6 +31,19 @@ class FtShape(NamedTuple):
     def of(cls, pattern: str) -> FtShape | None:
         """From a pattern as its launch names it; None for others."""
         found = re.fullmatch(r"ft:rows=(\d+),elements=(\d+)", pattern)
+        return cls(int(found[1]), int(found[2])) if found else None
+
+
+class SpmvShape(NamedTuple):
+    """A sparse product: of one rank, rows, and nonzeros of each."""
+
+    rows: int
+    nonzeros: int
+
+    @classmethod
+    def of(cls, pattern: str) -> SpmvShape | None:
+        """From a pattern as its launch names it; None for others."""
+        found = re.fullmatch(r"spmv:rows=(\d+),nonzeros=(\d+)", pattern)
         return cls(int(found[1]), int(found[2])) if found else None
 
 
@@ -59,9 +73,14 @@ def predicted(
     family, _, rest = method.partition(":")
     if procs < 2:
         return None
-    if shape := FtShape.of(pattern):
-        return _ft(model, shape, procs, ppn, family, rest, alone_s)
-    return None
+    if ft := FtShape.of(pattern):
+        return _ft(model, ft, procs, ppn, family, rest, alone_s)
+    formula = _SPMV.get(method)
+    spmv = SpmvShape.of(pattern)
+    if formula is None or spmv is None:
+        return None
+    network = _values(model, procs, ppn, REAL_BYTES * spmv.rows)
+    return formula(network, procs, spmv.rows * procs, alone_s / procs)
 
 
 def _ft(

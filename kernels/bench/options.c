@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include "error.h"
+#include "overlap.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -267,7 +268,18 @@ void options_help(void) {
            OPTIONS[i].commands & COMMAND_PROBE ? 'p' : ' ', OPTIONS[i].commands & COMMAND_OVERLAP ? 'o' : ' ',
            OPTIONS[i].name, OPTIONS[i].argument ? OPTIONS[i].argument : "", OPTIONS[i].help,
            OPTIONS[i].required ? " (required)" : "");
-  printf("\npatterns:\n");
+  printf("\npatterns of overlap, and its methods:\n");
+  for (int i = 0; overlap_kernel(i); i++) {
+    const struct overlap_kernel *kernel = overlap_kernel(i);
+    printf("  %s:", kernel->name);
+    for (int p = 0; p < PATTERN_PARAMETERS && kernel->parameters[p].name; p++)
+      printf("%s%s=%lld", p ? "," : "", kernel->parameters[p].name,
+             (long long)kernel->parameters[p].standard);
+    printf("  %s\n", kernel->summary);
+    for (const struct overlap_family *family = kernel->families; family->name; family++)
+      printf("    %-10s %s\n", family->name, family->summary);
+  }
+  printf("\npatterns of run:\n");
   for (int i = 0; pattern_family(i); i++) {
     char text[256];
     struct pattern_spec spec = {.family = pattern_family(i), .file = "FILE", .part = "PART"};

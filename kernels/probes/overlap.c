@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct overlap_kernel overlap_ft;
+extern const struct overlap_kernel overlap_ft, overlap_spmv;
 
-static const struct overlap_kernel *const kernels[] = {&overlap_ft, NULL};
+static const struct overlap_kernel *const kernels[] = {&overlap_ft, &overlap_spmv, NULL};
 
 enum { WARM_UPS = 2, VERIFY_EVERY = 10 };
 enum command { STOP, RUN, RUN_VERIFIED };
@@ -81,10 +81,8 @@ static int parse_pattern(struct race *race) {
 static int parse_methods(struct race *race) {
   if (overlap_methods(&race->overlap, race->options->methods, &race->methods, &race->nmethods))
     return -1;
-  for (int i = 0; i < race->nmethods; i++) {
+  for (int i = 0; i < race->nmethods; i++)
     race->overlap.puts |= race->methods[i].by == BY_PUT;
-    race->overlap.gets |= race->methods[i].by == BY_GET;
-  }
   return 0;
 }
 

@@ -57,7 +57,7 @@ struct overlap {
   int64_t values[PATTERN_PARAMETERS]; /* in the order of the kernel's parameters */
   uint64_t seed, repetition;
   int64_t full_flops; /* of full rows */
-  bool puts, gets;    /* whether some method does */
+  bool puts;          /* whether some method does */
   void *state;        /* the kernel's */
 };
 

@@ -15,6 +15,8 @@ from tuner import benchfile
 CORRUPT = "bench/swpbench_corrupt"
 PARTS = ("computation_s", "initiation_s", "wait_s", "barrier_s")
 FT = "ft:rows=5,elements=12"
+SPMV = "spmv:rows=6,nonzeros=5"
+PROCS = [1, 3, 8, *(pytest.param(procs, marks=pytest.mark.nightly) for procs in (2, 4, 5))]
 
 
 def overlap(
@@ -48,9 +50,7 @@ def fftw(require: Require) -> None:
 
 
 @pytest.mark.usefixtures("fftw")
-@pytest.mark.parametrize(
-    "procs", [1, 3, 8, *(pytest.param(procs, marks=pytest.mark.nightly) for procs in (2, 4, 5))]
-)
+@pytest.mark.parametrize("procs", PROCS)
 def test_rows_arrive_transformed_by_every_method(
     kernels: Kernels, tmp_path: Path, procs: int
 ) -> None:
@@ -77,6 +77,25 @@ def test_rows_arrive_transformed_by_every_method(
     assert benchfile.read(out).problems == []
 
 
+@pytest.mark.parametrize("procs", PROCS)
+def test_blocks_arrive_and_are_multiplied_by_every_method(
+    kernels: Kernels, tmp_path: Path, procs: int
+) -> None:
+    out = tmp_path / "o.jsonl"
+    found = records(overlap(kernels, out, procs, "--pattern", SPMV, "--computation", "0,100%"))
+    depths = [depth for depth in (1, 2, 4) if depth < max(procs - 1, 2)]
+    assert {method for method, _ in found} == {
+        "bulk:by=get",
+        *(f"gather:prefetch={depth},by=get" for depth in depths),
+        *(f"scatter:prefetch={depth},by={by}" for depth in depths for by in ("isend", "put")),
+    }
+    assert {flops for _, flops in found} == {0, 2 * procs * (6 * 5 // procs)}
+    for record in found.values():
+        assert (record["messages"], record["message_bytes"]) == (procs - 1, 6 * 8)
+        assert record["verified"] >= 2
+    assert benchfile.read(out).problems == []
+
+
 def test_what_is_written_is_what_is_documented(any_kernels: Kernels, tmp_path: Path) -> None:
     result = overlap(any_kernels, tmp_path / "o.jsonl", 2, "--pattern", FT)
     documented = documented_keys("overlap")
@@ -100,15 +119,34 @@ def test_computation_is_counted_in_flops(any_kernels: Kernels, tmp_path: Path) -
     assert 0.95 * min(full / 4, 1e6) <= quarter <= min(full / 4, 1e6)
 
 
-@pytest.mark.parametrize("by", ["isend", "put"])
-def test_a_wrong_byte_is_an_error(any_kernels: Kernels, tmp_path: Path, by: str) -> None:
-    options = ("--pattern", FT, "--methods", f"slabs:by={by}", "--computation", "0")
+@pytest.mark.parametrize(
+    ("pattern", "method", "corrupt", "message"),
+    [
+        (FT, "slabs:by=isend", "isend", "wrong payload from rank 0"),
+        (FT, "slabs:by=put", "put", "wrong payload from rank 0"),
+        (SPMV, "scatter:prefetch=1,by=isend", "isend", "wrong payload from rank 0: element 5"),
+        (SPMV, "scatter:prefetch=1,by=put", "put", "wrong payload from rank 0: element 5"),
+    ],
+)
+def test_a_wrong_byte_is_an_error(
+    any_kernels: Kernels, tmp_path: Path, pattern: str, method: str, corrupt: str, message: str
+) -> None:
+    options = ("--pattern", pattern, "--methods", method, "--computation", "0")
     out = tmp_path / "o.jsonl"
-    result = overlap(any_kernels, out, 2, *options, program=CORRUPT, corrupt=by)
+    result = overlap(any_kernels, out, 2, *options, program=CORRUPT, corrupt=corrupt)
     assert result.status != 0
     (line,) = result.complaints
-    assert f"slabs:by={by} with 0 flops: wrong payload from rank 0" in line
+    assert f"{method} with 0 flops: {message}" in line
     assert not any(record["record"] == "end" for record in result.records)
+
+
+def test_a_wrong_product_is_an_error(any_kernels: Kernels, tmp_path: Path) -> None:
+    options = ("--pattern", SPMV, "--methods", "bulk", "--computation", "100%")
+    out = tmp_path / "o.jsonl"
+    result = overlap(any_kernels, out, 2, *options, program=CORRUPT, corrupt="row")
+    assert result.status != 0
+    (line,) = result.complaints
+    assert "wrong product: row 0" in line
 
 
 @pytest.mark.usefixtures("fftw")
@@ -137,6 +175,7 @@ def test_a_wrong_transform_is_an_error(any_kernels: Kernels, tmp_path: Path) -> 
         (("--pattern", FT, "--computation", "1e99"), "full rows have"),
         (("--pattern", FT, "--computation", "50%,x"), "write a list of flops or percentages"),
         (("--pattern", FT, "--sizes", "8"), "--sizes is of run, not of overlap"),
+        (("--pattern", SPMV, "--methods", "gather:prefetch=2"), "an integer from 1 to 1 here"),
         ((), "--pattern SPEC is missing"),
         (
             ("--pattern", "ft:rows=1048576,elements=268435456"),

@@ -72,3 +72,17 @@ def spmv(network: LogGPValues, procs: int, columns: int, block_s: float) -> Over
     total = max(computing, communicating)
     initiation = o * (procs - 1)
     return Overlap(total, procs * block_s, initiation, total - procs * block_s - initiation)
+
+
+def spmv_bulk(network: LogGPValues, procs: int, columns: int, block_s: float) -> Overlap:
+    """The same product after all blocks are there; they are all asked for at once.
+
+    Ours, by the same assumptions: replies come one after the other, as fast as the network takes
+    the requests or carries the blocks.
+    """
+    step = max(network.overhead_s, network.gap_s)
+    carry = REAL_BYTES * network.per_byte_s * columns / procs
+    initiation = network.overhead_s + step * (procs - 2)
+    arrived = network.overhead_s + max(step, carry) * (procs - 2) + 2 * network.latency_s + carry
+    wait = arrived - initiation
+    return Overlap(arrived + procs * block_s, procs * block_s, initiation, wait)
