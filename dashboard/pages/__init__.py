@@ -7,6 +7,7 @@ from dashboard.pages import (
     explore,
     history,
     models,
+    overlap,
     overview,
     table,
 )
@@ -18,6 +19,7 @@ PAGES: tuple[Page, ...] = (
     explore.PAGE,
     best.PAGE,
     models.PAGE,
+    overlap.PAGE,
     table.PAGE,
     history.PAGE,
     compare.PAGE,

@@ -6,15 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 from dash.development.base_component import Component
 
-from dashboard.pages import best, choose, compare, explore, history, models, overview
+from dashboard.pages import best, choose, compare, explore, history, models, overlap, overview
 from dashboard.pages.page import FilteredPage
 from dashboard.query import UnknownError
-from tests import probes
+from tests import overlaps, probes
 from tests.dashboard import large as large_store
 from tests.synthetic import Campaign, exchange_times, write
+from tuner.fitting import fit
 from tuner.ingest import ingest
 from tuner.store import Store
 from tuner.tuning import tune_missing
@@ -140,6 +142,30 @@ def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
 def test_a_comparison_with_what_is_not_there_is_refused(upgraded: Path) -> None:
     with pytest.raises(UnknownError):
         drawn(compare.PAGE, upgraded, "?u=nope")
+
+
+def test_overlap_is_broken_down_and_predicted(tmp_path: Path) -> None:
+    overlaps.write(tmp_path)
+    probes.write(tmp_path, probes.Campaign())
+    path = tmp_path / "switchpoint.db"
+    ingest(path, [tmp_path])
+    _, parts = drawn(overlap.PAGE, path)
+    assert "not predicted" in said(parts["notes"])
+    with Store.open(path) as store:
+        fit(store, store.systems()["system"].iloc[0])
+    choice, parts = drawn(overlap.PAGE, path)
+    assert choice.query.flops == str(overlaps.FULL_FLOPS)
+    figure = go.Figure(parts["breakdown"])
+    computation, initiation = figure.data[:2]
+    assert computation.x == pytest.approx([1.1e-9 * overlaps.FULL_FLOPS] * 2)
+    assert initiation.x == pytest.approx([3e-6] * 2)
+    assert choice.rows["predicted_s"].notna().all()
+    assert "1.10×" in said(parts["methods"])
+
+
+def test_without_overlap_its_page_says_what_to_run(database: Path) -> None:
+    _, parts = drawn(overlap.PAGE, database)
+    assert "switchpoint run" in said(parts["notes"])
 
 
 def test_without_probes_the_page_of_models_says_what_to_run(database: Path) -> None:

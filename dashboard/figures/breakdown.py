@@ -1,0 +1,86 @@
+"""Where the time of a rank goes when it communicates while it computes."""
+
+from typing import Any
+
+import pandas as pd
+
+from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message
+from dashboard.units import time_text
+
+# Of parts, not of methods: computing is what is wanted, the others are what is paid for it.
+PARTS = {
+    "computation_s": ("computation", "#7d8288", ""),
+    "initiation_s": ("initiation", "#d55e00", "/"),
+    "wait_s": ("wait", "#0b7bc1", "\\"),
+    "barrier_s": ("barrier", "#a67c00", "x"),
+}
+_ROW_PX = 34
+
+
+def breakdown(rows: pd.DataFrame) -> Figure:
+    """A bar for each method, the fastest on top, stacked from its parts.
+
+    rows: method, total_s, the parts, alone_s (the computation without communication), predicted_s
+    (of the whole; missing where there is no equation or parameter).
+    """
+    if rows.empty:
+        return message("No overlap was measured on this system.", 120)
+    rows = rows.sort_values("total_s")
+    bars = [_bar(rows, column, *part) for column, part in PARTS.items()]
+    marks = [
+        _marks(rows, "alone_s", "computation alone", "line-ns-open"),
+        _marks(rows[rows["predicted_s"].notna()], "predicted_s", "predicted", "diamond-open"),
+    ]
+    return {
+        "data": bars + marks,
+        "layout": base_layout(
+            110 + _ROW_PX * len(rows),
+            margin={"l": 16, "r": 16, "t": 8, "b": 44},
+            barmode="stack",
+            bargap=0.35,
+            showlegend=True,
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            xaxis={
+                "title": {"text": "time of a rank", "standoff": 8, "font": {"size": 13}},
+                "rangemode": "tozero",
+                "tickformat": "~s",
+                "ticksuffix": "s",
+                "gridcolor": GRID,
+                "linecolor": LINE,
+                "zeroline": False,
+                "nticks": 8,
+            },
+            yaxis={"type": "category", "autorange": "reversed", "automargin": True}
+            | {"fixedrange": True, "showgrid": False, "linecolor": LINE},
+        ),
+    }
+
+
+def _bar(rows: pd.DataFrame, column: str, name: str, color: str, shape: str) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": rows["method"].tolist(),
+        "x": rows[column].tolist(),
+        "marker": {
+            "color": color,
+            "pattern": {"shape": shape, "fillmode": "overlay", "fgcolor": "#ffffff", "size": 6},
+        },
+        "text": [f"{name} {time_text(value)}" for value in rows[column]],
+        "textposition": "none",
+        "hovertemplate": "<b>%{y}</b><br>%{text}<extra></extra>",
+    }
+
+
+def _marks(rows: pd.DataFrame, column: str, name: str, symbol: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "y": rows["method"].tolist(),
+        "x": rows[column].tolist(),
+        "marker": {"symbol": symbol, "size": 14, "color": "#d4455a", "line": {"width": 2.5}},
+        "text": [f"{name} {time_text(value)}" for value in rows[column]],
+        "hovertemplate": "<b>%{y}</b><br>%{text}<extra></extra>",
+    }

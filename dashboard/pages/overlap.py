@@ -1,0 +1,202 @@
+"""Overlap: how much communication hides behind computation, and where the time goes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from dash import html
+from dash.development.base_component import Component
+
+from dashboard import ids
+from dashboard.choice import layout_text, newest_first, system_options
+from dashboard.figures.breakdown import PARTS, breakdown
+from dashboard.pages.page import FilteredPage
+from dashboard.query import INTEGER, Query, choose, parameter
+from dashboard.units import ratio_text, share_text, time_text
+from dashboard.widgets import Option, badge, card, data_table, graph
+from tuner import fitting, overlaps
+from tuner.errors import SwitchpointError
+from tuner.models.system import SystemModel
+from tuner.records import NAME, PATTERN_SPEC
+from tuner.store import Store
+
+PATH = "/overlap"
+_LAYOUT = r"[0-9]{1,10}@[0-9]{1,10}x[0-9]{1,10}(-over)?"
+_HEADER = ("Method", "Whole", *(name.capitalize() for name, *_ in PARTS.values()))
+_MORE = ("Computation slowed", "Predicted whole", "Launches")
+
+
+@dataclass(frozen=True)
+class OverlapQuery(Query):
+    """A case of overlap, and how much is computed beside the communication."""
+
+    system: str = parameter("s", NAME)
+    pattern: str = parameter("p", PATTERN_SPEC)
+    layout: str = parameter("r", _LAYOUT)
+    flops: str = parameter("f", INTEGER)
+
+
+@dataclass(frozen=True)
+class OverlapChoice:
+    """A complete query, what its selects offer, and the methods; reason: why none is predicted."""
+
+    query: OverlapQuery
+    options: dict[str, list[Option]]
+    rows: pd.DataFrame
+    reason: str
+
+
+def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice:
+    """See `FilteredPage`. The default is the most computation, of the most processes that fit."""
+    systems = newest_first(store.systems())
+    measured = [not store.overlap(name).empty for name in systems["system"]]
+    systems = systems[measured] if any(measured) else systems
+    system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
+    rows = overlaps.last_measured(store, system)
+    if rows.empty:
+        empty: dict[str, list[Option]] = {"pattern": [], "layout": [], "flops": []}
+        offered = empty | {"system": system_options(systems)}
+        return OverlapChoice(OverlapQuery(system), offered, rows, "")
+    patterns = sorted(rows["pattern"].unique())
+    pattern = choose(patterns, query.pattern, "pattern", strict=strict)
+    rows = rows[rows["pattern"] == pattern]
+    layouts = _layouts(rows)
+    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
+    rows = rows[[_layout_key(row) == layout for row in rows.itertuples()]]
+    amounts = _amounts(rows)
+    flops = choose([value for value, _ in amounts], query.flops, "amount", strict=strict)
+    rows = rows[rows["flops"] == int(flops)]
+    predicted, reason = _predicted(store, system, rows)
+    return OverlapChoice(
+        query=OverlapQuery(system, pattern, layout, flops),
+        options={
+            "system": system_options(systems),
+            "pattern": [(name, name) for name in patterns],
+            "layout": layouts,
+            "flops": amounts,
+        },
+        rows=rows.assign(predicted_s=predicted),
+        reason=reason,
+    )
+
+
+def _layout_key(row: Any) -> str:
+    return f"{row.procs}@{row.nodes}x{row.ppn}{'-over' if row.oversubscribed else ''}"
+
+
+def _layouts(rows: pd.DataFrame) -> list[Option]:
+    """Most processes first, the oversubscribed ones last."""
+    unique = rows.drop_duplicates(["procs", "nodes", "ppn", "oversubscribed"]).sort_values(
+        ["oversubscribed", "procs"], ascending=[True, False]
+    )
+    return [
+        (
+            _layout_key(row),
+            f"{row.procs}: {layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed)}",
+        )
+        for row in unique.itertuples()
+    ]
+
+
+def _amounts(rows: pd.DataFrame) -> list[Option]:
+    """How much is computed, the most first, as a share of full rows."""
+    unique = rows.drop_duplicates("flops").sort_values("flops", ascending=False)
+    return [
+        (str(row.flops), f"{share_text(row.flops / row.full_flops if row.full_flops else 0)}")
+        for row in unique.itertuples()
+    ]
+
+
+def _predicted(store: Store, system: str, rows: pd.DataFrame) -> tuple[list[float | None], str]:
+    """The whole time of each row by the model, and why some have none."""
+    try:
+        model = fitting.fitted(store, system)
+        return [_whole_s(model, row) for row in rows.itertuples()], ""
+    except SwitchpointError as error:
+        return [None] * len(rows), str(error)
+
+
+def _whole_s(model: SystemModel, row: Any) -> float | None:
+    found = overlaps.predicted(model, row.pattern, row.procs, row.ppn, row.method, row.alone_s)
+    return found.total_s if found else None
+
+
+def _draw(store: Store, choice: OverlapChoice) -> dict[str, Any]:
+    return {
+        "breakdown": breakdown(choice.rows),
+        "notes": _notes(choice),
+        "methods": _methods(choice.rows),
+    }
+
+
+def _notes(choice: OverlapChoice) -> list[Component]:
+    if choice.rows.empty:
+        command = "switchpoint run -- --tag=overlap"
+        return [html.Span(["No overlap is measured yet: ", html.Code(command), " does."])]
+    marks = []
+    if choice.rows["oversubscribed"].any():
+        marks.append(badge("oversubscribed"))
+    if choice.reason:
+        marks.append(badge(f"not predicted: {choice.reason}", "secondary"))
+    return marks
+
+
+def _methods(rows: pd.DataFrame) -> Component | None:
+    if rows.empty:
+        return None
+    body = []
+    for row in rows.sort_values("total_s").to_dict("records"):
+        slowed = row["computation_s"] / row["alone_s"] if row["alone_s"] else float("nan")
+        predicted = row["predicted_s"]
+        texts = (
+            time_text(row["total_s"]),
+            *(time_text(row[part]) for part in PARTS),
+            ratio_text(slowed),
+            time_text(float("nan") if predicted is None else predicted),
+            str(row["launches"]),
+        )
+        head = html.Th(row["method"], scope="row")
+        body.append(html.Tr([head, *map(html.Td, texts)]))
+    return data_table("Methods of overlap, the fastest first", (*_HEADER, *_MORE), body)
+
+
+def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+    return [
+        html.H1("Overlap"),
+        html.Div(list(selects.values()), className="filters"),
+        html.Div(parts["notes"], id=ids.of(PATH, "notes"), className="notes"),
+        card(
+            "Where the time of a rank goes",
+            html.P(
+                "Medians over launches of the last campaign, means over ranks. What lies right of "
+                "the mark of the computation alone is what communication costs.",
+                className="hint",
+            ),
+            graph(
+                ids.of(PATH, "breakdown"),
+                parts["breakdown"],
+                "Computation, initiation, wait and barrier of each method.",
+                parts["breakdown_csv"],
+            ),
+            html.Div(parts["methods"], id=ids.of(PATH, "methods")),
+        ),
+    ]
+
+
+PAGE = FilteredPage(
+    path=PATH,
+    title="Overlap",
+    query=OverlapQuery,
+    filters={
+        "system": "System",
+        "pattern": "Case",
+        "layout": "Processes",
+        "flops": "Computation beside it",
+    },
+    parts={"breakdown": "figure", "notes": "children", "methods": "children"},
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+    data={"breakdown": lambda store, choice: choice.rows},
+)
