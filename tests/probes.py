@@ -58,6 +58,12 @@ def round_trip_s(
     return alone + (messages - 1) * step
 
 
+def loaded_s(truth: Sequence[Protocol], size: int) -> float:
+    """A further message while all ranks send and receive: g and G are three times as long."""
+    its = protocol_of(truth, size)
+    return 3 * (its.gap_s + (size - 1) * its.per_byte_s)
+
+
 def noisy(random: np.random.Generator, true_s: float, count: int, noise: Noise) -> np.ndarray:
     values = true_s * random.lognormal(0, noise.samples, count)
     disturbed = random.random(count) < noise.outliers
@@ -97,6 +103,7 @@ class Campaign:
     copy_s_per_byte: float = 1e-10
     reduce_s_per_byte: float = 3e-10
     synchronous_s: float = 1.5e-6
+    barrier_s: float = 4e-6
     seed: int = 1
 
 
@@ -120,6 +127,11 @@ def probes(spec: Campaign, launch: int) -> Iterator[tuple[dict[str, Any], float]
             yield flood | {"delay_s": delay_s}, round_trip_s(truth, size, 16, delay_s)
             yield {"quantity": "receive"} | where, protocol_of(truth, size).overhead_s
             yield {"quantity": "prtt_synchronous"} | where, trip + 2 * spec.synchronous_s
+            for messages in (1, 16):
+                load = {"quantity": "mutual", "pairs": max(spec.pairs), "messages": messages}
+                yield load | where, trip / 2 + (messages - 1) * loaded_s(truth, size)
+    yield {"quantity": "ibarrier", "size_bytes": 0}, spec.barrier_s
+    yield {"quantity": "fence", "size_bytes": 0}, 2 * spec.barrier_s
 
 
 def header(spec: Campaign, launch: int) -> dict[str, Any]:

@@ -148,6 +148,29 @@ def test_fit_prints_parameters_with_intervals(database: Path) -> None:
     assert document["copying"]["value"] == pytest.approx(1e-10, rel=0.1)
     synchronous = document["pairs"]["off_node"]["synchronous"]
     assert synchronous["low"] <= 1.5e-6 <= synchronous["high"]
+    for protocol in document["pairs"]["on_node"]["loggp"]["protocols"]:
+        loaded, alone = protocol["loaded_gap_per_byte"], protocol["gap_per_byte"]
+        assert loaded["value"] == pytest.approx(3 * alone["value"], rel=0.2)
+    assert document["barrier"]["value"] == pytest.approx(4e-6, rel=0.05)
+    assert document["fence"]["value"] == pytest.approx(8e-6, rel=0.05)
+    assert f"MPI_Ibarrier of {document['together']} ranks us: " in text
+
+
+def test_where_synchronous_sends_cost_nothing_any_more(tmp_path: Path) -> None:
+    """On the laptop 1.5 us are 1 % of 150 us, which 1.5 MiB take; of 100 ns that is 64 KiB."""
+    noise = probes.Noise(samples=0, outliers=0)
+    found = {}
+    for synchronous_s in (1.5e-6, 1e-7):
+        directory = tmp_path / str(synchronous_s)
+        directory.mkdir()
+        spec = probes.Campaign(probes.LAPTOP, synchronous_s=synchronous_s, noise=noise)
+        probes.write(directory, spec)
+        ingest(directory / "s.db", [directory])
+        (document,) = json.loads(succeed("fit", "--database", directory / "s.db", "--json"))
+        found[synchronous_s] = document["pairs"]["on_node"]["synchronous_from"]
+    assert found[1.5e-6]["reason"].startswith("1 % longer or more at the largest size")
+    trip_s = {size: probes.round_trip_s(probes.LAPTOP["on_node"], size) for size in probes.OCTAVES}
+    assert found[1e-7]["value"] == min(size for size in trip_s if 0.01 * trip_s[size] > 2e-7)
 
 
 def test_a_larger_machine_of_the_same_network_can_be_simulated(

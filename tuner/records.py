@@ -46,13 +46,14 @@ SCOPES = ("on_socket", "on_node", "off_node")
 QUANTITIES = {
     "prtt": True,
     "prtt_synchronous": True,
+    "mutual": True,
     "receive": True,
     "copy": False,
     "reduce": False,
     "ibarrier": False,
     "fence": False,
 }
-"""What probes measure, and whether it is of a pair of ranks, so that it has a scope."""
+"""What probes measure, and whether it is of pairs of ranks, so that it has a scope."""
 
 NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
 """What campaigns, and ids of systems, may be called: directories and links have these names."""

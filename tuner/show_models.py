@@ -25,6 +25,8 @@ LOGGP = {  # heading, field, and what its unit is of the stored one
     "o_r us": ("overhead_receive", 1e6),
     "g us": ("gap", 1e6),
     "G ns/B": ("gap_per_byte", 1e9),
+    "loaded g us": ("loaded_gap", 1e6),
+    "loaded G ns/B": ("loaded_gap_per_byte", 1e9),
     "alpha us": ("alpha", 1e6),
     "beta ns/B": ("beta", 1e9),
 }
@@ -63,7 +65,7 @@ def show_model(model: SystemModel, out: Console) -> None:
                     value: Parameter = getattr(each, field)
                     texts.append(parameter_text(value, unit))
                     if isinstance(value, NotIdentified):
-                        heading = column.split()[0]
+                        heading = column.rsplit(" ", 1)[0]
                         reasons.append(f"{title} {scope} {sizes} {heading}: {value.reason}")
                 grid.add_row(scope, sizes, *texts)
         if grid.row_count:
@@ -71,6 +73,10 @@ def show_model(model: SystemModel, out: Console) -> None:
     singles = {"copying ns/B": (model.copying, 1e9), "reducing ns/B": (model.reducing, 1e9)}
     for scope, pair in model.pairs.items():
         singles[f"synchronous send {scope} us"] = (pair.synchronous, 1e6)
+        singles[f"synchronous send {scope} below 1 % from KiB"] = (pair.synchronous_from, 2**-10)
+    if model.together:
+        singles[f"MPI_Ibarrier of {model.together} ranks us"] = (model.barrier, 1e6)
+        singles[f"MPI_Win_fence of {model.together} ranks us"] = (model.fence, 1e6)
     for name, (value, unit) in singles.items():
         out.print(f"{name}: {parameter_text(value, unit)}", highlight=False)
         if isinstance(value, NotIdentified):

@@ -44,20 +44,68 @@ struct pairs pairs_between_nodes(const struct team *team, int count) {
   return pairs;
 }
 
-struct pairs pairs_on_node(const struct team *team) {
-  struct pairs pairs = {.scope = "on_node", .count = 1, .partner = -1};
+/* Whether each rank of rank 0's node shares its socket, on all ranks of that node: what the library says of a
+   message from rank 0. false: the library does not know. */
+static bool find_socket(const struct team *team, int size, bool *shares) {
+  const int64_t offsets[2] = {0, 1};
+  const int first = 0;
+  bool known = true;
+  int place;
+  MPI_Comm_rank(team->node, &place);
+  for (int r = 1; r < size && known; r++) {
+    struct swp_exchange message = {.item_bytes = 1, .nitems = place == 0};
+    struct swp_statistics found = {.on_socket_messages = -1};
+    swp_plan *plan = NULL;
+    message.nsends = place == 0;
+    message.send_ranks = &r;
+    message.nrecvs = place == r;
+    message.recv_ranks = &first;
+    message.send_offsets = message.recv_offsets = offsets;
+    if (swp_exchange_plan(team->node, &message, "direct", NULL, &plan) == SWP_SUCCESS)
+      swp_plan_statistics(plan, &found, NULL);
+    swp_plan_free(&plan);
+    known = found.on_socket_messages >= 0;
+    shares[r] = found.on_socket_messages == 1;
+  }
+  return known;
+}
+
+void pairs_on_node(const struct team *team, struct node_pairs *pairs) {
+  static const struct pairs none = {.count = 0, .partner = -1};
   int *mine = allocate((size_t)team->procs * sizeof *mine);
-  int size;
+  bool *shares = allocate_zeros((size_t)team->procs * sizeof *shares);
+  int size, place, on_socket = 0, on_node = 0;
   node_ranks(team, mine, &size);
-  if (mine[0] == 0 && size > 1) {
-    if (team->rank == 0)
-      pairs.partner = mine[size - 1];
-    else if (team->rank == mine[size - 1])
-      pairs.partner = 0;
-    pairs.initiates = team->rank == 0;
+  MPI_Comm_rank(team->node, &place);
+  pairs->on_socket = pairs->on_node = pairs->all = none;
+  if (mine[0] == 0) {
+    const bool known = find_socket(team, size, shares);
+    for (int r = 1; r < size; r++)
+      *(known && shares[r] ? &on_socket : &on_node) = r;
+  }
+  int found[3] = {on_socket > 0, on_node > 0, size / 2};
+  team_bcast(team, found, 3, MPI_INT);
+  const struct {
+    struct pairs *pairs;
+    const char *scope;
+    int other;
+  } of_first[] = {{&pairs->on_socket, "on_socket", on_socket}, {&pairs->on_node, "on_node", on_node}};
+  for (int i = 0; i < 2; i++) {
+    struct pairs *its = of_first[i].pairs;
+    its->scope = of_first[i].scope;
+    its->count = found[i];
+    its->initiates = found[i] && team->rank == 0;
+    if (its->count && mine[0] == 0 && (place == 0 || place == of_first[i].other))
+      its->partner = place == 0 ? mine[of_first[i].other] : 0;
+  }
+  pairs->all.scope = found[1] ? "on_node" : "on_socket";
+  pairs->all.count = found[2];
+  if (mine[0] == 0 && place < 2 * found[2]) {
+    pairs->all.initiates = place < found[2];
+    pairs->all.partner = mine[pairs->all.initiates ? place + found[2] : place - found[2]];
   }
   free(mine);
-  return pairs;
+  free(shares);
 }
 
 /* The payload of a message: a function of the place, the sample and who sends. */
@@ -105,13 +153,27 @@ static void send_all(const struct ends *ends) {
   MPI_Waitall(trip->messages, ends->requests, MPI_STATUSES_IGNORE);
 }
 
+/* Both ends send, and both receive. */
+static void send_both_ways(const struct ends *ends) {
+  const struct trip *trip = ends->trip;
+  const int bytes = (int)trip->size_bytes;
+  MPI_Comm comm = ends->team->comm;
+  for (int m = 0; m < trip->messages; m++)
+    MPI_Isend(ends->sent, bytes, MPI_BYTE, ends->partner, TAG_PING, comm, &ends->requests[m]);
+  for (int m = 0; m < trip->messages; m++)
+    MPI_Recv(ends->received, bytes, MPI_BYTE, ends->partner, TAG_PING, comm, MPI_STATUS_IGNORE);
+  MPI_Waitall(trip->messages, ends->requests, MPI_STATUSES_IGNORE);
+}
+
 /* This rank's part of one sample; returns how long it took. */
 static int64_t take_part(const struct ends *ends, bool initiates) {
   const struct trip *trip = ends->trip;
   const int bytes = (int)trip->size_bytes;
   MPI_Comm comm = ends->team->comm;
   const int64_t begin_ns = clock_ns();
-  if (initiates) {
+  if (trip->mutual) {
+    send_both_ways(ends);
+  } else if (initiates) {
     send_all(ends);
     MPI_Recv(ends->received, bytes, MPI_BYTE, ends->partner, TAG_PONG, comm, MPI_STATUS_IGNORE);
   } else {
@@ -125,10 +187,9 @@ static int64_t take_part(const struct ends *ends, bool initiates) {
   return clock_ns() - begin_ns;
 }
 
-/* Starts several pairs together; a pair alone needs no start. */
-static void start(const struct pairs *pairs, struct sync *sync) {
-  if (pairs->count > 1)
-    sync->scheme->start(sync);
+/* Several ranks that begin do so together; one alone needs no start. */
+static bool starts_together(const struct pairs *pairs, const struct trip *trip) {
+  return pairs->count > 1 || trip->mutual;
 }
 
 int pairs_round_trips(const struct pairs *pairs, struct sync *sync, const struct trip *trip, int samples,
@@ -140,19 +201,21 @@ int pairs_round_trips(const struct pairs *pairs, struct sync *sync, const struct
   ends.requests = allocate((size_t)trip->messages * sizeof *ends.requests);
   int status = 0;
   sync_barrier(sync->team);
-  if (sync->scheme->prepare && pairs->count > 1)
+  const bool together = starts_together(pairs, trip);
+  if (sync->scheme->prepare && together)
     sync->scheme->prepare(sync);
   for (int s = -WARM_UP; s < samples; s++) {
     int64_t spent_ns = 0;
     if (pairs->partner >= 0)
       fill(ends.sent, trip->size_bytes, s, sync->team->rank);
-    start(pairs, sync);
+    if (together)
+      sync->scheme->start(sync);
     if (pairs->partner >= 0)
       spent_ns = take_part(&ends, pairs->initiates);
     if (pairs->partner >= 0 && status == 0 && (s == 0 || s == samples - 1))
       status = compare(ends.received, trip->size_bytes, s, pairs->partner);
     if (s >= 0)
-      seconds[s] = pairs->initiates ? (double)spent_ns * 1e-9 : 0;
+      seconds[s] = pairs->initiates || trip->mutual ? (double)spent_ns * 1e-9 : 0;
   }
   team_allreduce(sync->team, seconds, samples, MPI_DOUBLE, MPI_MAX);
   free(ends.sent);

@@ -7,7 +7,7 @@
 /* Some pairs of ranks, that all do the same at once. */
 struct pairs {
   const char *scope;
-  int count;
+  int count;      /* 0: there are none */
   int partner;    /* of this rank; -1: none */
   bool initiates; /* this rank begins, and is timed */
 };
@@ -18,13 +18,21 @@ struct trip {
   int64_t delay_ns;
   int64_t size_bytes;
   bool synchronous;
+  bool mutual; /* both ends send so many messages at once, without delay, and receive as many: no answers */
 };
 
 /* Pairs of the local ranks of nodes 0 and 1, `count` at once. Collective. */
 struct pairs pairs_between_nodes(const struct team *team, int count);
 
-/* The first and the last rank of rank 0's node; none when it is alone there. Collective. */
-struct pairs pairs_on_node(const struct team *team);
+/* Of the ranks of rank 0's node. */
+struct node_pairs {
+  struct pairs on_socket; /* rank 0 and the last rank that is known to be on its socket */
+  struct pairs on_node;   /* rank 0 and the last rank of the others */
+  struct pairs all;       /* every rank has a partner, but for the last of an odd number */
+};
+
+/* Collective. */
+void pairs_on_node(const struct team *team, struct node_pairs *pairs);
 
 /*
  * Seconds of `samples` round trips, on every rank those of the slowest pair. Payloads are compared outside of

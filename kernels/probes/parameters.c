@@ -1,6 +1,7 @@
 /*
  * swpbench probe: parametrised round trips alone, in floods, delayed, synchronous and by several pairs at
- * once; late receives; copying and reducing in memory. One probe record each (docs/reference/benchfile.md).
+ * once; floods of all ranks; late receives; copying and reducing in memory; a nonblocking barrier and a fence
+ * of all ranks. One probe record each (docs/reference/benchfile.md).
  */
 #include "parameters.h"
 
@@ -10,6 +11,7 @@
 #include "json.h"
 #include "pairs.h"
 #include "precision.h"
+#include "together.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,7 @@ struct probing {
   struct output output; /* on rank 0 */
   double *seconds;      /* of a probe's samples */
   int samples;
+  struct node_pairs near; /* on rank 0's node */
 };
 
 struct probed {
@@ -57,7 +60,9 @@ static int keep(struct probing *probing, const struct probed *probed, int status
 }
 
 static int round_trips(struct probing *probing, const struct pairs *pairs, const struct trip *trip) {
-  const struct probed probed = {.quantity = trip->synchronous ? "prtt_synchronous" : "prtt",
+  const struct probed probed = {.quantity = trip->mutual        ? "mutual"
+                                            : trip->synchronous ? "prtt_synchronous"
+                                                                : "prtt",
                                 .scope = pairs->scope,
                                 .pairs = pairs->count,
                                 .messages = trip->messages,
@@ -102,11 +107,22 @@ static int probe_pair(struct probing *probing, const struct pairs *pairs, int64_
   return round_trips(probing, pairs, &trip);
 }
 
+/* What further messages take while all ranks of a node send and receive: the load of an exchange. */
+static int probe_load(struct probing *probing, const struct pairs *pairs, int64_t size_bytes) {
+  const struct trip one = {.messages = 1, .size_bytes = size_bytes, .mutual = true};
+  const struct trip flood = {.messages = FLOOD, .size_bytes = size_bytes, .mutual = true};
+  if (pairs->count == 0)
+    return 0;
+  return round_trips(probing, pairs, &one) ? -1 : round_trips(probing, pairs, &flood);
+}
+
 /* 2, 3, 4, 6, 8, 12, … pairs of the ranks of two nodes, and all of them. */
 static int probe_several(struct probing *probing, int64_t size_bytes) {
   const struct trip trip = {.messages = 1, .size_bytes = size_bytes};
-  int most = pairs_between_nodes(probing->team, probing->team->ppn).initiates;
+  struct pairs all = pairs_between_nodes(probing->team, probing->team->ppn);
+  int most = all.initiates;
   team_allreduce(probing->team, &most, 1, MPI_INT, MPI_SUM);
+  all.count = most;
   for (int count = 2, even = 1; count <= most; even = !even) {
     const struct pairs pairs = pairs_between_nodes(probing->team, count);
     if (round_trips(probing, &pairs, &trip))
@@ -114,7 +130,7 @@ static int probe_several(struct probing *probing, int64_t size_bytes) {
     const int next = even ? count + count / 2 : count / 3 * 4;
     count = count < most && next > most ? most : next;
   }
-  return 0;
+  return probe_load(probing, &all, size_bytes);
 }
 
 /* Copies or adds up so often that the clock can tell; each time in other buffers of a large region. */
@@ -152,17 +168,29 @@ static int probe_memory(struct probing *probing, int64_t size_bytes) {
 }
 
 static int probe_size(struct probing *probing, int64_t size_bytes) {
-  const struct pairs on_node = pairs_on_node(probing->team);
-  int is_pair = on_node.initiates;
-  team_bcast(probing->team, &is_pair, 1, MPI_INT);
+  const struct node_pairs *near = &probing->near;
   if (probe_memory(probing, size_bytes))
     return -1;
-  if (is_pair && probe_pair(probing, &on_node, size_bytes))
+  if (near->on_socket.count && probe_pair(probing, &near->on_socket, size_bytes))
+    return -1;
+  if (near->on_node.count && probe_pair(probing, &near->on_node, size_bytes))
+    return -1;
+  if (probe_load(probing, &near->all, size_bytes))
     return -1;
   if (probing->team->nodes == 1)
     return 0;
   const struct pairs off_node = pairs_between_nodes(probing->team, 1);
   return probe_pair(probing, &off_node, size_bytes) ? -1 : probe_several(probing, size_bytes);
+}
+
+/* Of all ranks. A window is measured only where it is found to hold what is put there. */
+static int probe_together(struct probing *probing) {
+  struct probed probed = {.quantity = "ibarrier", .scope = "", .pairs = 1, .messages = 1};
+  together_barriers(&probing->sync, probing->samples, probing->seconds);
+  if (keep(probing, &probed, 0))
+    return -1;
+  probed.quantity = "fence";
+  return together_fences(&probing->sync, probing->samples, probing->seconds) ? keep(probing, &probed, 0) : 0;
 }
 
 static int prepare(struct probing *probing) {
@@ -178,6 +206,7 @@ static int prepare(struct probing *probing) {
   if (team_agree(team, status))
     return -1;
   facts_collect(team, &probing->facts);
+  pairs_on_node(team, &probing->near);
   probing->sync = sync_create(sync_choose(team, options->sync), team);
   probing->launch = (struct launch){.team = team,
                                     .options = options,
@@ -196,6 +225,8 @@ int probe(const struct team *team, const struct options *options) {
   int status = prepare(&probing);
   for (int i = 0; status == 0 && i < options->nsizes; i++)
     status = probe_size(&probing, options->sizes_bytes[i]);
+  if (status == 0)
+    status = probe_together(&probing);
   if (status == 0)
     status = emit_end(&probing.output, team, (double)(clock_ns() - begin_ns) * 1e-9, NULL, 0);
   output_close(&probing.output);

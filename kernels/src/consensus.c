@@ -4,13 +4,52 @@
 const char *const swp_consensus_barriers[] = {
     [BARRIER_MPI] = "ibarrier", [BARRIER_DISSEMINATION] = "dissemination", NULL};
 
-enum consensus_barrier swp_consensus_barrier(const struct argument *argument) {
-  return SWP_SIMULATED ? BARRIER_DISSEMINATION : (enum consensus_barrier)argument->value;
+enum consensus_barrier swp_consensus_barrier(const struct argument *argument,
+                                             const struct features *features) {
+  return features->early_ibarrier ? BARRIER_DISSEMINATION : (enum consensus_barrier)argument->value;
 }
 
-const char *swp_consensus_applicable(const struct argument *argument) {
-  const bool wrong = SWP_SIMULATED && argument->given && argument->value == BARRIER_MPI;
-  return wrong ? "SimGrid's MPI_Ibarrier waits for rank 0 only" : NULL;
+const char *swp_consensus_applicable(const struct argument *argument, const struct features *features) {
+  const bool wrong = features->early_ibarrier && argument->given && argument->value == BARRIER_MPI;
+  return wrong ? "MPI_Ibarrier of this library completes before all ranks have called it" : NULL;
+}
+
+/* Messages around the ring of all ranks, during which a barrier makes its progress. */
+static int pass_around(struct swp_plan *plan) {
+  enum { ROUNDS = 4 };
+  int error = SWP_SUCCESS, next = (plan->rank + 1) % plan->procs;
+  int before = (plan->rank + plan->procs - 1) % plan->procs;
+  bool complete;
+  for (int i = 0; i < ROUNDS; i++) {
+    MPI_Request requests[2];
+    MPI_TRY(MPI_Irecv(NULL, 0, MPI_BYTE, before, CONTROL_TAG, plan->comm, &requests[0]));
+    MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, next, CONTROL_TAG, plan->comm, &requests[1]));
+    TRY(swp_progress(plan, 2, requests, true, &complete));
+  }
+done:
+  return error;
+}
+
+int swp_consensus_examine(struct swp_plan *plan) {
+  int error = SWP_SUCCESS, early = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const bool last = plan->rank == plan->procs - 1;
+  bool complete;
+  if (plan->procs > 1 && plan->topology->ibarrier == IBARRIER_UNKNOWN) {
+    if (!last)
+      MPI_TRY(MPI_Ibarrier(plan->comm, &request));
+    TRY(pass_around(plan));
+    if (last)
+      MPI_TRY(MPI_Ibarrier(plan->comm, &request));
+    else
+      MPI_TRY(MPI_Test(&request, &early, MPI_STATUS_IGNORE));
+    TRY(swp_progress(plan, 1, &request, true, &complete));
+    MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, &early, 1, MPI_INT, MPI_MAX, plan->comm));
+    plan->topology->ibarrier = early ? IBARRIER_EARLY : IBARRIER_RIGHT;
+  }
+  plan->features.early_ibarrier = plan->topology->ibarrier == IBARRIER_EARLY;
+done:
+  return error;
 }
 
 /* In the round of distance d, rank r hears from r − d and tells r + d. */

@@ -12,9 +12,14 @@
 enum consensus_barrier { BARRIER_MPI, BARRIER_DISSEMINATION };
 extern const char *const swp_consensus_barriers[];
 
+/* Sees once a communicator whether MPI_Ibarrier completes before all ranks have called it, as SimGrid's does,
+   and sets the plan's features. Collective on plan->comm. Errors: SWP_ERR_MPI. */
+int swp_consensus_examine(struct swp_plan *plan);
+
 /* The barrier that the parameter asks for, and why it cannot be had, or NULL. */
-enum consensus_barrier swp_consensus_barrier(const struct argument *argument);
-const char *swp_consensus_applicable(const struct argument *argument);
+enum consensus_barrier swp_consensus_barrier(const struct argument *argument,
+                                             const struct features *features);
+const char *swp_consensus_applicable(const struct argument *argument, const struct features *features);
 
 /* Set `barrier` before the first call. */
 struct consensus {

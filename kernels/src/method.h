@@ -53,11 +53,12 @@ enum { OPERATIONS = SWP_REDUCE_SCATTER_BLOCK + 1 };
 struct features {
   enum swp_operation operation;
   int procs, nodes, ppn;
-  bool shared_memory; /* all ranks share memory, whatever nodes are imposed */
-  bool alone;         /* all ranks of the job are here */
-  int64_t mmax;       /* -1: unknown, of a discovery without hint */
-  double mavg;        /* -1: unknown */
-  int64_t bytes;      /* mean payload bytes per message; -1: unknown */
+  bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
+  bool alone;          /* all ranks of the job are here */
+  bool early_ibarrier; /* of a discovery: MPI_Ibarrier completes before all have called it */
+  int64_t mmax;        /* -1: unknown, of a discovery without hint */
+  double mavg;         /* -1: unknown */
+  int64_t bytes;       /* mean payload bytes per message; -1: unknown */
 
   /* Of a collective: what MPI makes equal on every rank. `bytes` is that of the vector of bcast, reduce and
      allreduce, and else of a rank's block, for allgatherv the mean, rounded down. */

@@ -3,6 +3,7 @@
 
 #include "collective.h"
 #include "communicator.h"
+#include "consensus.h"
 #include "estimate.h"
 #include "inbox.h"
 #include "select.h"
@@ -161,10 +162,11 @@ done:
 }
 
 /* What is unknown of a discovery comes from the caller's hints. */
-static void hinted_features(struct swp_plan *plan) {
+static int discovery_features(struct swp_plan *plan) {
   plan->features.mmax = plan->hints.degree;
   plan->features.mavg = (double)plan->hints.degree;
   plan->features.bytes = plan->hints.bytes;
+  return swp_consensus_examine(plan);
 }
 
 /* Sums this rank's stages over ranks, two reductions however many stages there are. */
@@ -286,7 +288,7 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct request 
   if (plan->operation == SWP_EXCHANGE)
     TRY(find_features(plan));
   else if (plan->operation == SWP_DISCOVERY)
-    hinted_features(plan);
+    TRY(discovery_features(plan));
   if (swp_is_collective(plan->operation))
     TRY(swp_collective_choose(plan, method));
   else

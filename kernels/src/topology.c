@@ -256,6 +256,7 @@ int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struc
   (*topology)->procs = machine->procs;
   (*topology)->shared_memory = machine->shared_memory;
   (*topology)->alone = machine->alone;
+  (*topology)->ibarrier = machine->ibarrier;
   (*topology)->oversubscribed = machine->oversubscribed;
   impose_nodes(*topology, ppn, placement);
 done:

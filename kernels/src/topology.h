@@ -12,6 +12,9 @@ enum topology_order {
   TOPOLOGY_LISTED  /* anything else: O(P) memory, once for a communicator */
 };
 
+/* MPI_Ibarrier here: not tried yet, right, or complete before all ranks have called it. */
+enum topology_ibarrier { IBARRIER_UNKNOWN, IBARRIER_RIGHT, IBARRIER_EARLY };
+
 /* Nodes are numbered by their lowest rank; the ranks of a node by increasing rank. The same on every rank but
    for `oversubscribed` and `socket_of`. */
 struct topology {
@@ -21,6 +24,7 @@ struct topology {
   bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
   bool alone;          /* no other rank of the job can be in another communicator: all are in this one */
   bool oversubscribed; /* this rank's machine has more ranks than cores that they may use */
+  enum topology_ibarrier ibarrier;
   enum topology_order order;
   int *node_of, *local_of;       /* listed: per rank */
   int *node_begins, *node_ranks; /* listed: the ranks of node n are node_ranks[node_begins[n] …] */

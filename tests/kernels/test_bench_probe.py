@@ -36,10 +36,15 @@ def test_every_probe_is_measured_at_every_size(
     for size in (1, 8, 65536):
         for quantity, messages, delay_s in (
             *(("prtt", 1, 0.0), ("prtt", 16, 0.0), ("prtt", 16, 1.0)),
-            *(("prtt_synchronous", 1, 0.0), ("copy", 1, 0.0)),
+            *(("prtt_synchronous", 1, 0.0), ("mutual", 1, 0.0), ("mutual", 16, 0.0)),
+            ("copy", 1, 0.0),
         ):
-            scope = "" if quantity == "copy" else "on_node"
-            assert ProbeKey(quantity, scope, 1, messages, delay_s, size) in keys
+            wheres = {""} if quantity == "copy" else {"on_node", "on_socket"}
+            assert keys & {
+                ProbeKey(quantity, scope, 1, messages, delay_s, size) for scope in wheres
+            }
+    for quantity in ("ibarrier", "fence"):
+        assert ProbeKey(quantity, "", 1, 1, 0.0, 0) in keys
     assert {key.size_bytes for key in keys if key.quantity == "reduce"} == {8, 65536}
     assert {key.size_bytes for key in keys if key.quantity == "receive"} >= {1, 8}
 
@@ -54,9 +59,9 @@ def test_parameters_are_fitted_to_what_it_measures(any_kernels: Kernels, tmp_pat
     with Store.open(tmp_path / "s.db") as store:
         (system,) = store.systems()["system"]
         model = fit(store, system)
-    layout = model.pairs["on_node"].layout
-    assert (layout.launches, layout.ppn) == (2, 2)
-    found = model.pairs["on_node"].loggp
+    (pair,) = model.pairs.values()
+    assert (pair.layout.launches, pair.layout.ppn) == (2, 2)
+    found = pair.loggp
     assert isinstance(found, LogGP)
     for protocol in found.protocols:
         assert protocol.alpha_s >= 0

@@ -1,5 +1,6 @@
 """Sockets by hwloc: a machine that it is told to see, with ranks bound to its cores."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -52,23 +53,45 @@ def test_ranks_that_are_bound_to_no_socket_make_it_unknown(
     run(kernels, "swp_sockets", 2, "free", env=sockets(*two_cores))
 
 
-@pytest.mark.usefixtures("knows_sockets")
-def test_a_launch_records_sockets_and_binding(
-    kernels: Kernels, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
-    first, second = two_cores
-    bound = tmp_path / "bound"
+def bound_to(cores: tuple[int, int], kernels: Kernels, directory: Path) -> Path:
+    """A swpbench whose even ranks run on the first core, and odd ones on the second."""
+    first, second = cores
+    bound = directory / "bound"
     bound.write_text(
         "#!/bin/sh\n"
         f"[ $((${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}} % 2)) = 0 ] && core={first} || core={second}\n"
         f'exec taskset -c $core {kernels.build / "bench" / "swpbench"} "$@"\n'
     )
     bound.chmod(0o755)
+    return bound
+
+
+@pytest.mark.usefixtures("knows_sockets")
+@pytest.mark.parametrize(("procs", "scopes"), [(2, {"on_node"}), (4, {"on_node", "on_socket"})])
+def test_pairs_on_a_socket_are_probed_apart(
+    kernels: Kernels, two_cores: tuple[int, int], tmp_path: Path, procs: int, scopes: set[str]
+) -> None:
+    out = tmp_path / "o.jsonl"
+    program = str(bound_to(two_cores, kernels, tmp_path))
+    options = ["--sizes", "8", "--max-samples", "2", "--out", str(out)]
+    done = kernels.run(program, ["probe", *options], procs, sockets(*two_cores))
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    single = {each["scope"] for each in records if each.get("quantity") == "prtt"}
+    assert single == scopes
+    loads = [each for each in records if each.get("quantity") == "mutual"]
+    assert {(each["scope"], each["pairs"]) for each in loads} == {("on_node", procs // 2)}
+
+
+@pytest.mark.usefixtures("knows_sockets")
+def test_a_launch_records_sockets_and_binding(
+    kernels: Kernels, two_cores: tuple[int, int], tmp_path: Path
+) -> None:
     result = bench(
         kernels,
         tmp_path / "o.jsonl",
         4,
-        program=str(bound),
+        program=str(bound_to(two_cores, kernels, tmp_path)),
         methods="direct",
         env=sockets(*two_cores),
     )

@@ -4,6 +4,7 @@ PRTT(n, d, s): n messages of s bytes, d seconds apart, and the answer to the las
 Lichei, Rehm, IPDPS'07). PRTT(1, 0, s) = 2 (L + 2o + (s - 1) G), so its half is no latency;
 (PRTT(n, 0, s) - PRTT(1, 0, s)) / (n - 1) = g + (s - 1) G; and with d >= PRTT(1, 0, s)
 (PRTT(n, d, s) - PRTT(1, 0, s)) / (n - 1) - d = o_s. o_r is the time of a receive that comes late.
+Under load, g and G are of messages that all ranks of a node send and receive at once.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ Samples = Mapping[Key, NDArray[Any]]
 """Of a launch: seconds by (bytes, messages, delay in seconds), or by (bytes,)."""
 
 _ONE = (1.0, 0.0)
+_NO_FLOODS = NotIdentified("no floods of two sizes were measured")
 _TOO_FEW = f"fewer than {LEAST_SIZES} measured sizes"
+
+
+_NO_LOAD = NotIdentified("no floods of all ranks were measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ class Protocol:
     gap_per_byte: Parameter
     alpha_s: float  # what alpha and beta are fitted as, zero where they are not told from it
     beta_s: float
+    loaded_gap: Parameter = _NO_LOAD  # g and G while all ranks send and receive
+    loaded_gap_per_byte: Parameter = _NO_LOAD
 
 
 class LogGP(msgspec.Struct, frozen=True, tag="LogGP"):
@@ -61,10 +68,13 @@ class LogGP(msgspec.Struct, frozen=True, tag="LogGP"):
     scale: float
 
 
-def fit(prtt: Sequence[Samples], receive: Sequence[Samples] = ()) -> LogGP | NotIdentified:
+def fit(
+    prtt: Sequence[Samples], receive: Sequence[Samples] = (), mutual: Sequence[Samples] = ()
+) -> LogGP | NotIdentified:
     """Fits round trips of (bytes, messages, delay) and late receives of (bytes,), by launch.
 
-    Raises ModelError for times that are none.
+    `mutual` has floods of all ranks, with keys as round trips have. Raises ModelError for times
+    that are none.
     """
     trips = points(prtt)
     late = points(receive)
@@ -74,12 +84,14 @@ def fit(prtt: Sequence[Samples], receive: Sequence[Samples] = ()) -> LogGP | Not
     halves = alone.replaced(alone.time_s / 2, alone.replicates / 2)
     found = cut(_rest(halves), no_groups(halves), halves.time_s, halves.noise())
     flood, delayed = _floods(trips, alone), _delays(trips, alone)
+    load = points(mutual)
+    loaded = _floods(load, _where(load, *_ONE)) if len(load.time_s) else load
     protocols = []
     ends = halves.keys[:, 0]
     for begin, end in pairwise(found.bounds):
         from_bytes = int(ends[begin])
         up_to_bytes = None if end == len(ends) else int(ends[end - 1])
-        sets = [_between(each, from_bytes, up_to_bytes) for each in (flood, delayed, late)]
+        sets = [_between(each, from_bytes, up_to_bytes) for each in (flood, delayed, late, loaded)]
         part = _between(halves, from_bytes, up_to_bytes)
         protocols.append(_protocol(from_bytes, up_to_bytes, part, sets, found))
     return LogGP(protocols, found.scale)
@@ -88,11 +100,12 @@ def fit(prtt: Sequence[Samples], receive: Sequence[Samples] = ()) -> LogGP | Not
 def _protocol(
     from_bytes: int, up_to_bytes: int | None, part: Points, sets: list[Points], found: Segments
 ) -> Protocol:
-    flood, delayed, late = sets
+    flood, delayed, late, loaded = sets
     launches = part.launches
     line = fit_line(part, _rest(part), found.scale)
     alpha, beta = line.parameters(launches)
-    gap, gap_per_byte = _gaps(flood, found.scale)
+    gap, gap_per_byte = _gaps(flood, found.scale, _NO_FLOODS)
+    loaded_gap, loaded_gap_per_byte = _gaps(loaded, found.scale, _NO_LOAD)
     send, send_line = _overhead(
         delayed, found.scale, "no delayed messages of two sizes were measured"
     )
@@ -114,6 +127,8 @@ def _protocol(
         gap_per_byte=gap_per_byte,
         alpha_s=line.values[0],
         beta_s=line.values[1],
+        loaded_gap=loaded_gap,
+        loaded_gap_per_byte=loaded_gap_per_byte,
     )
 
 
@@ -128,9 +143,8 @@ def _difference(line: Line, send: Line, receive: Line, launches: tuple[int, int]
     return parameter(value, replicates, launches[0])
 
 
-def _gaps(flood: Points, scale: float) -> tuple[Parameter, Parameter]:
+def _gaps(flood: Points, scale: float, missing: NotIdentified) -> tuple[Parameter, Parameter]:
     if len(np.unique(flood.keys[:, 0])) < 2:
-        missing = NotIdentified("no floods of two sizes were measured")
         return missing, missing
     return fit_line(flood, _rest(flood), scale).parameters(flood.launches)
 

@@ -14,13 +14,17 @@ from tuner.models import loggp, maxrate
 from tuner.models.lines import fit_line
 from tuner.models.loggp import LEAST_SIZES, LogGP, Samples
 from tuner.models.maxrate import MaxRate
-from tuner.models.parameter import NotIdentified, Parameter
+from tuner.models.parameter import NotIdentified, Parameter, parameter
 from tuner.models.points import Key, Points, points
 from tuner.records import SCOPES, ProbeKey, ProbeLaunch
 
 Launches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
 
 _NO_SCALE = np.inf
+
+_NOT_MEASURED = NotIdentified("not measured")
+
+NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +39,25 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class PairModel:
-    """One kind of pair of ranks; `synchronous` is what a synchronous send takes longer, seconds."""
+    """One kind of pair of ranks; `synchronous` is what a synchronous send takes longer, seconds.
+
+    Of `synchronous_from` bytes and more that is below NEGLIGIBLE of the time of the message.
+    """
 
     layout: Layout
 
     loggp: LogGP | NotIdentified
     maxrate: MaxRate | NotIdentified
     synchronous: Parameter
+    synchronous_from: Parameter = _NOT_MEASURED
 
 
 @dataclass(frozen=True, slots=True)
 class SystemModel:
-    """What was fitted to the probes of a campaign. Copying and reducing are in seconds per byte."""
+    """What was fitted to the probes of a campaign. Copying and reducing are in seconds per byte.
+
+    `barrier` is MPI_Ibarrier with its wait and `fence` MPI_Win_fence, seconds, of `together` ranks.
+    """
 
     system: str
     campaign: str
@@ -54,6 +65,9 @@ class SystemModel:
     pairs: dict[str, PairModel]  # by scope
     copying: Parameter
     reducing: Parameter
+    barrier: Parameter = _NOT_MEASURED
+    fence: Parameter = _NOT_MEASURED
+    together: int = 0
 
 
 def fit(layouts: Sequence[Launches]) -> SystemModel:
@@ -80,6 +94,9 @@ def fit(layouts: Sequence[Launches]) -> SystemModel:
         pairs={scope: _pair(of_scope[scope], scope) for scope in SCOPES if scope in of_scope},
         copying=_per_byte(_one(alone, "copy")),
         reducing=_per_byte(_one(alone, "reduce")),
+        barrier=_alone(_one(alone, "ibarrier")),
+        fence=_alone(_one(alone, "fence")),
+        together=next(iter(of_scope.get("", layouts[0]))).procs,
     )
 
 
@@ -98,8 +115,17 @@ def _pair(launches: Launches, scope: str) -> PairModel:
     probes = list(launches.values())
     trips: list[Samples] = []
     sweeps: list[Samples] = []
+    mutual: list[Samples] = []
     for launch in probes:
-        found = {k: v for k, v in launch.items() if k.quantity == "prtt" and k.scope == scope}
+        of_scope = {k: v for k, v in launch.items() if k.scope == scope}
+        found = {k: v for k, v in of_scope.items() if k.quantity == "prtt"}
+        mutual.append(
+            {
+                (k.size_bytes, k.messages, k.delay_s): v
+                for k, v in of_scope.items()
+                if k.quantity == "mutual"
+            }
+        )
         trips.append(
             {(k.size_bytes, k.messages, k.delay_s): v for k, v in found.items() if k.pairs == 1}
         )
@@ -111,12 +137,15 @@ def _pair(launches: Launches, scope: str) -> PairModel:
             }
         )
     trips = _aligned(trips)
-    synchronous = _penalty(points(_one(probes, "prtt_synchronous", scope)), points(trips))
+    slow, plain = _both_ways_of_sending(
+        points(_one(probes, "prtt_synchronous", scope)), points(trips)
+    )
     return PairModel(
         layout=Layout(where.nodes, where.ppn, where.oversubscribed, len(launches)),
-        loggp=loggp.fit(trips, _one(probes, "receive", scope)),
+        loggp=loggp.fit(trips, _one(probes, "receive", scope), mutual),
         maxrate=maxrate.fit(sweeps),
-        synchronous=synchronous,
+        synchronous=_penalty(slow, plain),
+        synchronous_from=_negligible_from(slow, plain),
     )
 
 
@@ -170,22 +199,49 @@ def _per_byte(samples: list[Samples]) -> Parameter:
     return fit_line(each, each.keys[:, 0], _NO_SCALE).parameters(each.launches)[1]
 
 
-def _penalty(synchronous: Points, trips: Points) -> Parameter:
-    """Half of what a round trip takes longer by synchronous sends; of the smaller half of sizes."""
+def _alone(samples: list[Samples]) -> Parameter:
+    """Of one point."""
+    each = points(samples)
+    if not len(each.time_s):
+        return _NOT_MEASURED
+    return parameter(float(each.time_s[0]), each.replicates[:, 0], each.launches)
+
+
+def _both_ways_of_sending(synchronous: Points, trips: Points) -> tuple[Points, Points]:
+    """Round trips alone, by synchronous sends and plain, of the sizes that have both."""
     if not len(synchronous.time_s) or not len(trips.time_s):
-        return NotIdentified("no synchronous round trips were measured")
+        return synchronous.of(synchronous.time_s < 0), synchronous.of(synchronous.time_s < 0)
     alone = trips.of((trips.keys[:, 1] == 1) & (trips.keys[:, 2] == 0))
     common = np.intersect1d(alone.keys[:, 0], synchronous.keys[:, 0])
-    common = common[: max(len(common) // 2, 1)]
-    if not len(common):
-        return NotIdentified("no synchronous round trips of the sizes of others were measured")
-    plain = alone.of(np.isin(alone.keys[:, 0], common))
-    slow = synchronous.of(np.isin(synchronous.keys[:, 0], common))
-    keys = np.column_stack([plain.keys[:, 0], plain.time_s])
+    slow, plain = (each.of(np.isin(each.keys[:, 0], common)) for each in (synchronous, alone))
+    return slow, plain
+
+
+def _penalty(slow: Points, plain: Points) -> Parameter:
+    """Half of what a round trip takes longer by synchronous sends; of the smaller half of sizes."""
+    if not len(slow.time_s):
+        return NotIdentified("no synchronous round trips were measured")
+    half = np.arange(len(slow.time_s)) < max(len(slow.time_s) // 2, 1)
+    slow, plain = slow.of(half), plain.of(half)
     differences = Points(
-        keys,
+        np.column_stack([plain.keys[:, 0], plain.time_s]),
         (slow.time_s - plain.time_s) / 2,
         (slow.replicates - plain.replicates) / 2,
         plain.launches,
     )
-    return fit_line(differences, np.zeros(len(common)), _NO_SCALE).parameters(plain.launches)[0]
+    return fit_line(differences, np.zeros(len(plain.time_s)), _NO_SCALE).parameters(plain.launches)[
+        0
+    ]
+
+
+def _negligible_from(slow: Points, plain: Points) -> Parameter:
+    """The measured size from which on synchronous sends take less than NEGLIGIBLE longer."""
+    if not len(slow.time_s):
+        return NotIdentified("no synchronous round trips were measured")
+    rows = np.vstack([slow.time_s / plain.time_s, slow.replicates / plain.replicates])
+    longer = rows >= 1 + NEGLIGIBLE
+    if longer[:, -1].any():
+        return NotIdentified("1 % longer or more at the largest size, at least in some launch")
+    first = np.where(longer.any(axis=1), longer.shape[1] - longer[:, ::-1].argmax(axis=1), 0)
+    sizes = plain.keys[first, 0]
+    return parameter(float(sizes[0]), sizes[1:], slow.launches)

@@ -58,7 +58,7 @@ done:
 
 static const char *nap_applicable(const struct spec *spec, const struct features *features) {
   (void)features;
-  return swp_consensus_applicable(&spec->arguments[BARRIER]);
+  return swp_consensus_applicable(&spec->arguments[BARRIER], features);
 }
 
 static int nap_plan(struct swp_plan *plan) {
@@ -66,7 +66,7 @@ static int nap_plan(struct swp_plan *plan) {
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state == NULL)
     return swp_plan_no_memory(plan);
-  state->consensus.barrier = swp_consensus_barrier(&plan->spec.arguments[BARRIER]);
+  state->consensus.barrier = swp_consensus_barrier(&plan->spec.arguments[BARRIER], &plan->features);
   state->node = swp_topology_node(topology, plan->rank);
   state->local = swp_topology_local(topology, plan->rank);
   state->size = swp_topology_node_size(topology, state->node);

@@ -10,15 +10,14 @@ static void nbx_free(struct swp_plan *plan) {
 }
 
 static const char *nbx_applicable(const struct spec *spec, const struct features *features) {
-  (void)features;
-  return swp_consensus_applicable(&spec->arguments[BARRIER]);
+  return swp_consensus_applicable(&spec->arguments[BARRIER], features);
 }
 
 static int nbx_plan(struct swp_plan *plan) {
   struct consensus *consensus = plan->method_state = swp_plan_allocate(plan, 1, sizeof *consensus);
   if (consensus == NULL)
     return swp_plan_no_memory(plan);
-  consensus->barrier = swp_consensus_barrier(&plan->spec.arguments[BARRIER]);
+  consensus->barrier = swp_consensus_barrier(&plan->spec.arguments[BARRIER], &plan->features);
   return SWP_SUCCESS;
 }
 
