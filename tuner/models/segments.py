@@ -87,11 +87,18 @@ def fit_lines(
 def _non_negative(
     x: Floats, value: Floats, weights: Floats, groups: Floats
 ) -> tuple[Floats, Floats]:
-    """Exact: for a given intercept a the best slopes are known, and what remains is convex in a."""
-    xx = (weights * x * x) @ groups
-    x1 = (weights * x) @ groups
-    xy = (weights * value * x) @ groups
-    total, right = weights.sum(axis=1), (weights * value).sum(axis=1)
+    """The line of each row of values."""
+    xx, x1, xy = ((weights * each) @ groups for each in (x * x, x, value * x))
+    return _solve(xx, x1, xy, weights.sum(axis=1), (weights * value).sum(axis=1))
+
+
+def _solve(
+    xx: Floats, x1: Floats, xy: Floats, total: Floats, right: Floats
+) -> tuple[Floats, Floats]:
+    """From weighted sums of x x, x and x value by group, and of 1 and value.
+
+    Exact: for a given intercept a the best slopes are known, and what remains is convex in a.
+    """
     xx = np.maximum(xx, 1e-300)
     limit = np.where(x1 > 0, xy / np.maximum(x1, 1e-300), np.inf)  # above it the slope is zero
     active = np.ones_like(xx, dtype=bool)
@@ -120,14 +127,44 @@ class _Problem:
         sizes, self._index = np.unique(x, return_inverse=True)
         self._sizes = len(sizes)
         self.most_segments = min(MOST_SEGMENTS, self._sizes // LEAST_SIZES)
+        # The points by size and group, what was not measured without weight.
+        shape = (self._sizes, int(group.max()) + 1)
+        self._table_s, self._measured = np.ones(shape), np.zeros(shape)
+        self._table_s[self._index, group] = time_s
+        self._measured[self._index, group] = 1
+        self._row_x = sizes
 
     def costs(self, scale: float) -> Floats:
         """costs[i, j]: of the segment of sizes i … j - 1; infinite where that is too short."""
-        begin, end = np.triu_indices(self._sizes + 1, LEAST_SIZES)
-        inside = (self._index >= begin[:, None]) & (self._index < end[:, None])
         costs = np.full((self._sizes + 1, self._sizes + 1), np.inf)
-        costs[begin, end] = (_huber(self._residuals(inside, scale), scale) * inside).sum(axis=1)
+        for length in range(LEAST_SIZES, self._sizes + 1):
+            begin = np.arange(self._sizes - length + 1)
+            costs[begin, begin + length] = self._costs_of(length, scale)
         return costs
+
+    def _costs_of(self, length: int, scale: float) -> Floats:
+        """Of all segments of so many sizes, at once: what they hold together fits the cache."""
+        places = np.arange(self._sizes - length + 1)[:, None] + np.arange(length)
+        x = self._row_x[places][:, :, None]
+        time_s, measured = self._table_s[places], self._measured[places]
+        relative, over = measured / time_s, x / time_s
+        weights = measured
+        for _ in range(_ITERATIONS if np.isfinite(scale) else 1):
+            w = weights * relative / time_s
+            wx = w * x
+            intercept, slopes = _solve(
+                (wx * x).sum(axis=1),
+                wx.sum(axis=1),
+                (weights * over).sum(axis=1),
+                w.sum(axis=(1, 2)),
+                (weights * relative).sum(axis=(1, 2)),
+            )
+            residuals = intercept[:, None, None] / time_s + slopes[:, None, :] * over - 1
+            if np.isfinite(scale):
+                reach = _HUBER * scale / np.maximum(np.abs(residuals), 1e-300)
+                weights = measured * np.minimum(reach, 1)
+        total: Floats = (_huber(residuals, scale) * measured).sum(axis=(1, 2))
+        return total
 
     def _residuals(self, inside: NDArray[np.bool_], scale: float) -> Floats:
         weights = inside.astype(float)
