@@ -51,7 +51,7 @@ def test_every_probe_is_measured_at_every_size(
 
 def test_parameters_are_fitted_to_what_it_measures(any_kernels: Kernels, tmp_path: Path) -> None:
     for launch in range(2):
-        options = ("--sizes", "1:64K:x2", "--max-samples", "20", "--launch", str(launch))
+        options = ("--sizes", "1:64K:x4", "--max-samples", "8", "--launch", str(launch))
         campaign = ("--campaign", "a-campaign")
         status, stderr = probe(any_kernels, tmp_path / f"{launch}.jsonl", 2, *options, *campaign)
         assert status == 0, stderr

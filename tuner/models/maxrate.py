@@ -24,6 +24,7 @@ from tuner.stats import Floats, Integers
 
 _PARAMETERS = 4  # of a protocol
 _STEPS = 12
+_FASTEST = 1e12  # bytes/s: no memory gives a process as many, so it is chance
 _REACH = 50.0  # of logarithms, which keeps trial steps finite
 _WIDE = 10.0  # times B_max: an interval of B_max as wide leaves nothing to tell B_inj by
 _TOO_FEW = f"fewer than {LEAST_SIZES} measured sizes"
@@ -281,6 +282,8 @@ class _Curve:
         """
         if not isinstance(rate, Estimate):
             return rate
+        if max(abs(rate.low), rate.high) > _FASTEST:
+            return NotIdentified(HIDDEN)
         sent = processes * float(self._size.max())
         for each, share in ((rate.value, self._noise), (rate.high, FLOOR)):
             of_all = each if of_one is None else of_one + (processes - 1) * each
