@@ -14,22 +14,22 @@ const char *swp_consensus_applicable(const struct argument *argument, const stru
   return wrong ? "MPI_Ibarrier of this library completes before all ranks have called it" : NULL;
 }
 
-/* Messages around the ring of all ranks, during which a barrier makes its progress. */
-static int pass_around(struct swp_plan *plan) {
-  enum { ROUNDS = 4 };
-  int error = SWP_SUCCESS, next = (plan->rank + 1) % plan->procs;
-  int before = (plan->rank + plan->procs - 1) % plan->procs;
+/* A barrier of messages, the dissemination barrier; meanwhile another makes its progress. */
+static int meet(struct swp_plan *plan) {
+  int error = SWP_SUCCESS, procs = plan->procs;
   bool complete;
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int64_t distance = 1; distance < procs; distance *= 2) {
     MPI_Request requests[2];
-    MPI_TRY(MPI_Irecv(NULL, 0, MPI_BYTE, before, CONTROL_TAG, plan->comm, &requests[0]));
-    MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, next, CONTROL_TAG, plan->comm, &requests[1]));
+    int to = (int)((plan->rank + distance) % procs), from = (int)((plan->rank + procs - distance) % procs);
+    MPI_TRY(MPI_Irecv(NULL, 0, MPI_BYTE, from, CONTROL_TAG, plan->comm, &requests[0]));
+    MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, to, CONTROL_TAG, plan->comm, &requests[1]));
     TRY(swp_progress(plan, 2, requests, true, &complete));
   }
 done:
   return error;
 }
 
+/* The last rank calls it when all others have, and have seen whether theirs is complete. */
 int swp_consensus_examine(struct swp_plan *plan) {
   int error = SWP_SUCCESS, early = 0;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -38,11 +38,13 @@ int swp_consensus_examine(struct swp_plan *plan) {
   if (plan->procs > 1 && plan->topology->ibarrier == IBARRIER_UNKNOWN) {
     if (!last)
       MPI_TRY(MPI_Ibarrier(plan->comm, &request));
-    TRY(pass_around(plan));
+    TRY(meet(plan));
+    TRY(meet(plan)); /* so that what is wrong has had its time */
+    if (!last)
+      MPI_TRY(MPI_Test(&request, &early, MPI_STATUS_IGNORE));
+    TRY(meet(plan));
     if (last)
       MPI_TRY(MPI_Ibarrier(plan->comm, &request));
-    else
-      MPI_TRY(MPI_Test(&request, &early, MPI_STATUS_IGNORE));
     TRY(swp_progress(plan, 1, &request, true, &complete));
     MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, &early, 1, MPI_INT, MPI_MAX, plan->comm));
     plan->topology->ibarrier = early ? IBARRIER_EARLY : IBARRIER_RIGHT;
