@@ -11,6 +11,26 @@ from hypothesis import settings
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+LOADING = (
+    "tests/kernels/",
+    "tests/nodes/",
+    "tests/slurm/",
+    "tests/test_checks.py",
+    "tests/test_cli.py",
+    "tests/test_doctor.py",
+    "tests/test_models_cli.py",
+    "tests/test_mpi.py",
+    "tests/test_places.py",
+    "tests/test_simulated.py",
+    "tests/test_sites.py",
+    "tests/test_spack",
+    "tests/test_vendor.py",
+    "tests/test_workflow.py",
+)
+"""Tests that start ranks or builds: one at a time, as ranks wait for each other on few cores."""
+
+LOWEST_PRIORITY = 19
+
 Require = Callable[[str, bool, str], None]
 
 PARTS = {
@@ -60,6 +80,21 @@ def required_parts() -> set[str]:
 def pytest_configure(config: pytest.Config) -> None:
     """Fails at once when SWITCHPOINT_REQUIRE is misspelt."""
     required_parts()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes test: one takes all that starts ranks, the others file by file."""
+    for item in items:
+        file = item.nodeid.split("::")[0]
+        group = "ranks" if file.startswith(LOADING) else file
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What runs beside ranks takes only the time that they leave."""
+    beside = "PYTEST_XDIST_WORKER" in os.environ and not item.nodeid.startswith(LOADING)
+    if beside and os.nice(0) < LOWEST_PRIORITY:
+        os.nice(LOWEST_PRIORITY)
 
 
 @pytest.fixture(scope="session")
