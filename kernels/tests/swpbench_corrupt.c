@@ -11,6 +11,9 @@
 #include <string.h>
 #include <switchpoint.h>
 
+/* A shared libswitchpoint has these names too. */
+#define VISIBLE __attribute__((visibility("default")))
+
 int __real_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
 int __real_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                                  const void *const *data, swp_inbox **inbox);
@@ -25,10 +28,10 @@ int __real_MPI_Isend(const void *data, int count, MPI_Datatype type, int target,
 int __real_MPI_Put(const void *data, int count, MPI_Datatype type, int target, MPI_Aint place,
                    int target_count, MPI_Datatype target_type, MPI_Win window);
 void __real_fft_execute(const struct fft *fft, double *row);
-int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
-                     MPI_Request *request);
-int __wrap_MPI_Put(const void *data, int count, MPI_Datatype type, int target, MPI_Aint place,
-                   int target_count, MPI_Datatype target_type, MPI_Win window);
+VISIBLE int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag,
+                             MPI_Comm comm, MPI_Request *request);
+VISIBLE int __wrap_MPI_Put(const void *data, int count, MPI_Datatype type, int target, MPI_Aint place,
+                           int target_count, MPI_Datatype target_type, MPI_Win window);
 void __wrap_fft_execute(const struct fft *fft, double *row);
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
