@@ -99,7 +99,7 @@ static void set_environment(int argc, char **argv) {
   /* So that its algorithms can be set one by one; alone it changes nothing. */
   setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
   if (argc > 1 && strcmp(argv[1], "run") == 0) {
-    if (options_parse(argc - 2, argv + 2, false, &options) == 0)
+    if (options_parse(argc - 2, argv + 2, COMMAND_RUN, &options) == 0)
       methods_set_environment(options.operation->operation, options.methods);
     options_free(&options);
   }
