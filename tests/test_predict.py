@@ -17,8 +17,8 @@ from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.maxrate import Protocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
 from tuner.models.system import Layout, PairModel, SystemModel, decode, encode
-from tuner.show import console
-from tuner.show_models import show_prediction
+from tuner.show.models import show_prediction
+from tuner.show.results import console
 from tuner.structure.halo import Halo
 from tuner.structure.methods import method
 from tuner.structure.patterns import pattern

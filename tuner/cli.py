@@ -153,7 +153,7 @@ def run(
     """
     from tuner import orders, planned, workflow
     from tuner.nodes import namespaces
-    from tuner.show import console
+    from tuner.show.results import console
 
     # JSON has standard output for itself.
     out = console(stderr=as_json)
@@ -249,8 +249,8 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
 @json_option
 def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json: bool) -> None:
     """Choose the methods of every system and store its table."""
-    from tuner import show
     from tuner.export import table_document
+    from tuner.show.results import console, show_table
     from tuner.store import Store
     from tuner.tuning import tune as make_table
 
@@ -261,9 +261,9 @@ def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json
     if as_json:
         click.echo(json.dumps([table_document(table) for table in tables], indent=1))
         return
-    out = show.console()
+    out = console()
     for table in tables:
-        show.show_table(table, 0, out)
+        show_table(table, 0, out)
 
 
 @main.command()
@@ -302,8 +302,8 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         (show_models if what == "models" else show_overlap)(system, database, as_json)
         return
     from tuner import orders
-    from tuner import show as showing
     from tuner.products import last_measured
+    from tuner.show import results as showing
 
     with tuned(database) as store:
         names = [one_system(store, system)] if system else systems_of(store)
@@ -339,7 +339,7 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
 def doctor(config: Path | None, as_json: bool) -> None:
     """Tell what this machine has, what it lacks, and how to get it."""
     from tuner import doctor as examination
-    from tuner.show import console
+    from tuner.show.results import console
     from tuner.sites.examine import examine
 
     parts = examine(config) if config else examination.examine()

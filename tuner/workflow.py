@@ -27,7 +27,7 @@ from tuner.nodes.launch import SYSTEM
 from tuner.orders import Order
 from tuner.places import database_path, results_directory
 from tuner.products import last_measured
-from tuner.show import show_products, show_table
+from tuner.show.results import show_products, show_table
 from tuner.store import Store
 from tuner.systems import THIS_MACHINE, launch_on
 

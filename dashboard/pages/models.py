@@ -21,7 +21,7 @@ from tuner.models.predict import Crossover
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
 from tuner.predicting import Outcome
-from tuner.show_models import LOGGP, MAXRATE, parameter_text, sizes_text
+from tuner.show.models import LOGGP, MAXRATE, parameter_text, sizes_text
 from tuner.store import Store
 from tuner.units import size_text
 

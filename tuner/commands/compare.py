@@ -29,8 +29,8 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     """
     from tuner.comparison import compare as compared
     from tuner.comparison import measured
-    from tuner.show import console
-    from tuner.show_comparison import Subject, show_comparison
+    from tuner.show.comparison import Subject, show_comparison
+    from tuner.show.results import console
     from tuner.store import Store
 
     with Store.open(database, readonly=True) as store:

@@ -20,7 +20,7 @@ from tuner.errors import SwitchpointError
 def guidelines(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
     """Tell which collectives are slower than their emulation, and what is slower with less data."""
     from tuner.guidelines import violations
-    from tuner.show import console, plain_grid
+    from tuner.show.results import console, plain_grid
     from tuner.store import Store
     from tuner.units import multiple_text, significant, size_text
 

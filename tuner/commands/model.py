@@ -48,8 +48,8 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
     """Fit the parameters of models, LogGP and max-rate, to measured probes, and store them."""
     from tuner import fitting
     from tuner.models.system import encode
-    from tuner.show import console
-    from tuner.show_models import show_model
+    from tuner.show.models import show_model
+    from tuner.show.results import console
     from tuner.store import MissingStoreError, Store
 
     if not database.is_file():
@@ -107,8 +107,9 @@ def predict(
     as_json: bool,
 ) -> None:
     """Predict the methods of an operation from fitted parameters, without running them."""
-    from tuner import fitting, predicting, show_models
-    from tuner.show import console
+    from tuner import fitting, predicting
+    from tuner.show import models as showing
+    from tuner.show.results import console
     from tuner.store import Store
 
     if operation not in predicting.OPERATIONS:
@@ -122,9 +123,9 @@ def predict(
     times = [predictor.times(size) for size in sizes]
     crossovers = predictor.crossovers(sizes)
     if as_json:
-        click.echo(show_models.prediction_json(sizes, times, crossovers))
+        click.echo(showing.prediction_json(sizes, times, crossovers))
         return
-    show_models.show_prediction(sizes, times, crossovers, console())
+    showing.show_prediction(sizes, times, crossovers, console())
 
 
 @click.command()
@@ -134,8 +135,9 @@ def predict(
 @json_option
 def validate(campaign: str | None, system: str | None, database: Path, as_json: bool) -> None:
     """Compare predictions with the times of a campaign: errors, order, switch points."""
-    from tuner import fitting, show_models
-    from tuner.show import console
+    from tuner import fitting
+    from tuner.show import models as showing
+    from tuner.show.results import console
     from tuner.store import Store
 
     with Store.open(database, readonly=True) as store:
@@ -143,18 +145,18 @@ def validate(campaign: str | None, system: str | None, database: Path, as_json: 
         model = fitting.fitted(store, name)
         found = fitting.validated(store, model, campaign)
     if as_json:
-        documents = [show_models.outcome_document(outcome) for outcome in found]
+        documents = [showing.outcome_document(outcome) for outcome in found]
         click.echo(json.dumps(documents, indent=1))
         return
-    show_models.show_outcomes(found, console())
+    showing.show_outcomes(found, console())
 
 
 def show_models(system: str | None, database: Path, as_json: bool) -> None:
     """What `switchpoint show models` prints."""
     from tuner import fitting
-    from tuner import show_models as showing
     from tuner.models.system import encode
-    from tuner.show import console
+    from tuner.show import models as showing
+    from tuner.show.results import console
     from tuner.store import Store
 
     with Store.open(database, readonly=True) as store:

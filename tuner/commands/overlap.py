@@ -13,8 +13,8 @@ from tuner.errors import SwitchpointError
 def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
     """What `switchpoint show overlap` prints."""
     from tuner import fitting, overlaps
-    from tuner import show_overlap as showing
-    from tuner.show import console
+    from tuner.show import overlap as showing
+    from tuner.show.results import console
     from tuner.store import Store
 
     with Store.open(database, readonly=True) as store:

@@ -44,8 +44,8 @@ def plan(file: Path | None, as_json: bool) -> None:
     For each step its launches, how many are done, and their methods and sizes.
     """
     from tuner import planned
-    from tuner.show import console
-    from tuner.show_plan import show_plan
+    from tuner.show.plan import show_plan
+    from tuner.show.results import console
 
     path = file or planned.newest()
     loaded = planned.load(path)
@@ -61,7 +61,7 @@ def plan(file: Path | None, as_json: bool) -> None:
 def carry_out(path: Path, dry_run: bool, as_json: bool, out: Console) -> dict[str, Any]:
     """Shows a plan and runs it to its end; a dry run only shows it."""
     from tuner import planned, workflow
-    from tuner.show_plan import show_plan
+    from tuner.show.plan import show_plan
 
     loaded = planned.load(path)
     if dry_run and as_json:

@@ -63,7 +63,7 @@ def regret(
     from tuner import export, planned
     from tuner import regret as regretting
     from tuner.places import results_directory
-    from tuner.show import console
+    from tuner.show.results import console
     from tuner.store import Store
 
     with Store.open(database, readonly=True) as store:
@@ -118,7 +118,7 @@ def _show_outcomes(outcomes: list[Outcome], out: Console) -> None:
 
 
 def _show_verdict(verdict: Verdict, lines: list[Line], out: Console) -> None:
-    from tuner.show import plain_grid
+    from tuner.show.results import plain_grid
 
     out.print()
     grid = plain_grid("regret of", "cases", "mean", "95th percentile")

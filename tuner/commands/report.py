@@ -70,7 +70,7 @@ def structure(
 
     The numbers are those that the library reports when it runs with as many processes.
     """
-    from tuner.show import console
+    from tuner.show.results import console
     from tuner.structure import report as reporting
 
     request = reporting.Request(matrix, parts, by, methods.split(), ppn, item_bytes)

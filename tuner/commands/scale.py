@@ -59,7 +59,7 @@ def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich import box
     from rich.table import Table
 
-    from tuner.show import console
+    from tuner.show.results import console
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:

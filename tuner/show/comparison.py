@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tuner.comparison import FALSE_DISCOVERIES, Choice, Comparison, Loss, Moved, Where
 from tuner.records import COLLECTIVES
-from tuner.show import plain_grid
+from tuner.show.results import plain_grid
 from tuner.units import multiple_text, size_text
 
 SHOWN_CHANGES = 20

@@ -12,7 +12,7 @@ from tuner.models.overlap import Overlap
 from tuner.models.parameter import ModelError, NotIdentified
 from tuner.models.system import SystemModel
 from tuner.overlaps import CASE, PARTS, predicted
-from tuner.show import plain_grid
+from tuner.show.results import plain_grid
 from tuner.units import significant
 
 if TYPE_CHECKING:
