@@ -49,7 +49,9 @@ def luminance(color: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("spec", {*METHODS, *EVERYWHERE, *chain(*COLLECTIVES.values())})
+@pytest.mark.parametrize(
+    "spec", dict.fromkeys([*METHODS, *EVERYWHERE, *chain(*COLLECTIVES.values())])
+)
 def test_methods_are_seen_on_light_and_dark(spec: str) -> None:
     light, dark = 1.0, luminance("#1d2126")
     color = luminance(method_style(spec).color)
