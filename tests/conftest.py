@@ -82,6 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     required_parts()
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several processes test: one takes all that starts ranks, the others file by file."""
     for item in items:
