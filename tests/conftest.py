@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # A loaded machine is no failure.
 settings.register_profile("untimed", deadline=None)
@@ -14,14 +16,12 @@ settings.load_profile("untimed")
 LOADING = (
     "tests/kernels/",
     "tests/nodes/",
+    "tests/simulated/",
     "tests/slurm/",
     "tests/test_checks.py",
-    "tests/test_cli.py",
     "tests/test_doctor.py",
-    "tests/test_models_cli.py",
     "tests/test_mpi.py",
-    "tests/test_places.py",
-    "tests/test_simulated.py",
+    "tests/test_regret.py",
     "tests/test_sites.py",
     "tests/test_spack",
     "tests/test_vendor.py",
@@ -82,13 +82,17 @@ def pytest_configure(config: pytest.Config) -> None:
     required_parts()
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in its own
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class RanksApart(LoadScopeScheduling):
     """Where several processes test: one takes all that starts ranks, the others file by file."""
-    for item in items:
-        file = item.nodeid.split("::")[0]
-        group = "ranks" if file.startswith(LOADING) else file
-        item.add_marker(pytest.mark.xdist_group(group))
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "ranks" if nodeid.startswith(LOADING) else nodeid.split("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Called for `--numprocesses`."""
+    return RanksApart(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
