@@ -14,6 +14,7 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 LOADING = (
+    "tests/dashboard/test_browser.py",  # Chromium takes the priority that it likes
     "tests/kernels/",
     "tests/nodes/",
     "tests/simulated/",
@@ -27,7 +28,7 @@ LOADING = (
     "tests/test_vendor.py",
     "tests/test_workflow.py",
 )
-"""Tests that start ranks or builds: one at a time, as ranks wait for each other on few cores."""
+"""Tests that start ranks, builds or Chromium: one at a time, as ranks wait for each other."""
 
 LOWEST_PRIORITY = 19
 
