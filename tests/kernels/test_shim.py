@@ -161,8 +161,8 @@ def test_another_library_may_end_mpi_first(kernels: Kernels, tmp_path) -> None:
     assert "switchpoint: bcast by vendor: 7 calls" in done.stderr
 
 
-def test_the_code_of_an_error_is_mpis_where_ranks_poll(kernels: Kernels, require, tmp_path) -> None:
-    require("openmpi", kernels.mpi.family == "openmpi", "its setting makes ranks poll")
+def test_the_code_of_an_error_is_mpis_where_ranks_poll(kernels_of, tmp_path) -> None:
+    kernels = kernels_of("openmpi")  # whose setting makes ranks poll
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=allreduce method=hypercube\n")
     arguments = ["--brief", "--truncation", "--communicators", "0"]
