@@ -15,7 +15,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.query import INTEGER, Query, choose, parameter
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.widgets import Option, badge, card, data_table, graph
-from tuner import fitting, overlaps
+from tuner import breakdowns, fitting
 from tuner.errors import SwitchpointError
 from tuner.models.system import SystemModel
 from tuner.records import NAME, PATTERN_SPEC
@@ -53,7 +53,7 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
     measured = [not store.overlap(name).empty for name in systems["system"]]
     systems = systems[measured] if any(measured) else systems
     system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
-    rows = overlaps.last_measured(store, system)
+    rows = breakdowns.last_measured(store, system)
     if rows.empty:
         empty: dict[str, list[Option]] = {"pattern": [], "layout": [], "flops": []}
         offered = empty | {"system": system_options(systems)}
@@ -118,7 +118,7 @@ def _predicted(store: Store, system: str, rows: pd.DataFrame) -> tuple[list[floa
 
 
 def _whole_s(model: SystemModel, row: Any) -> float | None:
-    found = overlaps.predicted(model, row.pattern, row.procs, row.ppn, row.method, row.alone_s)
+    found = breakdowns.predicted(model, row.pattern, row.procs, row.ppn, row.method, row.alone_s)
     return found.total_s if found else None
 
 

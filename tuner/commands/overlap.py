@@ -12,14 +12,14 @@ from tuner.errors import SwitchpointError
 
 def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
     """What `switchpoint show overlap` prints."""
-    from tuner import fitting, overlaps
+    from tuner import breakdowns, fitting
     from tuner.show import overlap as showing
     from tuner.show.results import console
     from tuner.store import Store
 
     with Store.open(database, readonly=True) as store:
         names = [one_system(store, system)] if system else systems_of(store)
-        measured = {name: overlaps.last_measured(store, name) for name in names}
+        measured = {name: breakdowns.last_measured(store, name) for name in names}
         measured = {name: rows for name, rows in measured.items() if not rows.empty}
         models = {
             name: fitting.fitted(store, name) if store.model(name) else None for name in measured

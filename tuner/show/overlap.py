@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from tuner.breakdowns import CASE, PARTS, predicted
 from tuner.models.overlap import Overlap
 from tuner.models.parameter import ModelError, NotIdentified
 from tuner.models.system import SystemModel
-from tuner.overlaps import CASE, PARTS, predicted
 from tuner.show.results import plain_grid
 from tuner.units import significant
 
@@ -28,7 +28,7 @@ def show_overlap(
 ) -> None:
     """Case by case where the time of a rank goes; microseconds.
 
-    measured: of `tuner.overlaps.last_measured`.
+    measured: of `tuner.breakdowns.last_measured`.
     """
     for case, rows in measured.groupby(CASE):
         pattern, procs, nodes, ppn, oversubscribed = case

@@ -9,8 +9,8 @@ import pytest
 from tests import overlaps, probes
 from tests.test_cli import fail, succeed
 from tuner import benchfile
+from tuner.breakdowns import FtShape, SpmvShape, last_measured
 from tuner.ingest import ingest
-from tuner.overlaps import FtShape, SpmvShape, last_measured
 from tuner.store import Store
 
 
