@@ -191,7 +191,8 @@ def test_an_exported_table_carries_the_parameters(database: Path) -> None:
     costs = [line for line in models if line.startswith("model message pair=on_node ")]
     assert "up_to=*" in costs[-1]
     assert all("alpha_s=" in line for line in costs)
-    assert models[-1].startswith("model copy s_per_byte=")
+    assert models[-2].startswith("model copy s_per_byte=")
+    assert models[-1].startswith("model node cores=")
     document = json.loads(succeed("export", "--format", "json", "--database", database))
     assert len(document["model"]["pairs"]["on_node"]["loggp"]["protocols"]) == len(costs)
 
@@ -215,6 +216,28 @@ def test_validate_finds_what_predictions_are_off_by(database: Path) -> None:
     text = succeed("validate", "--database", database)
     assert "rank correlation" in text
     assert "switch points predicted" in text
+
+
+def test_what_the_models_do_not_describe_is_told(database: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(database, tmp_path))
+    measured = synthetic.Campaign(
+        name="20261123T000000Z",
+        patterns=(PATTERN, ("matrix:bar.mtx", 7, 2.5)),
+        procs=(PROCS, 2 * PROCS),
+        cores=64,
+        sizes=(8,),
+        methods=METHODS,
+        times=lambda method, size: 1e-5,
+        launches=1,
+    )
+    crowded = replace(measured, patterns=(PATTERN,), procs=(128,))
+    for campaign in (measured, crowded):
+        synthetic.write(tmp_path, campaign)
+    assert ingest(path, [tmp_path]).problems == []
+    text = succeed("validate", "--database", path, "--campaign", measured.name)
+    assert "128 ranks, 128 a node: not predicted, more ranks than cores" in text
+    assert text.count("not predicted") == 1
+    assert "exchange matrix:bar.mtx, 8 ranks" in text
 
 
 def test_predict_puts_methods_in_order(database: Path) -> None:

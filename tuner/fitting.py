@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import msgspec
 
 from tuner.errors import SwitchpointError
@@ -34,7 +37,9 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
         if launch.campaign == last:
             layout = (not launch.oversubscribed, launch.procs, launch.nodes, launch.ppn)
             layouts[layout] = {**layouts.get(layout, {}), launch: samples}
-    model = models.fit([layouts[layout] for layout in sorted(layouts, reverse=True)])
+    best_first = [layouts[layout] for layout in sorted(layouts, reverse=True)]
+    header = json.loads(store.launches()[next(iter(best_first[0])).launch].header)
+    model = replace(models.fit(best_first), cores=header["cores"])
     with store.transaction():
         store.put_model(system, models.encode(model))
     return model

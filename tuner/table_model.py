@@ -26,6 +26,8 @@ def model_lines(model: SystemModel | None) -> list[str]:
             continue
     if lines and isinstance(model.copying, Estimate):
         lines.append(f"model copy {_fields(s_per_byte=model.copying.value)}")
+    if lines and model.cores:
+        lines.append(f"model node {_fields(cores=model.cores)}")
     return lines
 
 

@@ -254,7 +254,10 @@ static int estimate_spec(struct swp_plan *plan, struct estimate *estimate, const
   return SWP_SUCCESS;
 }
 
+/* Whether the model is of ranks like these, which have cores of their own. */
 static bool has_parameters(const struct model *model, const struct features *features) {
+  if (model->cores > 0 && features->ppn > model->cores)
+    return false;
   bool on = features->nodes == 1 || features->ppn > 1, off = features->nodes > 1;
   return (!on || model->pairs[PAIR_ON_NODE].nmessages > 0) &&
          (!off || model->pairs[PAIR_OFF_NODE].nmessages > 0);

@@ -184,6 +184,15 @@ static void a_model_stands_in_where_no_rule_matches(void) {
   EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan), SWP_SUCCESS);
   expect_choice(plan, "pex", procs > 1 ? "default: no rule" : "estimated");
   swp_table_free(&table);
+  test_case("a model of nodes with fewer cores");
+  snprintf(text, sizeof text, "switchpoint-table 1\n%smodel node cores=1\n", model);
+  write_table(text);
+  EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
+  hints.table = table;
+  hints.ppn = 0;
+  EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan), SWP_SUCCESS);
+  expect_choice(plan, "pex", procs > 1 ? "default: no rule" : "estimated");
+  swp_table_free(&table);
 }
 
 /* Only the environment of rank 0 counts. */

@@ -68,6 +68,7 @@ class SystemModel:
     barrier: Parameter = _NOT_MEASURED
     fence: Parameter = _NOT_MEASURED
     together: int = 0
+    cores: int = 0  # of a node; parameters say nothing of more ranks than that. 0: not known
 
 
 def fit(layouts: Sequence[Launches]) -> SystemModel:
