@@ -1,5 +1,6 @@
 """From a link or the filters to one case, and to what each filter offers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,17 +19,17 @@ _LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
 class PatternQuery(Query):
     """Which operation and pattern, measured where: the parameters of every page about a pattern."""
 
-    system: str = parameter("s", NAME)
-    campaign: str = parameter("c", NAME)
-    operation: str = parameter("o", WORD)
-    pattern: str = parameter("p", PATTERN_SPEC)
+    system: str = parameter("s", NAME, "System")
+    campaign: str = parameter("c", NAME, "Campaign")
+    operation: str = parameter("o", WORD, "Operation")
+    pattern: str = parameter("p", PATTERN_SPEC, "Pattern")
 
 
 @dataclass(frozen=True)
 class CaseQuery(PatternQuery):
     """A pattern on one layout: the parameters of every page about one case."""
 
-    layout: str = parameter("r", LAYOUT)
+    layout: str = parameter("r", LAYOUT, "Processes")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
     campaigns = store.campaigns_with_cells(system)
     campaign = choose(campaigns, query.campaign, "campaign", strict=strict)
     cases = store.cases(system, campaign)
-    operations = sorted(cases["operation"].unique(), key=lambda name: (name != "exchange", name))
+    operations = operations_of(cases)
     operation = choose(operations, query.operation, "operation", strict=strict)
     cases = cases[cases["operation"] == operation]
     patterns = _patterns(cases)
@@ -139,6 +140,11 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
     return list(zip(systems["system"], labels, strict=True))
 
 
+def operations_of(rows: pd.DataFrame) -> list[str]:
+    """The operations of cases or decisions, exchanges first: every page's default."""
+    return sorted(rows["operation"].unique(), key=lambda name: (name != "exchange", name))
+
+
 def _patterns(cases: pd.DataFrame) -> list[str]:
     """The patterns, those measured without oversubscription first."""
     alone = set(cases.loc[~cases["oversubscribed"], "pattern"])
@@ -163,13 +169,18 @@ def layout_text(nodes: int, ppn: int, *, oversubscribed: bool) -> str:
 
 
 def layout_options(cases: pd.DataFrame) -> list[Option]:
-    """The layouts of one pattern: most processes first, the oversubscribed ones last."""
-    rows = cases.assign(key=layout_keys(cases))
+    """The layouts of one pattern."""
+    several_schemes = cases["sync"].nunique() > 1
+    return options_of(cases, layout_keys(cases), with_sync=several_schemes)
+
+
+def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = False) -> list[Option]:
+    """The layouts of rows by their keys: most processes first, the oversubscribed ones last."""
+    rows = rows.assign(key=keys)
     rows = rows.sort_values(["oversubscribed", "procs", "nodes"], ascending=[True, False, True])
-    several_schemes = rows["sync"].nunique() > 1
     pairs: list[Option] = []
-    for row in rows.itertuples():
+    for row in rows.drop_duplicates("key").itertuples():
         text = layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed)
-        scheme = f", {row.sync} sync" if several_schemes else ""
+        scheme = f", {row.sync} sync" if with_sync else ""
         pairs.append((row.key, f"{row.procs}: {text}{scheme}"))
     return pairs

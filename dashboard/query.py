@@ -29,9 +29,13 @@ class UnknownError(LookupError):
     """A well-formed value that the store does not hold: the answer is 404."""
 
 
-def parameter(key: str, pattern: str) -> Any:
-    """A field of a `Query`: its short name in the URL and what its values look like."""
-    return field(default="", metadata={"key": key, "pattern": re.compile(pattern)})
+def parameter(key: str, pattern: str, label: str = "") -> Any:
+    """A field of a `Query`: its short name in the URL, and what its values look like.
+
+    label: of the select that a page has for it; empty for none.
+    """
+    metadata = {"key": key, "pattern": re.compile(pattern), "label": label}
+    return field(default="", metadata=metadata)
 
 
 @dataclass(frozen=True)

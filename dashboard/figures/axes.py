@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import pandas as pd
+
 from dashboard.units import time_text
 from tuner.units import size_text
 
@@ -132,6 +134,12 @@ def ratio_axis(low: float, high: float, title: str) -> Figure:
     low, high = min(low, 0.95) / 1.05, max(high, 1.05) * 1.05
     ticks = ratio_ticks(low, high)
     return _axis(title, ticks, [f"{tick:g}×" for tick in ticks], low, high)
+
+
+def interval_bars(middle: pd.Series, low: pd.Series, high: pd.Series) -> dict[str, Any]:
+    """Error bars from `low` to `high` about points at `middle`."""
+    ends = {"array": (high - middle).tolist(), "arrayminus": (middle - low).tolist()}
+    return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | ends
 
 
 def message(text: str, height: int = 240) -> Figure:

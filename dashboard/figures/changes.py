@@ -10,6 +10,7 @@ from dashboard.figures.axes import (
     Figure,
     base_layout,
     byte_axis,
+    interval_bars,
     message,
     ratio_axis,
     time_axis,
@@ -48,7 +49,7 @@ def changes(changed: pd.DataFrame) -> Figure:
                 "x": rows["x"].tolist(),
                 "y": rows["ratio"].tolist(),
                 "marker": {"color": style.color, "symbol": style.symbol, "size": 9},
-                "error_y": _interval(rows["ratio"], rows["low"], rows["high"]),
+                "error_y": interval_bars(rows["ratio"], rows["low"], rows["high"]),
                 "text": texts,
                 "hovertemplate": "%{text}<extra></extra>",
             }
@@ -95,7 +96,7 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
                 "y": rows["median_s"].tolist(),
                 "line": {"color": style.color, "dash": style.dash, "width": 2},
                 "marker": {"color": style.color, "symbol": style.symbol, "size": 8},
-                "error_y": _interval(rows["median_s"], rows["low_s"], rows["high_s"]),
+                "error_y": interval_bars(rows["median_s"], rows["low_s"], rows["high_s"]),
                 "text": texts,
                 "hovertemplate": "%{text}<extra></extra>",
             }
@@ -130,11 +131,6 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
             annotations=[_name(index, library[campaigns[index]]) for index in starts],
         ),
     }
-
-
-def _interval(middle: pd.Series, low: pd.Series, high: pd.Series) -> dict[str, Any]:
-    ends = {"array": (high - middle).tolist(), "arrayminus": (middle - low).tolist()}
-    return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | ends
 
 
 def _even() -> dict[str, Any]:

@@ -5,7 +5,16 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.figures.axes import GRID, LINE, Figure, base_layout, byte_axis, message, time_axis
+from dashboard.figures.axes import (
+    GRID,
+    LINE,
+    Figure,
+    base_layout,
+    byte_axis,
+    interval_bars,
+    message,
+    time_axis,
+)
 from dashboard.figures.methods import method_style, short_name
 from dashboard.units import time_text
 
@@ -59,14 +68,7 @@ def _method(method: str, rows: pd.DataFrame) -> list[dict[str, Any]]:
     ]
     marks = {"color": style.color, "symbol": style.symbol, "size": 8}
     hover = {"text": texts, "hovertemplate": "%{text}<extra></extra>", "legendgroup": method}
-    interval = {
-        "type": "data",
-        "symmetric": False,
-        "array": (rows["high_s"] - rows["median_s"]).tolist(),
-        "arrayminus": (rows["median_s"] - rows["low_s"]).tolist(),
-        "thickness": 1,
-        "width": 3,
-    }
+    interval = interval_bars(rows["median_s"], rows["low_s"], rows["high_s"])
     line = {"color": style.color, "dash": style.dash, "width": 2}
     common = {"type": "scatter", "x": x, "name": short_name(method)} | hover
     return [

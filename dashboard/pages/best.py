@@ -1,6 +1,6 @@
 """Map: the best method of every layout at every size, and how much it gains."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +19,11 @@ from dashboard.choice import (
 from dashboard.figures.tiles import tiles
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Link, Plot
 from dashboard.query import choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.web import OpenStore
-from dashboard.widgets import card, graph, href
+from dashboard.widgets import card, href
 from tuner.records import DEFAULT_METHODS
 from tuner.store import Store
 
@@ -34,7 +35,7 @@ _LAYOUTS = {"fits": "that fit the cores", "all": "all, oversubscribed ones too"}
 class MapQuery(PatternQuery):
     """A pattern, and which of its layouts."""
 
-    layouts: str = parameter("l", one_of(*_LAYOUTS))
+    layouts: str = parameter("l", one_of(*_LAYOUTS), "Layouts")
 
 
 @dataclass(frozen=True)
@@ -98,27 +99,20 @@ def _draw(store: Store, choice: MapChoice) -> dict[str, Any]:
     return {"tiles": tiles(choice.best), "explore": href(explore.PATH, link.search())}
 
 
-def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        html.H1("Map"),
-        html.Div(list(selects.values()), className="filters"),
         card(
             "Best method by size and processes",
             html.P(
                 [
                     "The fastest method at each place, its speed as a multiple of the default's. "
                     "Pale: not told apart from the default. A click on a tile shows its samples; ",
-                    html.A("all times", id=ids.of(PATH, "explore"), href=parts["explore"]),
+                    parts["explore"],
                     " are a page of their own.",
                 ],
                 className="hint",
             ),
-            graph(
-                ids.of(PATH, "tiles"),
-                parts["tiles"],
-                "The fastest method at each message size and number of processes.",
-                parts["tiles_csv"],
-            ),
+            parts["tiles"],
         ),
     ]
 
@@ -141,14 +135,10 @@ PAGE = _MapPage(
     path=PATH,
     title="Map",
     query=MapQuery,
-    filters={
-        "system": "System",
-        "campaign": "Campaign",
-        "operation": "Operation",
-        "pattern": "Pattern",
-        "layouts": "Layouts",
+    parts={
+        "tiles": Plot("The fastest method at each message size and number of processes."),
+        "explore": Link("all times"),
     },
-    parts={"tiles": "figure", "explore": "href"},
     choose=_choose,
     draw=_draw,
     body=_body,

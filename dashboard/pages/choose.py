@@ -1,7 +1,7 @@
 """Choose: what an application developer asks of a table, and how to switch the answer on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,20 @@ from dash import html
 from dash.development.base_component import Component
 
 from dashboard import ids, rules
-from dashboard.choice import layout_key, layout_text, newest_first, system_options
+from dashboard.choice import (
+    layout_key,
+    newest_first,
+    operations_of,
+    options_of,
+    system_options,
+)
 from dashboard.figures.ribbons import ribbons
 from dashboard.pages import explore, table
 from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, WORD, Query, choose, parameter
 from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import Option, badge, card, commands, graph, href, method_name
+from dashboard.widgets import Option, badge, card, commands, href, method_name
 from tuner.records import COLLECTIVES, DEFAULT_METHODS, NAME
 from tuner.store import Store
 from tuner.units import size_text
@@ -37,11 +44,11 @@ _STATUSES = {
 class ChooseQuery(Query):
     """What the application does, and where."""
 
-    system: str = parameter("s", NAME)
-    operation: str = parameter("o", WORD)
-    layout: str = parameter("r", r"[0-9]{1,10}x[0-9]{1,10}")
-    size: str = parameter("b", INTEGER)
-    degree: str = parameter("d", INTEGER)
+    system: str = parameter("s", NAME, "System")
+    operation: str = parameter("o", WORD, "Operation")
+    layout: str = parameter("r", r"[0-9]{1,10}x[0-9]{1,10}", "Processes")
+    size: str = parameter("b", INTEGER, "Message size")
+    degree: str = parameter("d", INTEGER, "Messages sent by a rank")
 
 
 @dataclass(frozen=True)
@@ -65,11 +72,11 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
     systems = newest_first(store.systems())
     system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
     points = store.points(system)
-    operations = sorted(points["operation"].unique(), key=lambda name: (name != "exchange", name))
-    operations = operations or ["exchange"]  # of a system without rules: the page says so
+    operations = operations_of(points) or ["exchange"]  # without rules, which the page says
     operation = choose(operations, query.operation, "operation with rules", strict=strict)
     points = points[points["operation"] == operation]
-    layouts = _layouts(points)
+    keys = [f"{nodes}x{ppn}" for nodes, ppn in zip(points["nodes"], points["ppn"], strict=True)]
+    layouts = options_of(points, keys) or [("1x1", "none measured")]
     layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
     nodes, ppn = map(int, layout.split("x"))
     points = points[(points["nodes"] == nodes) & (points["ppn"] == ppn)]
@@ -100,22 +107,6 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         rule=rule,
         point=_nearest(points, rule, int(size), int(degree)) if rule else None,
     )
-
-
-def _layouts(points: pd.DataFrame) -> list[Option]:
-    """The layouts that have decisions: the largest first, the oversubscribed ones last."""
-    unique = points.drop_duplicates(["nodes", "ppn"]).sort_values(
-        ["oversubscribed", "procs", "nodes"], ascending=[True, False, True]
-    )
-    found = [
-        (
-            f"{row.nodes}x{row.ppn}",
-            f"{row.nodes * row.ppn}: "
-            + layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed),
-        )
-        for row in unique.itertuples()
-    ]
-    return found or [("1x1", "none measured")]
 
 
 def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:
@@ -246,21 +237,11 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
     ]
 
 
-def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        html.H1("Choose"),
-        html.Div(list(selects.values()), className="filters"),
-        card("Which method", html.Div(parts["answer"], id=ids.of(PATH, "answer"))),
-        card(
-            "At other sizes",
-            graph(
-                ids.of(PATH, "ribbon"),
-                parts["ribbon"],
-                "The method that the table selects for this case at each message size.",
-                parts["ribbon_csv"],
-            ),
-        ),
-        card("Switch it on", html.Div(parts["switch"], id=ids.of(PATH, "switch"))),
+        card("Which method", parts["answer"]),
+        card("At other sizes", parts["ribbon"]),
+        card("Switch it on", parts["switch"]),
     ]
 
 
@@ -268,14 +249,11 @@ PAGE = FilteredPage(
     path=PATH,
     title="Choose",
     query=ChooseQuery,
-    filters={
-        "system": "System",
-        "operation": "Operation",
-        "layout": "Processes",
-        "size": "Message size",
-        "degree": "Messages sent by a rank",
+    parts={
+        "answer": Block(),
+        "ribbon": Plot("The method that the table selects for this case at each message size."),
+        "switch": Block(),
     },
-    parts={"answer": "children", "ribbon": "figure", "switch": "children"},
     choose=_choose,
     draw=_draw,
     body=_body,

@@ -1,6 +1,6 @@
 """Compare: what changed between two campaigns or systems, and the cost of the other's table."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,14 +10,14 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard import ids
-from dashboard.choice import explorable, layout_key, layout_text, system_options
+from dashboard.choice import explorable, layout_key, layout_text, operations_of, system_options
 from dashboard.figures.changes import changes
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, choose, parameter
 from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import Option, card, data_table, graph, href, method_name
+from dashboard.widgets import Option, card, data_table, href, method_name
 from tuner import comparison
 from tuner.comparison import Change, Comparison, Loss, Measured, Moved, Where
 from tuner.records import COLLECTIVES, NAME
@@ -33,11 +33,11 @@ _KEPT = 64  # campaigns, of each an operation
 class CompareQuery(Query):
     """A and B, each a campaign of a system, and the operation."""
 
-    system: str = parameter("s", NAME)
-    campaign: str = parameter("c", NAME)
-    other_system: str = parameter("t", NAME)
-    other_campaign: str = parameter("u", NAME)
-    operation: str = parameter("o", WORD)
+    system: str = parameter("s", NAME, "A: system")
+    campaign: str = parameter("c", NAME, "A: campaign")
+    other_system: str = parameter("t", NAME, "B: system")
+    other_campaign: str = parameter("u", NAME, "B: campaign")
+    operation: str = parameter("o", WORD, "Operation")
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,7 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     other_system = choose(others, query.other_system, "system", strict=strict)
     other_measured = store.campaigns_with_cells(other_system)
     other_campaign = choose(other_measured, query.other_campaign, "campaign", strict=strict)
-    operations = sorted(
-        store.cases(system, campaign)["operation"].unique(),
-        key=lambda name: (name != "exchange", name),
-    )
+    operations = operations_of(store.cases(system, campaign))
     operation = choose(operations, query.operation, "operation", strict=strict)
     chosen = CompareQuery(system, campaign, other_system, other_campaign, operation)
     same = (system, campaign) == (other_system, other_campaign)
@@ -234,23 +231,16 @@ def _loss(loss: Loss | None) -> Component:
     return html.P(" ".join(texts))
 
 
-def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        html.H1("Compare"),
-        html.Div(list(selects.values()), className="filters"),
         card(
             "Cells that changed",
-            html.Div(parts["summary"], id=ids.of(PATH, "summary")),
-            graph(
-                ids.of(PATH, "changes"),
-                parts["changes"],
-                "Time in B as a multiple of the time in A, of every cell that changed.",
-                parts["changes_csv"],
-            ),
-            html.Div(parts["rows"], id=ids.of(PATH, "rows")),
+            parts["summary"],
+            parts["changes"],
+            parts["rows"],
         ),
-        card("Switch points that moved", html.Div(parts["moved"], id=ids.of(PATH, "moved"))),
-        card("What A loses with the table of B", html.Div(parts["loss"], id=ids.of(PATH, "loss"))),
+        card("Switch points that moved", parts["moved"]),
+        card("What A loses with the table of B", parts["loss"]),
     ]
 
 
@@ -258,19 +248,12 @@ PAGE = FilteredPage(
     path=PATH,
     title="Compare",
     query=CompareQuery,
-    filters={
-        "system": "A: system",
-        "campaign": "A: campaign",
-        "other_system": "B: system",
-        "other_campaign": "B: campaign",
-        "operation": "Operation",
-    },
     parts={
-        "summary": "children",
-        "changes": "figure",
-        "rows": "children",
-        "moved": "children",
-        "loss": "children",
+        "summary": Block(),
+        "changes": Plot("Time in B as a multiple of the time in A, of every cell that changed."),
+        "rows": Block(),
+        "moved": Block(),
+        "loss": Block(),
     },
     choose=_choose,
     draw=_draw,

@@ -1,6 +1,6 @@
 """Explore: one case in depth, from the curves of all methods to the raw samples of a cell."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,12 @@ from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import HEIGHT as ECDF_HEIGHT
 from dashboard.figures.ecdf import ecdf
 from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
-from dashboard.widgets import badge, card, data_table, graph, method_name
+from dashboard.widgets import badge, card, data_table, method_name
 from tuner import products
 from tuner.records import COLLECTIVES, DEFAULT_METHODS, Cell
 from tuner.selection import MIN_LAUNCHES
@@ -37,7 +38,7 @@ _PARTS = {
     "local": ("local part alone", "local_s"),
 }
 
-UNSTEADY = 2.0  # times its median, the canary's median in a launch
+_UNSTEADY = 2.0  # times its median, the canary's median in a launch
 _COLUMNS = (
     "Method",
     "Median",
@@ -55,8 +56,8 @@ _PRODUCT_COLUMNS = {"whole_s": "Whole", "communication_s": "Exchange", "local_s"
 class ExploreQuery(CaseQuery):
     """One case, what its times are of, and the size whose samples are shown (of `--sizes`)."""
 
-    part: str = parameter("t", one_of(WHOLE, *_PARTS))
-    size: str = parameter("b", INTEGER)
+    part: str = parameter("t", one_of(WHOLE, *_PARTS), "Time of")
+    size: str = parameter("b", INTEGER, "Message size")
 
 
 @dataclass(frozen=True)
@@ -220,10 +221,8 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
         marks.append(badge(f"fewer than {MIN_LAUNCHES} launches", "secondary"))
     if selected.empty:
         marks.append(badge("no rule of the table is about this case", "secondary"))
-    canary_s, slowest_s = np.median(choice.canaries_s), choice.canaries_s.max()
-    if slowest_s > UNSTEADY * canary_s:
-        times = ratio_text(slowest_s / canary_s)
-        marks.append(badge(f"unsteady machine: slowest canary {times} its median"))
+    canary_s, slowest_s = float(np.median(choice.canaries_s)), float(choice.canaries_s.max())
+    marks += unsteadiness(canary_s, slowest_s)
     facts = [
         choice.system["mpi_library"],
         choice.system["cpu_model"],
@@ -238,34 +237,25 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
     return [*marks, html.Span([html.Span(fact) for fact in facts], className="facts")]
 
 
-def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
-    filters = [element for name, element in selects.items() if name != "size"]
+def unsteadiness(canary_s: float, slowest_s: float) -> list[Component]:
+    """A mark where the canary was at times far slower than its median, `canary_s`."""
+    if not slowest_s > _UNSTEADY * canary_s > 0:
+        return []
+    times = ratio_text(slowest_s / canary_s)
+    return [badge(f"unsteady machine: slowest canary {times} its median")]
+
+
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        html.H1("Explore"),
-        html.Div(filters, className="filters"),
-        html.Div(parts["notes"], id=ids.of(PATH, "notes"), className="notes"),
+        parts["notes"],
         html.Div(
             [
-                card(
-                    "Speed-up and time",
-                    graph(
-                        ids.of(PATH, "curves"),
-                        parts["curves"],
-                        "Speed-up over the default and time of each method against message size, "
-                        "with the method that the table selects above.",
-                        parts["curves_csv"],
-                    ),
-                ),
+                card("Speed-up and time", parts["curves"]),
                 card(
                     "Samples of one size",
-                    selects["size"],
+                    parts["size"],
                     html.P("A click on a point of the curves takes its size.", className="hint"),
-                    graph(
-                        ids.of(PATH, "ecdf"),
-                        parts["ecdf"],
-                        "Distribution of the samples of each method at the chosen size.",
-                        parts["ecdf_csv"],
-                    ),
+                    parts["ecdf"],
                 ),
             ],
             className="explore-panels",
@@ -273,7 +263,7 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
         card(
             "Methods at this size",
             html.P("Grey: not told apart from the default.", className="hint"),
-            html.Div(parts["cell"], id=ids.of(PATH, "cell")),
+            parts["cell"],
         ),
     ]
 
@@ -295,18 +285,18 @@ PAGE = _ExplorePage(
     path=PATH,
     title="Explore",
     query=ExploreQuery,
-    filters={
-        "system": "System",
-        "campaign": "Campaign",
-        "operation": "Operation",
-        "pattern": "Pattern",
-        "layout": "Processes",
-        "part": "Time of",
-        "size": "Message size",
+    parts={
+        "curves": Plot(
+            "Speed-up over the default and time of each method against message size, "
+            "with the method that the table selects above."
+        ),
+        "ecdf": Plot("Distribution of the samples of each method at the chosen size."),
+        "cell": Block(),
+        "notes": Block("notes"),
     },
-    parts={"curves": "figure", "ecdf": "figure", "cell": "children", "notes": "children"},
     choose=_choose,
     draw=_draw,
     body=_body,
     data={"curves": lambda store, choice: choice.cells, "ecdf": _samples},
+    moved=("size",),
 )

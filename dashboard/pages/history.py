@@ -1,6 +1,6 @@
 """History: one case through all campaigns of a machine, and what changed on the way."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -9,17 +9,17 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard import ids
 from dashboard.choice import CaseChoice, CaseQuery, choose_case
 from dashboard.figures.changes import history
 from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, choose, parameter
 from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import card, data_table, graph, href, method_name
+from dashboard.widgets import card, data_table, href, method_name
 from tuner import comparison, stats
 from tuner.comparison import Change
-from tuner.records import Cell
+from tuner.records import NAME, Cell
 from tuner.store import Store
 from tuner.units import size_text
 
@@ -28,9 +28,10 @@ PATH = "/history"
 
 @dataclass(frozen=True)
 class HistoryQuery(CaseQuery):
-    """One case, and the size that is drawn."""
+    """One case in whatever campaigns, and the size that is drawn."""
 
-    size: str = parameter("b", INTEGER)
+    campaign: str = parameter("c", NAME)
+    size: str = parameter("b", INTEGER, "Message size")
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,8 @@ def _rows(
     ]
 
 
-def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        html.H1("History"),
-        html.Div(list(selects.values()), className="filters"),
         card(
             "Time by campaign",
             html.P(
@@ -166,12 +165,7 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
                 "between two campaigns marks an upgrade.",
                 className="hint",
             ),
-            graph(
-                ids.of(PATH, "history"),
-                parts["history"],
-                "Time of each method in one campaign after the other.",
-                parts["history_csv"],
-            ),
+            parts["history"],
         ),
         card(
             "Significant changes",
@@ -180,7 +174,7 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
                 f"{100 * comparison.FALSE_DISCOVERIES:.0f} % of them by chance.",
                 className="hint",
             ),
-            html.Div(parts["changes"], id=ids.of(PATH, "changes")),
+            parts["changes"],
         ),
     ]
 
@@ -189,14 +183,10 @@ PAGE = FilteredPage(
     path=PATH,
     title="History",
     query=HistoryQuery,
-    filters={
-        "system": "System",
-        "operation": "Operation",
-        "pattern": "Pattern",
-        "layout": "Processes",
-        "size": "Message size",
+    parts={
+        "history": Plot("Time of each method in one campaign after the other."),
+        "changes": Block(),
     },
-    parts={"history": "figure", "changes": "children"},
     choose=_choose,
     draw=_draw,
     body=_body,

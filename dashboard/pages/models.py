@@ -1,6 +1,6 @@
 """Models: fitted parameters, and what they predict of a case beside what was measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +8,13 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard import ids
 from dashboard.choice import CaseChoice, CaseQuery, choose_case
 from dashboard.figures.residuals import residuals
 from dashboard.pages.explore import size_title
 from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Block, Plot
 from dashboard.units import share_text
-from dashboard.widgets import badge, card, data_table, graph
+from dashboard.widgets import badge, card, data_table
 from tuner import fitting, predicting
 from tuner.models.parameter import NotIdentified
 from tuner.models.predict import Crossover
@@ -145,11 +145,9 @@ def _words(scope: str) -> str:
     return scope.replace("_", " ")
 
 
-def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        html.H1("Models"),
-        html.Div(list(selects.values()), className="filters"),
-        html.Div(parts["verdict"], id=ids.of(PATH, "verdict"), className="notes"),
+        parts["verdict"],
         card(
             "Fit against measurement",
             html.P(
@@ -158,15 +156,9 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
                 f"{100 * CLOSE:.0f} % either way, are good.",
                 className="hint",
             ),
-            graph(
-                ids.of(PATH, "fit"),
-                parts["fit"],
-                "Measured and predicted time of each method against message size, and below the "
-                "relative residuals.",
-                parts["fit_csv"],
-            ),
+            parts["fit"],
         ),
-        card("Parameters", html.Div(parts["parameters"], id=ids.of(PATH, "parameters"))),
+        card("Parameters", parts["parameters"]),
     ]
 
 
@@ -174,14 +166,14 @@ PAGE = FilteredPage(
     path=PATH,
     title="Models",
     query=CaseQuery,
-    filters={
-        "system": "System",
-        "campaign": "Campaign",
-        "operation": "Operation",
-        "pattern": "Pattern",
-        "layout": "Processes",
+    parts={
+        "fit": Plot(
+            "Measured and predicted time of each method against message size, and below the "
+            "relative residuals."
+        ),
+        "verdict": Block("notes"),
+        "parameters": Block(),
     },
-    parts={"fit": "figure", "verdict": "children", "parameters": "children"},
     choose=_choose,
     draw=_draw,
     body=_body,

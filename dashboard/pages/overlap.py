@@ -1,6 +1,6 @@
 """Overlap: how much communication hides behind computation, and where the time goes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +8,13 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard import ids
-from dashboard.choice import layout_text, newest_first, system_options
+from dashboard.choice import newest_first, options_of, system_options
 from dashboard.figures.breakdown import PARTS, breakdown
 from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, choose, parameter
 from dashboard.units import ratio_text, share_text, time_text
-from dashboard.widgets import Option, badge, card, data_table, graph
+from dashboard.widgets import Option, badge, card, data_table
 from tuner import breakdowns, fitting
 from tuner.errors import SwitchpointError
 from tuner.models.system import SystemModel
@@ -31,10 +31,10 @@ _MORE = ("Computation slowed", "Predicted whole", "Launches")
 class OverlapQuery(Query):
     """A case of overlap, and how much is computed beside the communication."""
 
-    system: str = parameter("s", NAME)
-    pattern: str = parameter("p", PATTERN_SPEC)
-    layout: str = parameter("r", _LAYOUT)
-    flops: str = parameter("f", INTEGER)
+    system: str = parameter("s", NAME, "System")
+    pattern: str = parameter("p", PATTERN_SPEC, "Case")
+    layout: str = parameter("r", _LAYOUT, "Processes")
+    flops: str = parameter("f", INTEGER, "Computation beside it")
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,10 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
     patterns = sorted(rows["pattern"].unique())
     pattern = choose(patterns, query.pattern, "pattern", strict=strict)
     rows = rows[rows["pattern"] == pattern]
-    layouts = _layouts(rows)
+    rows = rows.assign(layout=[_layout_key(row) for row in rows.itertuples()])
+    layouts = options_of(rows, rows["layout"])
     layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
-    rows = rows[[_layout_key(row) == layout for row in rows.itertuples()]]
+    rows = rows[rows["layout"] == layout].drop(columns="layout")
     amounts = _amounts(rows)
     flops = choose([value for value, _ in amounts], query.flops, "amount", strict=strict)
     rows = rows[rows["flops"] == int(flops)]
@@ -83,20 +84,6 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
 
 def _layout_key(row: Any) -> str:
     return f"{row.procs}@{row.nodes}x{row.ppn}{'-over' if row.oversubscribed else ''}"
-
-
-def _layouts(rows: pd.DataFrame) -> list[Option]:
-    """Most processes first, the oversubscribed ones last."""
-    unique = rows.drop_duplicates(["procs", "nodes", "ppn", "oversubscribed"]).sort_values(
-        ["oversubscribed", "procs"], ascending=[True, False]
-    )
-    return [
-        (
-            _layout_key(row),
-            f"{row.procs}: {layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed)}",
-        )
-        for row in unique.itertuples()
-    ]
 
 
 def _amounts(rows: pd.DataFrame) -> list[Option]:
@@ -161,11 +148,9 @@ def _methods(rows: pd.DataFrame) -> Component | None:
     return data_table("Methods of overlap, the fastest first", (*_HEADER, *_MORE), body)
 
 
-def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        html.H1("Overlap"),
-        html.Div(list(selects.values()), className="filters"),
-        html.Div(parts["notes"], id=ids.of(PATH, "notes"), className="notes"),
+        parts["notes"],
         card(
             "Where the time of a rank goes",
             html.P(
@@ -173,13 +158,8 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
                 "the mark of the computation alone is what communication costs.",
                 className="hint",
             ),
-            graph(
-                ids.of(PATH, "breakdown"),
-                parts["breakdown"],
-                "Computation, initiation, wait and barrier of each method.",
-                parts["breakdown_csv"],
-            ),
-            html.Div(parts["methods"], id=ids.of(PATH, "methods")),
+            parts["breakdown"],
+            parts["methods"],
         ),
     ]
 
@@ -188,13 +168,11 @@ PAGE = FilteredPage(
     path=PATH,
     title="Overlap",
     query=OverlapQuery,
-    filters={
-        "system": "System",
-        "pattern": "Case",
-        "layout": "Processes",
-        "flops": "Computation beside it",
+    parts={
+        "breakdown": Plot("Computation, initiation, wait and barrier of each method."),
+        "notes": Block("notes"),
+        "methods": Block(),
     },
-    parts={"breakdown": "figure", "notes": "children", "methods": "children"},
     choose=_choose,
     draw=_draw,
     body=_body,

@@ -90,7 +90,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
             [
                 *([badge(kind)] if kind else []),
                 *_marks(store.cases(name, newest), chosen),
-                *([steadiness.mark()] if steadiness and steadiness.unsteady else []),
+                *(steadiness.marks() if steadiness else []),
                 html.Span([html.Span(fact) for fact in facts], className="facts"),
             ],
             className="notes",
@@ -122,15 +122,9 @@ class _Steadiness:
         shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
         return cls(float(canaries.median()), float(canaries.max()), *shares)
 
-    @property
-    def unsteady(self) -> bool:
-        """Whether the canary of some cell was far slower than usual."""
-        return self.slowest_canary_s > explore.UNSTEADY * self.canary_s > 0
-
-    def mark(self) -> Component:
+    def marks(self) -> list[Component]:
         """What warns of it."""
-        times = ratio_text(self.slowest_canary_s / self.canary_s)
-        return badge(f"unsteady machine: slowest canary {times} its median")
+        return explore.unsteadiness(self.canary_s, self.slowest_canary_s)
 
     def text(self) -> str:
         """All of it, for the reader to judge."""

@@ -1,7 +1,7 @@
 """What every page provides, and the kind whose filters and URL hold its whole state."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, TypeVar
 
 import pandas as pd
@@ -23,6 +23,7 @@ from dash.exceptions import PreventUpdate
 from flask import Response, request
 
 from dashboard import ids
+from dashboard.pages.parts import Part, Plot
 from dashboard.query import Query
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, href, options, select
@@ -67,26 +68,31 @@ ChoiceT = TypeVar("ChoiceT", bound=Choice)
 
 @dataclass(frozen=True)
 class FilteredPage(Generic[ChoiceT]):
-    """A page with a select for every field of its query.
+    """A page with a select for every field of its query that has a label.
 
-    filters: field of the query → label of its select.
-    parts: name of a component (`ids.of`) → the property of it that `draw` computes.
+    parts: by name (`ids.of`), what `draw` computes for a choice.
     choose: completes a query from the store; strict as for `query.choose`.
-    draw: the parts' properties for a choice.
-    body: the page from its selects and its drawn parts; each part's component is in it. Beside the
-      parts there is `NAME_csv`, the link to the numbers, for each figure of data.
-    data: name → numbers for a choice, which `PATH/NAME.csv` answers with.
+    body: what is below title and filters, of the components of all parts, by name, and of the
+      filters in `moved`, which are not above.
+    data: name → numbers for a choice, which `PATH/NAME.csv` answers with, and the figure of that
+      name links to.
     """
 
     path: str
     title: str
     query: type[Query]
-    filters: Mapping[str, str]
-    parts: Mapping[str, str]
+    parts: Mapping[str, Part]
     choose: Callable[..., ChoiceT]
     draw: Callable[[Store, ChoiceT], dict[str, Any]]
-    body: Callable[[dict[str, Component], dict[str, Any]], Sequence[Component]]
+    body: Callable[[Mapping[str, Component]], Sequence[Component]]
     data: Mapping[str, Callable[[Store, ChoiceT], pd.DataFrame]] = field(default_factory=dict)
+    moved: Collection[str] = ()
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """Field of the query → label of its select."""
+        labels = {item.name: item.metadata["label"] for item in fields(self.query)}
+        return {name: label for name, label in labels.items() if label}
 
     def check(self, store: Store, search: str) -> None:
         """See `Page`."""
@@ -101,11 +107,19 @@ class FilteredPage(Generic[ChoiceT]):
             )
             for name, label in self.filters.items()
         }
+        drawn = self._drawn(store, choice)
+        parts = {
+            name: part.component(ids.of(self.path, name), drawn[name], drawn.get(f"{name}_csv", ""))
+            for name, part in self.parts.items()
+        }
+        above = [element for name, element in selects.items() if name not in self.moved]
         return html.Div(
             [
                 dcc.Location(id=ids.of(self.path, "url"), refresh=False),
                 dcc.Store(id=ids.of(self.path, "shown"), data=search),
-                *self.body(selects, self._drawn(store, choice)),
+                html.H1(self.title),
+                html.Div(above, className="filters"),
+                *self.body(parts | {name: selects[name] for name in self.moved}),
             ]
         )
 
@@ -116,7 +130,7 @@ class FilteredPage(Generic[ChoiceT]):
 
     def _links(self) -> dict[str, str]:
         """The figures that have numbers, by the parts that link to them."""
-        figures = [name for name in self.data if self.parts.get(name) == "figure"]
+        figures = [name for name in self.data if isinstance(self.parts.get(name), Plot)]
         return {f"{name}_csv": name for name in figures}
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
@@ -146,7 +160,8 @@ class FilteredPage(Generic[ChoiceT]):
     def _answer(self, app: Dash, open_store: OpenStore) -> None:
         url, shown = ids.of(self.path, "url"), ids.of(self.path, "shown")
         elements = {name: ids.of(self.path, name) for name in self.filters}
-        properties = self.parts | dict.fromkeys(self._links(), "href")
+        properties = {name: part.shown_by for name, part in self.parts.items()}
+        properties |= dict.fromkeys(self._links(), "href")
 
         @app.callback(
             output={

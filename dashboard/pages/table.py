@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from dashboard.figures.methods import method_style
 from dashboard.figures.ribbons import DECIDED, ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Block
 from dashboard.query import Query, UnknownError, choose, one_of, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
@@ -63,8 +64,8 @@ _COLUMNS: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
 class TableQuery(Query):
     """The system, and the form in which its table is exported."""
 
-    system: str = parameter("s", NAME)
-    form: str = parameter("f", one_of(*FORMS))
+    system: str = parameter("s", NAME, "System")
+    form: str = parameter("f", one_of(*FORMS), "Form")
 
 
 @dataclass(frozen=True)
@@ -192,11 +193,9 @@ def exported(store: Store, query: TableQuery) -> str:
         raise UnknownError(str(error)) from error
 
 
-def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Component]:
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        html.H1("Table"),
-        html.Div(selects["system"], className="filters"),
-        card("Method by message size", html.Div(parts["ribbons"], id=ids.of(PATH, "ribbons"))),
+        card("Method by message size", parts["ribbons"]),
         card(
             "Rules",
             html.P(
@@ -206,9 +205,9 @@ def _body(selects: dict[str, Component], parts: dict[str, Any]) -> Sequence[Comp
                 "collectives of a rank's block, or of the whole vector (bcast, reduce, allreduce).",
                 className="hint",
             ),
-            html.Div(parts["rules"], id=ids.of(PATH, "rules")),
+            parts["rules"],
         ),
-        card("Export", selects["form"], html.Div(parts["export"], id=ids.of(PATH, "export"))),
+        card("Export", parts["form"], parts["export"]),
         card(
             "Compare with yours",
             html.Label(
@@ -270,10 +269,10 @@ PAGE = _TablePage(
     path=PATH,
     title="Table",
     query=TableQuery,
-    filters={"system": "System", "form": "Form"},
-    parts={"ribbons": "children", "rules": "children", "export": "children"},
+    parts={"ribbons": Block(), "rules": Block(), "export": Block()},
     choose=_choose,
     draw=_draw,
     body=_body,
     data={"rules": lambda store, choice: store.rules(choice.query.system)},
+    moved=("form",),
 )

@@ -1,0 +1,56 @@
+"""The parts of a page: what changes with its filters, each with the component that shows it."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from dash import html
+from dash.development.base_component import Component
+
+from dashboard.widgets import graph
+
+
+class Part(Protocol):
+    """What a page's `draw` computes anew at each choice."""
+
+    @property
+    def shown_by(self) -> str:
+        """The property of the component that what was drawn is given to."""
+
+    def component(self, element_id: str, drawn: Any, data: str) -> Component:
+        """The component. data: the link to the numbers of a figure; empty for none."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Components. css_class: how they are laid out."""
+
+    css_class: str = ""
+    shown_by: ClassVar[str] = "children"
+
+    def component(self, element_id: str, drawn: Any, data: str) -> Component:
+        """See `Part`."""
+        return html.Div(drawn, id=element_id, className=self.css_class)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure. description: what a screen reader says in its place."""
+
+    description: str
+    shown_by: ClassVar[str] = "figure"
+
+    def component(self, element_id: str, drawn: Any, data: str) -> Component:
+        """See `Part`."""
+        return graph(element_id, drawn, self.description, data)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link whose address is drawn."""
+
+    text: str
+    shown_by: ClassVar[str] = "href"
+
+    def component(self, element_id: str, drawn: Any, data: str) -> Component:
+        """See `Part`."""
+        return html.A(self.text, id=element_id, href=drawn)
