@@ -13,7 +13,7 @@ import reframe.utility.sanity as sn
 from reframe.core.buildsystems import CMake, Spack
 from reframe.core.builtins import run_after, run_before, sanity_function
 
-from tuner.mpi import available_cores, installation_directory
+from tuner.mpi import available_cores, installation_directory, objects_directory
 from tuner.simulation.launch import TOOLCHAIN
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -23,7 +23,7 @@ SPACK_SITE_IS_NAMED = '"SWITCHPOINT_SPACK_SITE" in env'
 
 
 class build_kernels(rfm.CompileOnlyRegressionTest):
-    """The kernels, built in the stage directory and installed where applications find them."""
+    """The kernels, built again only where they changed, installed where applications find them."""
 
     descr = "Switchpoint's library and swpbench"
     build_system = "CMake"
@@ -58,8 +58,17 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             self.build_system.commands = [f"ln -sfn {shlex.quote(str(prefix))} {target}"]
 
     def configure_cmake(self):
-        """Builds with the environment's MPI compiler."""
-        build = shlex.quote(str(Path(self.stagedir) / "build"))
+        """Builds with the environment's MPI compiler, after whoever builds the same now."""
+        shared = objects_directory(self.current_partition.fullname, self.current_environ.name)
+        self.prebuild_cmds += [
+            f"build={shlex.quote(str(shared))}",
+            'mkdir -p "$build"',
+            # Where files cannot be locked, nothing is shared.
+            f'exec 9> "$build.lock" && flock 9 || build={shlex.quote(self.stagedir)}/build',
+            # What CMake found may be another by now, as after a module's change.
+            'rm -rf "$build/CMakeCache.txt" "$build"/CMakeFiles/[0-9]*',
+        ]
+        build = '"$build"'
         self.build_system.configuredir = shlex.quote(str(SOURCES))
         self.build_system.builddir = build
         self.build_system.max_concurrency = available_cores()

@@ -108,8 +108,7 @@ def scratch_directory() -> Path:
     Raises:
         ValueError: neither will do.
     """
-    checkout = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
-    candidates = [build_root() / "reframe", _cache() / f"reframe-{checkout}"]
+    candidates = [build_root() / "reframe", _cache() / f"reframe-{_checkout()}"]
     for path in candidates:
         if shlex.split(str(path)) == [str(path)]:  # ReFrame splits the path of a job's script
             return path
@@ -123,9 +122,19 @@ def _cache() -> Path:
     return own_directory("XDG_CACHE_HOME", ".cache")
 
 
+def _checkout() -> str:
+    return hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
+
+
 def installation_directory(system: str, environment: str) -> Path:
     """Where a campaign installs the kernels; `system` is ReFrame's, as "local:cpu"."""
     return build_root() / "install" / f"{system.replace(':', '-')}-{environment}"
+
+
+def objects_directory(system: str, environment: str) -> Path:
+    """Where a campaign compiles this checkout's kernels before it installs them."""
+    name = installation_directory(system, environment).name
+    return build_root() / "cmake" / f"{name}-{_checkout()}"
 
 
 def search_path() -> str:
