@@ -14,7 +14,6 @@ from itertools import pairwise
 
 import msgspec
 import numpy as np
-from scipy import optimize
 
 from tuner.models.loggp import LEAST_SIZES, Samples
 from tuner.models.parameter import HIDDEN, Estimate, NotIdentified, Parameter, parameter
@@ -230,6 +229,8 @@ class _Curve:
 
     def refine(self, theta: Floats) -> Floats:
         """Least squares of relative residuals under the loss soft_l1, from a start near by."""
+        from scipy import optimize  # here, because the checks load in half the time without it
+
         time_s = self._part.time_s[None]
         solution = optimize.least_squares(
             lambda at: self._residuals(at[None], time_s)[0][0],
