@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,7 +78,23 @@ def kernels_of(require: Callable[[str, bool, str], None]) -> Callable[[str], Ker
     return get
 
 
-@pytest.fixture(scope="session", params=["mpich", "openmpi"])
+MPIS = ("mpich", "openmpi")
+
+
+def on_ranks(counts: Iterable[int]) -> pytest.MarkDecorator:
+    """Gives a test its `kernels` and `procs`: each count under one MPI, the next under the other.
+
+    Every count runs under both by night.
+    """
+    cases = [
+        pytest.param(mpi, procs, marks=[] if turn == place % 2 else pytest.mark.nightly)
+        for turn, mpi in enumerate(reversed(MPIS))
+        for place, procs in enumerate(counts)
+    ]
+    return pytest.mark.parametrize(("kernels", "procs"), cases, indirect=["kernels"])
+
+
+@pytest.fixture(scope="session", params=MPIS)
 def kernels(request: pytest.FixtureRequest, kernels_of: Callable[[str], Kernels]) -> Kernels:
     """The kernels under every MPI in turn."""
     return kernels_of(request.param)

@@ -11,7 +11,7 @@ import pytest
 
 from tuner.mpi import CHECKOUT, available_cores, launch
 
-from .conftest import Kernels
+from .conftest import Kernels, on_ranks
 
 TESTS = CHECKOUT / "kernels" / "tests"
 TIMEOUT_S = (
@@ -82,7 +82,7 @@ def run(
     return int(match.group(1))
 
 
-@pytest.mark.parametrize("procs", ORACLE_PROCS)
+@on_ranks(ORACLE_PROCS)
 def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int) -> None:
     kinds = ("exchange", "discovery")
     grids = [f"{kind}:stfw:grid={sizes}" for kind in kinds for sizes in GRIDS.get(procs, [])]
@@ -95,7 +95,7 @@ def test_every_method_delivers_in_long_runs(kernels: Kernels, procs: int) -> Non
     assert run(kernels, "swp_oracle", procs, "--long") > 100
 
 
-@pytest.mark.parametrize("procs", ORACLE_PROCS)
+@on_ranks(ORACLE_PROCS)
 def test_every_collective_method_does_what_mpi_does(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_collectives", procs) > 100
 
@@ -160,24 +160,24 @@ def test_methods_that_know_nodes_deliver(kernels: Kernels, procs: int, nodes: st
     assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split(), "--only", *BY_NODE) > 50
 
 
-@pytest.mark.parametrize("procs", [1, 2, 4, 6, 8, 12, 16])
+@on_ranks([1, 2, 4, 6, 8, 12, 16])
 def test_executions_send_copy_and_allocate_what_the_plan_says(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_counts", procs) > 10
 
 
-@pytest.mark.parametrize("procs", [1, 4, 5, 6, 8, 12, 16])
+@on_ranks([1, 4, 5, 6, 8, 12, 16])
 def test_collectives_on_grids_and_nodes_have_the_papers_phases(
     kernels: Kernels, procs: int
 ) -> None:
     assert run(kernels, "swp_phases", procs) > 10
 
 
-@pytest.mark.parametrize("procs", [1, 2, 3, 5, 6, 8, 13, 16])
+@on_ranks([1, 2, 3, 5, 6, 8, 13, 16])
 def test_collectives_send_what_the_papers_say(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_collective_counts", procs) > 60
 
 
-@pytest.mark.parametrize("procs", [1, 2, 3, 4, 6, 8, 12])
+@on_ranks([1, 2, 3, 4, 6, 8, 12])
 def test_exchange_by_node_follows_the_papers_rules(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_nap", procs) > (220 if procs != 6 else 230)
 

@@ -228,6 +228,7 @@ def names(*arguments: str | Path) -> set[str]:
     return {line.split()[-1] for line in listing.stdout.splitlines() if len(line.split()) > 1}
 
 
+@pytest.mark.check
 def test_valgrind_finds_nothing_under_the_preload(kernels: Kernels, require, tmp_path) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     table = every_method(kernels, 2, tmp_path)
