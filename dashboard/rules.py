@@ -6,8 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.choice import layout_text
-from tuner.units import degree_text
+from tuner.units import degree_text, span_text
 
 _INTERVALS = ("mmax", "mavg", "bytes")
 
@@ -33,9 +32,8 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
 
     rules: by `with_speedup`, in order of priority. case: operation, nodes, ppn, mmax, mavg.
     """
-    holds = (rules["operation"] == case["operation"]) & (rules["nodes"] == case["nodes"])
-    holds &= rules["ppn"] == case["ppn"]
-    for name in ("mmax", "mavg"):
+    holds = rules["operation"] == case["operation"]
+    for name in ("nodes", "ppn", "mmax", "mavg"):
         holds &= (rules[f"{name}_low"] <= case[name]) & (case[name] <= rules[f"{name}_high"])
     rules = rules[holds]
     cuts = sorted({*rules["bytes_low"], *(rules["bytes_high"] + 1)} - {math.inf})
@@ -57,6 +55,15 @@ def size_range(rules: pd.DataFrame) -> tuple[float, float]:
 
 def case_text(rule: Any) -> str:
     """What a rule is about but for sizes: operation, layout, degree."""
-    layout = layout_text(rule.nodes, rule.ppn, oversubscribed=rule.oversubscribed)
+    nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
+    layout = f"{nodes} node{'s' if nodes != '1' else ''} × {ppn}"
     degree = degree_text((rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high))
-    return ", ".join(filter(None, [rule.operation, layout, degree]))
+    crowded = "oversubscribed" if rule.oversubscribed else ""
+    between = "interpolated" if _interpolated(rule) else ""
+    return ", ".join(filter(None, [rule.operation, layout, crowded, between, degree]))
+
+
+def _interpolated(rule: Any) -> bool:
+    """Whether a rule is for layouts between measured ones; its evidence is of one of those."""
+    measured = rule.nodes_low <= rule.nodes <= rule.nodes_high
+    return not (measured and rule.ppn_low <= rule.ppn <= rule.ppn_high)

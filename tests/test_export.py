@@ -40,6 +40,8 @@ POINTS: list[Point] = [
     point("nbx", 1024, (4, 3.5), operation="discovery"),
     point("vendor", 8, (0, 0.0), operation="bcast", status="tie"),
     point("binomial", 1024, (0, 0.0), operation="bcast"),
+    point("binomial", 8, (0, 0.0), operation="gather", ratio=0.5),
+    point("binomial", 8, (0, 0.0), operation="gather", ratio=0.9)._replace(ppn=4, procs=4),
 ]
 
 TABLE = Table(PROVENANCE, compile_rules(POINTS), POINTS)
@@ -56,6 +58,9 @@ def test_the_table_is_as_its_grammar_says() -> None:
         "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=0:3.694591 bytes=91:* method=direct",
         "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=3.694591:* method=neighbor",
         "rule op=exchange nodes=1 ppn=8 mmax=9:* method=direct",
+        "rule op=gather nodes=1 ppn=4 method=binomial",
+        "rule op=gather nodes=1 ppn=5:7 method=binomial",
+        "rule op=gather nodes=1 ppn=8 method=binomial",
     ]
 
 
@@ -64,6 +69,15 @@ def test_a_rule_tells_its_evidence() -> None:
         'evidence="faster: stfw:dims=2 has 2.00 x (1.82 to 2.22) the speed of direct at 8 B, '
         '5 launches of random:degree=6,seed=1"'
     ) in export(TABLE, "table")
+
+
+def test_an_interpolated_rule_says_so_with_the_weaker_evidence() -> None:
+    said = "interpolated, at 1 x 4 faster: binomial has 1.11 x"
+    assert [text.count(said) for text in (export(TABLE, "table"), export(TABLE, "header"))] == [
+        1
+    ] * 2
+    rules = json.loads(export(TABLE, "json"))["rules"]
+    assert [rule["ppn_low"] for rule in rules if rule["interpolated"]] == [5]
 
 
 @pytest.mark.parametrize("form", ["table", "header", "json"])
@@ -115,6 +129,8 @@ LOOKUPS = [
     (("discovery", 1, 8, 3, 3.0, 4096), "nbx"),
     (("discovery", 1, 8, -1, -1.0, -1), None),
     (("bcast", 1, 8, -1, -1.0, 4096), "binomial"),
+    (("gather", 1, 5, -1, -1.0, 8), "binomial"),
+    (("gather", 1, 9, -1, -1.0, 8), None),
     (("collective", 1, 8, 4, 3.5, 8), None),
 ]
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuner.intervals import real_intervals, whole_intervals
 from tuner.records import Point, Rule
-from tuner.rules import compile_rules, real_intervals, whole_intervals
+from tuner.rules import compile_rules
 
 METHODS = st.sampled_from(["direct", "neighbor", "stfw:dims=2"])
 
@@ -107,7 +108,7 @@ def test_sizes_rise_and_neighbours_differ(decided: dict[int, str]) -> None:
 def test_degrees_that_agree_are_merged() -> None:
     points = [point("neighbor", 8, (mmax, mavg)) for mmax in (3, 9) for mavg in (1.5, 2.5)]
     (rule,) = compile_rules(points)
-    assert rule[3:10] == (None, None, None, None, None, None, "neighbor")
+    assert rule[5:12] == (None, None, None, None, None, None, "neighbor")
 
 
 def test_degrees_that_differ_are_not() -> None:

@@ -173,7 +173,7 @@ def test_layouts_are_decided_by_themselves() -> None:
     cells = make_cells(CONSTANT | {"neighbor": scaled(0.5)}, layout=(1, 2))
     cells += make_cells(CONSTANT | {"neighbor": scaled(2)}, layout=(2, 1))
     rules, _ = select(cells)
-    assert [(rule.nodes, rule.ppn, rule.method) for rule in rules] == [
+    assert [(rule.nodes_low, rule.ppn_low, rule.method) for rule in rules] == [
         (1, 2, "neighbor"),
         (2, 1, "direct"),
     ]
@@ -204,7 +204,7 @@ def test_a_collective_has_one_rule_for_all_degrees() -> None:
     truth = {"vendor": scaled(1), "binomial": scaled(0.5)}
     (rule,), _ = select(make_cells(truth, operation="bcast", degree=(0, 0.0)))
     assert rule.operation == "bcast"
-    assert rule[3:] == (None, None, None, None, None, None, "binomial", rule.evidence)
+    assert rule[5:] == (None, None, None, None, None, None, "binomial", rule.evidence)
 
 
 def test_a_discovery_is_decided_by_the_largest_degree_alone() -> None:
@@ -214,7 +214,7 @@ def test_a_discovery_is_decided_by_the_largest_degree_alone() -> None:
     rules, points = select(cells)
     assert {point.method for point in points} == {"nbx"}
     (rule,) = rules
-    assert rule[3:] == (None, None, None, None, None, None, "nbx", rule.evidence)
+    assert rule[5:] == (None, None, None, None, None, None, "nbx", rule.evidence)
 
 
 def test_the_librarys_own_choice_is_no_candidate() -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tuner.units import bytes_text, degree_text, multiple_text, size_text
+from tuner.units import bytes_text, degree_text, multiple_text, size_text, span_text
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,10 @@ def test_degrees_are_said_in_words() -> None:
     assert degree_text((4, 4), (-math.inf, math.inf)) == "degree 4"
     assert degree_text((3, 8), (None, None)) == "degree 3 to 8"
     assert degree_text((None, None), (None, None)) == ""
+
+
+def test_numbers_from_one_to_another_are_said_once() -> None:
+    assert (span_text(8, 8), span_text(5, 7)) == ("8", "5 to 7")
 
 
 def test_ratios_have_three_digits() -> None:

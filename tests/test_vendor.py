@@ -63,10 +63,18 @@ BANNERS = {
 
 
 def rule(
-    operation: str, method: str, low: int | None = None, high: int | None = None, procs: int = PROCS
+    operation: str,
+    method: str,
+    low: int | None = None,
+    high: int | None = None,
+    procs: int = PROCS,
+    nodes: int = 1,
 ) -> Rule:
-    evidence = point(method, operation=operation)
-    return Rule(operation, 1, procs, None, None, None, None, low, high, method, evidence)
+    ppn = procs // nodes
+    evidence = point(method, operation=operation)._replace(nodes=nodes, ppn=ppn, procs=procs)
+    return Rule(
+        operation, nodes, nodes, ppn, ppn, None, None, None, None, low, high, method, evidence
+    )
 
 
 def provenance(mpi_library: str) -> Provenance:
@@ -267,9 +275,12 @@ def test_a_table_without_algorithms_has_nothing_to_export() -> None:
 
 def test_one_layout_of_a_process_count_stands() -> None:
     first = rule("bcast", "vendor:algorithm=binomial")
-    second = first._replace(nodes=2, ppn=PROCS // 2, method="vendor:algorithm=ring")
-    small, large = second._replace(bytes_high=99), second._replace(bytes_low=100)
-    choices = choices_of(table("MPICH Version:4.0.2", [first, small, large]))
+    small = rule("bcast", "vendor:algorithm=ring", high=99, nodes=2)
+    large = rule("bcast", "vendor:algorithm=ring", low=100, nodes=2)
+    between = first._replace(ppn_low=PROCS + 1, ppn_high=2 * PROCS)
+    choices = choices_of(table("MPICH Version:4.0.2", [first, between, small, large]))
+    assert choices.intervals.keys() == {"bcast"}
+    assert choices.intervals["bcast"].keys() == {PROCS}
     assert [interval.algorithm for interval in choices.intervals["bcast"][PROCS]] == ["binomial"]
     (told,) = choices.left_out
     assert "2 x 2: the library knows no layouts" in told

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuner import stats
+from tuner.intervals import degree_class, whole_intervals
 from tuner.records import DEFAULT_METHODS, PART, RULED_OPERATIONS, Cell, Features, Point, Rule
-from tuner.rules import degree_class, matching, whole_intervals
+from tuner.rules import matching
 from tuner.selection import select
 
 FALSE_DISCOVERIES = 0.05

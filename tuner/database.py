@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 5
+VERSION = 6
 BUSY_TIMEOUT_S = 30
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuner.errors import SwitchpointError
-from tuner.records import DEFAULT_METHODS, Point, Provenance, Table
+from tuner.records import DEFAULT_METHODS, Point, Provenance, Rule, Table
 from tuner.units import multiple_text
 from tuner.vendor import intelmpi, mpich, openmpi
 
@@ -67,6 +67,14 @@ def evidence(point: Point) -> str:
     return f"{point.status}: {point.challenger} has {speed(point)} the speed of {default} {where}"
 
 
+def reason(rule: Rule) -> str:
+    """What a rule rests on, in words."""
+    said = evidence(rule.evidence)
+    if not rule.interpolated:
+        return said
+    return f"interpolated, at {rule.evidence.nodes} x {rule.evidence.ppn} {said}"
+
+
 def speed(point: Point) -> str:
     """The challenger's speed as a multiple of the default's, with its interval; "" if unknown."""
     if point.ratio is None:
@@ -81,7 +89,11 @@ def table_document(table: Table) -> dict[str, Any]:
     """A table as JSON has it."""
     return {
         "provenance": asdict(table.provenance),
-        "rules": [rule._asdict() | {"evidence": rule.evidence._asdict()} for rule in table.rules],
+        "rules": [
+            rule._asdict()
+            | {"interpolated": rule.interpolated, "evidence": rule.evidence._asdict()}
+            for rule in table.rules
+        ],
         "points": [point._asdict() for point in table.points],
     }
 
@@ -143,9 +155,9 @@ def _render(template: str, table: Table, **context: Any) -> str:
         "c_real": _c_real,
         "c_whole": _c_whole,
         "comment": _comment,
-        "evidence": evidence,
         "line": _line,
         "range": _range,
+        "reason": reason,
     }
     return environment.get_template(template).render(
         provenance=_provenance(table.provenance), **context

@@ -367,12 +367,15 @@ class Point(NamedTuple):
 class Rule(NamedTuple):
     """A line of the method table, and as its evidence the weakest of its points.
 
-    Intervals include both ends; None is unbounded.
+    Intervals include both ends; None is unbounded. A rule holds for one measured layout, or for
+    some between measured ones.
     """
 
     operation: str
-    nodes: int
-    ppn: int
+    nodes_low: int
+    nodes_high: int
+    ppn_low: int
+    ppn_high: int
     mmax_low: int | None
     mmax_high: int | None
     mavg_low: float | None
@@ -381,6 +384,15 @@ class Rule(NamedTuple):
     bytes_high: int | None
     method: str
     evidence: Point
+
+    @property
+    def interpolated(self) -> bool:
+        """Whether it is for layouts that were not measured."""
+        its = self.evidence
+        return not (
+            self.nodes_low <= its.nodes <= self.nodes_high
+            and self.ppn_low <= its.ppn <= self.ppn_high
+        )
 
 
 @dataclass(frozen=True, slots=True)

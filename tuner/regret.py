@@ -40,7 +40,7 @@ class RegretError(SwitchpointError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is measured anew. `seen` tells whether the table has rules for such processes."""
+    """What is measured anew. `seen` tells whether such processes were tuned."""
 
     operation: str
     pattern: str
@@ -145,11 +145,11 @@ def _judgement(outcomes: Sequence[Outcome], chooser: str) -> Judgement:
 
 
 def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
-    """Random problems of the operations and up to the processes that a table has rules for."""
+    """Random problems of the operations and up to the processes that a table was tuned for."""
     random = np.random.default_rng(seed)
     layouts: dict[str, set[tuple[int, int]]] = {}
-    for rule in table.rules:
-        layouts.setdefault(rule.operation, set()).add((rule.nodes, rule.ppn))
+    for point in table.points:
+        layouts.setdefault(point.operation, set()).add((point.nodes, point.ppn))
     operations = sorted(layouts)
     for number in range(count):
         operation = operations[number % len(operations)]

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats, trust
+from tuner.intervals import MAVG_DIGITS, degree_class
 from tuner.records import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS, Cell, Part, Point, Rule
-from tuner.rules import MAVG_DIGITS, compile_rules, degree_class
+from tuner.rules import compile_rules
 
 ERROR_LEVEL = 0.05
 """Of leaving the default at a size though nothing is faster; the candidates share it."""

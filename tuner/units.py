@@ -46,6 +46,11 @@ def bytes_text(low: float | None, high: float | None) -> str:
     return f"{above} to {size_text(high)}" if above else f"up to {size_text(high)}"
 
 
+def span_text(low: int, high: int) -> str:
+    """Whole numbers from one to another: `5 to 7`, or `8`."""
+    return str(low) if low == high else f"{low} to {high}"
+
+
 def degree_text(
     mmax: tuple[float | None, float | None], mavg: tuple[float | None, float | None]
 ) -> str:

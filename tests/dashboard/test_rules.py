@@ -10,6 +10,7 @@ def table(*rows: dict[str, object]) -> pd.DataFrame:
     """Rules with open intervals but for what is given."""
     ends = [f"{name}_{end}" for name in ("mmax", "mavg", "bytes") for end in ("low", "high")]
     base = dict.fromkeys(ends) | {"operation": "exchange", "nodes": 1, "ppn": 8}
+    base |= {"nodes_low": 1, "nodes_high": 1, "ppn_low": 8, "ppn_high": 8}
     base |= {"method": "direct", "status": "default", "oversubscribed": 0}
     base |= {"ratio": None, "ratio_low": None, "ratio_high": None}
     return rules.with_speedup(pd.DataFrame([base | row for row in rows]))
@@ -44,8 +45,8 @@ def test_the_first_rule_that_holds_wins() -> None:
 def test_rules_of_other_cases_do_not_count() -> None:
     others = table(
         {"operation": "discovery"},
-        {"nodes": 2},
-        {"ppn": 4},
+        {"nodes_low": 2, "nodes_high": 2},
+        {"ppn_low": 5, "ppn_high": 7},
         {"mmax_low": 7},
         {"mavg_high": 5.4},
     )
@@ -59,9 +60,12 @@ def test_sizes_that_no_rule_covers_stay_open() -> None:
 
 def test_a_case_is_said_in_words() -> None:
     rows = table(
-        {"mmax_low": 4, "mmax_high": 9}, {"mavg_high": 5.5, "oversubscribed": 1, "nodes": 2}
+        {"mmax_low": 4, "mmax_high": 9},
+        {"mavg_high": 5.5, "oversubscribed": 1, "nodes": 2, "nodes_low": 2, "nodes_high": 2},
+        {"ppn_low": 5, "ppn_high": 7},
     )
     assert [rules.case_text(row) for row in rows.itertuples()] == [
         "exchange, 1 node × 8, degree 4 to 9",
         "exchange, 2 nodes × 8, oversubscribed, mean degree up to 5.5",
+        "exchange, 1 node × 5 to 7, interpolated",
     ]

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from tuner import trust
 from tuner.export import speed, table_document
 from tuner.records import COLLECTIVES, DEFAULT_METHODS, Rule, Table
-from tuner.units import bytes_text, degree_text, significant
+from tuner.units import bytes_text, degree_text, significant, span_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
     before: tuple[str, ...] = ()
     for rule in table.rules:
-        case = (rule.operation, f"{rule.nodes} x {rule.ppn}{_mark(rule)}", _degree_text(rule))
+        case = (rule.operation, _layout_text(rule), _degree_text(rule))
         sizes = bytes_text(rule.bytes_low, rule.bytes_high)
         shown = ("", "", "") if case == before and out.is_terminal else case
         grid.add_row(*shown, sizes, rule.method, rule.evidence.status, _speed_text(rule))
@@ -87,6 +87,12 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     out.print(grid)
     if any(rule.evidence.oversubscribed for rule in table.rules):
         out.print("(o) more ranks than cores", highlight=False)
+    if any(rule.interpolated for rule in table.rules):
+        out.print(
+            "(i) interpolated: what the layouts measured on both sides choose, with the speed at "
+            "the one where it is less; where they differ there is no rule",
+            highlight=False,
+        )
     if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
         out.print(
             "tie, undecided: the default stays; the speed is the best other's", highlight=False
@@ -136,8 +142,10 @@ def _degree_text(rule: Rule) -> str:
     return degree_text(*degrees).removeprefix("degree ") or "all"
 
 
-def _mark(rule: Rule) -> str:
-    return " (o)" if rule.evidence.oversubscribed else ""
+def _layout_text(rule: Rule) -> str:
+    nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
+    marks = " (o)" * rule.evidence.oversubscribed + " (i)" * rule.interpolated
+    return f"{nodes} x {ppn}{marks}"
 
 
 def _speed_text(rule: Rule) -> str:

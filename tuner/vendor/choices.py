@@ -1,7 +1,8 @@
 """Which of the library's own algorithms a table chooses, by operation, process count and bytes.
 
 Libraries know the number of processes of a communicator, but no layout; and what is not an
-algorithm of their own they cannot run: there the choice stays theirs, and the rule is told.
+algorithm of their own they cannot run: there the choice stays theirs, and the rule is told. So it
+does between the process counts that were measured, as libraries run algorithms unchecked.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ def choices_of(table: Table) -> Choices:
     layouts: dict[tuple[str, int], tuple[int, int]] = {}
     rules: dict[tuple[str, int], list[Rule]] = {}
     for rule in table.rules:
-        if rule.operation not in COLLECTIVES:
+        if rule.operation not in COLLECTIVES or rule.interpolated:
             continue
-        procs = rule.nodes * rule.ppn
-        key = rule.operation, procs
-        layout = layouts.setdefault(key, (rule.nodes, rule.ppn))
-        if layout == (rule.nodes, rule.ppn):
+        nodes, ppn = rule.nodes_low, rule.ppn_low
+        key = rule.operation, nodes * ppn
+        layout = layouts.setdefault(key, (nodes, ppn))
+        if layout == (nodes, ppn):
             rules.setdefault(key, []).append(rule)
         else:
             choices.leave_out(
-                *key, f"{rule.nodes} x {rule.ppn}: the library knows no layouts; {layout} stands"
+                *key, f"{nodes} x {ppn}: the library knows no layouts; {layout} stands"
             )
     for (operation, procs), of_layout in rules.items():
         _add(choices, operation, procs, of_layout)
