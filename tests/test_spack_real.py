@@ -114,10 +114,12 @@ def test_the_kernels_install_and_pass_their_tests(spack):
 
 
 @pytest.mark.nightly
-def test_the_command_installs_and_can_be_imported(spack):
+def test_the_command_installs_and_can_be_imported(spack, require):
     builders = {path.name.split("-")[0] for path in Path(sys.prefix).glob("lib/*/site-packages/*")}
-    if "wheel" not in builders or int(metadata.version("setuptools").split(".")[0]) < 68:
-        pytest.skip("spack: no wheel and setuptools >= 68 in this Python, which Spack would fetch")
+    enough = "wheel" in builders and int(metadata.version("setuptools").split(".")[0]) >= 68
+    require(
+        "spack", enough, "Spack would fetch wheel and setuptools >= 68, which this Python lacks"
+    )
     spack("install", "--test=root", "py-switchpoint")
     assert (spack.prefix("py-switchpoint") / "bin" / "switchpoint").is_file()
     # Building leaves nothing in the checkout, whose build/ is for campaigns.

@@ -41,6 +41,8 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared,
         ("swp_collectives", []),
         ("swp_counts", []),
         ("swp_failures", []),
+        ("swp_faults", []),
+        ("swp_no_memory", []),
         ("swp_tables", [TABLES]),
         ("swp_threads", []),
         ("swp_spmv", ["--vectors", "2", "--ppn", "2", str(SQUARE), "strided", os.devnull]),
@@ -64,6 +66,8 @@ def test_sanitizers_find_nothing(kernels: Kernels, require, program, arguments, 
         ("swp_oracle", 3, ["--brief", "--ppn", "2", "--only", *BY_NODE]),
         ("swp_collectives", 3, ["--brief"]),
         ("swp_failures", 2, []),
+        ("swp_faults", 2, []),
+        ("swp_no_memory", 2, []),
         ("swp_tables", 2, [TABLES]),
     ],
 )
@@ -81,10 +85,12 @@ def test_every_method_delivers_on_unusual_numbers_of_ranks(kernels: Kernels, pro
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("procs", [1, 2, 3, 4])
-@pytest.mark.parametrize("program", ["swp_oracle", "swp_collectives", "swp_failures"])
+@pytest.mark.parametrize(
+    "program", ["swp_oracle", "swp_collectives", "swp_failures", "swp_faults", "swp_no_memory"]
+)
 def test_valgrind_finds_nothing_in_the_whole(kernels: Kernels, require, program, procs) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     before = VALGRIND
-    if (program, procs) == ("swp_failures", 4):  # on fewer, nothing is kept
+    if (program, procs) == ("swp_faults", 4):  # on fewer, nothing is kept
         before = (*VALGRIND, f"--suppressions={TESTS / 'kept.supp'}")
     run(kernels, program, procs, before=before, env={"SWP_TEST_TIMEOUT": "1200"})

@@ -191,6 +191,16 @@ def test_a_failure_of_one_rank_is_an_error_of_all(kernels: Kernels, procs: int) 
     assert run(kernels, "swp_failures", procs) > 100
 
 
+@on_ranks([1, 2, 3, 4])
+def test_what_fails_below_the_library_is_an_error(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_faults", procs) > 10
+
+
+@on_ranks([1, 2, 3, 4])
+def test_nobody_waits_for_a_rank_without_memory(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_no_memory", procs) > 100
+
+
 @pytest.mark.parametrize("procs", [1, 2, 4])
 def test_two_threads_plan_and_execute_at_once(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_threads", procs) > 90
