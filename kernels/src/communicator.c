@@ -48,3 +48,16 @@ int swp_comm_duplicate(MPI_Comm comm, MPI_Comm *own) {
 done:
   return error;
 }
+
+int swp_comm_key(atomic_int *shared, MPI_Comm_delete_attr_function *forget, int *key) {
+  int error = SWP_SUCCESS, none = MPI_KEYVAL_INVALID, made;
+  *key = atomic_load(shared);
+  if (*key != MPI_KEYVAL_INVALID)
+    return SWP_SUCCESS;
+  MPI_TRY(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &made, NULL));
+  if (!atomic_compare_exchange_strong(shared, &none, made))
+    MPI_TRY(MPI_Comm_free_keyval(&made));
+  *key = atomic_load(shared);
+done:
+  return error;
+}

@@ -3,6 +3,7 @@
 #define SWP_COMMUNICATOR_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 
 /*
  * A duplicate of the caller's communicator that returns its errors; that of making it is returned too,
@@ -13,5 +14,11 @@ int swp_comm_duplicate(MPI_Comm comm, MPI_Comm *own);
 
 /* The caller's communicator itself, made to return its errors. Local. Errors as above. */
 int swp_comm_take(MPI_Comm comm, MPI_Comm *own);
+
+/*
+ * The key of an attribute that no copy of a communicator inherits, made at the first use by whichever thread
+ * comes first: *shared is static, and MPI_KEYVAL_INVALID until then. Local. Errors: SWP_ERR_MPI.
+ */
+int swp_comm_key(atomic_int *shared, MPI_Comm_delete_attr_function *forget, int *key);
 
 #endif

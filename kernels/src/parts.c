@@ -1,49 +1,50 @@
 /* Communicators of some of a plan's ranks. */
 #include "parts.h"
 
+#include "communicator.h"
+
 #include <string.h>
 
-/* Of a communicator that plans share, as its attribute. */
 struct part {
   struct part *next;
   struct division division;
   MPI_Comm comm;
 };
 
+/* Of a communicator that plans share: its attribute. */
+struct parts {
+  struct part *first;
+};
+
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra) {
   (void)comm, (void)key, (void)extra;
-  for (struct part *part = attribute, *next; part != NULL; part = next) {
+  struct parts *parts = attribute;
+  for (struct part *part = parts->first, *next; part != NULL; part = next) {
     next = part->next;
     MPI_Comm_free(&part->comm);
     swp_release(part);
   }
+  swp_release(parts);
   return MPI_SUCCESS;
 }
 
-/* The attribute's key, made at the first use by whichever thread comes first. */
-static int attribute_key(int *key) {
-  static atomic_int shared = MPI_KEYVAL_INVALID;
-  int error = SWP_SUCCESS, none = MPI_KEYVAL_INVALID, made;
-  *key = atomic_load(&shared);
-  if (*key != MPI_KEYVAL_INVALID)
+/* What is kept, of nothing at the first use. */
+static int find_parts(const struct swp_plan *plan, struct parts **parts) {
+  static atomic_int shared_key = MPI_KEYVAL_INVALID;
+  int error = SWP_SUCCESS, key, found = 0;
+  struct parts *made = NULL;
+  TRY(swp_comm_key(&shared_key, forget, &key));
+  MPI_TRY(MPI_Comm_get_attr(plan->comm, key, parts, &found));
+  if (found)
     return SWP_SUCCESS;
-  MPI_TRY(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &made, NULL));
-  if (!atomic_compare_exchange_strong(&shared, &none, made))
-    MPI_TRY(MPI_Comm_free_keyval(&made));
-  *key = atomic_load(&shared);
+  made = swp_allocate(1, sizeof *made, NULL);
+  if (made == NULL)
+    return swp_plan_no_memory(plan);
+  MPI_TRY(MPI_Comm_set_attr(plan->comm, key, made));
+  *parts = made;
+  return SWP_SUCCESS;
 done:
-  return error;
-}
-
-/* *first is NULL when nothing is kept yet. */
-static int find_kept(const struct swp_plan *plan, int *key, struct part **first) {
-  int error = SWP_SUCCESS, found = 0;
-  *first = NULL;
-  TRY(attribute_key(key));
-  MPI_TRY(MPI_Comm_get_attr(plan->comm, *key, first, &found));
-  if (!found)
-    *first = NULL;
-done:
+  swp_release(made);
   return error;
 }
 
@@ -55,19 +56,6 @@ static struct part *find(struct part *part, const struct division *division) {
   return part;
 }
 
-/* As the second, so that the attribute, which is the first, changes once only. */
-static int keep(const struct swp_plan *plan, int key, struct part *first, struct part *made) {
-  int error = SWP_SUCCESS;
-  if (first == NULL) {
-    MPI_TRY(MPI_Comm_set_attr(plan->comm, key, made));
-  } else {
-    made->next = first->next;
-    first->next = made;
-  }
-done:
-  return error;
-}
-
 static int split(const struct swp_plan *plan, int color, int order, MPI_Comm *part) {
   int error = SWP_SUCCESS;
   MPI_TRY(MPI_Comm_split(plan->comm, color, order, part));
@@ -77,16 +65,16 @@ done:
 
 /* Kept by all ranks or by none: who has one does not split. */
 static int make_kept(const struct swp_plan *plan, const struct division *division, int color, int order,
-                     int key, struct part *first, MPI_Comm *comm) {
+                     struct parts *parts, MPI_Comm *comm) {
   struct part *made = swp_allocate(1, sizeof *made, NULL);
   int error = swp_agree(plan->comm, made != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan));
   if (error == SWP_SUCCESS) {
     *made = (struct part){.division = *division, .comm = MPI_COMM_NULL};
     error = swp_agree(plan->comm, split(plan, color, order, &made->comm));
   }
-  if (error == SWP_SUCCESS)
-    error = keep(plan, key, first, made);
   if (error == SWP_SUCCESS) {
+    made->next = parts->first;
+    parts->first = made;
     *comm = made->comm;
     return SWP_SUCCESS;
   }
@@ -98,17 +86,16 @@ static int make_kept(const struct swp_plan *plan, const struct division *divisio
 
 int swp_part_take(struct swp_plan *plan, const struct division *division, int color, int order,
                   MPI_Comm *part) {
-  struct part *first;
-  int key;
+  struct parts *parts;
   *part = MPI_COMM_NULL;
   if (!plan->same_comm)
     return swp_agree(plan->comm, split(plan, color, order, part));
-  int error = swp_agree(plan->comm, find_kept(plan, &key, &first));
+  int error = swp_agree(plan->comm, find_parts(plan, &parts));
   if (error != SWP_SUCCESS)
     return error;
-  struct part *known = find(first, division);
+  struct part *known = find(parts->first, division);
   if (known == NULL)
-    return make_kept(plan, division, color, order, key, first, part);
+    return make_kept(plan, division, color, order, parts, part);
   *part = known->comm;
   return SWP_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "topology.h"
 
+#include "communicator.h"
 #include "plan.h"
 #include "socket.h"
 
@@ -195,21 +196,6 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra) {
   return MPI_SUCCESS;
 }
 
-/* The attribute's key, made at the first use by whichever thread comes first. */
-static int attribute_key(int *key) {
-  static atomic_int shared = MPI_KEYVAL_INVALID;
-  int error = SWP_SUCCESS, none = MPI_KEYVAL_INVALID, made;
-  *key = atomic_load(&shared);
-  if (*key != MPI_KEYVAL_INVALID)
-    return SWP_SUCCESS;
-  MPI_TRY(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &made, NULL));
-  if (!atomic_compare_exchange_strong(&shared, &none, made))
-    MPI_TRY(MPI_Comm_free_keyval(&made));
-  *key = atomic_load(&shared);
-done:
-  return error;
-}
-
 /* Collective: memory for a topology on every rank, held once, or on none. */
 static int create(MPI_Comm comm, struct topology **topology) {
   struct topology *made = swp_allocate(1, sizeof *made, NULL);
@@ -227,9 +213,10 @@ static int create(MPI_Comm comm, struct topology **topology) {
 /* The machine's nodes; they belong to the caller's communicator, on which nothing is sent: its errors end the
    job. */
 static int find_machine(MPI_Comm comm, MPI_Comm own, struct topology **topology) {
+  static atomic_int shared_key = MPI_KEYVAL_INVALID;
   int error = SWP_SUCCESS, key, found = 0;
   struct topology *made = NULL;
-  TRY(attribute_key(&key));
+  TRY(swp_comm_key(&shared_key, forget, &key));
   MPI_TRY(MPI_Comm_get_attr(comm, key, topology, &found));
   if (found)
     return SWP_SUCCESS;
