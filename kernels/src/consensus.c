@@ -14,15 +14,23 @@ const char *swp_consensus_applicable(const struct argument *argument, const stru
   return wrong ? "MPI_Ibarrier of this library completes before all ranks have called it" : NULL;
 }
 
-/* A barrier of messages, the dissemination barrier; meanwhile another makes its progress. */
+/* In the round of distance d of the dissemination barrier, rank r hears from r − d and tells r + d. */
+static int start_round(struct swp_plan *plan, int distance, MPI_Request requests[2]) {
+  int procs = plan->procs, error = SWP_SUCCESS;
+  int to = (int)(((int64_t)plan->rank + distance) % procs), from = (plan->rank - distance + procs) % procs;
+  MPI_TRY(MPI_Irecv(NULL, 0, MPI_BYTE, from, CONTROL_TAG, plan->comm, &requests[0]));
+  MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, to, CONTROL_TAG, plan->comm, &requests[1]));
+done:
+  return error;
+}
+
+/* A barrier of messages; meanwhile another makes its progress. */
 static int meet(struct swp_plan *plan) {
-  int error = SWP_SUCCESS, procs = plan->procs;
+  int error = SWP_SUCCESS;
   bool complete;
-  for (int64_t distance = 1; distance < procs; distance *= 2) {
+  for (int64_t distance = 1; distance < plan->procs; distance *= 2) {
     MPI_Request requests[2];
-    int to = (int)((plan->rank + distance) % procs), from = (int)((plan->rank + procs - distance) % procs);
-    MPI_TRY(MPI_Irecv(NULL, 0, MPI_BYTE, from, CONTROL_TAG, plan->comm, &requests[0]));
-    MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, to, CONTROL_TAG, plan->comm, &requests[1]));
+    TRY(start_round(plan, (int)distance, requests));
     TRY(swp_progress(plan, 2, requests, true, &complete));
   }
 done:
@@ -54,17 +62,6 @@ done:
   return error;
 }
 
-/* In the round of distance d, rank r hears from r − d and tells r + d. */
-static int start_round(struct swp_plan *plan, struct consensus *consensus) {
-  int procs = plan->procs, error = SWP_SUCCESS;
-  int to = (plan->rank + consensus->distance) % procs,
-      from = (plan->rank - consensus->distance + procs) % procs;
-  MPI_TRY(MPI_Irecv(NULL, 0, MPI_BYTE, from, CONTROL_TAG, plan->comm, &consensus->requests[0]));
-  MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, to, CONTROL_TAG, plan->comm, &consensus->requests[1]));
-done:
-  return error;
-}
-
 static int enter_barrier(struct swp_plan *plan, struct consensus *consensus) {
   int error = SWP_SUCCESS;
   consensus->entered = true;
@@ -73,7 +70,7 @@ static int enter_barrier(struct swp_plan *plan, struct consensus *consensus) {
   if (consensus->barrier == BARRIER_MPI)
     MPI_TRY(MPI_Ibarrier(plan->comm, &consensus->requests[0]));
   else if (plan->procs > 1)
-    TRY(start_round(plan, consensus));
+    TRY(start_round(plan, consensus->distance, consensus->requests));
 done:
   return error;
 }
@@ -85,7 +82,7 @@ static int test_barrier(struct swp_plan *plan, struct consensus *consensus, bool
     if (!*complete || consensus->barrier == BARRIER_MPI || 2 * (int64_t)consensus->distance >= plan->procs)
       break;
     consensus->distance *= 2;
-    TRY(start_round(plan, consensus));
+    TRY(start_round(plan, consensus->distance, consensus->requests));
   }
 done:
   return error;
