@@ -187,7 +187,7 @@ int emit_case(struct output *output, const struct workload *workload, const stru
   return json_write(&json, output->file, output->path);
 }
 
-static int write_end(struct output *output, double seconds, const struct skipped *skipped, int nskipped) {
+int emit_closing(struct output *output, double seconds, const struct skipped *skipped, int nskipped) {
   struct json json;
   json_begin(&json, "end");
   json_int(&json, "cases", output->cases);
@@ -202,16 +202,14 @@ static int write_end(struct output *output, double seconds, const struct skipped
     json_close(&json, '}');
   }
   json_close(&json, ']');
-  return json_write(&json, output->file, output->path);
+  return json_write(&json, output->file, output->path) ? -1 : output_close(output);
 }
 
 int emit_end(struct output *output, const struct team *team, double seconds, const struct skipped *skipped,
              int nskipped) {
   int status = 0;
   if (team->rank == 0)
-    status = write_end(output, seconds, skipped, nskipped);
-  if (team->rank == 0 && status == 0)
-    status = output_close(output);
+    status = emit_closing(output, seconds, skipped, nskipped);
   if (team_agree(team, status))
     return -1;
   if (team->rank == 0)

@@ -40,7 +40,10 @@ int emit_header(struct output *output, const struct launch *launch);
 int emit_case(struct output *output, const struct workload *workload, const struct pattern_features *features,
               const struct contender *contender, int samples);
 
-/* Writes the closing record, closes the file and tells on stdout that all went well. Collective. 0, or -1 on
+/* Writes the closing record and closes the file. Local, on rank 0. */
+int emit_closing(struct output *output, double seconds, const struct skipped *skipped, int nskipped);
+
+/* Does that, and tells on stdout that all went well. Collective. 0, or -1 on
  * every rank after the failure was told. */
 int emit_end(struct output *output, const struct team *team, double seconds, const struct skipped *skipped,
              int nskipped);

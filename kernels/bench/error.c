@@ -30,3 +30,7 @@ void failure_place(const char *format, ...) {
 const char *failure_text(void) {
   return text;
 }
+
+void failure_clear(void) {
+  text[0] = '\0';
+}

@@ -11,4 +11,7 @@ void failure_place(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* The kept text, "" when nothing failed here. */
 const char *failure_text(void);
 
+/* Forgets the kept text, when it was dealt with and things go on. */
+void failure_clear(void);
+
 #endif

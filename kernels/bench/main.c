@@ -1,10 +1,11 @@
-/* swpbench: lists methods, reads tables, measures, searches graphs. */
+/* swpbench: lists methods, reads tables, measures, soaks, searches graphs. */
 #include "error.h"
 #include "graphs/bfs.h"
 #include "methods.h"
 #include "overlap.h"
 #include "parameters.h"
 #include "run.h"
+#include "soak.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,7 @@ static int measure_command(const struct team *team, enum measuring command, int 
   if (status == 0)
     status = command == COMMAND_RUN     ? run(team, &options)
              : command == COMMAND_PROBE ? probe(team, &options)
+             : command == COMMAND_SOAK  ? soak(team, &options)
                                         : overlap(team, &options);
   options_free(&options);
   return status;
@@ -78,6 +80,8 @@ static int command_on_team(const struct team *team, int argc, char **argv) {
     return measure_command(team, COMMAND_PROBE, argc - 2, argv + 2);
   if (strcmp(command, "overlap") == 0)
     return measure_command(team, COMMAND_OVERLAP, argc - 2, argv + 2);
+  if (strcmp(command, "soak") == 0)
+    return measure_command(team, COMMAND_SOAK, argc - 2, argv + 2);
   if (strcmp(command, "table") == 0 && argc == 3)
     return read_table(team, argv[2]);
   if (strcmp(command, "bfs") == 0)
@@ -98,8 +102,9 @@ static void set_environment(int argc, char **argv) {
   struct options options;
   /* So that its algorithms can be set one by one; alone it changes nothing. */
   setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
-  if (argc > 1 && strcmp(argv[1], "run") == 0) {
-    if (options_parse(argc - 2, argv + 2, COMMAND_RUN, &options) == 0)
+  const bool soaks = argc > 1 && strcmp(argv[1], "soak") == 0;
+  if (soaks || (argc > 1 && strcmp(argv[1], "run") == 0)) {
+    if (options_parse(argc - 2, argv + 2, soaks ? COMMAND_SOAK : COMMAND_RUN, &options) == 0)
       methods_set_environment(options.operation->operation, options.methods);
     options_free(&options);
   }

@@ -13,7 +13,14 @@ enum { SAMPLES_MOST = 65535, UNSET = -1 };
 
 static const double BUDGET_MOST_S = 1e9; /* nanoseconds of it fit into 64 bits */
 
-enum { RUN = COMMAND_RUN, OVERLAP = COMMAND_OVERLAP, RACES = RUN | OVERLAP, ALL = RACES | COMMAND_PROBE };
+enum {
+  RUN = COMMAND_RUN,
+  OVERLAP = COMMAND_OVERLAP,
+  SOAK = COMMAND_SOAK,
+  METHODS = RUN | SOAK, /* of an operation */
+  MEASURES = RUN | OVERLAP | COMMAND_PROBE,
+  ALL = MEASURES | SOAK
+};
 
 /* An option of the commands of a mask, and required by some; those without an argument are flags. `set` gets
  * the argument and returns 0 or -1. */
@@ -70,6 +77,18 @@ static int set_budget(struct options *options, const char *value) {
   options->budget_s = strtod(value, &end);
   if (*end || end == value || !(options->budget_s >= 0 && options->budget_s <= BUDGET_MOST_S))
     return failure_set("--budget \"%s\": write a number of seconds up to 1e9, 0 for no limit", value);
+  return 0;
+}
+
+static int set_executions(struct options *options, const char *value) {
+  return parse_number("--executions", value, 1, INT64_MAX / 8, &options->executions);
+}
+
+static int set_limit(struct options *options, const char *value) {
+  char *end;
+  options->limit_s = strtod(value, &end);
+  if (*end || end == value || !(options->limit_s >= 0.1 && options->limit_s <= 86400))
+    return failure_set("--limit \"%s\": write a number of seconds from 0.1 to 86400", value);
   return 0;
 }
 
@@ -140,21 +159,24 @@ static int set_quiet(struct options *options, const char *value) {
 }
 
 static const struct bench_option OPTIONS[] = {
-    {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", RUN, RUN, set_operation},
-    {"--pattern", "SPEC", "who sends to whom", RACES, RACES, set_pattern},
+    {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", METHODS, METHODS, set_operation},
+    {"--pattern", "SPEC", "who sends to whom", METHODS | OVERLAP, METHODS | OVERLAP, set_pattern},
     {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", ALL & ~OVERLAP, ALL & ~OVERLAP,
      set_sizes},
     {"--out", "FILE", "the file to write, new or empty", ALL, ALL, set_out},
-    {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", RACES, 0,
-     set_methods},
+    {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", METHODS | OVERLAP,
+     0, set_methods},
     {"--computation", "LIST", "of a rank, in flops or % of full rows, as 0,25%,2e6 (0 to 100%)", OVERLAP, 0,
      set_computation},
-    {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", RACES, 0, set_budget},
-    {"--max-samples", "N", "most samples of a case (200)", ALL, 0, set_max_samples},
-    {"--sync", "window|barrier", "how executions start together (window on one machine)", ALL, 0, set_sync},
-    {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", RUN, 0, set_ppn},
-    {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", RUN, 0, set_placement},
-    {"--seed", "N", "of the order of methods and of payloads (1)", RACES, 0, set_seed},
+    {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", METHODS | OVERLAP, 0, set_budget},
+    {"--max-samples", "N", "most samples of a case (200)", MEASURES, 0, set_max_samples},
+    {"--executions", "N", "of each method at each size (10000)", SOAK, 0, set_executions},
+    {"--limit", "SECONDS", "in which each rank must get on, else it hangs (60)", SOAK, 0, set_limit},
+    {"--sync", "window|barrier", "how executions start together (window on one machine)", MEASURES, 0,
+     set_sync},
+    {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", METHODS, 0, set_ppn},
+    {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", METHODS, 0, set_placement},
+    {"--seed", "N", "of the order of methods and of payloads (1)", METHODS | OVERLAP, 0, set_seed},
     {"--launch", "N", "number of the launch within the campaign (0)", ALL, 0, set_launch},
     {"--campaign", "NAME", "groups launches (the date)", ALL, 0, set_campaign},
     {"--system", "NAME", "system and partition (local:cpu)", ALL, 0, set_system},
@@ -167,7 +189,10 @@ static const struct bench_option OPTIONS[] = {
 enum { NOPTIONS = sizeof OPTIONS / sizeof OPTIONS[0] };
 
 static const char *command_name(enum measuring command) {
-  return command == COMMAND_RUN ? "run" : command == COMMAND_PROBE ? "probe" : "overlap";
+  return command == COMMAND_RUN     ? "run"
+         : command == COMMAND_PROBE ? "probe"
+         : command == COMMAND_SOAK  ? "soak"
+                                    : "overlap";
 }
 
 /* Finds the option that argv[*i] names, and its value, in the same argument or the next. */
@@ -188,8 +213,8 @@ static int next_option(int argc, char **argv, int *i, int *which, const char **v
   return *value ? 0 : failure_set("%s needs %s", OPTIONS[*which].name, OPTIONS[*which].argument);
 }
 
-/* What of a run's options must fit together. */
-static int check_run(struct options *options) {
+/* What of the options of methods must fit together. */
+static int check_methods(struct options *options) {
   if (options->placement != UNSET && options->ppn == 0)
     return failure_set("--placement is of virtual nodes: give --ppn too");
   if (options->placement == UNSET)
@@ -214,11 +239,14 @@ static int parse_option(int argc, char **argv, int *i, enum measuring command, b
     return failure_set("%s is given twice", OPTIONS[which].name);
   if (!(OPTIONS[which].commands & (int)command))
     return failure_set("%s is of %s, not of %s", OPTIONS[which].name,
-                       OPTIONS[which].commands & RUN ? "run" : "overlap", command_name(command));
+                       OPTIONS[which].commands & RUN       ? "run"
+                       : OPTIONS[which].commands & OVERLAP ? "overlap"
+                                                           : "soak",
+                       command_name(command));
   given[which] = true;
   if (OPTIONS[which].set(options, value))
     return -1;
-  if (command != COMMAND_RUN || OPTIONS[which].set != set_pattern)
+  if (!(command & METHODS) || OPTIONS[which].set != set_pattern)
     return 0;
   const int status = pattern_parse(value, &options->pattern);
   if (status)
@@ -234,6 +262,8 @@ int options_parse(int argc, char **argv, enum measuring command, struct options 
                               .sync = "",
                               .yield = "",
                               .max_samples = 200,
+                              .executions = 10000,
+                              .limit_s = 60,
                               .placement = UNSET};
   bool given[NOPTIONS] = {false};
   for (int i = 0; i < argc;)
@@ -242,7 +272,7 @@ int options_parse(int argc, char **argv, enum measuring command, struct options 
   for (int i = 0; i < NOPTIONS; i++)
     if (!given[i] && OPTIONS[i].required & (int)command)
       return failure_set("%s %s is missing; see swpbench --help", OPTIONS[i].name, OPTIONS[i].argument);
-  return command == COMMAND_RUN ? check_run(options) : 0;
+  return command & METHODS ? check_methods(options) : 0;
 }
 
 void options_free(struct options *options) {
@@ -259,14 +289,18 @@ void options_help(void) {
          "  swpbench overlap OPTIONS\n"
          "                          measures how much communication hides behind computation; start it with "
          "mpiexec\n"
+         "  swpbench soak OPTIONS   executes methods very often, and looks for hangs, wrong bytes and leaks; "
+         "start "
+         "it with mpiexec\n"
          "  swpbench bfs [vertices=N,degree=N,clusters=N,inside=PERCENT,seed=N [METHODS]]\n"
          "                          searches a random graph, one discovery a level; start it with mpiexec\n"
-         "  swpbench --version | --help\n\noptions, of (r)un, (p)robe, (o)verlap:\n",
+         "  swpbench --version | --help\n\noptions, of (r)un, (p)robe, (o)verlap, (s)oak:\n",
          swp_version());
   for (int i = 0; i < NOPTIONS; i++)
-    printf("%c%c%c %-14s %-19s %s%s\n", OPTIONS[i].commands & COMMAND_RUN ? 'r' : ' ',
+    printf("%c%c%c%c %-14s %-19s %s%s\n", OPTIONS[i].commands & COMMAND_RUN ? 'r' : ' ',
            OPTIONS[i].commands & COMMAND_PROBE ? 'p' : ' ', OPTIONS[i].commands & COMMAND_OVERLAP ? 'o' : ' ',
-           OPTIONS[i].name, OPTIONS[i].argument ? OPTIONS[i].argument : "", OPTIONS[i].help,
+           OPTIONS[i].commands & COMMAND_SOAK ? 's' : ' ', OPTIONS[i].name,
+           OPTIONS[i].argument ? OPTIONS[i].argument : "", OPTIONS[i].help,
            OPTIONS[i].required ? " (required)" : "");
   printf("\npatterns of overlap, and its methods:\n");
   for (int i = 0; overlap_kernel(i); i++) {
@@ -279,7 +313,7 @@ void options_help(void) {
     for (const struct overlap_family *family = kernel->families; family->name; family++)
       printf("    %-10s %s\n", family->name, family->summary);
   }
-  printf("\npatterns of run:\n");
+  printf("\npatterns of run and soak:\n");
   for (int i = 0; pattern_family(i); i++) {
     char text[256];
     struct pattern_spec spec = {.family = pattern_family(i), .file = "FILE", .part = "PART"};

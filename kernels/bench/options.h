@@ -1,4 +1,4 @@
-/* The command lines of `swpbench run`, `swpbench probe` and `swpbench overlap`. */
+/* The command lines of `swpbench run`, `swpbench probe`, `swpbench overlap` and `swpbench soak`. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -7,11 +7,11 @@
 #include "sync.h"
 
 /* Bits, so that an option can be of several. */
-enum measuring { COMMAND_RUN = 1, COMMAND_PROBE = 2, COMMAND_OVERLAP = 4 };
+enum measuring { COMMAND_RUN = 1, COMMAND_PROBE = 2, COMMAND_OVERLAP = 4, COMMAND_SOAK = 8 };
 
 struct options {
-  const struct operation *operation; /* of run */
-  struct pattern_spec pattern;       /* of run */
+  const struct operation *operation; /* of run and soak */
+  struct pattern_spec pattern;       /* of run and soak */
   const char *pattern_text;
   const char *methods;
   const char *computation; /* of overlap; NULL: as much as there is */
@@ -29,6 +29,8 @@ struct options {
   int64_t ppn;   /* of virtual nodes; 0: the machine's nodes */
   int placement; /* of enum swp_placement */
   int max_samples;
+  int64_t executions; /* of soak */
+  double limit_s;     /* of soak: how long a rank may take for a step */
   bool anonymous;
   bool quiet;
 };

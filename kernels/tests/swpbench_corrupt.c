@@ -1,7 +1,7 @@
 /*
  * swpbench with exchanges, whole or in halves, discoveries, collectives, products and transforms that go
  * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
- * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK.
+ * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK. For soaks, such executions may also hang or leak.
  */
 #include "csr.h"
 #include "fft.h"
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <switchpoint.h>
+#include <unistd.h>
 
 /* A shared libswitchpoint has these names too. */
 #define VISIBLE __attribute__((visibility("default")))
@@ -57,11 +58,27 @@ static int is_due(const char *way, int call) {
          call >= number("SWP_CORRUPT_CALL");
 }
 
+/* Memory that is never freed, which the compiler must not see through; nor that it has no end. */
+static void *volatile leaked;
+
+__attribute__((noinline)) static void hang_here(void) {
+  for (;;)
+    usleep(10000);
+}
+
+static void leak_or_hang(int call) {
+  if (is_due("leak", call))
+    leaked = malloc(48);
+  if (is_due("hang", call))
+    hang_here();
+}
+
 /* What a completed exchange delivered goes wrong in its first byte. */
 static int deliver(unsigned char *first, int error) {
   static int calls;
   static unsigned char before;
   const int call = calls++;
+  leak_or_hang(call);
   if (is_due("byte", call))
     *first ^= 0x10;
   if (is_due("stale", call))
@@ -106,6 +123,7 @@ int __wrap_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, c
                                  const void *const *data, swp_inbox **inbox) {
   static int calls;
   const int call = calls++;
+  leak_or_hang(call);
   const int error = __real_swp_discovery_execute(plan, nsends, ranks, bytes, data, inbox);
   if (error)
     return error;

@@ -1,0 +1,54 @@
+#include "growth.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#ifdef BENCH_MALLINFO
+#include <malloc.h>
+#endif
+
+/* What may come together by chance: blocks of the heap, and pages that were never touched before. */
+static const int64_t HEAP_LEAST_BYTES = 1024, RESIDENT_LEAST_BYTES = 1 << 20;
+
+static int64_t heap_bytes(void) {
+#ifdef BENCH_MALLINFO
+  const struct mallinfo2 info = mallinfo2();
+  return (int64_t)(info.uordblks + info.hblkhd);
+#else
+  return 0;
+#endif
+}
+
+/* 0 where AddressSanitizer keeps what was freed: it finds leaks itself. */
+static int64_t resident_bytes(void) {
+  long long pages = 0;
+#ifndef __SANITIZE_ADDRESS__
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (file && fscanf(file, "%*d %lld", &pages) != 1)
+    pages = 0;
+  if (file)
+    fclose(file);
+#endif
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+void growth_look(struct growth *growth) {
+  growth->resident_bytes[growth->looks] = resident_bytes();
+  growth->heap_bytes[growth->looks++] = heap_bytes();
+}
+
+static int64_t leak_bytes(const int64_t *bytes, int64_t least) {
+  const int64_t all = bytes[GROWTH_LOOKS - 1] - bytes[0];
+  const int64_t second_half = bytes[GROWTH_LOOKS - 1] - bytes[GROWTH_LOOKS / 2];
+  for (int i = 1; i < GROWTH_LOOKS; i++)
+    if (bytes[i] <= bytes[i - 1])
+      return 0;
+  return all >= least && second_half >= all / 4 ? all : 0;
+}
+
+int64_t growth_leak_bytes(const struct growth *growth) {
+  if (growth->looks < GROWTH_LOOKS)
+    return 0;
+  const int64_t heap = leak_bytes(growth->heap_bytes, HEAP_LEAST_BYTES);
+  return heap ? heap : leak_bytes(growth->resident_bytes, RESIDENT_LEAST_BYTES);
+}

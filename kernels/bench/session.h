@@ -1,0 +1,46 @@
+/* All that lives as long as a launch that goes through methods by size: swpbench run and swpbench soak. */
+#ifndef BENCH_SESSION_H
+#define BENCH_SESSION_H
+
+#include "emit.h"
+#include "methods.h"
+
+struct session {
+  struct launch launch;
+  char pattern_text[512];
+  const struct team *team;
+  const struct options *options;
+  int64_t begin_ns;
+  struct facts facts;
+  struct sync sync;
+  struct pattern pattern;
+  struct pattern_features features;
+  struct method *methods;
+  int nmethods;
+  struct output output;    /* on rank 0 */
+  struct skipped *skipped; /* on rank 0 */
+  int nskipped;
+};
+
+/*
+ * Makes the pattern and the list of methods, opens the file and writes its header, in which the launch is of
+ * `operation`. Collective; the failure is agreed. session_free is due in both cases.
+ */
+int session_prepare(struct session *session, const struct team *team, const struct options *options,
+                    const char *operation);
+void session_free(struct session *session);
+
+/* Notes on rank 0 what is not measured, and why. Local. */
+void session_skip(struct session *session, const char *method, int64_t size_bytes, const char *reason);
+void session_skip_size(struct session *session, int64_t size_bytes, const char *reason);
+
+/* Whether the operation can carry the pattern's largest message at this size. */
+bool session_is_possible(const struct session *session, int64_t size_bytes);
+
+/* The workload of a size, its seed, and the virtual nodes of the options. Collective; the failure is agreed.
+   workload_free is due in both cases. */
+int session_workload(const struct session *session, int64_t size_bytes, struct workload *workload);
+
+double session_seconds(const struct session *session);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Notices that this rank does not get on: a thread of its own looks at when the rank last gave a sign of
+ * life, and interrupts it to read its stack. It makes no MPI calls.
+ */
+#ifndef BENCH_WATCHDOG_H
+#define BENCH_WATCHDOG_H
+
+enum { WATCHDOG_FRAMES = 64, WATCHDOG_NAME = 160 };
+
+/* Where a rank was: from the innermost call outwards. */
+struct where {
+  int count;
+  char names[WATCHDOG_FRAMES][WATCHDOG_NAME];
+};
+
+/*
+ * From now on the calling thread must call watchdog_beat more often than every limit_s seconds; else `hangs`
+ * is called, once, in the watchdog's thread. One at a time in a process, which must have no other use for
+ * SIGALRM. 0, or -1 with failure_text() set. Local.
+ */
+int watchdog_start(double limit_s, void (*hangs)(const struct where *where));
+void watchdog_beat(void);
+void watchdog_stop(void);
+
+#endif

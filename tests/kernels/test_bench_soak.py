@@ -1,0 +1,149 @@
+"""`swpbench soak`: what passes, and that a hang, a wrong byte, a leak and an error are found."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
+from tests.kernels.conftest import Kernels, on_ranks
+
+CORRUPT = "bench/swpbench_corrupt"
+RING = ("--op", "exchange", "--pattern", "random:degree=1", "--sizes", "8")
+
+
+def soak(
+    kernels: Kernels,
+    out: Path,
+    procs: int,
+    *options: str,
+    wrong: str = "",
+    call: int = 0,
+    rank: int = 1,
+) -> Result:
+    """Runs `swpbench soak`, in which a rank may go wrong from its call of that number on."""
+    env = {"SWP_CORRUPT": wrong, "SWP_CORRUPT_RANK": str(rank), "SWP_CORRUPT_CALL": str(call)}
+    program = CORRUPT if wrong else SWPBENCH
+    words = ["soak", "--out", str(out), *options]
+    done = kernels.run(program, words, procs, env if wrong else None)
+    lines = out.read_text().splitlines() if out.is_file() else []
+    return Result(done.returncode, done.stdout, done.stderr, [json.loads(line) for line in lines])
+
+
+def soaks(result: Result) -> list[Record]:
+    """The records of soaks in a file that is complete."""
+    assert result.records[-1]["record"] == "end", result.stderr
+    found = [each for each in result.records if each["record"] == "soak"]
+    assert result.records[-1]["cases"] == len(found)
+    return found
+
+
+def failed(result: Result) -> Record:
+    """The record of the one method that was soaked and failed."""
+    assert result.status != 0
+    (record,) = soaks(result)
+    assert not record["passed"]
+    return record
+
+
+@on_ranks([1, 4, 3])
+@pytest.mark.parametrize("operation", ["exchange", "discovery", "allreduce"])
+def test_every_method_passes(kernels: Kernels, tmp_path: Path, operation: str, procs: int) -> None:
+    pattern = "blocks" if operation == "allreduce" else "random:degree=2"
+    words = ("--op", operation, "--pattern", pattern, "--sizes", "8,4096", "--executions", "150")
+    result = soak(kernels, tmp_path / "o", procs, *words)
+    assert result.status == 0, result.stderr
+    assert "swpbench: soak passed" in result.stdout
+    assert result.header["operation"] == "soak"
+    assert {each["size_bytes"] for each in soaks(result)} == {8, 4096}
+    keys = documented_keys("soak")
+    for record in soaks(result):
+        assert {key: has_type(record[key], kind) for key, kind in keys.items()} == dict.fromkeys(
+            keys, True
+        )
+        assert set(record) == set(keys)
+        assert (record["passed"], record["executions"], record["failure"]) == (True, 150, "")
+        assert record["operation"] == operation
+
+
+@pytest.mark.parametrize("operation", ["exchange", "discovery"])
+def test_a_wrong_byte_is_found_in_the_execution_that_it_is_in(
+    kernels: Kernels, tmp_path: Path, operation: str
+) -> None:
+    """Rank 1 goes wrong from its 131st call on, so that the second method does at once."""
+    methods = {"exchange": "direct alltoallv", "discovery": "pex pcx"}[operation]
+    words = ("--op", operation, "--pattern", "random:degree=9", "--sizes", "8")
+    words += ("--methods", methods, "--executions", "200")
+    result = soak(kernels, tmp_path / "o", 4, *words, wrong="byte", call=130)
+    assert result.status != 0
+    first, second = soaks(result)
+    assert (first["failure"], second["failure"]) == ("payload", "payload")
+    assert first["reason"].startswith("rank 1: execution 131: wrong payload from rank 0")
+    assert second["reason"].startswith("rank 1: execution 1: wrong payload")
+    (complaint,) = result.complaints
+    assert "soak failed: 2 of 2" in complaint
+
+
+@pytest.mark.parametrize("operation", ["exchange", "discovery"])
+def test_a_hang_ends_with_the_stacks_of_all_ranks(
+    kernels: Kernels, tmp_path: Path, operation: str
+) -> None:
+    words = ("--op", operation, "--pattern", "random:degree=2", "--sizes", "8", "--limit", "1")
+    words += ("--methods", {"exchange": "direct", "discovery": "pcx"}[operation])
+    result = soak(kernels, tmp_path / "o", 3, *words, wrong="hang", call=100)
+    record = failed(result)
+    assert record["failure"] == "hang"
+    assert 100 <= record["executions"] < 200
+    for rank in range(3):
+        assert re.search(rf"^swpbench: rank {rank} hangs: ", result.stderr, re.MULTILINE)
+    assert re.search(r"^swpbench: rank 1   hang_here\+0x", result.stderr, re.MULTILINE)
+    assert any(frame.startswith("main+0x") for frame in record["stack"])
+    assert "swpbench: soak failed: " in result.stderr
+
+
+def test_a_leak_is_found(kernels: Kernels, tmp_path: Path) -> None:
+    words = (*RING, "--methods", "direct", "--executions", "2000")
+    record = failed(soak(kernels, tmp_path / "o", 2, *words, wrong="leak"))
+    assert (record["failure"], record["executions"]) == ("leak", 2000)
+    assert record["growth_bytes"] >= 1500 * 48
+    assert record["reason"].startswith("rank 1: leak: ")
+
+
+@pytest.mark.parametrize(("rank", "failure"), [(0, "error"), (1, "hang")])
+def test_an_execution_that_fails_ends_the_job(
+    any_kernels: Kernels, tmp_path: Path, rank: int, failure: str
+) -> None:
+    """The other rank waits for the one that failed: only its own process knows why."""
+    words = (*RING, "--methods", "direct", "--limit", "1")
+    result = soak(any_kernels, tmp_path / "o", 2, *words, wrong="error", call=70, rank=rank)
+    assert failed(result)["failure"] == failure
+    assert f"rank {rank} hangs: " in result.stderr
+    assert "after execution 71 fails" in result.stderr
+
+
+def test_what_the_budget_leaves_out_is_said(any_kernels: Kernels, tmp_path: Path) -> None:
+    words = (*RING, "--methods", "direct alltoallv", "--budget", "0.2", "--executions", "100000000")
+    result = soak(any_kernels, tmp_path / "o", 2, *words)
+    assert result.status == 0, result.stderr
+    (record,) = soaks(result)
+    assert record["passed"]
+    assert 0 < record["executions"] < 100000000
+    assert [each["method"] for each in result.records[-1]["skipped"]] == ["alltoallv"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--executions", "0", "from 1"),
+        ("--limit", "0", "seconds from 0.1"),
+        ("--max-samples", "4", "not of soak"),
+    ],
+)
+def test_options_that_are_wrong(
+    any_kernels: Kernels, tmp_path: Path, option: str, value: str, words: str
+) -> None:
+    command = ["soak", "--out", str(tmp_path / "o"), *RING, option, value]
+    done = any_kernels.run(SWPBENCH, command, 2)
+    assert done.returncode != 0
+    assert words in done.stderr
