@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,13 +19,14 @@ from tuner.errors import SwitchpointError
 from tuner.launches import measure
 from tuner.matrices.market import read_pattern, stem
 from tuner.matrices.partition import kept_partition
-from tuner.mpi import Launch, Mpi, find_mpis, installation_directory, launch
+from tuner.mpi import Launch, launch
 from tuner.nodes.launch import SYSTEM
 from tuner.nodes.launch import launch as launch_on_nodes
 from tuner.nodes.namespaces import meant
 from tuner.places import results_directory
 from tuner.records import Header
 from tuner.stats import Floats, mean_interval
+from tuner.systems import Kernels, kernels
 
 _THIS_MACHINE = "local:cpu"
 
@@ -92,15 +92,16 @@ def study(request: Request) -> tuple[Study, Path]:
 
     Raises:
         MatrixError, PartitionerError: the matrix cannot be read or partitioned.
-        StudyError: there is no built swpbench, or it fails.
+        KernelsError: there is no built swpbench.
+        StudyError, LaunchError: it fails.
         NodesError: the virtual nodes are not up, or too few.
     """
-    mpi, program = _find_program(request.environment)
+    built = kernels(_THIS_MACHINE, request.environment)
     kept = kept_partition(request.matrix, read_pattern(request.matrix), request.by, request.procs)
     times: dict[str, list[dict[str, float]]] = {"strided": [], str(kept.path): []}
     for number in range(request.launches):
         for part, launches in times.items():
-            header, medians = _measure(request, mpi, program, part, number)
+            header, medians = _measure(request, built, part, number)
             launches.append(medians)
     strided, balanced = (
         {method: np.array([each[method] for each in launches]) for method in launches[0]}
@@ -126,44 +127,29 @@ def study(request: Request) -> tuple[Study, Path]:
     return result, _store(result)
 
 
-def _find_program(environment: str) -> tuple[Mpi, Path]:
-    """An MPI, and the swpbench that is built for it."""
-    named = os.environ.get("SWITCHPOINT_KERNELS")
-    for mpi in find_mpis():
-        if environment in ("", mpi.name):
-            root = Path(named) if named else installation_directory(_THIS_MACHINE, mpi.name)
-            for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
-                if os.access(program, os.X_OK):
-                    return mpi, program
-    raise StudyError(
-        f"no built swpbench{' for ' if environment else ''}{environment}; `switchpoint run` builds "
-        "the kernels, or name a build or installation by SWITCHPOINT_KERNELS"
-    )
-
-
 def _measure(
-    request: Request, mpi: Mpi, program: Path, part: str, number: int
+    request: Request, built: Kernels, part: str, number: int
 ) -> tuple[Header, dict[str, float]]:
     """One launch on rows dealt so: the median time of each method's products, in seconds."""
-    start, system = _start(request, mpi, program.parents[1])
+    start, system = _start(request, built)
     options = ["--op", "spmv", "--sizes", "8", "--pattern", f"matrix:{request.matrix},part={part}"]
     options += ["--methods", request.methods, "--budget", str(request.budget_s)]
     options += ["--launch", str(number), "--system", system]
     if request.ppn and not request.on_nodes:
         options += ["--ppn", str(request.ppn)]
-    file = measure(start, program, options)
+    file = measure(start, built.swpbench, options)
     if file.header is None or not file.cases:
         raise StudyError(f"no method could be measured: {request.methods}")
     return file.header, _medians(file)
 
 
-def _start(request: Request, mpi: Mpi, build: Path) -> tuple[Launch, str]:
+def _start(request: Request, built: Kernels) -> tuple[Launch, str]:
     """How to start the ranks, and what that system is called."""
     if not request.on_nodes:
-        return launch(mpi, request.procs, build=build), _THIS_MACHINE
+        return launch(built.mpi, request.procs, build=built.root), _THIS_MACHINE
     nodes = meant()
     ppn = request.ppn or -(-request.procs // nodes.count)
-    start = launch_on_nodes(nodes, mpi, request.procs, ppn, build)
+    start = launch_on_nodes(nodes, built.mpi, request.procs, ppn, built.root)
     return start, f"{SYSTEM}:tcp-{nodes.rate}"
 
 

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tuner.applications import find_build
 from tuner.benchfile import BenchFile
 from tuner.errors import SwitchpointError
 from tuner.launches import measure
 from tuner.mpi import Launch
 from tuner.records import AUTO, COLLECTIVES, DEFAULT_METHODS, Table
-from tuner.systems import launch_on
+from tuner.systems import kernels, launch_on
 
 WORSE = 0.02
 """From here on a choice counts as slower than the default."""
@@ -190,12 +189,12 @@ class Request:
 def outcomes(problem: Problem, request: Request) -> Iterator[Outcome]:
     """Measures a problem: one launch that names the best at each size, and those that count.
 
-    Raises LaunchError, NodesError, ApplicationError, RegretError.
+    Raises LaunchError, NodesError, KernelsError, RegretError.
     """
-    build = find_build(request.environment)
-    swpbench = build.programs["swpbench"]
+    built = kernels(request.system, request.environment)
+    swpbench = built.swpbench
     start = launch_on(
-        request.system, build.mpi, problem.procs, problem.ppn, build.root, problem.operation
+        request.system, built.mpi, problem.procs, problem.ppn, built.root, problem.operation
     )
     start = replace(start, env=start.env | {"SWITCHPOINT_TABLE": str(request.table)})
     first = measure(start, swpbench, _options(problem, request, ["all", AUTO], 0))

@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from tuner import mpi as this_machine
-from tuner.mpi import Launch, Mpi
+from tuner.errors import SwitchpointError
+from tuner.mpi import Launch, Mpi, find_mpis, identify, installation_directory
 from tuner.nodes import launch as virtual
 from tuner.nodes.namespaces import meant
 from tuner.simulation import launch as simulated
 from tuner.simulation import machines
 
 THIS_MACHINE = {"local", virtual.SYSTEM}  # of checks/config/local.py and nodes.py
+
+
+class KernelsError(SwitchpointError):
+    """There are no built kernels; the text says of which MPI."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels as built for an MPI: where they are, and their benchmark program."""
+
+    mpi: Mpi
+    root: Path
+    swpbench: Path
+
+
+def kernels(system: str, environment: str) -> Kernels:
+    """Those that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
+
+    An empty `environment` is any. Raises KernelsError.
+    """
+    kind = system.partition(":")[0]
+    if kind not in (virtual.SYSTEM, machines.SYSTEM):
+        system = "local:cpu"  # also where results have another name
+    named = os.environ.get("SWITCHPOINT_KERNELS")
+    for mpi in [identify("smpicc", "smpirun")] if kind == machines.SYSTEM else find_mpis():
+        if mpi is not None and environment in ("", mpi.name):
+            root = Path(named).absolute() if named else installation_directory(system, mpi.name)
+            for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
+                if os.access(program, os.X_OK):
+                    return Kernels(mpi, root, program)
+    raise KernelsError(
+        f"no built swpbench{' for ' if environment else ''}{environment}; `switchpoint run` builds "
+        "the kernels, or name a build or installation by SWITCHPOINT_KERNELS"
+    )
 
 
 def launch_on(
