@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
+_OVERSUBSCRIBED = CellKey._fields.index("oversubscribed")
 _PRODUCT = (*CellKey._fields, *Product._fields[1:])
 _PROBE = (*ProbeLaunch._fields, *ProbeKey._fields, "samples")
 _OVERLAP = (*ProbeLaunch._fields, *Breakdown._fields)
@@ -318,10 +319,11 @@ def cell_row(cell: Cell, summary: CellSummary) -> CellRow:
 
 def cell_of(row: CellRow) -> Cell:
     """The cell that a row holds."""
-    key = CellKey(*row[: len(CellKey._fields)])
+    key = list(row[: len(CellKey._fields)])
+    key[_OVERSUBSCRIBED] = bool(key[_OVERSUBSCRIBED])
     *features, parts, rounds, samples = row[len(CellKey._fields) :]
     return Cell(
-        key._replace(oversubscribed=bool(key.oversubscribed)),
+        CellKey(*key),
         Features(*features[: len(Features._fields)]),
         np.frombuffer(parts, PART),
         np.frombuffer(rounds, np.uint16),
