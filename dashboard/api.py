@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from flask import Flask, Response, request
 
 from dashboard import web
+from dashboard.exported import FORMS, exported
 from dashboard.pages import table
 from dashboard.query import INTEGER, WORD, MalformedError, Query, UnknownError, parameter
 from dashboard.web import OpenStore
@@ -61,8 +62,8 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
         query = _query(table.FormQuery)
         with open_store() as store:
             _described(store, system)
-            text = table.exported(store, table.TableQuery(system, query.form or "table"))
-        return web.cached(Response(text, mimetype=table.FORMS[query.form or "table"].mimetype))
+            text = exported(store, system, query.form or "table")
+        return web.cached(Response(text, mimetype=FORMS[query.form or "table"].mimetype))
 
     @server.get(f"{ROOT}/cells")
     def some_cells() -> Response:

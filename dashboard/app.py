@@ -40,6 +40,7 @@ _INDEX = """<!DOCTYPE html>
 <title>{%title%}</title>
 <link rel="icon" href="assets/favicon.svg">
 <script src="assets/theme.js"></script>
+<script src="assets/plotly-cartesian.min.js" defer></script>
 {%css%}
 </head>
 <body>
@@ -70,7 +71,7 @@ def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
         title="Switchpoint",
         update_title="",
         index_string=_INDEX,
-        assets_ignore=r"theme\.js",  # runs in the head, before the first paint
+        assets_ignore=r"theme\.js|plotly-.*",  # the head has them
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
         compress=True,
         on_error=_report,

@@ -46,13 +46,12 @@ def html_report(store: Store) -> str:
         body += [_view(page, store, search) for page, search in _views(store, system)]
     draw = f"const CONFIG = {json.dumps(CONFIG)};{_DRAW}"
     assets = resources.files("dashboard").joinpath("assets")
-    plotly = resources.files("plotly").joinpath("package_data/plotly.min.js")
     styles = [assets.joinpath(name) for name in ("bootstrap.min.css", "switchpoint.css")]
     return _DOCUMENT.format(
         styles="\n".join(style.read_text("utf-8") for style in styles),
         theme=assets.joinpath("theme.js").read_text("utf-8"),
         body=Markup("\n").join(body),
-        plotly=plotly.read_text("utf-8"),
+        plotly=assets.joinpath("plotly-cartesian.min.js").read_text("utf-8"),
         draw=draw,
     )
 
@@ -132,28 +131,9 @@ def _select(node: Component) -> Markup:
     return Markup("<strong>{}</strong>").format(*chosen)
 
 
-def _grid(node: Component) -> Markup:
-    """A table with the texts of the grid's cells."""
-    columns = [column for column in node.columnDefs if column.get("cellRenderer") != "EvidenceLink"]
-    head = Markup().join(
-        Markup("<th scope=col>{}</th>").format(each["headerName"]) for each in columns
-    )
-    rows = Markup().join(
-        Markup("<tr>{}</tr>").format(
-            Markup().join(Markup("<td>{}</td>").format(row[each["field"]]) for each in columns)
-        )
-        for row in node.rowData
-    )
-    return Markup(
-        '<div class="table-responsive"><table class="table table-sm"><thead><tr>{}</tr></thead>'
-        "<tbody>{}</tbody></table></div>"
-    ).format(head, rows)
-
-
 _SPECIAL: dict[str, Callable[[Component], Markup]] = {
     "Graph": _graph,
     "Select": _select,
-    "AgGrid": _grid,
     "Alert": lambda node: _element("div", node),
 }
 

@@ -193,11 +193,9 @@ def add_headers(server: Flask, script_hashes: Sequence[str]) -> None:
     """The security headers of every answer.
 
     script-src holds the hash of the one inline script that Dash writes (it starts the renderer);
-    no `unsafe-eval`: plotly.js and ag-grid call `Function` only in features that are not used
-    here (WebGL traces, string expressions as column functions). style-src needs `unsafe-inline`:
-    plotly.js and ag-grid set style attributes and add style elements. data: images are the
-    arrows of Bootstrap's selects, data: fonts the icons of ag-grid, blob: images the SVG that
-    plotly.js draws to save a PNG.
+    no `unsafe-eval`: what is used here of plotly.js does not evaluate text. style-src needs
+    `unsafe-inline`: plotly.js sets style attributes and adds a style element. data: images are
+    the arrows of Bootstrap's selects, blob: images the SVG that plotly.js draws to save a PNG.
     """
     policy = "; ".join(
         (
@@ -205,7 +203,6 @@ def add_headers(server: Flask, script_hashes: Sequence[str]) -> None:
             f"script-src 'self' {' '.join(script_hashes)}",
             "style-src 'self' 'unsafe-inline'",
             "img-src 'self' data: blob:",
-            "font-src 'self' data:",
             "connect-src 'self'",
             "base-uri 'none'",
             "form-action 'none'",

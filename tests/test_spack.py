@@ -18,7 +18,6 @@ PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 MANIFEST = yaml.safe_load((CHECKOUT / "spack.yaml").read_text())["spack"]
 DASHBOARD = {
     "py-dash",
-    "py-dash-ag-grid",
     "py-dash-bootstrap-components",
     "py-flask-compress",
     "py-waitress",

@@ -103,7 +103,12 @@ def externals(mpich, place: Path) -> dict:
 
 def test_the_environment_concretizes(spack):
     said = spack("concretize")
-    for name in ("switchpoint@0.1.0", "py-switchpoint@0.1.0", "py-dash-ag-grid", "mpich@"):
+    for name in (
+        "switchpoint@0.1.0",
+        "py-switchpoint@0.1.0",
+        "py-dash-bootstrap-components",
+        "mpich@",
+    ):
         assert name in said
 
 

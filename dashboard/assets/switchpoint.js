@@ -1,4 +1,4 @@
-// What only the browser can do after a change of the URL or a click, and how ag-grid draws cells.
+// What only the browser can do after a change of the URL or a click.
 
 window.dash_clientside = Object.assign({}, window.dash_clientside, {
   switchpoint: {
@@ -53,16 +53,13 @@ document.addEventListener("click", (event) => {
   else window.getSelection().selectAllChildren(lines);
 });
 
-window.dashAgGridComponentFunctions = Object.assign({}, window.dashAgGridComponentFunctions, {
-  MethodName: function (props) {
-    return React.createElement(
-      "span",
-      null,
-      React.createElement("span", { style: { color: props.data.color }, "aria-hidden": true }, "■ "),
-      props.value
-    );
-  },
-  EvidenceLink: function (props) {
-    return props.value ? React.createElement("a", { href: props.value }, "samples") : "";
-  },
+// A button fills a field with the text of a file that its user chooses.
+document.addEventListener("click", (event) => {
+  const id = event.target.dataset && event.target.dataset.file;
+  if (!id) return;
+  const input = Object.assign(document.createElement("input"), { type: "file" });
+  input.addEventListener("change", async () => {
+    window.dash_clientside.set_props(id, { value: await input.files[0].text() });
+  });
+  input.click();
 });

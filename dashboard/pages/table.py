@@ -4,18 +4,16 @@ import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import dash_ag_grid as dag
 import dash_bootstrap_components as dbc
-import pandas as pd
 from dash import Dash, Input, Output, html
 from dash.development.base_component import Component
 from flask import Response, request
 
 from dashboard import ids, rules, web
 from dashboard.choice import layout_key, newest_first, system_options
-from dashboard.figures.methods import method_style
+from dashboard.exported import FORMS, exported
 from dashboard.figures.ribbons import DECIDED, ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
@@ -23,9 +21,7 @@ from dashboard.pages.parts import Block
 from dashboard.query import Query, UnknownError, choose, one_of, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, card, commands, graph, href
-from tuner import export
-from tuner.fitting import last_fitted
+from dashboard.widgets import Option, card, commands, data_table, graph, href, method_name
 from tuner.records import NAME
 from tuner.store import Store
 from tuner.units import bytes_text
@@ -35,29 +31,7 @@ DOWNLOAD_PATH = f"{PATH}/download"
 _MOST_LINES = 4000  # of a pasted table
 
 
-class Form(NamedTuple):
-    """A form of exported tables."""
-
-    title: str
-    file: str
-    mimetype: str
-
-
-FORMS = {
-    "table": Form("Switchpoint table", "switchpoint.table", "text/plain"),
-    "header": Form("C header", "switchpoint_table.h", "text/plain"),
-    "json": Form("JSON", "switchpoint.json", "application/json"),
-}
-# Field, title, least width in pixels, what more ag-grid is to know.
-_COLUMNS: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
-    ("case", "Case", 190, {"wrapText": True, "autoHeight": True}),
-    ("bytes", "Bytes", 170, {}),
-    ("method", "Method", 125, {"cellRenderer": "MethodName"}),
-    ("status", "Status", 95, {}),
-    ("speedup", "Speed-up (95 %)", 175, {"wrapText": True, "autoHeight": True}),
-    ("launches", "Launches", 90, {}),
-    ("evidence", "Evidence", 90, {"cellRenderer": "EvidenceLink"}),
-)
+_HEADER = ("Case", "Bytes", "Method", "Status", "Speed-up (95 %)", "Evidence")
 
 
 @dataclass(frozen=True)
@@ -100,37 +74,21 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
         "The method that the table selects at each message size, a ribbon for each case.",
         href(f"{PATH}/rules.csv", choice.query.search()),
     )
-    return {"ribbons": figure, "rules": _grid(table), "export": _export(store, choice.query)}
-
-
-def _grid(table: pd.DataFrame) -> Component:
-    unsure = {"condition": "!params.data.sure", "style": {"color": "var(--bs-secondary-color)"}}
-    return dag.AgGrid(
-        rowData=[_row(rule) for rule in table.itertuples()],
-        columnDefs=[
-            {"field": field, "headerName": title, "minWidth": width, "flex": width} | more
-            for field, title, width, more in _COLUMNS
-        ],
-        # The order of the rules is their priority.
-        defaultColDef={"sortable": False, "resizable": True},
-        getRowStyle={"styleConditions": [unsure]},
-        dashGridOptions={"domLayout": "autoHeight", "animateRows": False},
-        style={"height": None},
-    )
-
-
-def _row(rule: Any) -> dict[str, Any]:
     return {
-        "case": rules.case_text(rule),
-        "bytes": bytes_text(rule.bytes_low, rule.bytes_high),
-        "method": rule.method,
-        "color": method_style(rule.method).color,
-        "status": rule.status,
-        "speedup": _speedup_text(rule),
-        "launches": rule.launches,
-        "evidence": _evidence(rule),
-        "sure": rule.status in DECIDED,
+        "ribbons": figure,
+        "rules": data_table(
+            "The rules, the first that holds first", _HEADER, list(map(_row, table.itertuples()))
+        ),
+        "export": _export(store, choice.query),
     }
+
+
+def _row(rule: Any) -> Component:
+    evidence = html.A(f"samples of {rule.launches} launches", href=_evidence(rule))
+    texts = (bytes_text(rule.bytes_low, rule.bytes_high), method_name(rule.method), rule.status)
+    cells = [html.Td(text) for text in (*texts, _speedup_text(rule), evidence)]
+    head = html.Th(rules.case_text(rule), scope="row", className="wrap")
+    return html.Tr([head, *cells], className=None if rule.status in DECIDED else "even")
 
 
 def _speedup_text(rule: Any) -> str:
@@ -161,36 +119,17 @@ def _evidence(rule: Any) -> str:
 
 
 def _export(store: Store, query: TableQuery) -> list[Component]:
-    """The link to the file, and the file itself to look at."""
+    """The link to the file, the lines that switch it on, and the file itself to look at."""
+    form = FORMS[query.form]
     try:
-        text = exported(store, query)
+        text = exported(store, query.system, query.form)
     except UnknownError as reason:
-        return [html.P(str(reason.args[0]))]
-    name = FORMS[query.form].file
+        return [html.P(f"Not in this form: {reason.args[0]}")]
     return [
-        html.P(html.A(f"Download {name}", href=href(DOWNLOAD_PATH, query.search()))),
-        html.Pre(html.Code(text), className="preview", tabIndex=0, **{"aria-label": name}),
-        html.P(
-            "Files for Open MPI, MPICH and Intel MPI are made of what that very library says of "
-            "itself, where it is installed:",
-            className="hint",
-        ),
-        commands(
-            ids.of(PATH, "commands"),
-            [f"switchpoint export --system {query.system} --format openmpi --output rules.conf"],
-        ),
+        html.P(html.A(f"Download {form.file}", href=href(DOWNLOAD_PATH, query.search()))),
+        *([commands(ids.of(PATH, "commands"), form.use)] if form.use else []),
+        html.Pre(html.Code(text), className="preview", tabIndex=0, **{"aria-label": form.file}),
     ]
-
-
-def exported(store: Store, query: TableQuery) -> str:
-    """The text that `switchpoint export` writes; `UnknownError` when there is no table."""
-    table = store.table(query.system)
-    if table is None:
-        raise UnknownError("This system has no table yet: run `switchpoint tune`.")
-    try:
-        return export.export(table, query.form, last_fitted(store, query.system))
-    except export.ExportError as error:
-        raise UnknownError(str(error)) from error
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
@@ -211,11 +150,17 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         card(
             "Compare with yours",
             html.Label(
-                "Paste a table that you have, in the format chosen above, to see how it differs.",
+                "Paste a table that you have, in the form chosen above, to see how it differs.",
                 htmlFor=ids.of(PATH, "pasted"),
                 className="hint",
             ),
             dbc.Textarea(id=ids.of(PATH, "pasted"), rows=4, debounce=True, spellcheck=False),
+            html.Button(
+                "Or choose its file",
+                type="button",
+                className="btn btn-sm",
+                **{"data-file": ids.of(PATH, "pasted")},
+            ),
             html.Div(id=ids.of(PATH, "difference"), role="status"),
         ),
     ]
@@ -235,7 +180,7 @@ def _difference(here: str, pasted: str) -> list[Component]:
 
 
 class _TablePage(FilteredPage[TableChoice]):
-    """Adds the file to download, and the difference to a pasted one."""
+    """Adds the file to download, and the difference to another one."""
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         super().register(app, open_store)
@@ -252,14 +197,14 @@ class _TablePage(FilteredPage[TableChoice]):
                 return []
             with open_store() as store:
                 query = _choose(store, TableQuery(system, form), strict=True).query
-                return _difference(exported(store, query), pasted)
+                return _difference(exported(store, query.system, query.form), pasted)
 
         @app.server.get(DOWNLOAD_PATH)
         def download() -> Response:
             query = TableQuery.parse(request.query_string.decode("ascii", "replace"))
             with open_store() as store:
                 query = _choose(store, query, strict=True).query
-                text = exported(store, query)
+                text = exported(store, query.system, query.form)
             form = FORMS[query.form]
             headers = {"Content-Disposition": f'attachment; filename="{form.file}"'}
             return web.cached(Response(text, mimetype=form.mimetype, headers=headers))

@@ -213,6 +213,19 @@ def test_the_downloaded_table_is_the_exported_one(visit: Visit, database: Path) 
     assert page.locator(".preview").inner_text().strip() == expected.strip()
 
 
+def test_a_file_is_held_against_the_table_here(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open("/table")
+    text = page.locator(".preview").inner_text().strip()
+    file = tmp_path / "mine.table"
+    for mine, said in ((text, "No line differs."), (f"{text}\nrule mine", "-rule mine")):
+        file.write_text(mine)
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="choose its file").click()
+        chooser.value.set_files(file)
+        expect(page.locator("#table-difference")).to_contain_text(said)
+    expect_accessible(page)
+
+
 def test_pages_link_to_each_other_and_keep_the_system(visit: Visit) -> None:
     page = visit.open("/table")
     page.get_by_label("System").select_option(label="local:cpu, openmpi")

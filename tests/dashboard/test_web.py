@@ -17,9 +17,12 @@ from dashboard import app as app_module
 from dashboard import pages
 from dashboard.app import create_app
 from dashboard.choice import newest_first
+from tests.conftest import Require
 from tests.synthetic import Campaign, write
+from tests.test_vendor import table_of
 from tuner import export
 from tuner.ingest import ingest
+from tuner.mpi import find_mpis
 from tuner.store import Store
 
 PAGES = tuple(page.path for page in pages.PAGES)
@@ -353,6 +356,38 @@ def test_a_download_has_the_bytes_of_the_export(
     assert answer.status_code == 200
     assert answer.data == expected.encode()
     assert "attachment" in answer.headers["Content-Disposition"]
+
+
+@pytest.mark.parametrize("family", ["mpich", "openmpi"])
+def test_files_for_mpi_libraries_are_those_of_the_export(
+    database: Path, tmp_path: Path, require: Require, family: str
+) -> None:
+    found = {mpi.family: mpi for mpi in find_mpis()}
+    require(family, family in found, f"no {family} on the path")
+    path = tmp_path / "switchpoint.db"
+    path.write_bytes(database.read_bytes())
+    with Store.open(path) as store:
+        system = store.systems()["system"].iloc[0]
+        table = table_of(found[family])
+        table = replace(table, provenance=replace(table.provenance, system=system))
+        with store.transaction():
+            store.put_table(table)
+        expected = export.export(store.table(system), family)
+    client = client_of(path)
+    for answer in (
+        client.get(f"/table/download?s={system}&f={family}"),
+        client.get(f"/api/v1/tables/{system}?format={family}"),
+    ):
+        assert (answer.status_code, answer.data) == (200, expected.encode())
+
+
+def test_what_no_library_can_run_is_refused_with_the_reason(client: FlaskClient) -> None:
+    answer = client.get("/table/download?f=openmpi")
+    assert answer.status_code == 404
+    assert "nothing to export for Open MPI" in answer.text
+    answer = client.get("/table/download?f=mpich")
+    assert answer.status_code == 404
+    assert "measure collectives with the method family vendor" in answer.text
 
 
 def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, database: Path) -> None:

@@ -31,7 +31,6 @@ class PySwitchpoint(PythonPackage):
     depends_on("reframe@4.7:", type="run")
     with default_args(when="+dashboard", type=("build", "run")):
         depends_on("py-dash@3.4:")
-        depends_on("py-dash-ag-grid@35.2:")
         depends_on("py-dash-bootstrap-components@2.0:")
         depends_on("py-flask-compress")  # which is dash[compress]
         depends_on("py-waitress@3.0:")

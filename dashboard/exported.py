@@ -1,0 +1,79 @@
+"""A system's table in the forms that others read, byte for byte as `switchpoint export` has it."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from dashboard.query import UnknownError
+from tuner import export
+from tuner.fitting import last_fitted
+from tuner.store import Store
+from tuner.vendor.choices import VendorError
+from tuner.vendor.library import FAMILIES
+
+_KEPT = 16  # files for MPI libraries
+
+
+class Form(NamedTuple):
+    """A form of exported tables. use: the lines for a shell that switch it on."""
+
+    title: str
+    file: str
+    mimetype: str = "text/plain"
+    use: tuple[str, ...] = ()
+
+
+FORMS = {
+    "table": Form(
+        "Switchpoint table",
+        "switchpoint.table",
+        use=("export SWITCHPOINT_TABLE=$PWD/switchpoint.table",),
+    ),
+    "header": Form("C header", "switchpoint_table.h"),
+    "json": Form("JSON", "switchpoint.json", "application/json"),
+    "openmpi": Form(
+        "Open MPI rules",
+        "rules.conf",
+        use=(
+            "export OMPI_MCA_coll_tuned_use_dynamic_rules=1",
+            "export OMPI_MCA_coll_tuned_dynamic_rules_filename=$PWD/rules.conf",
+        ),
+    ),
+    "mpich": Form(
+        "MPICH selection",
+        "selection.json",
+        "application/json",
+        use=("head -2 selection.json  # names the variables to set",),
+    ),
+    "intelmpi": Form(
+        "Intel MPI settings",
+        "settings.sh",
+        use=("SWITCHPOINT_PROCS=8; . ./settings.sh  # for a job of 8 processes",),
+    ),
+}
+
+
+def exported(store: Store, system: str, form: str) -> str:
+    """The text that `switchpoint export` writes; `UnknownError` says why there is none."""
+    if form in FAMILIES:
+        state = store.path.stat()
+        identity = (state.st_mtime_ns, state.st_size, state.st_ino)
+        return _for_library(store.path, identity, system, form)
+    return _text(store, system, form)
+
+
+@lru_cache(maxsize=_KEPT)
+def _for_library(path: Path, identity: tuple[int, ...], system: str, form: str) -> str:
+    """Kept for as long as the store's file is the same: the library is asked for its algorithms."""
+    with Store.open(path, readonly=True) as store:
+        return _text(store, system, form)
+
+
+def _text(store: Store, system: str, form: str) -> str:
+    table = store.table(system)
+    if table is None:
+        raise UnknownError("This system has no table yet: run `switchpoint tune`.")
+    try:
+        return export.export(table, form, last_fitted(store, system))
+    except (export.ExportError, VendorError) as error:
+        raise UnknownError(str(error)) from error
