@@ -65,6 +65,12 @@ def test_two_simulations_agree_to_the_digit(simgrid, swpbench, tmp_path, name, o
     assert header.hostnames == ["node0", "node1", "node2", "node3"]
 
 
+def test_every_discovery_ends_on_one_node(simgrid, swpbench, tmp_path):
+    options = ["--op", "discovery", "--pattern", "random:degree=3,seed=1", "--sizes", "8,64K"]
+    text = measure(simgrid, swpbench, 8, tmp_path / "a", *options)
+    assert {"pex", "pcx", "rsx"} <= {json.loads(line).get("method") for line in text.splitlines()}
+
+
 def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path):
     """Between the two nodes of a machine: overheads, latency, and the rate of a process."""
     name = "torus-2-bluewaters"
