@@ -13,8 +13,7 @@ static const double CLEARLY = 1.15;
 
 /* A rank's messages of one stage. */
 struct tally {
-  bool sends;
-  double alpha_s;                       /* the longest, of those sent and received */
+  double ahead_s;                       /* the longest, of those sent and received */
   double steps_s, longest_step_s;       /* of those sent */
   double receives_s, longest_receive_s; /* of those received */
   double stay_s, leave_s, arrive_s;     /* their bytes: sent on the node, sent off it, received */
@@ -37,6 +36,11 @@ static double greater(double a, double b) {
   return a > b ? a : b;
 }
 
+/* Alpha, and what the bytes of a message alone take longer than those of many. */
+static double ahead_s(const struct message_cost *cost, double bytes) {
+  return cost->alpha_s + greater(cost->beta_s - cost->per_byte_s, 0) * bytes;
+}
+
 static const struct message_cost *cost_of(const struct pair_model *pair, double bytes) {
   int i = 0;
   while (bytes > pair->messages[i].up_to_bytes)
@@ -57,8 +61,7 @@ void swp_estimate_send(struct swp_plan *plan, int stage, int peer, int64_t bytes
   const struct message_cost *cost = cost_of(pair_with(plan, peer), (double)bytes);
   struct tally *tally = &plan->estimate->tallies[stage];
   double moved_s = cost->per_byte_s * (double)bytes;
-  tally->sends = true;
-  tally->alpha_s = greater(tally->alpha_s, cost->alpha_s);
+  tally->ahead_s = greater(tally->ahead_s, ahead_s(cost, (double)bytes));
   tally->steps_s += cost->step_s;
   tally->longest_step_s = greater(tally->longest_step_s, cost->step_s);
   if (swp_plan_off_node(plan, peer)) {
@@ -73,7 +76,7 @@ void swp_estimate_send(struct swp_plan *plan, int stage, int peer, int64_t bytes
 void swp_estimate_receive(struct swp_plan *plan, int stage, int peer, int64_t bytes) {
   const struct message_cost *cost = cost_of(pair_with(plan, peer), (double)bytes);
   struct tally *tally = &plan->estimate->tallies[stage];
-  tally->alpha_s = greater(tally->alpha_s, cost->alpha_s);
+  tally->ahead_s = greater(tally->ahead_s, ahead_s(cost, (double)bytes));
   tally->receives_s += cost->receive_s;
   tally->longest_receive_s = greater(tally->longest_receive_s, cost->receive_s);
   tally->arrive_s += cost->per_byte_s * (double)bytes;
@@ -95,13 +98,12 @@ static double bound_s(const struct pair_model *off_node, const struct tally *tal
   return rates->b_node > 0 ? greater(own, (double)crowd->bytes / rates->b_node) : own;
 }
 
-/* D: of this rank, all messages begun together. */
+/* D: of this rank, all messages begun together; ahead_s has the overheads of one sent and one received. */
 static double delivery_s(const struct model *model, const struct tally *tally, const struct crowd *crowd) {
-  double receives_s = tally->receives_s - (tally->sends ? 0 : tally->longest_receive_s);
   double sent_s =
       tally->stay_s + greater(tally->leave_s, bound_s(&model->pairs[PAIR_OFF_NODE], tally, crowd));
-  return tally->alpha_s + tally->steps_s - tally->longest_step_s + receives_s +
-         greater(sent_s, tally->arrive_s);
+  return tally->ahead_s + tally->steps_s - tally->longest_step_s + tally->receives_s -
+         tally->longest_receive_s + greater(sent_s, tally->arrive_s);
 }
 
 /* ---- Exchange: the sum of D over the stages as planned ---- */
@@ -222,9 +224,16 @@ static double payload_s(const struct swp_plan *plan, const struct model *model) 
   const struct message_cost *cost = cost_of(slowest(model, features), bytes);
   double moved_s = k * cost->per_byte_s * bytes;
   int64_t volume = features->nodes > 1 ? features->mmax * features->bytes : 0;
-  struct tally tally = {
-      true, cost->alpha_s, k * cost->step_s, cost->step_s, k * cost->receive_s, 0, 0, moved_s, moved_s,
-      0,    volume};
+  struct tally tally = {ahead_s(cost, bytes),
+                        k * cost->step_s,
+                        cost->step_s,
+                        k * cost->receive_s,
+                        cost->receive_s,
+                        0,
+                        moved_s,
+                        moved_s,
+                        0,
+                        volume};
   return delivery_s(model, &tally, &(struct crowd){features->ppn, features->ppn * volume, bytes});
 }
 

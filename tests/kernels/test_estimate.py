@@ -54,6 +54,8 @@ class Machine:
             gap_per_byte=self._parameter(1e-9),
             alpha_s=self._about(2e-6),
             beta_s=self._about(2e-9),
+            loaded_gap=self._parameter(6e-7),
+            loaded_gap_per_byte=self._parameter(2e-9),
         )
 
     def _rates(self, up_to: int | None) -> MaxRateProtocol:

@@ -58,10 +58,17 @@ class Costs:
         return self.messages[int(np.searchsorted(self.ends, size_bytes))]
 
     def table(self, size_bytes: NDArray[np.floating[Any]]) -> Floats:
-        """Of messages of these sizes, a row each: alpha, step, receive, per_byte."""
-        rows = [(m.alpha_s, m.step_s, m.receive_s, m.per_byte_s) for m in self.messages]
+        """Of messages of these sizes, a row each: ahead, step, receive, per_byte.
+
+        Ahead is alpha, and what the bytes of a message alone take longer than G.
+        """
+        rows = [
+            (m.alpha_s, m.step_s, m.receive_s, m.per_byte_s, max(m.beta_s - m.per_byte_s, 0.0))
+            for m in self.messages
+        ]
         found: Floats = np.array(rows)[np.searchsorted(self.ends, size_bytes)]
-        return found
+        found[:, 0] += found[:, 4] * size_bytes
+        return found[:, :4]
 
     def rates(self, size_bytes: float) -> Rates | None:
         """The max-rate model of messages of that size."""
@@ -71,12 +78,16 @@ class Costs:
         return self.maxrate.protocols[int(np.searchsorted(ends, size_bytes))].rates
 
 
-def costs(model: SystemModel, on_node: bool) -> Costs:
-    """The costs of pairs on a node or between nodes. Raises ModelError when none were fitted."""
+def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
+    """The costs of pairs on a node or between nodes.
+
+    Loaded: while all ranks of a node send and receive, as far as that was measured; what leaves the
+    node then is what the max-rate model tells. Raises ModelError when none were fitted.
+    """
     for scope in ("on_node", "on_socket") if on_node else ("off_node",):
         pair = model.pairs.get(scope)
         if pair and isinstance(pair.loggp, LogGP):
-            return _costs(pair, pair.loggp)
+            return _costs(pair, pair.loggp, loaded and on_node)
     where = "on a node" if on_node else "between nodes"
     raise ModelError(
         f"{model.system}: no parameters of messages {where} in campaign {model.campaign}; "
@@ -84,26 +95,30 @@ def costs(model: SystemModel, on_node: bool) -> Costs:
     )
 
 
-def _costs(pair: PairModel, fitted: LogGP) -> Costs:
+def _costs(pair: PairModel, fitted: LogGP, loaded: bool) -> Costs:
     return Costs(
         ends=np.array([each.up_to_bytes for each in fitted.protocols[:-1]], dtype=float),
-        messages=[_message(each) for each in fitted.protocols],
+        messages=[_message(each, loaded) for each in fitted.protocols],
         maxrate=pair.maxrate if isinstance(pair.maxrate, MaxRate) else None,
         synchronous=pair.synchronous,
     )
 
 
-def _message(protocol: Protocol) -> Message:
-    send = _value(protocol.overhead_send)
-    unknown = isinstance(protocol.overhead_send, NotIdentified) and isinstance(
-        protocol.gap, NotIdentified
-    )
-    per_byte = protocol.gap_per_byte
+def _message(protocol: Protocol, loaded: bool) -> Message:
+    send, receive = _value(protocol.overhead_send), _value(protocol.overhead_receive)
+    gap, per_byte = protocol.gap, protocol.gap_per_byte
+    gap_s = _value(gap)
+    if loaded and isinstance(protocol.loaded_gap, Estimate):  # of a message sent and one received
+        gap = protocol.loaded_gap
+        gap_s = max(gap.value - receive, 0.0)
+    if loaded and isinstance(protocol.loaded_gap_per_byte, Estimate):
+        per_byte = protocol.loaded_gap_per_byte
+    unknown = isinstance(protocol.overhead_send, NotIdentified) and isinstance(gap, NotIdentified)
     return Message(
         alpha_s=protocol.alpha_s,
         send_s=protocol.alpha_s if unknown else send,
-        gap_s=_value(protocol.gap),
-        receive_s=_value(protocol.overhead_receive),
+        gap_s=gap_s,
+        receive_s=receive,
         per_byte_s=per_byte.value if isinstance(per_byte, Estimate) else protocol.beta_s,
         beta_s=protocol.beta_s,
     )

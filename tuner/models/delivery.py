@@ -1,10 +1,11 @@
 """The time of messages that all begin together: D, the composition of LogGP and max-rate.
 
-D is the longest over ranks of alpha + (m_s - 1) max(o, g) + m_r o + G v for m_s messages sent, m_r
-received and v bytes sent or received, whichever are more; of a rank that sends none, alpha has the
-o of one that it receives. On-node and off-node messages have their own parameters, latencies pass
-at the same time, and what leaves a node obeys the max-rate bound (Culler et al., PPoPP'93;
-Alexandrov et al., SPAA'95; Gropp, Olson, Samfass, EuroMPI'16).
+D is the longest over ranks of alpha + (m_s - 1) max(o, g) + (m_r - 1) o + G v for m_s messages
+sent, m_r received and v bytes sent or received, whichever are more. Alpha has the o of one of each;
+to it comes what the bytes of a message alone take longer than those of a flood.
+On-node and off-node messages have their own parameters, latencies pass at the same time, and what
+leaves a node obeys the max-rate bound (Culler et al., PPoPP'93; Alexandrov et al., SPAA'95; Gropp,
+Olson, Samfass, EuroMPI'16).
 """
 
 from __future__ import annotations
@@ -39,14 +40,13 @@ class Network:
         table = self.on.table(size)
         if self.off is not None:
             table[leaves] = self.off.table(size[leaves])
-        alpha, step, receive, per_byte = table.T
+        ahead, step, receive, per_byte = table.T
         latency, most, late = np.zeros((3, self.procs))
         for rank in (stage.sender, stage.receiver):
-            np.maximum.at(latency, rank, alpha)
+            np.maximum.at(latency, rank, ahead)
         np.maximum.at(most, stage.sender, step)
         total = latency + self._sums(stage.sender, step) - most
         np.maximum.at(late, stage.receiver, receive)
-        late[stage.sender] = 0
         total += self._sums(stage.receiver, receive) - late
         moved = per_byte * size
         sent = self._sums(stage.sender[~leaves], moved[~leaves]) + np.maximum(

@@ -59,9 +59,16 @@ def _nbx(census: Census) -> float | NotIdentified:
     return penalty if penalty.reason != NOT_TOLD_FROM_ZERO else census.payload_s + barrier
 
 
-FORMULAS: dict[str, Callable[[Census], float | NotIdentified]] = {
+Formula = Callable[[Census], float | NotIdentified]
+
+FORMULAS: dict[str, Formula] = {
     "pex": _pex,
     "pcx": _pcx,
     "rsx": _rsx,
     "nbx": _nbx,
 }
+
+
+def formula(spec: str) -> Formula | None:
+    """Of a method; which barrier it uses makes no difference. None: it has no formula."""
+    return FORMULAS.get(spec.partition(":")[0])

@@ -73,11 +73,14 @@ def _rank(time_s: float | NotIdentified) -> float:
     return math.inf if isinstance(time_s, NotIdentified) else time_s
 
 
-def network_of(model: SystemModel, procs: int, ppn: int) -> Network:
-    """The network of so many processes. Raises ModelError when its parameters are missing."""
+def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) -> Network:
+    """The network of so many processes, which all communicate at once where it is loaded.
+
+    Raises ModelError when its parameters are missing.
+    """
     several = procs > ppn
-    off = costs(model, on_node=False) if several else None
-    on = costs(model, on_node=True) if ppn > 1 or off is None else off
+    off = costs(model, on_node=False, loaded=loaded) if several else None
+    on = costs(model, on_node=True, loaded=loaded) if ppn > 1 or off is None else off
     return Network(procs, ppn, on, off)
 
 
@@ -107,13 +110,14 @@ def of_discovery(
     most = counted("direct", halo.procs).count(halo, ppn).statistics(1).mmax
 
     def formula(spec: str) -> Callable[[int], float | NotIdentified]:
-        if spec not in discovery.FORMULAS:
+        its = discovery.formula(spec)
+        if its is None:
             raise ModelError(f"{spec} has no formula; {', '.join(discovery.FORMULAS)} have")
 
         def time_s(size: int) -> float | NotIdentified:
             delivered = network.delivery_s(payload, size)
             census = Census(network.slowest, halo.procs, most, delivered)
-            return discovery.FORMULAS[spec](census)
+            return its(census)
 
         return time_s
 
@@ -127,7 +131,8 @@ def of_collective(
 
     Raises ModelError.
     """
-    group = Group(network_of(model, procs, ppn).slowest, procs, _value(model.reducing))
+    slowest = network_of(model, procs, ppn, loaded=False).slowest  # of many, a root handles all
+    group = Group(slowest, procs, _value(model.reducing))
     known = collectives.methods(operation, procs)
 
     def formula(spec: str) -> Callable[[int], float]:
