@@ -9,8 +9,11 @@ import msgspec
 
 from tuner.errors import SwitchpointError
 from tuner.models import system as models
+from tuner.models.networks import as_model
 from tuner.models.system import Launches, SystemModel
 from tuner.predicting import Outcome, outcomes
+from tuner.simulation.machines import SYSTEM, machine
+from tuner.simulation.networks import NetworkError
 from tuner.store import Store
 
 
@@ -58,6 +61,16 @@ def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Ou
     return list(outcomes(model, store.cells(model.system, campaign or measured[0])))
 
 
+def known(store: Store) -> list[str]:
+    """The systems that `fitted` has parameters of. Raises StoreError."""
+    systems = store.systems()
+    return [
+        system
+        for system, name in zip(systems["system"], systems["name"], strict=True)
+        if name.startswith(f"{SYSTEM}:") or store.model(system) is not None
+    ]
+
+
 def last_fitted(store: Store, system: str) -> SystemModel | None:
     """The parameters as `fit` stored them, None where there are none of this version.
 
@@ -70,9 +83,14 @@ def last_fitted(store: Store, system: str) -> SystemModel | None:
 
 
 def fitted(store: Store, system: str) -> SystemModel:
-    """The parameters as `fit` stored them. Raises FittingError for those of others, StoreError."""
+    """The parameters as `fit` stored them, of a simulated machine those that it is made of.
+
+    Raises FittingError for those of another version, StoreError.
+    """
     text = store.model(system)
     if text is None:
+        if given := _given(store, system):
+            return given
         raise FittingError(f"{system} has no fitted parameters; run `switchpoint fit`")
     try:
         return models.decode(text)
@@ -80,3 +98,15 @@ def fitted(store: Store, system: str) -> SystemModel:
         raise FittingError(
             f"the parameters of {system} were fitted by another version; run `switchpoint fit`"
         ) from error
+
+
+def _given(store: Store, system: str) -> SystemModel | None:
+    """The model of a simulated machine, which its name tells; None of any other system."""
+    names = store.systems().set_index("system")["name"]
+    kind, _, simulated = str(names.get(system, "")).partition(":")
+    if kind != SYSTEM:
+        return None
+    try:
+        return replace(as_model(machine(simulated)), system=system)
+    except NetworkError as error:
+        raise FittingError(f"{system}: {error}") from error

@@ -13,7 +13,7 @@ from tuner.errors import SwitchpointError
 from tuner.inputs import write_matrix
 from tuner.matrices.market import Pattern, read_pattern
 from tuner.matrices.partition import ownership
-from tuner.models import collectives, predict
+from tuner.models import collectives, discovery, predict
 from tuner.models.predict import Predictor
 from tuner.models.system import SystemModel
 from tuner.models.validation import Validation, validate
@@ -103,9 +103,7 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
 def _predictable(case: Case, measured: list[str]) -> list[str]:
     """Of the measured methods those that have a formula."""
     if case.operation == "discovery":
-        from tuner.models.discovery import FORMULAS
-
-        return [spec for spec in measured if spec in FORMULAS]
+        return [spec for spec in measured if discovery.formula(spec)]
     if case.operation != "exchange":
         known = collectives.methods(case.operation, case.procs)
         return [spec for spec in measured if spec in known]

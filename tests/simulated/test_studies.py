@@ -1,6 +1,7 @@
 """Studies: what they make of figures, and small ones on a simulated machine."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -144,9 +145,36 @@ def test_the_model_of_a_network_predicts_its_simulation(simulating, spec):
     from tuner.studies.simulator import simulator
 
     (found,) = simulator(machine(name), 16, "test", print).run("exchange", case, 64, spec, "8")
-    model = as_model(name, machine(name).network, machine(name).topology.node_links)
+    model = as_model(machine(name))
     times = predict.of_exchange(model, pattern(case, 64), 16, [spec]).times(8)
     assert times[spec] == pytest.approx(found.time_s, rel=0.3)
+
+
+@pytest.mark.parametrize("procs", [64, pytest.param(512, marks=pytest.mark.nightly)])
+def test_predictions_are_held_against_a_simulated_campaign(simulating, procs):
+    """The model of a simulated machine needs no fit: it is what the machine is made of."""
+    from tuner.studies.simulator import simulator
+
+    run = simulator(machine("torus-4x4x2-bluegeneq"), 16, "test", print).run
+    methods = "direct;stfw:dims=2;stfw:dims=3;stfw:dims=6"
+    for pattern_spec in ("random:degree=6,seed=1", "hub:hubs=2,seed=1"):
+        run("exchange", pattern_spec, procs, methods, "8,1K,128K")
+    run("discovery", "random:degree=6,seed=1", procs, "pex;pcx;rsx;nbx", "8")
+    outcomes = json.loads(succeed("validate", "--json"))
+    errors = {
+        (each["pattern"].partition(":")[0], error["method"], error["size_bytes"]): error["error"]
+        for each in outcomes
+        for error in each["errors"]
+        if each["operation"] == "exchange"
+    }
+    assert len(errors) == 2 * 4 * 3
+    small = [abs(error) for (_, _, size), error in errors.items() if size == 8]
+    assert sum(error <= 0.15 for error in small) >= len(small) / 2
+    assert min(each["rank_correlation"] for each in outcomes) > 0
+    text = succeed("validate")
+    assert "switch points predicted" in text
+    assert re.search(r"^all: \d+% of 28 within 15%, rank correlation ", text, re.M)
+    assert "a simulated machine, whose parameters are given" in succeed("show", "models")
 
 
 def test_a_study_is_the_same_at_every_run_and_a_campaign_of_the_store(simulating, tmp_path):

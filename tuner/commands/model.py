@@ -13,7 +13,6 @@ from tuner.commands.options import (
     json_option,
     one_system,
     system_option,
-    systems_of,
 )
 from tuner.errors import SwitchpointError
 from tuner.models.collectives import FORMULAS
@@ -160,8 +159,8 @@ def show_models(system: str | None, database: Path, as_json: bool) -> None:
     from tuner.store import Store
 
     with Store.open(database, readonly=True) as store:
-        names = [one_system(store, system)] if system else systems_of(store)
-        models = [fitting.fitted(store, name) for name in names if system or store.model(name)]
+        names = [one_system(store, system)] if system else fitting.known(store)
+        models = [fitting.fitted(store, name) for name in names]
         shares = [showing.share_close(fitting.validated(store, model, None)) for model in models]
     if as_json:
         documents = [

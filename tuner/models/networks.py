@@ -1,4 +1,4 @@
-"""Fitted systems as networks to simulate, and networks as models to predict with."""
+"""Fitted systems as networks to simulate, and simulated machines as models to predict with."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
 from tuner.models.system import Layout, PairModel, SystemModel
 from tuner.simulation import networks
+from tuner.simulation.machines import CORES, Machine
 from tuner.simulation.networks import Network
 
-_GIVEN = NotIdentified("part of what is given")
+_NO_GAP = NotIdentified("a simulated network has none but overheads")
+_NOT_SWEPT = NotIdentified("the node's memory has one rate")
 _EVERY = 1 << 30  # processes of a node: no rate of theirs is extrapolated
 _OFF_NODE, _ON_NODE = ("off_node",), ("on_node", "on_socket")
 
@@ -44,18 +46,19 @@ def as_network(model: SystemModel) -> Network:
     )
 
 
-def as_model(name: str, given: Network, links: int = 1) -> SystemModel:
-    """A model of a network whose nodes have so many links; copying and reducing take no time."""
-    layout = Layout(nodes=2, ppn=1, oversubscribed=False, launches=0)
-    nothing = Estimate(0, 0, 0)
-    node_rate = links * given.link_bytes_per_s
+def as_model(machine: Machine) -> SystemModel:
+    """What is given of a simulated machine; copying and reducing take no time there."""
+    given = machine.network
+    layout = Layout(machine.nodes, CORES, oversubscribed=False, launches=0)
+    nothing = _exactly(0)
+    node_rate = machine.topology.node_links * given.link_bytes_per_s
     off = [(e, e.latency_s, min(e.bytes_per_s, given.link_bytes_per_s)) for e in given.protocols]
     on = [(e, given.on_node_latency_s, given.on_node_bytes_per_s) for e in given.protocols]
     pairs = {
         "off_node": PairModel(layout, _loggp(off), _shared(off, node_rate), nothing),
-        "on_node": PairModel(layout, _loggp(on), _GIVEN, nothing),
+        "on_node": PairModel(layout, _loggp(on), _NOT_SWEPT, nothing),
     }
-    return SystemModel(name, "", 0, pairs, nothing, nothing)
+    return SystemModel(machine.name, "", 0, pairs, nothing, nothing, cores=CORES)
 
 
 def _loggp(protocols: list[tuple[networks.Protocol, float, float]]) -> LogGP:
@@ -65,12 +68,12 @@ def _loggp(protocols: list[tuple[networks.Protocol, float, float]]) -> LogGP:
             Protocol(
                 from_bytes=each.from_bytes,
                 up_to_bytes=end,
-                alpha=_GIVEN,
-                beta=_GIVEN,
+                alpha=_exactly(latency_s + 2 * each.overhead_s),
+                beta=_exactly(1 / rate),
                 latency=_exactly(latency_s),
                 overhead_send=_exactly(each.overhead_s),
                 overhead_receive=_exactly(each.overhead_s),
-                gap=_GIVEN,
+                gap=_NO_GAP,
                 gap_per_byte=_exactly(1 / rate),
                 alpha_s=latency_s + 2 * each.overhead_s,
                 beta_s=1 / rate,
@@ -86,7 +89,8 @@ def _shared(protocols: list[tuple[networks.Protocol, float, float]], node_rate: 
     return MaxRate(
         [
             maxrate.Protocol(
-                *(each.from_bytes, end, _GIVEN, _GIVEN, _GIVEN, _GIVEN),
+                *(each.from_bytes, end, _exactly(latency_s + 2 * each.overhead_s)),
+                *(_exactly(rate), _exactly(rate), _exactly(node_rate)),
                 Rates(latency_s + 2 * each.overhead_s, rate, rate, node_rate, _EVERY),
             )
             for (each, latency_s, rate), end in zip(protocols, [*ends, None], strict=True)

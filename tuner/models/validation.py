@@ -41,6 +41,7 @@ class Validation:
     rank_correlation: float | None = None  # Spearman's, of methods, mean over sizes
     predicted_switches: list[Crossover] = field(default_factory=list)
     measured_switches: list[Crossover] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)  # by size, of going by the prediction
 
     @property
     def close(self) -> float:
@@ -55,6 +56,7 @@ def validate(predictor: Predictor, measured: Mapping[tuple[str, int], float]) ->
     reasons: dict[str, str] = {}
     correlations: list[float] = []
     best: list[tuple[int, str, str]] = []
+    losses: list[float] = []
     for size in sizes:
         of_size: list[Error] = []
         for method, predicted_s in predictor.times(size).items():
@@ -67,15 +69,17 @@ def validate(predictor: Predictor, measured: Mapping[tuple[str, int], float]) ->
         errors += of_size
         if len(of_size) >= _LEAST_METHODS:
             correlations += _spearman(of_size)
-        predicted = min(of_size, key=lambda error: error.predicted_s).method
-        fastest = min(of_size, key=lambda error: error.measured_s).method
-        best.append((size, predicted, fastest))
+        predicted = min(of_size, key=lambda error: error.predicted_s)
+        fastest = min(of_size, key=lambda error: error.measured_s)
+        best.append((size, predicted.method, fastest.method))
+        losses.append(predicted.measured_s / fastest.measured_s - 1)
     return Validation(
         errors=errors,
         not_predicted=reasons,
         rank_correlation=float(np.mean(correlations)) if correlations else None,
         predicted_switches=_switches([(size, predicted) for size, predicted, _ in best]),
         measured_switches=_switches([(size, fastest) for size, _, fastest in best]),
+        losses=losses,
     )
 
 

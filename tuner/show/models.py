@@ -40,16 +40,14 @@ MAXRATE = {
 
 def show_model(model: SystemModel, out: Console) -> None:
     """The parameters with their intervals, and below why some are missing."""
-    out.print(
-        f"{model.system}: campaign {model.campaign}, samples: {model.samples}", highlight=False
-    )
+    source = f"campaign {model.campaign}, samples: {model.samples}"
+    simulated = "a simulated machine, whose parameters are given"
+    out.print(f"{model.system}: {source if model.campaign else simulated}", highlight=False)
     for scope, pair in model.pairs.items():
         where = pair.layout
         crowded = ", oversubscribed" if where.oversubscribed else ""
-        out.print(
-            f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}, launches: {where.launches}",
-            highlight=False,
-        )
+        launches = f", launches: {where.launches}" if where.launches else ""
+        out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}{launches}", highlight=False)
     reasons: list[str] = []
     for title, name, columns in (("LogGP", "loggp", LOGGP), ("max-rate", "maxrate", MAXRATE)):
         grid = _grid(title, "bytes", *columns)
@@ -171,6 +169,26 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
             switches: list[Crossover] = getattr(validation, f"{what}_switches")
             texts = [f"{s.before} to {s.after} at {size_text(s.size_bytes)}" for s in switches]
             out.print(f"switch points {what}: {', '.join(texts) or 'none'}", highlight=False)
+    _show_all(outcomes, out)
+
+
+def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
+    """One line of all cases together."""
+    found = [outcome.validation for outcome in outcomes if outcome.validation]
+    share = share_close(outcomes)
+    if share is None:
+        return
+    told = f"all: {share:.0%} of {sum(len(each.errors) for each in found)} within {CLOSE:.0%}"
+    correlations = [r for each in found if (r := each.rank_correlation) is not None]
+    if correlations:
+        told += f", rank correlation {sum(correlations) / len(correlations):.2f}"
+    losses = [loss for each in found for loss in each.losses]
+    right = sum(loss == 0 for loss in losses)
+    out.print(
+        f"{told}; the fastest method is predicted at {right} of {len(losses)} sizes, what is "
+        f"predicted to be the fastest loses {sum(losses) / len(losses):.1%} in the mean",
+        highlight=False,
+    )
 
 
 def share_close(outcomes: Sequence[Outcome]) -> float | None:

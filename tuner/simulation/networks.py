@@ -1,7 +1,8 @@
 """The parameters of networks: published ones, and those fitted to a real system.
 
 A message of s bytes takes twice the overhead, once on each side, the latency, and s / bytes_per_s;
-all messages on a link share its rate, and those of a node's ranks the memory's.
+all messages on a link share its rate. On the node each has the memory's: SimGrid's loopback is not
+shared.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Row:
 def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Row]:
     """Simulates ranks and degrees. Raises LaunchError, RawFileError, ValueError."""
     machine = simulator.machine
-    model = as_model(machine.name, machine.network, machine.topology.node_links)
+    model = as_model(machine)
     for procs, degree in cases:
         spec = f"random:degree={degree},seed=1"
         found = simulator.run("discovery", spec, procs, ";".join(METHODS), str(_BYTES))

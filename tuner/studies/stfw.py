@@ -112,7 +112,7 @@ def _rows(
     times: tuple[dict[int, float], dict[int, float]],
 ) -> Iterator[Row]:
     machine, procs = simulator.machine, messages.procs
-    model = as_model(machine.name, machine.network, machine.topology.node_links)
+    model = as_model(machine)
     specs = schemes(procs)
     predicted = predict.of_exchange(model, messages, simulator.ppn, list(specs)).times(_BYTES)
     for spec, dims in specs.items():
