@@ -267,11 +267,41 @@ def test_predict_takes_matrices_discoveries_and_collectives(database: Path) -> N
         assert "predicted us" in succeed("predict", *command, "--database", database)
 
 
+def test_predict_tells_what_overlap_hides(database: Path) -> None:
+    """By the equations, each with its source, for amounts of computation."""
+    command = ("predict", "--op", "overlap", "--procs", "16", "--ppn", "8", "--database", database)
+    options = ("--pattern", "ft:rows=32,elements=512", "--computation", "0,1000")
+    rows = json.loads(succeed(*command, *options, "--json"))
+    assert [row["method"] for row in rows] == 2 * [
+        *("exchange", "slabs", "chunks:rows=4", "chunks:rows=16", "pencils")
+    ]
+    for row in rows:
+        parts = row["computation_s"] + row["initiation_s"] + row["wait_s"]
+        assert parts == pytest.approx(row["total_s"])
+        assert "equations 2, 4, 6 to 9" in row["source"]
+    seen = {(row["method"], row["computation_s"] > 0): row["total_s"] for row in rows}
+    assert seen["exchange", True] == pytest.approx(seen["exchange", False] + 1e-3)
+    assert seen["slabs", True] < seen["exchange", True]
+    text = succeed(*command, "--pattern", "spmv:rows=4096,nonzeros=64")
+    assert "Nishtala, equations 10 to 13" in text
+    assert "bulk:by=get" in text
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--op", "exchange"), "need a --pattern"),
         (("--op", "bcast", "--pattern", "random"), "collectives have none"),
+        (("--op", "overlap", "--pattern", "random"), "random: overlap is predicted of ft:rows=N"),
+        (("--op", "overlap", "--pattern", "ft:rows=0,elements=8"), "overlap is predicted of ft:"),
+        (
+            ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--methods", "scatter"),
+            "scatter has no equation; exchange, slabs, pencils have",
+        ),
+        (
+            ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--computation", "inf"),
+            "inf is not a comma list of microseconds",
+        ),
         (("--op", "spmv", "--pattern", "random"), "--op spmv is none of exchange"),
         (("--op", "exchange", "--pattern", "orb"), "patterns made here are random, hub, stencil"),
         (("--op", "exchange", "--pattern", "random:degree=x"), "degree=x is none of degree, seed"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tuner.models import overlap
 from tuner.models.overlap import COMPLEX_BYTES, REAL_BYTES, LogGPValues, Overlap
+from tuner.models.parameter import ModelError
 from tuner.models.predict import network_of
 from tuner.models.system import SystemModel
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 CASE = ["pattern", "procs", "nodes", "ppn", "oversubscribed"]
 PARTS = ["computation_s", "initiation_s", "wait_s", "barrier_s"]
 _SPMV = {"bulk:by=get": overlap.spmv_bulk, "gather:prefetch=1,by=get": overlap.spmv}
+_SOURCES = {
+    "exchange": "Nishtala, equations 2, 4, 6 to 9, after all computation",
+    "bulk": "ours, as Nishtala's equations assume",
+    "gather": "Nishtala, equations 10 to 13",
+}
+_OF_ROWS = "Nishtala, equations 2, 4, 6 to 9"
 _CONSTANT = ["full_flops", "messages", "message_bytes"]
 
 
@@ -30,7 +37,7 @@ class FtShape(NamedTuple):
     @classmethod
     def of(cls, pattern: str) -> FtShape | None:
         """From a pattern as its launch names it; None for others."""
-        found = re.fullmatch(r"ft:rows=(\d+),elements=(\d+)", pattern)
+        found = re.fullmatch(r"ft:rows=([1-9]\d{0,8}),elements=([1-9]\d{0,8})", pattern)
         return cls(int(found[1]), int(found[2])) if found else None
 
 
@@ -43,7 +50,7 @@ class SpmvShape(NamedTuple):
     @classmethod
     def of(cls, pattern: str) -> SpmvShape | None:
         """From a pattern as its launch names it; None for others."""
-        found = re.fullmatch(r"spmv:rows=(\d+),nonzeros=(\d+)", pattern)
+        found = re.fullmatch(r"spmv:rows=([1-9]\d{0,8}),nonzeros=([1-9]\d{0,8})", pattern)
         return cls(int(found[1]), int(found[2])) if found else None
 
 
@@ -61,6 +68,24 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
     times = each[["total_s", *PARTS, "alone_s"]].median()
     found: pd.DataFrame = times.join(each[_CONSTANT].first()).join(each.size().rename("launches"))
     return found.reset_index()
+
+
+def methods(pattern: str) -> list[str]:
+    """Those of a pattern that have an equation. Raises ModelError for another pattern."""
+    if ft := FtShape.of(pattern):
+        chunks = [f"chunks:rows={4**n}" for n in range(1, 16) if 4**n < ft.rows]
+        return ["exchange", "slabs", *chunks, "pencils"]
+    if SpmvShape.of(pattern):
+        return list(_SPMV)
+    raise ModelError(
+        f"{pattern or 'no pattern'}: overlap is predicted of ft:rows=N,elements=N and of "
+        "spmv:rows=N,nonzeros=N"
+    )
+
+
+def source(method: str) -> str:
+    """Where the equation of a method comes from."""
+    return _SOURCES.get(method.partition(":")[0], _OF_ROWS)
 
 
 def predicted(

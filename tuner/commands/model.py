@@ -14,6 +14,7 @@ from tuner.commands.options import (
     one_system,
     system_option,
 )
+from tuner.commands.overlap import computations, predict_overlap
 from tuner.errors import SwitchpointError
 from tuner.models.collectives import FORMULAS
 
@@ -69,7 +70,9 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 
 
 @click.command()
-@click.option("--op", "operation", required=True, help="exchange, discovery, or a collective.")
+@click.option(
+    "--op", "operation", required=True, help="exchange, discovery, overlap, or a collective."
+)
 @click.option("--pattern", default="", help="Who sends to whom, as for `swpbench run`.")
 @click.option("--procs", type=click.IntRange(min=1), required=True, help="Processes.")
 @click.option(
@@ -91,6 +94,14 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
     show_default="all that have a formula",
     help="Method specs, separated by spaces.",
 )
+@click.option(
+    "--computation",
+    "computations_s",
+    default="0,10,100",
+    show_default=True,
+    callback=computations,
+    help="Of overlap: what each process computes, in microseconds; a comma list.",
+)
 @system_option("Whose parameters to predict with; any unambiguous part of its id.")
 @database_option
 @json_option
@@ -101,6 +112,7 @@ def predict(
     ppn: int | None,
     sizes: list[int],
     methods: str,
+    computations_s: list[float],
     system: str | None,
     database: Path,
     as_json: bool,
@@ -111,14 +123,21 @@ def predict(
     from tuner.show.results import console
     from tuner.store import Store
 
-    if operation not in predicting.OPERATIONS:
-        raise click.UsageError(f"--op {operation} is none of {', '.join(predicting.OPERATIONS)}")
+    operations = (*predicting.OPERATIONS, "overlap")
+    if operation not in operations:
+        raise click.UsageError(f"--op {operation} is none of {', '.join(operations)}")
     if (operation in FORMULAS) == bool(pattern):
-        raise click.UsageError("exchange and discovery need a --pattern, collectives have none")
+        raise click.UsageError(
+            "exchange, discovery and overlap need a --pattern, collectives have none"
+        )
     with Store.open(database, readonly=True) as store:
         model = fitting.fitted(store, one_system(store, system))
-    case = predicting.Case(operation, pattern, procs, min(ppn or procs, procs))
-    predictor = predicting.predictor(model, case, methods.split() or None)
+    ppn, specs = min(ppn or procs, procs), methods.split()
+    if operation == "overlap":
+        predict_overlap(model, pattern, procs, ppn, specs, computations_s, as_json)
+        return
+    case = predicting.Case(operation, pattern, procs, ppn)
+    predictor = predicting.predictor(model, case, specs or None)
     times = [predictor.times(size) for size in sizes]
     crossovers = predictor.crossovers(sizes)
     if as_json:

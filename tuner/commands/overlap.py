@@ -1,13 +1,18 @@
-"""`switchpoint show overlap`."""
+"""`switchpoint show overlap`, and `predict --op overlap`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tuner.commands.options import one_system, systems_of
 from tuner.errors import SwitchpointError
+
+if TYPE_CHECKING:
+    from tuner.models.system import SystemModel
 
 
 def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
@@ -33,3 +38,49 @@ def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
         )
     for name, rows in measured.items():
         showing.show_overlap(name, rows, models[name], console())
+
+
+def computations(context: click.Context, parameter: click.Parameter, value: str) -> list[float]:
+    """Microseconds of a comma list, as seconds."""
+    try:
+        found = [float(word) * 1e-6 for word in value.split(",")]
+    except ValueError:
+        found = [-1.0]
+    if not all(0 <= each <= 1e6 for each in found):
+        raise click.BadParameter(f"{value} is not a comma list of microseconds")
+    return sorted(set(found))
+
+
+def predict_overlap(
+    model: SystemModel,
+    pattern: str,
+    procs: int,
+    ppn: int,
+    methods: Sequence[str],
+    computations_s: Sequence[float],
+    as_json: bool,
+) -> None:
+    """What `switchpoint predict --op overlap` prints."""
+    from tuner import breakdowns
+    from tuner.models.parameter import ModelError
+    from tuner.show import overlap as showing
+    from tuner.show.results import console
+
+    if procs < 2:
+        raise click.UsageError("overlap needs 2 processes at least")
+    known = breakdowns.methods(pattern)
+    rows = []
+    for computation_s in computations_s:
+        for method in methods or known:
+            found = breakdowns.predicted(model, pattern, procs, ppn, method, computation_s)
+            if found is None or (methods and method.partition(":")[0] not in _families(known)):
+                raise ModelError(f"{method} has no equation; {', '.join(known)} have")
+            rows.append((method, found))
+    if as_json:
+        click.echo(showing.equations_json(rows))
+        return
+    showing.show_equations(rows, console())
+
+
+def _families(methods: Sequence[str]) -> set[str]:
+    return {method.partition(":")[0] for method in methods} | {"chunks"}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from tuner.breakdowns import CASE, PARTS, predicted
+from tuner.breakdowns import CASE, PARTS, predicted, source
 from tuner.models.overlap import Overlap
 from tuner.models.parameter import ModelError, NotIdentified
 from tuner.models.system import SystemModel
@@ -62,6 +63,23 @@ def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemMode
             elif found:
                 told = {name: getattr(found, name) for name in _OF_PREDICTION}
             document.append({"system": system, **row, "predicted": told})
+    return json.dumps(document, indent=1)
+
+
+def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
+    """What the equations say of methods, by amounts of computation; microseconds."""
+    table = plain_grid("method", "computation", "total", "initiation", "wait", "source")
+    for method, found in rows:
+        times = (found.computation_s, found.total_s, found.initiation_s, found.wait_s)
+        table.add_row(method, *(significant(1e6 * each) for each in times), source(method))
+    out.print(table)
+
+
+def equations_json(rows: Sequence[tuple[str, Overlap]]) -> str:
+    """The same as JSON, in seconds."""
+    document = [
+        {"method": method, **asdict(found), "source": source(method)} for method, found in rows
+    ]
     return json.dumps(document, indent=1)
 
 
