@@ -26,6 +26,7 @@ PATTERNS = {
     "spmv": ["matrix:bar"],
 }
 OVERLAPS = ["ft:rows=32,elements=512", "ft:rows=1,elements=16384", "spmv:rows=4096,nonzeros=64"]
+SOAKED = ("exchange", "discovery", *COLLECTIVES)
 SMOKE = {*PATTERNS, "bcast", "allreduce"}
 
 
@@ -70,6 +71,10 @@ def test_reframe_lists_exactly_the_checks_that_there_are():
         *(
             f"overlap %scale={scale} %pattern={pattern}"
             for pattern, scale in product(OVERLAPS, ("1_node", "2_nodes"))
+        ),
+        *(
+            f"soak %scale={scale} %kind={kind}"
+            for kind, scale in product(SOAKED, ("1_node", "2_nodes"))
         ),
     }
 
@@ -127,6 +132,12 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == SMOKE
+    soak = ["-r", "--name=soak.*kind=discovery", f"--prgenv=^{environment}$"]
+    soak += ["--setvar=executions=200", "--setvar=sizes=8", "--setvar=campaign=soak"]
+    assert "PASSED" in reframe(*soak, checkout=place)
+    with Store.open(database_path(), readonly=True) as store:
+        (system,) = store.systems()["system"]
+        assert set(store.soaks(system)["executions"]) == {200}
     # A wheel has no sources of the kernels, but there may be a swpbench on the path.
     shutil.rmtree(place / "kernels")
     installed.rename(tmp_path / "opt")

@@ -27,6 +27,7 @@ from tuner.records import (
     PROBE_OPERATION,
     QUANTITIES,
     SCOPES,
+    SOAK_OPERATION,
     SYNC,
     Breakdown,
     Case,
@@ -35,6 +36,7 @@ from tuner.records import (
     Probe,
     ProbeKey,
     Problem,
+    Soak,
 )
 
 SCHEMA = 1
@@ -102,6 +104,16 @@ class _Overlap(msgspec.Struct, tag_field="record", tag="overlap"):
     verified: Annotated[int, msgspec.Meta(ge=1)]
 
 
+class _Soak(msgspec.Struct, tag_field="record", tag="soak"):
+    operation: str
+    method: _Spec
+    pattern: str
+    size_bytes: _NotNegative
+    executions: _NotNegative
+    passed: bool
+    reason: str
+
+
 class _End(msgspec.Struct, tag_field="record", tag="end"):
     cases: int
     samples: int
@@ -114,7 +126,7 @@ _FORMS = {  # of texts in the header
     "sync": SYNC,
 }
 
-_decode = msgspec.json.Decoder(_Header | _Case | _Probe | _Overlap | _End).decode
+_decode = msgspec.json.Decoder(_Header | _Case | _Probe | _Overlap | _Soak | _End).decode
 _decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
 _decode_seconds = msgspec.json.Decoder(list[_Real]).decode
 
@@ -138,6 +150,7 @@ class BenchFile:
     products: list[Phases] = field(default_factory=list)  # of spmv, one a case
     probes: list[Probe] = field(default_factory=list)
     breakdowns: list[Breakdown] = field(default_factory=list)
+    soaks: list[Soak] = field(default_factory=list)
     samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
     selected: dict[int, str] = field(default_factory=dict)  # by size_bytes, where auto was measured
@@ -219,15 +232,17 @@ class _Reader:
         record = _decode(line)
         if file.header is None and not isinstance(record, _Header):
             raise _UnusableError("the first line is not a header; nothing of the file can be used")
-        if isinstance(record, _Case | _Probe | _Overlap):
+        if isinstance(record, _Case | _Probe | _Overlap | _Soak):
             if file.complete:
                 raise _UnusableError("a case after the end record")
             if isinstance(record, _Case):
                 self._take_case(record)
             elif isinstance(record, _Probe):
                 self._take_probe(record)
-            else:
+            elif isinstance(record, _Overlap):
                 self._take_overlap(record)
+            else:
+                self._take_soak(record)
         elif isinstance(record, _Header):
             if file.header is not None:
                 raise _UnusableError("a second header; one file holds one launch")
@@ -235,7 +250,8 @@ class _Reader:
             file.header_text = line.decode().strip()
         else:
             file.complete = True
-            cases = len(file.cases) + len(file.probes) + len(file.breakdowns)
+            kinds = (file.cases, file.probes, file.breakdowns, file.soaks)
+            cases = sum(len(kind) for kind in kinds)
             samples = file.samples
             if (record.cases, record.samples) != (cases, samples):
                 raise _UnusableError(
@@ -308,6 +324,22 @@ class _Reader:
             )
         )
 
+    def _take_soak(self, record: _Soak) -> None:
+        if self.file.header and self.file.header.operation != SOAK_OPERATION:
+            raise _UnusableError("a record of a soak in a launch of something else")
+        if record.operation not in DEFAULT_METHODS:
+            raise _UnusableError(f"operation {record.operation} is not known here")
+        key = (record.method, record.size_bytes)
+        if key in self._seen:
+            raise _UnusableError(f"a second soak of {record.method} at size_bytes {key[1]}")
+        self._seen.add(key)
+        self.file.soaks.append(
+            Soak(
+                *(record.operation, record.pattern, *key),
+                *(record.executions, record.passed, record.reason),
+            )
+        )
+
 
 def _phases(record: _Case) -> Phases:
     n, lists = len(record.samples_s), (record.communication_s, record.local_s)
@@ -340,7 +372,12 @@ def _header(line: bytes, record: _Header) -> Header:
     fields: dict[str, Any] = msgspec.json.decode(line)
     fields["yield_setting"] = fields.pop("yield", None)
     header = msgspec.convert(fields, Header)
-    if header.operation not in (*DEFAULT_METHODS, PROBE_OPERATION, OVERLAP_OPERATION):
+    if header.operation not in (
+        *DEFAULT_METHODS,
+        PROBE_OPERATION,
+        OVERLAP_OPERATION,
+        SOAK_OPERATION,
+    ):
         raise _UnusableError(f"operation {header.operation} is not known here")
     for name, least in (("launch", 0), ("procs", 1), ("nodes", 1), ("ppn", 1), ("cores", 1)):
         if not least <= getattr(header, name) < 2**31:

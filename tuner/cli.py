@@ -245,9 +245,23 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
     metavar="NAME",
     help="Use only this campaign; may be repeated.",
 )
+@click.option(
+    "--require-soak",
+    "required_executions",
+    type=click.IntRange(min=0),
+    metavar="EXECUTIONS",
+    help="Choose only methods that passed so many executions in soaks.  "
+    "[default: SWITCHPOINT_REQUIRE_SOAK, or 0]",
+)
 @database_option
 @json_option
-def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json: bool) -> None:
+def tune(
+    system: str | None,
+    campaigns: tuple[str, ...],
+    required_executions: int | None,
+    database: Path,
+    as_json: bool,
+) -> None:
     """Choose the methods of every system and store its table."""
     from tuner.export import table_document
     from tuner.show.results import console, show_table
@@ -257,7 +271,9 @@ def tune(system: str | None, campaigns: tuple[str, ...], database: Path, as_json
     require_store(database)
     with Store.open(database) as store:
         names = [one_system(store, system)] if system else systems_of(store)
-        tables = [make_table(store, name, list(campaigns) or None) for name in names]
+        tables = [
+            make_table(store, name, list(campaigns) or None, required_executions) for name in names
+        ]
     if as_json:
         click.echo(json.dumps([table_document(table) for table in tables], indent=1))
         return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 6
+VERSION = 7
 BUSY_TIMEOUT_S = 30
 
 

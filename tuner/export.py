@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuner import soaks
 from tuner.errors import SwitchpointError
 from tuner.records import DEFAULT_METHODS, Point, Provenance, Rule, Table
 from tuner.units import multiple_text
@@ -67,12 +69,15 @@ def evidence(point: Point) -> str:
     return f"{point.status}: {point.challenger} has {speed(point)} the speed of {default} {where}"
 
 
-def reason(rule: Rule) -> str:
-    """What a rule rests on, in words."""
+def reason(rule: Rule, executions: dict[tuple[str, str], int]) -> str:
+    """What a rule rests on, in words; `executions` are of soaks (tuner/soaks.py)."""
     said = evidence(rule.evidence)
-    if not rule.interpolated:
-        return said
-    return f"interpolated, at {rule.evidence.nodes} x {rule.evidence.ppn} {said}"
+    if rule.interpolated:
+        said = f"interpolated, at {rule.evidence.nodes} x {rule.evidence.ppn} {said}"
+    soaked = executions.get((rule.operation, rule.method))
+    if soaked is not None:
+        said += f"; soaked {soaked} times" if soaked else "; not soaked"
+    return said
 
 
 def speed(point: Point) -> str:
@@ -157,10 +162,10 @@ def _render(template: str, table: Table, **context: Any) -> str:
         "comment": _comment,
         "line": _line,
         "range": _range,
-        "reason": reason,
+        "reason": partial(reason, executions=soaks.executions(table)),
     }
     return environment.get_template(template).render(
-        provenance=_provenance(table.provenance), **context
+        provenance=_provenance(table.provenance), notes=soaks.notes(table), **context
     )
 
 

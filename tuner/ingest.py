@@ -32,6 +32,7 @@ from tuner.records import (
     ProbeLaunch,
     Problem,
     Product,
+    Soak,
     System,
 )
 from tuner.store import CellRow, Store, cell_of, cell_row
@@ -73,6 +74,7 @@ class _Loaded(NamedTuple):
     products: list[Product]
     probes: list[tuple[ProbeLaunch, list[Probe]]]
     overlap: list[tuple[ProbeLaunch, list[Breakdown]]]
+    soaks: list[tuple[ProbeLaunch, list[Soak]]]
     problems: list[Problem]
 
 
@@ -189,11 +191,13 @@ def _load(group: list[_Source]) -> _Loaded:
     probed = [
         (_probe_launch(launch, file.header), file)
         for launch, file in fullest.values()
-        if file.header and (file.probes or file.breakdowns)
+        if file.header and (file.probes or file.breakdowns or file.soaks)
     ]
     probes = [(where, file.probes) for where, file in probed]
     overlap = [(where, file.breakdowns) for where, file in probed]
-    return _Loaded(key, systems, _rows(combined), products, probes, overlap, problems)
+    soaks = [(where, file.soaks) for where, file in probed]
+    rows = _rows(combined)
+    return _Loaded(key, systems, rows, products, probes, overlap, soaks, problems)
 
 
 def _products(key: LaunchKey, launch: Launch, file: BenchFile) -> Iterator[Product]:
@@ -291,4 +295,7 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
     for where, breakdowns in loaded.overlap:
         if where.launch not in refused:
             store.put_overlap(where, breakdowns)
+    for where, soaks in loaded.soaks:
+        if where.launch not in refused:
+            store.put_soaks(where, soaks)
     report.cells += len(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +39,9 @@ PROBE_OPERATION = "probe"
 
 OVERLAP_OPERATION = "overlap"
 """What the header of a launch calls the races of communication that hides behind computation."""
+
+SOAK_OPERATION = "soak"
+"""What the header of a launch calls executing methods very often, to see whether they fail."""
 
 SCOPES = ("on_socket", "on_node", "off_node")
 """Pairs of ranks: on one socket; on one node, but not known to share a socket; on two nodes."""
@@ -287,7 +290,7 @@ class Probe(NamedTuple):
 
 
 class ProbeLaunch(NamedTuple):
-    """Where and when probes, or methods of overlap, were measured together."""
+    """Where and when probes, methods of overlap, or soaks were measured together."""
 
     system: str
     campaign: str
@@ -318,6 +321,28 @@ class Breakdown(NamedTuple):
     wait_s: float
     barrier_s: float
     alone_s: float
+
+
+class Soak(NamedTuple):
+    """What became of one method at one size that was executed very often."""
+
+    operation: str
+    pattern: str
+    method: str
+    size_bytes: int
+    executions: int  # complete and verified
+    passed: bool
+    reason: str  # what was found
+
+
+@dataclass(frozen=True, slots=True)
+class Soaked:
+    """What all soaks of a method come to: executions that passed, or why it failed."""
+
+    operation: str
+    method: str
+    executions: int
+    failure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +425,8 @@ class Provenance:
     """Where a table comes from. The date is that of the newest launch.
 
     `disturbed` is the share of what launches measured that does not count (tuner/trust.py).
+    `soaks` are of all methods that were soaked; those that passed fewer executions than required
+    were no candidates.
     """
 
     system: str
@@ -417,6 +444,8 @@ class Provenance:
     date: str
     version: str
     disturbed: float = 0.0
+    soaks: list[Soaked] = field(default_factory=list)
+    required_executions: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ from tuner.records import (
     Product,
     Provenance,
     Rule,
+    Soak,
+    Soaked,
     System,
     Table,
 )
@@ -49,6 +51,7 @@ _OVERSUBSCRIBED = CellKey._fields.index("oversubscribed")
 _PRODUCT = (*CellKey._fields, *Product._fields[1:])
 _PROBE = (*ProbeLaunch._fields, *ProbeKey._fields, "samples")
 _OVERLAP = (*ProbeLaunch._fields, *Breakdown._fields)
+_SOAK = (*ProbeLaunch._fields, *Soak._fields)
 _CASE = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
@@ -86,9 +89,13 @@ class Store(Database):
         """Adds what a launch of overlap measured."""
         self._insert("overlap", _OVERLAP, ((*where, *each) for each in breakdowns))
 
+    def put_soaks(self, where: ProbeLaunch, soaks: Iterable[Soak]) -> None:
+        """Adds what became of the methods that a launch soaked."""
+        self._insert("soak", _SOAK, ((*where, *each) for each in soaks))
+
     def delete_of_launch(self, launch: int) -> None:
-        """Forgets what a launch measured beside cells: of products, by probes, of overlap."""
-        for name in ("product", "probe", "overlap"):
+        """Forgets what a launch has beside cells: of products, by probes, of overlap, soaks."""
+        for name in ("product", "probe", "overlap", "soak"):
             self._execute(f"DELETE FROM {name} WHERE launch = ?", [launch])  # noqa: S608
 
     def put_model(self, system: str, parameters: str) -> None:
@@ -254,6 +261,16 @@ class Store(Database):
             [system],
         )
 
+    def soaks(self, system: str) -> pd.DataFrame:
+        """One row a soak, by date, with the `date` and the `commit` of its launch."""
+        columns = ", ".join(f"soak.{name}" for name in _SOAK)
+        frame = self._frame(
+            f'SELECT {columns}, date, "commit" FROM soak JOIN launch ON launch.id = launch '  # noqa: S608
+            f"WHERE soak.system = ? ORDER BY date, {columns}",
+            [system],
+        )
+        return frame.astype({"passed": bool})
+
     def probed(self) -> list[str]:
         """The systems that have probes."""
         return [row[0] for row in self._query("SELECT DISTINCT system FROM probe ORDER BY system")]
@@ -291,8 +308,10 @@ class Store(Database):
             f"SELECT {', '.join(_RULE)} FROM rule WHERE system = ? ORDER BY rank",  # noqa: S608
             [system],
         )
+        fields = json.loads(provenance[0][0])
+        fields["soaks"] = [Soaked(**each) for each in fields.get("soaks", [])]
         return Table(
-            Provenance(**json.loads(provenance[0][0])),
+            Provenance(**fields),
             [_rule(row) for row in rules],
             [_point(dict(zip(Point._fields, row, strict=True))) for row in points],
         )

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 
-from tuner import __version__, trust
+from tuner import __version__, soaks, trust
 from tuner.errors import SwitchpointError
 from tuner.records import Cell, Provenance, System, Table
 from tuner.selection import select
 from tuner.store import Store
+
+REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
+"""Of the environment: the executions that a method must have passed to be chosen."""
 
 
 class TuningError(SwitchpointError):
     """No table can be made; the text says why and what to do."""
 
 
-def tune(store: Store, system: str, campaigns: list[str] | None = None) -> Table:
+def tune(
+    store: Store,
+    system: str,
+    campaigns: list[str] | None = None,
+    required_executions: int | None = None,
+) -> Table:
     """Chooses the methods of one system and stores its table in the place of the earlier one.
 
-    All campaigns count, or only those named. The same cells always give the same table. Raises
-    TuningError when there is nothing to choose from, StoreError.
+    All campaigns count, or only those named; soaks always all. Methods that passed fewer executions
+    in soaks than required are no candidates; by default the environment tells how many. The same
+    cells and soaks always give the same table. Raises TuningError when there is nothing to choose
+    from, StoreError.
     """
+    if required_executions is None:
+        required_executions = _required_executions()
     described = store.systems().set_index("system")
     if system not in described.index:
         raise TuningError(f"no system {system} in {store.path}; `switchpoint show` lists them")
@@ -34,7 +47,8 @@ def tune(store: Store, system: str, campaigns: list[str] | None = None) -> Table
     cells: list[Cell] = []
     for name in names:
         cells += store.contents((system, name))
-    rules, points = select(cells)
+    soaked = soaks.verdicts(store.soaks(system))
+    rules, points = select(soaks.candidates(cells, soaked, required_executions))
     used = measured.loc[names]
     newest = used.sort_values("last_date").iloc[-1]
     description = described.loc[system].to_dict()
@@ -48,11 +62,20 @@ def tune(store: Store, system: str, campaigns: list[str] | None = None) -> Table
         date=str(newest["last_date"]),
         version=__version__,
         disturbed=trust.disturbed(cells),
+        soaks=soaked,
+        required_executions=required_executions,
     )
     table = Table(provenance, rules, points)
     with store.transaction():
         store.put_table(table)
     return table
+
+
+def _required_executions() -> int:
+    value = os.environ.get(REQUIRED, "0")
+    if not value.isdecimal():
+        raise TuningError(f"{REQUIRED}={value}: not a number of executions; give one, or unset it")
+    return int(value)
 
 
 def tune_missing(store: Store) -> None:

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
-from tuner import trust
+from tuner import soaks, trust
 from tuner.export import speed, table_document
 from tuner.records import COLLECTIVES, DEFAULT_METHODS, Rule, Table
 from tuner.units import bytes_text, degree_text, significant, span_text
@@ -97,6 +97,8 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         out.print(
             "tie, undecided: the default stays; the speed is the best other's", highlight=False
         )
+    for note in soaks.notes(table):
+        out.print(note, highlight=False)
     if unused_launches > 0:
         out.print(
             f"this table does not use {unused_launches} launches; `switchpoint tune` uses all",

@@ -1,0 +1,94 @@
+"""Whether methods fail when they are executed very often: hangs, wrong bytes, leaks."""
+
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
+
+from checks.campaign import CampaignCheck
+from checks.collective import MOST_CALLED
+from tuner import rawfiles
+from tuner.records import COLLECTIVES
+
+HANG_LIMIT_S = 60.0
+
+
+@rfm.simple_test
+class soak(CampaignCheck):
+    """What `switchpoint tune` asks for before it chooses a method."""
+
+    descr = "methods executed very often"
+    # A simulation is the same at each execution.
+    valid_systems = ["+mpi -simulated"]
+    command = "soak"
+    operation = "soak"
+    kind = parameter(["exchange", "discovery", *COLLECTIVES], loggable=True)
+    scale = parameter(["1_node", "2_nodes"], loggable=True)
+    pattern = variable(str, value="")
+    # Of each method at each size.
+    executions = variable(int, value=10_000)
+    # The method that the end of this time meets keeps the executions that it has.
+    budget_s = 60.0
+    tags = set()
+
+    @run_after("init")
+    def set_kind(self):
+        """As in campaigns, two of nine collectives where none is named."""
+        self.pattern = "blocks" if self.kind in COLLECTIVES else "random:degree=6,seed=1"
+        if self.kind in ("exchange", "discovery", *MOST_CALLED):
+            self.tags = {"soak"}
+
+    @property
+    def is_first(self) -> bool:
+        """None is short."""
+        return False
+
+    @property
+    def runs(self) -> int:
+        """One launch holds all executions."""
+        return 1
+
+    @property
+    def launch_limit_s(self) -> float:
+        """With what a hang takes to be noticed."""
+        return self.budget_s + HANG_LIMIT_S + 30
+
+    @property
+    def raw_name(self) -> str:
+        """Tells it from the launches that measure the same operation."""
+        return f"soak-{self.kind}-{self.scale}".replace("_", "-")
+
+    def measured_options(self, number: int, pattern: str) -> dict[str, str]:
+        """All methods at a small size and a larger one."""
+        return {
+            "--op": self.kind,
+            "--methods": self.methods,
+            "--pattern": pattern,
+            "--sizes": self.sizes or "8,4K",
+            "--executions": str(self.executions),
+            "--limit": f"{HANG_LIMIT_S:g}",
+            "--budget": f"{self.budget_s:g}",
+            "--seed": str(number + 1),
+        }
+
+    @run_before("sanity")
+    def keep(self):
+        """Keeps what was found also of methods that failed: they are not to be chosen."""
+        paths = [Path(self.stagedir) / name for name in self.keep_files]
+        if not self.is_dry_run():
+            rawfiles.keep(path for path in paths if path.is_file())
+
+    @sanity_function
+    def launches_are_right(self):
+        """That no method failed, of the right number of ranks."""
+        passed = sn.count(sn.findall(r"^swpbench: soak passed$", self.stdout))
+        ranks = sn.extractall(r"^swpbench: ranks (\d+)$", self.stdout, 1, int)
+        failed = sn.extractall(r"^.* FAILED: .*$", self.stdout, 0)
+        return sn.all(
+            [
+                sn.assert_eq(failed, [], msg="failed, and in no table: {0}"),
+                sn.assert_eq(passed, len(self.numbers), msg="{0} of {1} launches passed"),
+                sn.assert_eq(ranks, [self.num_tasks], msg="soaked {0} ranks, expected {1}"),
+            ]
+        )

@@ -1,0 +1,131 @@
+"""Soaks on their way from raw files to what is chosen, and to what is said of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import synthetic
+from tests.test_cli import fail, succeed
+from tuner import benchfile
+from tuner.ingest import ingest
+from tuner.store import Store
+
+HANG = "hang: rank 0 got no further in 60 s: execution 10000"
+
+
+def record(method: str, **fields: Any) -> dict[str, Any]:
+    """A soak that passed, but for what is given."""
+    passed = {"operation": "exchange", "pattern": "random:degree=2,seed=1", "size_bytes": 8}
+    passed |= {"executions": 10_000, "passed": True, "failure": "", "reason": ""}
+    more = {"seconds": 1.5, "growth_bytes": 0, "stack": []}
+    return {"record": "soak", "method": method} | passed | more | fields
+
+
+def failed(method: str, **fields: Any) -> dict[str, Any]:
+    return record(method, passed=False, failure="hang", reason=HANG, **fields)
+
+
+def write(
+    directory: Path, *records: dict[str, Any], launch: int = 0, commit: str = "0123abc"
+) -> Path:
+    """A launch of soaks on the synthetic system."""
+    header = synthetic.header(synthetic.Campaign(operation="soak"), launch, "random:degree=2", 2)
+    end = {"record": "end", "cases": len(records), "samples": 0, "seconds": 1.0, "skipped": []}
+    path = directory / f"soak-{launch}.jsonl"
+    lines = [header | {"commit": commit}, *records, end]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A measured system on which stfw wins below 2 KB, and direct above."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    synthetic.write(tmp_path, synthetic.Campaign(samples=20, sizes=(8, 64, 32768)))
+    return tmp_path
+
+
+def tuned(*options: str) -> tuple[set[str], dict[str, Any]]:
+    """The methods of the rules, and what the table says of its origin."""
+    succeed("ingest")
+    (table,) = json.loads(succeed("tune", *options, "--json"))
+    return {rule["method"] for rule in table["rules"]}, table["provenance"]
+
+
+def test_a_method_that_was_not_soaked_is_chosen_and_marked(results: Path) -> None:
+    assert tuned()[0] == {"direct", "stfw:dims=2"}
+    assert "not soaked: exchange stfw:dims=2; " in succeed("show")
+    text = succeed("export")
+    assert "# not soaked: exchange stfw:dims=2" in text
+    assert text.count("; not soaked") == 1
+
+
+def test_a_method_that_passed_is_chosen_without_a_word(results: Path) -> None:
+    write(results, record("stfw:dims=2"), record("stfw:dims=2", size_bytes=64, executions=5))
+    assert tuned()[0] == {"direct", "stfw:dims=2"}
+    assert "not soaked" not in succeed("show")
+    assert "; soaked 10005 times" in succeed("export")
+
+
+def test_a_method_that_failed_once_is_never_chosen(results: Path) -> None:
+    write(results, record("stfw:dims=2"), failed("stfw:dims=2", size_bytes=64))
+    write(results, record("stfw:dims=2", executions=10**9), launch=1)
+    assert tuned()[0] == {"direct"}
+    for said in (succeed("show"), succeed("export"), succeed("export", "--format", "header")):
+        assert f"exchange stfw:dims=2 failed its soak, and is in no rule: {HANG} (64 B, " in said
+
+
+def test_other_sources_are_tried_anew(results: Path) -> None:
+    write(results, failed("stfw:dims=2"))
+    write(results, record("stfw:dims=2"), launch=1, commit="fedc")
+    assert tuned()[0] == {"direct", "stfw:dims=2"}
+
+
+def test_the_default_stays_whatever_it_does(results: Path) -> None:
+    write(results, failed("direct"))
+    assert tuned()[0] == {"direct", "stfw:dims=2"}
+    assert "exchange direct failed its soak, and is the default all the same" in succeed("show")
+
+
+def test_soaks_can_be_required(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(results, record("stfw:dims=2"))
+    assert tuned("--require-soak", "10000")[0] == {"direct", "stfw:dims=2"}
+    assert tuned("--require-soak", "10001")[0] == {"direct"}
+    assert "only methods that passed 10001 executions" in succeed("show")
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "10001")
+    assert tuned()[0] == {"direct"}
+    assert tuned("--require-soak", "0")[0] == {"direct", "stfw:dims=2"}
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "many")
+    assert "SWITCHPOINT_REQUIRE_SOAK=many: not a number" in fail("tune")
+
+
+def test_soaks_arrive_in_the_store_once(tmp_path: Path) -> None:
+    path = write(tmp_path, record("direct"), failed("nap"))
+    assert ingest(tmp_path / "s.db", [path]).problems == []
+    assert ingest(tmp_path / "s.db", [path]).unchanged == 1
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        soaks = store.soaks(store.systems()["system"][0])
+    assert soaks["method"].tolist() == ["direct", "nap"]
+    assert soaks["passed"].tolist() == [True, False]
+    assert soaks["commit"].tolist() == ["0123abc"] * 2
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (record("direct"), "a second soak of direct at size_bytes 8"),
+        (record("nap", operation="dance"), "operation dance is not known here"),
+        (record("nap", executions=-1), "not a valid record"),
+    ],
+)
+def test_what_cannot_be_right_is_told(tmp_path: Path, second: dict[str, Any], message: str) -> None:
+    path = write(tmp_path, record("direct"), second)
+    assert message in benchfile.read(path).problems[0].message
+
+
+def test_a_soak_in_a_launch_of_something_else_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path, record("direct"))
+    path.write_text(path.read_text().replace('"operation": "soak"', '"operation": "exchange"', 1))
+    assert "in a launch of something else" in benchfile.read(path).problems[0].message
