@@ -1,7 +1,9 @@
 """What a busy machine does to a choice, and what is said of it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +12,16 @@ from tests import synthetic
 from tests.test_cli import succeed
 from tests.test_selection import CONSTANT, chosen, make_cells, scaled
 from tuner import trust
-from tuner.records import Cell
+from tuner.benchfile import read_header
+from tuner.records import Cell, Clock
 from tuner.selection import decide
+from tuner.trust import Trust
 
 TRUTH = CONSTANT | {"neighbor": scaled(0.8)}
+
+
+def refused(cells: list[Cell]) -> dict[str, float]:
+    return trust.shares(cells, Trust(cells)).refused
 
 
 def disturb(cells: list[Cell], first: int, factor: float = 5.0) -> None:
@@ -31,8 +39,8 @@ def test_a_busy_loop_from_the_middle_on_does_not_change_the_choice() -> None:
     points = decide(cells)
     assert chosen(points) == {("neighbor", "faster")}
     assert {point.launches for point in points} == {6}
-    assert trust.disturbed(cells) == 0.5
-    assert trust.state(0.5) == "contaminated"
+    assert refused(cells) == {"canary": 0.5}
+    assert trust.state(0.5, 0) == "contaminated"
 
 
 def test_too_few_undisturbed_launches_keep_the_default() -> None:
@@ -47,14 +55,15 @@ def test_a_clean_campaign_counts_whole_also_where_canaries_vary() -> None:
         cells = make_cells(TRUTH, range(8, 48), launches=10)
         for cell in cells:
             cell.parts["canary_s"] *= random.lognormal(0, noise, len(cell.parts))
-        assert trust.state(trust.disturbed(cells)) == "clean"
+        doubts = trust.shares(cells, Trust(cells))
+        assert trust.state(sum(doubts.refused.values()), doubts.noisy) == "clean"
 
 
 def test_without_canaries_everything_counts() -> None:
     cells = make_cells(TRUTH)
     for cell in cells:
         cell.parts["canary_s"] = 0
-    assert trust.disturbed(cells) == 0
+    assert refused(cells) == {}
     assert chosen(decide(cells)) == {("neighbor", "faster")}
 
 
@@ -62,7 +71,50 @@ def test_layouts_have_canaries_of_their_own() -> None:
     cells = make_cells(TRUTH) + make_cells(TRUTH, layout=(1, 8))
     for cell in cells[len(cells) // 2 :]:
         cell.parts["canary_s"] *= 100
-    assert trust.disturbed(cells) == 0
+    assert refused(cells) == {}
+
+
+@pytest.mark.parametrize(
+    ("drift", "share", "noisy"), [(0.2, {}, 0), (2, {}, 1), (20, {"drift": 1}, 0)]
+)
+def test_a_machine_that_changes_its_speed_is_doubted(
+    drift: float, share: dict[str, float], noisy: float
+) -> None:
+    cells = make_cells(TRUTH, launches=8, drift=drift)
+    assert trust.shares(cells, Trust(cells)) == (share, noisy)
+    assert chosen(decide(cells)) == {("direct", "undecided") if share else ("neighbor", "faster")}
+
+
+def test_ranks_that_miss_the_start_are_doubted_where_each_has_a_core() -> None:
+    for oversubscribed in (False, True):
+        cells = make_cells(TRUTH, launches=8, oversubscribed=oversubscribed)
+        for cell in cells:
+            cell.parts["late"][:4] = 0.6 * cell.parts["samples"][:4]
+        assert refused(cells) == ({} if oversubscribed else {"clock": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("fields", "noisy"),
+    [
+        ({"load": [8.2, 1, 1], "procs": 8}, 0),
+        ({"load": [9.0, 1, 1], "procs": 8}, 1),
+        ({"clock": Clock("gettimeofday", 4e-3)}, 1),
+    ],
+)
+def test_load_of_others_and_coarse_clocks_widen_intervals(
+    fields: dict[str, Any], noisy: float
+) -> None:
+    cells = make_cells(TRUTH, launches=8)
+    header = read_header(json.dumps(synthetic.header(synthetic.Campaign(), 0, "hub", 2)).encode())
+    assert header is not None
+    launches = {int(number) for cell in cells for number in cell.parts["launch"]}
+    doubting = Trust(cells, dict.fromkeys(launches, replace(header, **fields)))
+    assert trust.shares(cells, doubting) == ({}, noisy)
+    for point, other in zip(decide(cells), decide(cells, doubting), strict=True):
+        assert point.method == other.method == "neighbor"
+        assert (other.ratio_high / other.ratio_low > point.ratio_high / point.ratio_low) == bool(
+            noisy
+        )
 
 
 def test_a_table_tells_of_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,4 +129,6 @@ def test_a_table_tells_of_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "switchpoint.db").unlink()
     succeed("ingest")
     said = succeed("tune")
-    assert "contaminated: other work on the machine slowed 12% of what was measured" in said
+    note = "contaminated: other work slowed the canary in 12% of what was measured"
+    assert note in said
+    assert f"# {note}, which does not count" in succeed("export")

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuner import soaks
+from tuner import soaks, trust
 from tuner.errors import SwitchpointError
 from tuner.records import DEFAULT_METHODS, Point, Provenance, Rule, Table
 from tuner.units import multiple_text
@@ -165,7 +165,9 @@ def _render(template: str, table: Table, **context: Any) -> str:
         "reason": partial(reason, executions=soaks.executions(table)),
     }
     return environment.get_template(template).render(
-        provenance=_provenance(table.provenance), notes=soaks.notes(table), **context
+        provenance=_provenance(table.provenance),
+        notes=trust.notes(table.provenance) + soaks.notes(table),
+        **context,
     )
 
 

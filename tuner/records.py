@@ -424,7 +424,8 @@ class Rule(NamedTuple):
 class Provenance:
     """Where a table comes from. The date is that of the newest launch.
 
-    `disturbed` is the share of what launches measured that does not count (tuner/trust.py).
+    Of what launches measured, `disturbed` is the share that does not count, `refused` the same by
+    cause, and `noisy` the share that counts with wider intervals (tuner/trust.py).
     `soaks` are of all methods that were soaked; those that passed fewer executions than required
     were no candidates.
     """
@@ -444,6 +445,8 @@ class Provenance:
     date: str
     version: str
     disturbed: float = 0.0
+    refused: dict[str, float] = field(default_factory=dict)
+    noisy: float = 0.0
     soaks: list[Soaked] = field(default_factory=list)
     required_executions: int = 0
 

@@ -15,13 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner import stats, trust
+from tuner import stats
 from tuner.intervals import MAVG_DIGITS, degree_class
 from tuner.records import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS, Cell, Part, Point, Rule
 from tuner.rules import compile_rules
+from tuner.trust import NOISY_CLEAN, Trust
 
 ERROR_LEVEL = 0.05
 """Of leaving the default at a size though nothing is faster; the candidates share it."""
+
+NOISY_ERROR_LEVEL = 0.01
+"""The same where load, drift or the clock make what was measured uncertain."""
 
 MIN_LAUNCHES = 5
 """To leave the default: all but the last to choose, the last to confirm."""
@@ -51,8 +55,10 @@ class _Trial:
     default: str
     medians: dict[str, dict[_Launch, float]] = field(default_factory=lambda: defaultdict(dict))
     cells: dict[tuple[str, _Launch], Cell] = field(default_factory=dict)
+    counted: int = 0
+    noisy: int = 0
 
-    def add(self, cell: Cell, slowest_canary_s: float) -> None:
+    def add(self, cell: Cell, trust: Trust) -> None:
         """Adds a cell, of which the parts count that nothing disturbed."""
         key = cell.key
         case = (key.pattern, key.procs, key.size_bytes)
@@ -60,8 +66,15 @@ class _Trial:
             part = Part(*row)
             launch = _Launch(key.campaign, part.number, part.launch, case)
             self.cells[key.method, launch] = cell
-            if part.samples >= stats.MIN_SAMPLES and part.canary_s <= slowest_canary_s:
+            if part.samples >= stats.MIN_SAMPLES and not trust.refusal(key, part):
                 self.medians[key.method][launch] = math.log(part.median_s)
+                self.counted += 1
+                self.noisy += trust.is_noisy(key, part)
+
+    @property
+    def error_level(self) -> float:
+        """Of leaving the default, and outside of intervals."""
+        return ERROR_LEVEL if self.noisy <= NOISY_CLEAN * self.counted else NOISY_ERROR_LEVEL
 
     def launches(self, method: str) -> list[_Launch]:
         """The launches that have a method, also those that do not count."""
@@ -88,7 +101,8 @@ class _Trial:
         mine = self.cells[method, launch].of_launch(launch.id)
         default = self.cells[self.default, its].of_launch(its.id)
         if its == launch:
-            return stats.median_upper_bound(stats.paired_log_ratios(*mine, *default)) < 0
+            paired = stats.paired_log_ratios(*mine, *default)
+            return stats.median_upper_bound(paired, 1 - self.error_level) < 0
         # No common rounds: the ends of both intervals.
         own = stats.median_upper_bound(np.log(mine[1].astype(float)))
         return own + stats.median_upper_bound(-np.log(default[1].astype(float))) < 0
@@ -110,7 +124,7 @@ class _Verdict:
                 self._confirming[method] = sorted(confirming)
         # Also those pay that were dropped on the way: who is left then was chosen among them all.
         self._others = {method for method, _ in trial.cells} - {trial.default}
-        self._level = 1 - ERROR_LEVEL / max(len(self._others), 1)
+        self._level = 1 - trial.error_level / max(len(self._others), 1)
         self.method, self.status = self._decide()
 
     def _decide(self) -> tuple[str, str]:
@@ -149,16 +163,19 @@ class _Verdict:
             self.method = method
 
 
-def select(cells: Iterable[Cell]) -> tuple[list[Rule], list[Point]]:
+def select(cells: Iterable[Cell], trust: Trust | None = None) -> tuple[list[Rule], list[Point]]:
     """The rules of one system's cells, in order of priority, and the points behind them."""
-    points = decide(cells)
+    points = decide(cells, trust)
     return compile_rules(points), points
 
 
-def decide(cells: Iterable[Cell]) -> list[Point]:
-    """Decides at every size of every degree class at which the default was measured."""
+def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
+    """Decides at every size of every degree class at which the default was measured.
+
+    Without trust, that which the cells tell of themselves.
+    """
     cells = list(cells)
-    slowest = trust.limits(cells)
+    trust = trust or Trust(cells)
     layouts: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.key.method != AUTO and cell.key.operation in RULED_OPERATIONS:
@@ -170,7 +187,7 @@ def decide(cells: Iterable[Cell]) -> list[Point]:
             degree = degree_class(operation, cell.features.mmax, cell.features.mavg)
             trials = classes[degree]
             trial = trials.setdefault(cell.key.bytes, _Trial(DEFAULT_METHODS[operation]))
-            trial.add(cell, slowest[trust.place_of(cell)])
+            trial.add(cell, trust)
         for _, trials in sorted(classes.items()):
             points += _decide_class(trials)
     return points
@@ -214,7 +231,7 @@ def _point(verdict: _Verdict) -> Point:
     ratios = others[challenger] if challenger else {}
     logs = np.array(list(ratios.values()))
     ratio = math.exp(logs.mean()) if len(logs) else None
-    interval = stats.mean_interval(logs) if len(logs) > 1 else None
+    interval = stats.mean_interval(logs, 1 - trial.error_level) if len(logs) > 1 else None
     low, high = (_exp(float(end)) for end in interval) if interval else (None, None)
     launch = max(ratios or trial.launches(trial.default))
     its = trial.beside(launch, challenger or trial.default, verdict.method)

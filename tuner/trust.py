@@ -1,19 +1,21 @@
-"""Tells which parts of a campaign were disturbed, by its canaries. No input or output.
+"""Tells which parts of a campaign were disturbed: canary, drift, clock, load. No input or output.
 
-A canary, a ping-pong of 8 bytes, is measured in every round, and knows nothing of methods: leaving
-out the parts of launches in which it was slow favours none.
+None of them knows of methods, so that leaving out what they show favours none. A canary is a
+ping-pong of 8 bytes in every round.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.records import Cell
+from tuner import stats
+from tuner.records import Cell, CellKey, Header, Part, Provenance
 
 SLOW = math.log(2)
 """How much slower than usual a canary is that tells of a disturbance, as a logarithm."""
@@ -21,9 +23,26 @@ SLOW = math.log(2)
 DEVIATIONS = 5.0
 """And how many standard deviations of the fast ones: where those differ by much, much is usual."""
 
-CLEAN = "clean"
-STATES = {CLEAN: 0.02, "noisy": 0.1}
-"""The largest share of disturbed parts; above, a campaign is contaminated."""
+DRIFT_NOISY, DRIFT_MOST = math.log(1.25), math.log(2)
+"""How much slower, or faster, all methods may be in the second half of a launch's rounds."""
+
+LATE_MOST = 0.5
+"""The share of samples for which ranks may miss the common start, where all have a core."""
+
+COARSE_TICK_S = 1e-6
+LOAD_ABOVE_OWN = 0.5
+"""Of a load average, above the most processes that the campaign itself ran at once."""
+
+CLEAN, NOISY, CONTAMINATED = "clean", "noisy", "contaminated"
+REFUSED_CLEAN, REFUSED_NOISY, NOISY_CLEAN = 0.02, 0.1, 0.1
+"""The largest shares of parts that do not count, and that are noisy, of what is called so."""
+
+CAUSES = {
+    "canary": "other work slowed the canary",
+    "drift": "the machine changed its speed within launches",
+    "clock": "ranks missed the common start",
+}
+"""Of parts that do not count."""
 
 _QUANTILES = (0.05, 0.25)
 """What usual is: the fast ones, for half of a campaign may be disturbed."""
@@ -33,17 +52,89 @@ _SIGMAS_BETWEEN = 0.9704  # those quantiles of a normal distribution
 Place = tuple[str, int, int, int, bool, str]
 
 
-def place_of(cell: Cell) -> Place:
+def place_of(key: CellKey) -> Place:
     """Where canaries are comparable: campaign, processes, layout and scheme."""
-    key = cell.key
     return key.campaign, key.procs, key.nodes, key.ppn, key.oversubscribed, key.sync
 
 
-def limits(cells: Iterable[Cell]) -> dict[Place, float]:
+class Trust:
+    """What the checks say of launches' parts of cells.
+
+    headers: of launches, by id; what is not known of a launch is not held against it.
+    """
+
+    def __init__(self, cells: Sequence[Cell], headers: Mapping[int, Header] | None = None) -> None:
+        self._slowest_canary_s = _limits(cells)
+        self._drifts = _drifts(cells)
+        self._unsure = _crowded_or_coarse(headers or {})
+
+    def refusal(self, key: CellKey, part: Part) -> str:
+        """Why a part does not count, one of CAUSES; "" when it does."""
+        if part.canary_s > self._slowest_canary_s[place_of(key)]:
+            return "canary"
+        if abs(self._drifts.get((part.launch, key.size_bytes), 0.0)) > DRIFT_MOST:
+            return "drift"
+        if not key.oversubscribed and part.late > LATE_MOST * part.samples:
+            return "clock"
+        return ""
+
+    def is_noisy(self, key: CellKey, part: Part) -> bool:
+        """Whether a part that counts asks for more certainty."""
+        drift = self._drifts.get((part.launch, key.size_bytes), 0.0)
+        return part.launch in self._unsure or abs(drift) > DRIFT_NOISY
+
+
+class Shares(NamedTuple):
+    """Of all parts: those that do not count, by cause, and those that count but are noisy."""
+
+    refused: dict[str, float]
+    noisy: float
+
+
+def shares(cells: Iterable[Cell], trust: Trust) -> Shares:
+    """How much of what was measured the checks doubt."""
+    counts: Counter[str] = Counter()
+    parts = 0
+    for cell in cells:
+        for row in cell.parts.tolist():
+            part = Part(*row)
+            parts += 1
+            cause = trust.refusal(cell.key, part)
+            counts[cause or NOISY] += bool(cause) or trust.is_noisy(cell.key, part)
+    noisy = counts.pop(NOISY, 0) / max(parts, 1)
+    return Shares({cause: count / parts for cause, count in sorted(counts.items())}, noisy)
+
+
+def state(refused: float, noisy: float) -> str:
+    """In a word, what shares of doubtful parts make of a campaign."""
+    if refused > REFUSED_NOISY:
+        return CONTAMINATED
+    return NOISY if refused > REFUSED_CLEAN or noisy > NOISY_CLEAN else CLEAN
+
+
+def notes(provenance: Provenance) -> list[str]:
+    """What a reader must know before trusting what was measured, a line each."""
+    refused, noisy = provenance.disturbed, provenance.noisy
+    word = state(refused, noisy)
+    if word == CLEAN:
+        return []
+    lines = [
+        f"{word}: {CAUSES[cause]} in {share:.0%} of what was measured, which does not count"
+        for cause, share in provenance.refused.items()
+    ]
+    if noisy > NOISY_CLEAN:
+        lines.append(
+            f"{word}: load, drift or a coarse clock in {noisy:.0%} of what was measured, for which "
+            "intervals are of 99 %"
+        )
+    return lines
+
+
+def _limits(cells: Iterable[Cell]) -> dict[Place, float]:
     """The slowest canary, in seconds, with which a launch's part of a cell counts."""
     canaries: dict[Place, list[float]] = defaultdict(list)
     for cell in cells:
-        canaries[place_of(cell)] += cell.parts["canary_s"].tolist()
+        canaries[place_of(cell.key)] += cell.parts["canary_s"].tolist()
     return {place: _limit(np.array(values)) for place, values in canaries.items()}
 
 
@@ -56,15 +147,46 @@ def _limit(canaries_s: NDArray[np.float64]) -> float:
     return float(np.exp(usual + max(SLOW, DEVIATIONS * deviation)))
 
 
-def disturbed(cells: Iterable[Cell]) -> float:
-    """The share of launches' parts of cells that do not count."""
-    cells = list(cells)
-    allowed = limits(cells)
-    parts = sum(len(cell.parts) for cell in cells)
-    slow = sum(int((cell.parts["canary_s"] > allowed[place_of(cell)]).sum()) for cell in cells)
-    return slow / parts if parts else 0.0
+def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:
+    """By launch and size, how much slower the second half of the rounds was, as a logarithm.
+
+    The mean over methods, which were all in the same rounds.
+    """
+    whole = [cell for cell in cells if len(cell.samples_s)]
+    if not whole:
+        return {}
+    counts = np.concatenate([cell.parts["samples"] for cell in whole]).astype(np.int64)
+    launches = np.concatenate([cell.parts["launch"] for cell in whole]).tolist()
+    sizes = np.repeat([cell.key.size_bytes for cell in whole], [len(c.parts) for c in whole])
+    enough = counts >= 2 * stats.MIN_SAMPLES
+    halves = np.column_stack([counts // 2, counts - counts // 2])
+    halves[counts < 2] = (1, 0)
+    lengths = halves.ravel()
+    ordered = stats.sort_segments(np.concatenate([cell.samples_s for cell in whole]), lengths)
+    some = lengths > 0
+    medians = np.ones(len(lengths))
+    medians[some] = stats.segment_quantiles(ordered, lengths[some], 0.5)
+    logs = np.log(medians[1::2] / medians[::2])
+    found: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for launch, size, log, counted in zip(
+        launches, sizes.tolist(), logs.tolist(), enough.tolist(), strict=True
+    ):
+        if counted:
+            found[launch, size].append(log)
+    return {where: sum(each) / len(each) for where, each in found.items()}
 
 
-def state(share: float) -> str:
-    """In a word, what a share of disturbed parts makes of a campaign."""
-    return next((word for word, most in STATES.items() if share <= most), "contaminated")
+def _crowded_or_coarse(headers: Mapping[int, Header]) -> set[int]:
+    """Launches before which more ran than the campaign itself, or whose clock is coarse.
+
+    A load tells that others work on the node, not that they disturb: they may have other cores.
+    """
+    own: dict[str, int] = defaultdict(int)
+    for header in headers.values():
+        own[header.campaign] = max(own[header.campaign], header.procs, header.cores)
+    return {
+        launch
+        for launch, header in headers.items()
+        if header.load[0] > own[header.campaign] + LOAD_ABOVE_OWN
+        or header.clock.tick_s > COARSE_TICK_S
+    }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import fields
 
-from tuner import __version__, soaks, trust
+from tuner import __version__, benchfile, soaks
 from tuner.errors import SwitchpointError
-from tuner.records import Cell, Provenance, System, Table
+from tuner.records import Cell, Header, Provenance, System, Table
 from tuner.selection import select
 from tuner.store import Store
+from tuner.trust import Trust, shares
 
 REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
 """Of the environment: the executions that a method must have passed to be chosen."""
@@ -48,7 +49,10 @@ def tune(
     for name in names:
         cells += store.contents((system, name))
     soaked = soaks.verdicts(store.soaks(system))
-    rules, points = select(soaks.candidates(cells, soaked, required_executions))
+    headers = _headers(store, system)
+    trust = Trust(cells, headers)
+    rules, points = select(soaks.candidates(cells, soaked, required_executions), trust)
+    doubts = shares(cells, trust)
     used = measured.loc[names]
     newest = used.sort_values("last_date").iloc[-1]
     description = described.loc[system].to_dict()
@@ -61,7 +65,9 @@ def tune(
         commit=str(newest["commit"]),
         date=str(newest["last_date"]),
         version=__version__,
-        disturbed=trust.disturbed(cells),
+        disturbed=sum(doubts.refused.values()),
+        refused=doubts.refused,
+        noisy=doubts.noisy,
         soaks=soaked,
         required_executions=required_executions,
     )
@@ -69,6 +75,16 @@ def tune(
     with store.transaction():
         store.put_table(table)
     return table
+
+
+def _headers(store: Store, system: str) -> dict[int, Header]:
+    """By launch, as far as they can be read."""
+    found = {
+        launch.id: benchfile.read_header(launch.header.encode())
+        for launch in store.launches().values()
+        if launch.system == system
+    }
+    return {launch: header for launch, header in found.items() if header is not None}
 
 
 def _required_executions() -> int:

@@ -70,12 +70,8 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         f"last {provenance.date}",
         highlight=False,
     )
-    if (state := trust.state(provenance.disturbed)) != trust.CLEAN:
-        out.print(
-            f"{state}: other work on the machine slowed {provenance.disturbed:.0%} of what was "
-            "measured, which does not count",
-            highlight=False,
-        )
+    for note in trust.notes(provenance):
+        out.print(note, highlight=False)
     grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
     before: tuple[str, ...] = ()
     for rule in table.rules:
