@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
+Option = Callable[[Callable[..., None]], Callable[..., None]]
+"""What adds an option to a command."""
+
 database_option = click.option(
     "--database",
     type=FILE,
@@ -24,10 +27,36 @@ database_option = click.option(
     show_default="switchpoint.db in the results",
     help="The store.",
 )
+environment_option = click.option(
+    "--environment", default="", show_default="the first found", help="The MPI's name."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def system_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def launches_option(least: int, default: int, text: str) -> Option:
+    """`--launches`: how many there are of something."""
+    return click.option(
+        "--launches",
+        type=click.IntRange(min=least),
+        default=default,
+        show_default=True,
+        help=text,
+    )
+
+
+def budget_option(default_s: float, what: str = "a launch") -> Option:
+    """`--budget`, as `budget_s`: for one of many launches."""
+    return click.option(
+        "--budget",
+        "budget_s",
+        type=click.FloatRange(min=0.1),
+        default=default_s,
+        show_default=True,
+        help=f"Time for {what}, in seconds.",
+    )
+
+
+def system_option(text: str) -> Option:
     """`--system`, which takes any part of an id that only one system has."""
     return click.option("--system", metavar="ID", help=text)
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.commands.options import database_option, json_option, one_system, system_option
+from tuner.commands.options import (
+    budget_option,
+    database_option,
+    json_option,
+    launches_option,
+    one_system,
+    system_option,
+)
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
@@ -29,21 +36,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="Random problems, of the operations in turn, at three sizes each.",
 )
-@click.option(
-    "--launches",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Launches of each problem that count, after the one that names the best method.",
+@launches_option(
+    1, 3, "Launches of each problem that count, after the one that names the best method."
 )
-@click.option(
-    "--budget",
-    "budget_s",
-    type=click.FloatRange(min=0.1),
-    default=2.0,
-    show_default=True,
-    help="Time for a launch, in seconds.",
-)
+@budget_option(2.0)
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the problems.")
 @database_option
 @json_option

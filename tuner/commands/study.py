@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.commands.options import json_option
+from tuner.commands.options import (
+    budget_option,
+    environment_option,
+    json_option,
+    launches_option,
+)
 from tuner.commands.scale import dsde, grids, nap, stfw
 
 if TYPE_CHECKING:
@@ -57,22 +62,9 @@ study.add_command(stfw)
     show_default="the machine's nodes, or as evenly as the virtual ones allow",
     help="So many processes on each node; on this machine as it is, take so many for one.",
 )
-@click.option(
-    "--launches",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="Launches of each of the two partitions.",
-)
-@click.option(
-    "--budget",
-    "budget_s",
-    type=click.FloatRange(min=0.1),
-    default=10.0,
-    show_default=True,
-    help="Time for a launch, in seconds.",
-)
-@click.option("--environment", default="", show_default="the first found", help="The MPI's name.")
+@launches_option(2, 5, "Launches of each of the two partitions.")
+@budget_option(10.0)
+@environment_option
 @json_option
 def crossover(
     matrix: Path,
@@ -131,13 +123,7 @@ def crossover(
 @click.option(
     "--iterations", type=click.IntRange(min=1), default=100, show_default=True, help="Of a launch."
 )
-@click.option(
-    "--launches",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="Pairs of launches.",
-)
+@launches_option(2, 5, "Pairs of launches.")
 @click.option(
     "--layout-sizes",
     metavar="LIST",
@@ -145,15 +131,8 @@ def crossover(
     show_default=True,
     help="Bytes at which all layouts are measured too, as swpbench takes them; empty for none.",
 )
-@click.option(
-    "--budget",
-    "budget_s",
-    type=click.FloatRange(min=0.1),
-    default=1.0,
-    show_default=True,
-    help="Time for a launch of layouts, in seconds.",
-)
-@click.option("--environment", default="", show_default="the first found", help="The MPI's name.")
+@budget_option(1.0, "a launch of layouts")
+@environment_option
 @json_option
 def applications(
     table: Path,
