@@ -33,7 +33,8 @@ static void read_stack(int signal) {
 }
 
 static void sleep_ns(int64_t ns) {
-  nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
+  struct timespec pause = {ns / 1000000000, ns % 1000000000};
+  nanosleep(&pause, NULL); /* a macro in simulations, which takes no braces */
 }
 
 /* Waits a second for the handler: a rank that is stopped, or blocked in the kernel, does not get to it. */
