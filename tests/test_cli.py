@@ -20,7 +20,9 @@ from tests.conftest import Require
 from tests.kernels.conftest import build_kernels
 from tuner import __version__, browsing
 from tuner.cli import main
+from tuner.commands.plan import BUDGET
 from tuner.mpi import find_mpis
+from tuner.planning import Budget
 from tuner.verify import find_swpbench
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
@@ -170,6 +172,14 @@ def test_json_holds_what_is_shown(results: Path) -> None:
     document = json.loads(succeed("show", "--json"))
     assert [len(document[name]) for name in ("systems", "campaigns", "tables")] == [2, 2, 2]
     assert document["tables"] == json.loads(succeed("tune", "--json"))
+
+
+def test_a_budget_is_a_time_or_a_share() -> None:
+    assert BUDGET.convert("1.5h", None, None) == Budget(5400)
+    assert BUDGET.convert("15%", None, None) == Budget(0, 0.15)
+    for wrong in ("0%", "15", "%", "-1m", "1d"):
+        with pytest.raises(click.BadParameter, match="no budget, as"):
+            BUDGET.convert(wrong, None, None)
 
 
 def test_a_table_can_be_restricted_to_campaigns(results: Path) -> None:

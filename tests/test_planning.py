@@ -9,7 +9,7 @@ import pytest
 from tests.synthetic_plan import Machine, cells_of, measure
 from tuner import planned
 from tuner.ingest import ingest
-from tuner.planning import STAGES, Plan, exhaustive_s, least_s, losers, next_batch, races
+from tuner.planning import STAGES, Plan, anchors_s, exhaustive_s, least_s, losers, next_batch, races
 from tuner.records import Cell, Rule
 from tuner.rules import matching
 from tuner.selection import select
@@ -151,6 +151,19 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(tmp_path: Path) -> Non
     assert len(made) == len(set(made))
     assert plan.batches == expected.batches
     assert select(cells_of(cut / "switchpoint.db")) == select(cells)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_a_budget_may_be_a_share_of_measuring_everything(tmp_path: Path, share: float) -> None:
+    plan = MACHINE.plan(procs=(2, 8), budget_s=anchors_s(2))
+    plan.share = share
+    cells = measure(MACHINE, plan, tmp_path)
+    assert [batch.stage for batch in plan.batches] == list(STAGES)
+    assert all(task.budget_s == pytest.approx(3, abs=0.1) for task in plan.batches[0].tasks)
+    whole_s = exhaustive_s(plan, cells, no_model)
+    assert plan.budget_s == pytest.approx(share * whole_s, rel=0.05)
+    assert plan.spent_s <= plan.budget_s
+    assert np.mean(regrets(select(cells)[0], 8)[0]) <= 0.02
 
 
 def test_losers_have_to_lose_twice_and_the_default_never_does(tmp_path: Path) -> None:

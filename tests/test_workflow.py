@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 from click.testing import CliRunner
@@ -183,6 +184,67 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
     assert f"interrupted: {told}" in said
     assert processes_below(stage) == []
     assert told in switchpoint("show")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "options",
+    [("--budget", "30s"), ("--minutes", "0.5", "--launches", "30")],
+    ids=["planned", "launches"],
+)
+def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, options):
+    """Nothing that was finished is lost, changed, or measured again."""
+    random = Random(1)
+    stage = tmp_path / "reframe"
+    selection = ["--tag=smoke", "--name=exchange", f"--prefix={stage}", "--setvar=sizes=8,1K"]
+    options = [*options, "--environment", find_mpis()[0].name, "--", *selection]
+    command = [sys.executable, "-m", "tuner.cli", "run"]
+    made: dict[Path, bytes] = {}
+    for _ in range(4):
+        with subprocess.Popen([*command, *options], start_new_session=True) as run:
+            with suppress(subprocess.TimeoutExpired):
+                run.wait(random.uniform(2, 15))
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGKILL)
+        there = {path: path.read_bytes() for path in results.glob("*-*/*/*.jsonl")}
+        assert made.items() <= there.items()
+        made = there
+        begun = {*results.glob("logs/*.order.json"), *results.glob("plans/*.json")}
+        if begun:
+            (name,) = {path.name.partition(".")[0] for path in begun}
+            options = ["--resume", name]
+    said = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert said.returncode == 0 or "lacks nothing" in said.stderr, said.stdout + said.stderr
+    there = {path: path.read_bytes() for path in results.glob("*-*/*/*.jsonl")}
+    assert made.items() <= there.items()
+    headers = [content.splitlines()[0] for content in there.values()]
+    assert len({json.loads(header)["launch"] for header in headers}) == len(headers) > 4
+
+
+SOAK_OF_WRONG_BYTES = """#!/bin/sh
+SWP_CORRUPT=byte
+export SWP_CORRUPT
+exec '{swpbench}' "$@"
+"""
+
+
+@pytest.mark.nightly
+def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
+    mpi = find_mpis()[0]
+    bench = tmp_path / "bench.sh"
+    program = build_kernels(mpi) / "bench" / "swpbench_corrupt"
+    bench.write_text(SOAK_OF_WRONG_BYTES.format(swpbench=program))
+    bench.chmod(0o700)
+    selection = [f"--prgenv=^{mpi.name}$", "--name=soak.*kind=exchange"]
+    selection.append(f"--prefix={tmp_path / 'reframe'}")
+    variables = {"swpbench": str(bench), "sizes": "8", "executions": "100", "methods": "direct"}
+    campaign = workflow.plan(THIS_MACHINE, selection, 1, 0.1, variables)
+    with pytest.raises(DispatchError, match=r"failed, and in no table: .*direct"):
+        workflow.measure(campaign, Console())
+    with Store.open(database_path(), readonly=True) as store:
+        (failed,) = store.soaks(store.systems()["system"][0]).to_dict("records")
+    assert "wrong payload" in failed["reason"]
+    assert not failed["passed"]
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from tuner.commands.options import (
     systems_of,
 )
 from tuner.commands.overlap import show_overlap
-from tuner.commands.plan import DURATION, carry_out, plan
+from tuner.commands.plan import BUDGET, carry_out, plan
 from tuner.commands.regret import regret
 from tuner.commands.report import report
 from tuner.commands.site import site
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tuner import workflow
+    from tuner.planning import Budget
     from tuner.records import Table
     from tuner.store import Store
 
@@ -102,11 +103,10 @@ def main() -> None:
 )
 @click.option(
     "--budget",
-    "budget_s",
-    metavar="DURATION",
-    type=DURATION,
-    help="Plan what is worth measuring within this time, as 10m, in the place of --launches and "
-    "--minutes.",
+    metavar="BUDGET",
+    type=BUDGET,
+    help="Plan what is worth measuring within this time, as 10m, or this share of the time that "
+    "measuring everything would take, as 15%, in the place of --launches and --minutes.",
 )
 @click.option(
     "--plan",
@@ -136,7 +136,7 @@ def run(
     system: str | None,
     launches: int,
     minutes: float,
-    budget_s: float | None,
+    budget: Budget | None,
     plan_file: Path | None,
     environment: str | None,
     anonymous_as: str | None,
@@ -176,8 +176,8 @@ def run(
     options = [*selection, *workflow.selecting(reframe_options)]
     with namespaces.available() if system == "nodes" else nullcontext():
         config = config or SYSTEMS[system or "local"]
-        if budget_s is not None:
-            plan_file = planned.make(config, options, budget_s, variables)
+        if budget is not None:
+            plan_file = planned.make(config, options, budget, variables)
         if plan_file is not None:
             results = carry_out(plan_file, dry_run, as_json, out)
         else:

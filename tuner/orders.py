@@ -44,7 +44,9 @@ class Order:
         path = _path(self.campaign)
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            path.write_text(json.dumps(asdict(self), indent=1, default=str) + "\n")
+            aside = path.with_suffix(".partial")  # killed, it leaves all or nothing
+            aside.write_text(json.dumps(asdict(self), indent=1, default=str) + "\n")
+            aside.replace(path)
 
 
 def read(campaign: str) -> Order:

@@ -24,9 +24,11 @@ from tuner.planning import (
     STAGES,
     START_S,
     Baseline,
+    Budget,
     Plan,
     PlannedCase,
     Task,
+    anchors_s,
     exhaustive_s,
     least_s,
     next_batch,
@@ -81,7 +83,7 @@ def save(plan: Plan, path: Path) -> None:
     aside.replace(path)
 
 
-def make(config: Path, options: list[str], budget_s: float, variables: dict[str, str]) -> Path:
+def make(config: Path, options: list[str], budget: Budget, variables: dict[str, str]) -> Path:
     """Plans a campaign over the jobs that ReFrame would run, and returns the plan's file.
 
     Raises:
@@ -101,7 +103,7 @@ def make(config: Path, options: list[str], budget_s: float, variables: dict[str,
     ]
     if not cases:
         raise PlanError("nothing to plan: no check of an operation that tables have rules for")
-    if budget_s < least_s(len(cases)):
+    if not budget.share and budget.seconds < least_s(len(cases)):
         raise PlanError(
             f"{len(cases)} cases need at least {least_s(len(cases)):.0f} s; give a larger "
             "--budget, or fewer cases, as in `-- --name=exchange`"
@@ -115,7 +117,9 @@ def make(config: Path, options: list[str], budget_s: float, variables: dict[str,
         and not option.startswith((*dispatch.SELECTING, "--prgenv"))
     ]
     plan = Plan(
-        name, str(config.absolute()), budget_s, cases, variables, others, str(session.stage)
+        *(name, str(config.absolute()), budget.seconds or anchors_s(len(cases)), cases),
+        *(variables, others, str(session.stage)),
+        share=budget.share,
     )
     path = path_of(name)
     save(plan, path)
@@ -161,7 +165,9 @@ def run(path: Path, console: Console) -> list[Path]:
     whole_s = exhaustive_s(plan, cells, baseline(cells))
     console.print(
         f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s; every method at every size is "
-        f"estimated to take {whole_s:.0f} s",
+        f"estimated to take {whole_s:.0f} s, of which that is {plan.spent_s / whole_s:.0%}"
+        if whole_s
+        else f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s",
         highlight=False,
     )
     return rawfiles.of_campaign(plan.campaign)

@@ -67,11 +67,21 @@ SESSION_S = 6.0
 """ReFrame's own work for a stage."""
 
 LEAST_BUDGET_S = 0.3
+ANCHOR_BUDGET_S = 3.0
+"""Of a launch that is to have all methods, where no budget in seconds is given."""
+
 OVERHEAD = 4.0
 """Seconds that a sample takes, with start and buffers, over those that it counts."""
 
 Baseline = Callable[["PlannedCase", str, int], float | None]
 """What a model predicts of a case, method and size, in seconds; None where there is none."""
+
+
+class Budget(NamedTuple):
+    """Seconds, or a share of what it would take to measure everything."""
+
+    seconds: float
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,10 @@ class Batch:
 
 @dataclass(slots=True)
 class Plan:
-    """A campaign as planned so far. `spent_s` is of the clock, with ReFrame's own work."""
+    """A campaign as planned so far. `spent_s` is of the clock, with ReFrame's own work.
+
+    With a share, `budget_s` is that of what the measurements so far let everything cost.
+    """
 
     campaign: str
     config: str
@@ -121,6 +134,7 @@ class Plan:
     stage: str = ""  # where its jobs run
     batches: list[Batch] = field(default_factory=list)
     spent_s: float = 0.0
+    share: float = 0.0
 
     @property
     def config_file(self) -> Path:
@@ -160,8 +174,19 @@ def least_s(cases: int) -> float:
     return len(STAGES) * SESSION_S + cases * launches_of_case() * (START_S + LEAST_BUDGET_S)
 
 
+def anchors_s(cases: int) -> float:
+    """A budget whose first stage has enough to measure all methods, of which nothing is known."""
+    shares = sum(stage.share for stage in STAGES.values()) / STAGES["anchors"].share
+    return len(STAGES) * SESSION_S + shares * cases * (START_S + ANCHOR_BUDGET_S)
+
+
 def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch | None:
-    """What to measure now that every launch of the plan is in the cells; None when it is done."""
+    """What to measure now that every launch of the plan is in the cells; None when it is done.
+
+    A budget that is a share is brought up to date.
+    """
+    if plan.share and plan.batches:
+        plan.budget_s = plan.share * exhaustive_s(plan, cells, baseline)
     left = list(STAGES)[len(plan.batches) :]
     entrants = _entrants(plan, left[0], races(plan, cells), baseline) if left else []
     if not entrants:

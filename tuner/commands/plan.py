@@ -15,24 +15,30 @@ from tuner.commands.options import FILE, json_option
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tuner.planning import Budget
 
-class _Duration(click.ParamType):  # type: ignore[type-arg]
-    """Seconds, from a number with s, m or h."""
 
-    name = "duration"
+class _BudgetType(click.ParamType):  # type: ignore[type-arg]
+    """A number with s, m, h, or with % for a share of what measuring everything would take."""
+
+    name = "budget"
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> float:
-        """The seconds, more than 0."""
-        found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh])", str(value))
-        seconds = float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]] if found else 0.0
-        if not seconds:
-            self.fail(f"{value} is no duration, as 90s, 10m or 1.5h", parameter, context)
-        return seconds
+    ) -> Budget:
+        """More than 0."""
+        from tuner.planning import Budget
+
+        found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh%])", str(value))
+        number = float(found[1]) if found else 0.0
+        if not found or not number:
+            self.fail(f"{value} is no budget, as 90s, 10m, 1.5h or 15%", parameter, context)
+        if found[2] == "%":
+            return Budget(0.0, number / 100)
+        return Budget(number * {"s": 1, "m": 60, "h": 3600}[found[2]])
 
 
-DURATION = _Duration()
+BUDGET = _BudgetType()
 
 
 @click.command()

@@ -14,9 +14,14 @@ from tuner.units import size_text
 
 def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
     """The cases, and of each stage the launches, those done, and the most that they may take."""
+    most = f"at most {plan.budget_s:.0f} s"
+    if plan.share:
+        most = f"{plan.share:.3g} of what everything would take, " + (
+            f"about {plan.budget_s:.0f} s" if plan.batches else "which the anchors tell"
+        )
     out.print(
-        f"campaign {plan.campaign}: {len(plan.cases)} cases in at most {plan.budget_s:.0f} s, of "
-        f"which {plan.spent_s:.0f} s are spent",
+        f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}, of which "
+        f"{plan.spent_s:.0f} s are spent",
         highlight=False,
     )
     cases = plain_grid("case", "operation", "pattern", "scale", "processes", "sizes", "methods")
