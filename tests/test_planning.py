@@ -123,7 +123,10 @@ def test_equal_methods_seldom_win_under_drift(patterns: int, tmp_path: Path) -> 
     assert sum(point.method != "direct" for point in points) <= 0.02 * len(points)
 
 
-def test_an_interrupted_campaign_goes_on_as_it_would_have(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "seed", [3, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(20))]
+)
+def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: Path) -> None:
     """Killed anywhere, it measures no launch again, and ends with the same table."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
@@ -133,7 +136,7 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(tmp_path: Path) -> Non
     path = tmp_path / "plan.json"
     planned.save(MACHINE.plan(procs=(4,)), path)
     made: list[int] = []
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(seed)
     while True:
         plan = planned.load(path)  # as a new process would
         todo = [task for task in plan.tasks if task.number not in made]

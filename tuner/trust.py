@@ -160,7 +160,6 @@ def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:
     sizes = np.repeat([cell.key.size_bytes for cell in whole], [len(c.parts) for c in whole])
     enough = counts >= 2 * stats.MIN_SAMPLES
     halves = np.column_stack([counts // 2, counts - counts // 2])
-    halves[counts < 2] = (1, 0)
     lengths = halves.ravel()
     ordered = stats.sort_segments(np.concatenate([cell.samples_s for cell in whole]), lengths)
     some = lengths > 0

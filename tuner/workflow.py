@@ -43,7 +43,7 @@ EXAMPLE_SIZES = ["8", "1024", "65536"]
 TIME_BUDGET = "time budget"  # swpbench's reason
 NO_METHODS = (
     "what was measured is in the store; `switchpoint fit` fits models to probes, "
-    "`switchpoint show overlap` shows overlap"
+    "`switchpoint show overlap` shows overlap, and tables heed soaks"
 )
 EXAMPLE_TIMEOUT_S = 120
 
