@@ -57,6 +57,13 @@ def test_persistent_requests_complete_among_others(
     assert ({"stfw:dims=2", "nap"} if procs == 4 else {"nap"}) <= used
 
 
+def test_blocks_arrive_under_the_guard(kernels: Kernels, exchanges: Path) -> None:
+    env = {"SWITCHPOINT_GUARD": "1"}
+    done = run_shimmed(kernels, "swp_neighbors", 5, table=exchanges, env=env)
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    assert {"nap", "alltoallv"} <= dispatched(done.stderr)["exchange"]
+
+
 def test_the_same_calls_are_right_without_the_preload(kernels: Kernels) -> None:
     assert run(kernels, "swp_neighbors", 3) > 100
 
