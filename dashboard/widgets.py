@@ -34,12 +34,16 @@ def select(element_id: str, label: str, pairs: Sequence[Option], value: str) -> 
     )
 
 
+def height_of(figure: Figure) -> dict[str, Any]:
+    """The style that gives a figure its height, before the script has come as well."""
+    return {"height": figure["layout"]["height"]}
+
+
 def graph(element_id: str, figure: Figure, description: str, data: str = "") -> Component:
     """A figure with the sentence that a screen reader says in its place, and how to save it.
 
     data: the link to the numbers behind it, as CSV.
     """
-    height = {"height": figure["layout"]["height"]}  # before the script has come as well
     saving = [
         html.Button(form.upper(), type="button", title=f"Save as {form}", **{"data-save": form})
         for form in ("svg", "png")
@@ -48,7 +52,13 @@ def graph(element_id: str, figure: Figure, description: str, data: str = "") -> 
         saving.append(html.A("CSV", id=f"{element_id}_csv", href=data, title="Save the numbers"))
     return html.Figure(
         [
-            dcc.Graph(id=element_id, figure=figure, config=CONFIG, responsive=True, style=height),
+            dcc.Graph(
+                id=element_id,
+                figure=figure,
+                config=CONFIG,
+                responsive=True,
+                style=height_of(figure),
+            ),
             html.Figcaption(saving, className="saving"),
         ],
         role="group",

@@ -104,6 +104,7 @@ def block(
     drift = 1 + spec.drift * np.arange(n) / max(n - 1, 1)
     canary = (1e-6 * random.lognormal(0, 0.05, n)).tolist()
     order = random.permuted(np.tile(np.arange(len(spec.methods)), (n, 1)), axis=1)
+    sent = {"mmax": pattern[1], "mavg": pattern[2], "vavg_bytes": pattern[2] * size}
     records = []
     for index, method in enumerate(spec.methods):
         level = spec.times(method, size) * random.lognormal(0, spec.launch_noise)
@@ -114,13 +115,8 @@ def block(
                 "method": method,
                 "size_bytes": size,
                 "bytes": size,
-                "features": {
-                    "mmax": pattern[1],
-                    "mavg": pattern[2],
-                    "vavg_bytes": pattern[2] * size,
-                    "vmax_bytes": pattern[1] * size,
-                },
-                "statistics": {"stages": 1} if spec.operation == "exchange" else {},
+                "features": sent | {"vmax_bytes": pattern[1] * size},
+                "statistics": {"stages": 1, **sent} if spec.operation == "exchange" else {},
                 "inner": 1,
                 "samples_s": [float(f"{sample:.9e}") for sample in samples],
                 "argmax_rank": random.integers(0, 2, n).tolist(),

@@ -122,6 +122,13 @@ def byte_axis(low: float, high: float, title: str) -> Figure:
     return _axis(title, ticks, texts, low / 1.25, high * 1.25)
 
 
+def count_axis(low: float, high: float, title: str) -> Figure:
+    """A logarithmic axis of positive numbers that leaves room for the outermost markers."""
+    low, high = low / 1.25, high * 1.25
+    ticks = time_ticks(low, high)
+    return _axis(title, ticks, [f"{tick:g}" for tick in ticks], low, high)
+
+
 def time_axis(low: float, high: float, title: str, most: int = 9) -> Figure:
     """A logarithmic axis of seconds, with at most so many marks where its range is wide."""
     low, high = low / 1.15, high * 1.15

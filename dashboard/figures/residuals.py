@@ -31,7 +31,7 @@ def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
     time). close: the residual up to which a prediction is good, shown as a band.
     """
     if errors.empty:
-        return message("No method of this case is predicted.", _HEIGHT)
+        return message("No method of this case is predicted.", 120)
     errors = errors.assign(x=errors["bytes"].clip(lower=1)).sort_values(["method", "x"])
     times = pd.concat([errors["median_s"], errors["predicted_s"]])
     data: list[dict[str, Any]] = []

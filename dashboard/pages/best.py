@@ -16,16 +16,19 @@ from dashboard.choice import (
     layout_keys,
     layout_options,
 )
+from dashboard.figures.methods import short_name
 from dashboard.figures.tiles import tiles
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
-from dashboard.pages.parts import Link, Plot
+from dashboard.pages.parts import Block, Link, Plot
 from dashboard.query import choose, one_of, parameter
 from dashboard.speedup import paired_speedups
+from dashboard.units import ratio_text
 from dashboard.web import OpenStore
-from dashboard.widgets import card, href
+from dashboard.widgets import card, data_table, href
 from tuner.records import DEFAULT_METHODS
 from tuner.store import Store
+from tuner.units import size_text
 
 PATH = "/map"
 _LAYOUTS = {"fits": "that fit the cores", "all": "all, oversubscribed ones too"}
@@ -96,7 +99,31 @@ _NUMBERS = [
 def _draw(store: Store, choice: MapChoice) -> dict[str, Any]:
     query = choice.query
     link = explore.ExploreQuery(query.system, query.campaign, query.operation, query.pattern)
-    return {"tiles": tiles(choice.best), "explore": href(explore.PATH, link.search())}
+    return {
+        "tiles": tiles(choice.best),
+        "explore": href(explore.PATH, link.search()),
+        "listed": _listed(choice.best, link),
+    }
+
+
+def _listed(best: pd.DataFrame, link: explore.ExploreQuery) -> Component:
+    """What the tiles show and lead to, for those who have no pointer or do not see colours."""
+    sizes = sorted(best["size_bytes"].unique().tolist())
+    rows = []
+    for row, tiles_of_row in best.groupby("row", sort=False):
+        cells = dict.fromkeys(sizes, html.Td())
+        for tile in tiles_of_row.to_dict("records"):
+            to = replace(link, layout=tile["layout"], size=str(tile["size_bytes"])).search()
+            text = short_name(tile["method"])
+            if tile["method"] != tile["default"]:
+                text += f" {ratio_text(tile['speedup'])}"
+            even = None if tile["told_apart"] else "even"
+            cells[tile["size_bytes"]] = html.Td(
+                html.A(text, href=href(explore.PATH, to)), className=even
+            )
+        rows.append(html.Tr([html.Th(row, scope="row"), *cells.values()]))
+    header = ["Processes", *map(size_text, sizes)]
+    return data_table("The fastest method by processes and size", header, rows)
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
@@ -113,6 +140,9 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
                 className="hint",
             ),
             parts["tiles"],
+            html.Details(
+                [html.Summary("As a table, each tile a link to its samples"), parts["listed"]]
+            ),
         ),
     ]
 
@@ -138,6 +168,7 @@ PAGE = _MapPage(
     parts={
         "tiles": Plot("The fastest method at each message size and number of processes."),
         "explore": Link("all times"),
+        "listed": Block(),
     },
     choose=_choose,
     draw=_draw,

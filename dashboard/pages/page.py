@@ -26,7 +26,7 @@ from dashboard import ids
 from dashboard.pages.parts import Part, Plot
 from dashboard.query import Query
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, href, options, select
+from dashboard.widgets import Option, height_of, href, options, select
 from tuner.store import Store
 
 
@@ -125,13 +125,27 @@ class FilteredPage(Generic[ChoiceT]):
 
     def _drawn(self, store: Store, choice: ChoiceT) -> dict[str, Any]:
         search = choice.query.search()
-        links = {name: href(f"{self.path}/{of}.csv", search) for name, of in self._links().items()}
-        return self.draw(store, choice) | links
+        drawn = dict(self.draw(store, choice))
+        for name in self._plots():
+            drawn[f"{name}_style"] = height_of(drawn[name])
+            if name in self.data:
+                drawn[f"{name}_csv"] = href(f"{self.path}/{name}.csv", search)
+        return drawn
 
-    def _links(self) -> dict[str, str]:
-        """The figures that have numbers, by the parts that link to them."""
-        figures = [name for name in self.data if isinstance(self.parts.get(name), Plot)]
-        return {f"{name}_csv": name for name in figures}
+    def _plots(self) -> list[str]:
+        return [name for name, part in self.parts.items() if isinstance(part, Plot)]
+
+    def _outputs(self) -> dict[str, Output]:
+        """The properties that `_drawn` computes: of parts, and of figures height and link too."""
+        found = {
+            name: Output(ids.of(self.path, name), part.shown_by)
+            for name, part in self.parts.items()
+        }
+        for name in self._plots():
+            found[f"{name}_style"] = Output(ids.of(self.path, name), "style")
+            if name in self.data:
+                found[f"{name}_csv"] = Output(ids.of(self.path, f"{name}_csv"), "href")
+        return found
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         """One callback answers every filter and the browser's Back; links keep the system."""
@@ -160,8 +174,6 @@ class FilteredPage(Generic[ChoiceT]):
     def _answer(self, app: Dash, open_store: OpenStore) -> None:
         url, shown = ids.of(self.path, "url"), ids.of(self.path, "shown")
         elements = {name: ids.of(self.path, name) for name in self.filters}
-        properties = {name: part.shown_by for name, part in self.parts.items()}
-        properties |= dict.fromkeys(self._links(), "href")
 
         @app.callback(
             output={
@@ -169,10 +181,7 @@ class FilteredPage(Generic[ChoiceT]):
                 "shown": Output(shown, "data"),
                 "values": {name: Output(element, "value") for name, element in elements.items()},
                 "options": {name: Output(element, "options") for name, element in elements.items()},
-                "parts": {
-                    name: Output(ids.of(self.path, name), value)
-                    for name, value in properties.items()
-                },
+                "parts": self._outputs(),
             },
             inputs={
                 "search": Input(url, "search"),

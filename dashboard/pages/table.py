@@ -84,11 +84,17 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
 
 
 def _row(rule: Any) -> Component:
-    evidence = html.A(f"samples of {rule.launches} launches", href=_evidence(rule))
+    evidence = html.A(_samples_text(rule.launches), href=_evidence(rule))
     texts = (bytes_text(rule.bytes_low, rule.bytes_high), method_name(rule.method), rule.status)
     cells = [html.Td(text) for text in (*texts, _speedup_text(rule), evidence)]
     head = html.Th(rules.case_text(rule), scope="row", className="wrap")
     return html.Tr([head, *cells], className=None if rule.status in DECIDED else "even")
+
+
+def _samples_text(launches: int) -> str:
+    if not launches:
+        return "samples"
+    return f"samples of {launches} launch{'es' if launches > 1 else ''}"
 
 
 def _speedup_text(rule: Any) -> str:
@@ -158,7 +164,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             html.Button(
                 "Or choose its file",
                 type="button",
-                className="btn btn-sm",
+                className="btn btn-sm align-self-start mt-2 mb-2",
                 **{"data-file": ids.of(PATH, "pasted")},
             ),
             html.Div(id=ids.of(PATH, "difference"), role="status"),

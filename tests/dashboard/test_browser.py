@@ -267,6 +267,26 @@ def test_a_tile_of_the_map_opens_its_samples(visit: Visit) -> None:
     expect(page.locator("h1")).to_have_text("Explore")
 
 
+def test_figures_grow_with_what_a_filter_shows(visit: Visit) -> None:
+    page = visit.open("/map?l=fits")
+    drawing = page.locator("#map-tiles .main-svg").first
+    one_row = int(drawing.get_attribute("height"))
+    page.get_by_label("Layouts").select_option("all")
+    expect(drawing).not_to_have_attribute("height", str(one_row))
+    assert int(drawing.get_attribute("height")) > one_row
+
+
+def test_a_tile_is_reached_by_keyboard(visit: Visit) -> None:
+    page = visit.open("/map")
+    page.locator("summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")  # the table, which scrolls
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Explore")
+    expect(page.get_by_label("Message size", exact=True)).to_have_value("8")
+
+
 def test_pages_are_used_by_keyboard(visit: Visit) -> None:
     page = visit.open("/choose")
     page.keyboard.press("Tab")

@@ -10,7 +10,17 @@ import plotly.graph_objects as go
 import pytest
 from dash.development.base_component import Component
 
-from dashboard.pages import best, choose, compare, explore, history, models, overlap, overview
+from dashboard.pages import (
+    best,
+    choose,
+    compare,
+    explore,
+    history,
+    metrics,
+    models,
+    overlap,
+    overview,
+)
 from dashboard.pages.page import FilteredPage
 from dashboard.query import UnknownError
 from tests import overlaps, probes
@@ -63,6 +73,29 @@ def test_the_map_has_the_fastest_method_of_every_layout(database: Path) -> None:
     assert small["told_apart"].all()
     large = choice.best[choice.best["size_bytes"] >= 32768]
     assert set(large[large["told_apart"]]["method"]) <= {"direct"}
+
+
+def test_every_tile_of_the_map_is_a_link_too(database: Path) -> None:
+    choice, parts = drawn(best.PAGE, database, "?o=exchange&l=all")
+    links = re.findall(r"href='explore([^']+)'", str(parts["listed"]))
+    assert len(links) == len(choice.best)
+    sizes = {drawn(explore.PAGE, database, link)[0].query.size for link in links[:3]}
+    assert len(sizes) == 3
+
+
+def test_metrics_are_counted_in_plans_over_all_patterns(database: Path) -> None:
+    choice, parts = drawn(metrics.PAGE, database, "?o=exchange&b=512")
+    assert set(choice.cells["mmax"]) == {6, 15}
+    for name in metrics.METRICS:
+        figure = go.Figure(parts[name])
+        assert {trace.name for trace in figure.data} == {
+            "direct",
+            "stfw:dims=2",
+            "neighbor",
+            "alltoallv",
+        }
+    _, parts = drawn(metrics.PAGE, database, "?o=bcast")
+    assert not go.Figure(parts["mmax"]).data
 
 
 def test_the_map_leaves_out_oversubscribed_layouts_unless_asked(database: Path) -> None:

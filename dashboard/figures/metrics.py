@@ -1,0 +1,76 @@
+"""Time against what a plan sends."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dashboard.figures.axes import (
+    Figure,
+    base_layout,
+    byte_axis,
+    count_axis,
+    interval_bars,
+    message,
+    time_axis,
+)
+from dashboard.figures.methods import method_style, short_name
+from dashboard.units import time_text
+from tuner.units import size_text
+
+
+class Metric(NamedTuple):
+    """What is counted of a plan: the axis's title, the axis, how a value reads."""
+
+    title: str
+    axis: Callable[[float, float, str], Figure]
+    text: Callable[[float], str]
+
+
+METRICS = {
+    "mmax": Metric("messages sent by a rank, at most", count_axis, "{:g}".format),
+    "mavg": Metric("messages sent by a rank, mean", count_axis, "{:.3g}".format),
+    "vavg_bytes": Metric("bytes sent by a rank, mean", byte_axis, size_text),
+}
+_HEIGHT = 400
+
+
+def against_time(cells: pd.DataFrame, name: str) -> Figure:
+    """A point for each method and pattern: its time, and the metric of its plan.
+
+    cells: pattern, method, median_s, low_s, high_s, and a column for each of METRICS.
+    """
+    if cells.empty:
+        return message("No plan that counts its messages was measured here.", 120)
+    metric = METRICS[name]
+    times = cells["median_s"]
+    return {
+        "data": [_points(str(method), rows, name) for method, rows in cells.groupby("method")],
+        "layout": base_layout(
+            _HEIGHT,
+            margin={"l": 64, "r": 16, "t": 8, "b": 48},
+            showlegend=True,
+            legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
+            xaxis=metric.axis(float(cells[name].min()), float(cells[name].max()), metric.title),
+            yaxis=time_axis(float(times.min()), float(times.max()), "time"),
+        ),
+    }
+
+
+def _points(method: str, rows: pd.DataFrame, name: str) -> dict[str, Any]:
+    style, metric = method_style(method), METRICS[name]
+    texts = [
+        f"<b>{method}</b><br>{pattern}<br>{metric.title}: {metric.text(value)}<br>{time_text(time)}"
+        for pattern, value, time in zip(rows["pattern"], rows[name], rows["median_s"], strict=True)
+    ]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": short_name(method),
+        "x": rows[name].tolist(),
+        "y": rows["median_s"].tolist(),
+        "marker": {"color": style.color, "symbol": style.symbol, "size": 10},
+        "error_y": interval_bars(rows["median_s"], rows["low_s"], rows["high_s"]),
+        "text": texts,
+        "hovertemplate": "%{text}<extra></extra>",
+    }

@@ -1,0 +1,114 @@
+"""Metrics: time against the messages and bytes that plans send, over all patterns of a layout."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from dash import html
+from dash.development.base_component import Component
+
+from dashboard.choice import explorable, layout_keys, operations_of, options_of, system_options
+from dashboard.figures.metrics import METRICS, against_time
+from dashboard.pages.page import FilteredPage
+from dashboard.pages.parts import Plot
+from dashboard.query import INTEGER, LAYOUT, WORD, Query, choose, parameter
+from dashboard.widgets import Option, card
+from tuner.records import NAME
+from tuner.store import Store
+from tuner.units import size_text
+
+PATH = "/metrics"
+
+
+@dataclass(frozen=True)
+class MetricsQuery(Query):
+    """The cells of all patterns of a campaign that have an operation, a layout and a size."""
+
+    system: str = parameter("s", NAME, "System")
+    campaign: str = parameter("c", NAME, "Campaign")
+    operation: str = parameter("o", WORD, "Operation")
+    layout: str = parameter("r", LAYOUT, "Processes")
+    size: str = parameter("b", INTEGER, "Message size")
+
+
+@dataclass(frozen=True)
+class MetricsChoice:
+    """A complete query, what its selects offer, and the cells with a column for each metric."""
+
+    query: MetricsQuery
+    options: dict[str, list[Option]]
+    cells: pd.DataFrame
+
+
+def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice:
+    """See `FilteredPage`. The defaults are the newest campaign, and the middle of its sizes."""
+    systems = explorable(store)
+    system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
+    campaigns = store.campaigns_with_cells(system)
+    campaign = choose(campaigns, query.campaign, "campaign", strict=strict)
+    operations = operations_of(store.cases(system, campaign))
+    operation = choose(operations, query.operation, "operation", strict=strict)
+    cells = store.cells(system, campaign, operation)
+    keys = layout_keys(cells)
+    layouts = options_of(cells, keys, with_sync=cells["sync"].nunique() > 1)
+    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
+    cells = cells[keys == layout]
+    sizes = sorted(cells["size_bytes"].unique().tolist())
+    middle = str(sizes[len(sizes) // 2])
+    size = choose([middle, *map(str, sizes)], query.size, "size", strict=strict)
+    return MetricsChoice(
+        query=MetricsQuery(system, campaign, operation, layout, size),
+        options={
+            "system": system_options(systems),
+            "campaign": [(name, name) for name in campaigns],
+            "operation": [(name, name) for name in operations],
+            "layout": layouts,
+            "size": [(str(size), size_text(size)) for size in sizes],
+        },
+        cells=_counted(cells[cells["size_bytes"] == int(size)]),
+    )
+
+
+def _counted(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells whose plans send something, with what they send instead of what patterns ask."""
+    counts = [json.loads(text) for text in cells["statistics"]]
+    columns = {name: [each.get(name) for each in counts] for name in METRICS}
+    found = cells.drop(columns="statistics").assign(**columns)
+    return found[found["mmax"].fillna(0) > 0].astype(dict.fromkeys(METRICS, float))
+
+
+def _draw(store: Store, choice: MetricsChoice) -> dict[str, Any]:
+    return {name: against_time(choice.cells, name) for name in METRICS}
+
+
+def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
+    return [
+        card(
+            "Time against what is sent",
+            html.P(
+                "A point is a method on a pattern, with the 95 % interval of its time. Messages "
+                "and bytes are counted in the method's plan, those that it passes on included: a "
+                "method that forwards sends fewer messages and more bytes. Plans of discovery and "
+                "of collectives count nothing.",
+                className="hint",
+            ),
+            html.Div([parts[name] for name in METRICS], className="metrics"),
+        )
+    ]
+
+
+PAGE = FilteredPage(
+    path=PATH,
+    title="Metrics",
+    query=MetricsQuery,
+    parts={
+        name: Plot(f"Time of each method and pattern against {metric.title}.")
+        for name, metric in METRICS.items()
+    },
+    choose=_choose,
+    draw=_draw,
+    body=_body,
+    data=dict.fromkeys(METRICS, lambda store, choice: choice.cells),
+)
