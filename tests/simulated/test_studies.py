@@ -13,7 +13,7 @@ from tuner.models.networks import as_model
 from tuner.simulation.machines import machine
 from tuner.structure.grid import choose
 from tuner.structure.patterns import pattern
-from tuner.studies import dsde, grids, nap, stfw, stfw_tables
+from tuner.studies import dsde, grids, nap, neighbours, stfw, stfw_tables
 from tuner.studies.nap import Exchange
 
 TABLE2 = stfw_tables.published("table2")
@@ -111,6 +111,24 @@ def test_what_the_paper_concludes_of_discovery():
     assert [finding.reproduced for finding in found] == [False, True, True, True]
 
 
+def test_neighbours_are_counted_in_blocks_of_rows(monkeypatch, tmp_path):
+    """A grid of points in its natural order: a rank meets few others, a look-alike's most."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    found = list(neighbours.count(["diffusion", "gupta2"], 1024, [2, 16, 64], print))
+    assert [(each.matrix, each.rows, each.procs) for each in found[:3]] == [
+        ("diffusion", 1024, 2),
+        ("diffusion", 1024, 16),
+        ("diffusion", 1024, 64),
+    ]
+    assert (found[0].mean, found[0].most) == (1, 1)
+    assert found[1].most == 2
+    assert found[2].mean <= 2 * 6
+    finding = neighbours.finding(found)
+    assert not finding.reproduced
+    assert "64 ranks, lg P = 6: diffusion" in finding.figures
+    assert neighbours.finding(found[:3]).reproduced
+
+
 def test_what_the_paper_concludes_of_nodes():
     def row(matrix: str, speedup: float) -> nap.Row:
         standard = Exchange(100, 800, 10_000, 1000, speedup)
@@ -179,8 +197,13 @@ def test_predictions_are_held_against_a_simulated_campaign(simulating, procs):
 
 def test_a_study_is_the_same_at_every_run_and_a_campaign_of_the_store(simulating, tmp_path):
     command = ["study", "dsde", "--procs", "32,64", "--sweep", "2", "--json"]
+    command += ["--matrices", "diffusion", "--rows", "400"]
     first, second = (json.loads(succeed(*command)) for _ in range(2))
     assert first["rows"] == second["rows"]
+    assert [(each["matrix"], each["procs"]) for each in first["neighbours"]] == [
+        ("diffusion", 32),
+        ("diffusion", 64),
+    ]
     assert [(row["procs"], row["degree"]) for row in first["rows"]] == [(32, 6), (64, 6), (64, 2)]
     files = list(tmp_path.glob(f"simulated-torus-4x4x2-bluegenep-*/{first['campaign']}/*.jsonl"))
     assert len(files) == 3

@@ -69,9 +69,13 @@ def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console().print(table)
 
 
-def show_json(simulator: Simulator, rows: Sequence[Any], findings: Sequence[Finding]) -> None:
+def show_json(
+    simulator: Simulator, rows: Sequence[Any], findings: Sequence[Finding], **more: Sequence[Any]
+) -> None:
     """All of it as one document."""
-    document = {"campaign": simulator.campaign, "rows": [asdict(row) for row in rows]}
+    document: dict[str, Any] = {"campaign": simulator.campaign}
+    for name, each in {"rows": rows, **more}.items():
+        document[name] = [asdict(row) for row in each]
     document["findings"] = [asdict(finding) for finding in findings]
     click.echo(json.dumps(document, indent=1))
 
@@ -90,23 +94,45 @@ def show_findings(findings: Sequence[Finding], campaign: str) -> None:
     "--degree", type=click.IntRange(1), default=6, show_default=True, help="Neighbours of a rank."
 )
 @numbers_option("--sweep", "1,4,16", "Neighbours to try on the most ranks.")
+@click.option(
+    "--matrices",
+    metavar="NAMES",
+    default="diffusion,elasticity,fe_rotor,cbuckle",
+    show_default=True,
+    help="Comma list of what to count neighbours in, dealt in blocks; empty for none.",
+)
+@click.option(
+    "--rows", type=click.IntRange(64), default=20000, show_default=True, help="Of each of them."
+)
 @ppn_option
 @json_option
 def dsde(
-    machine: str, procs: list[int], degree: int, sweep: list[int], ppn: int, as_json: bool
+    machine: str,
+    procs: list[int],
+    degree: int,
+    sweep: list[int],
+    matrices: str,
+    rows: int,
+    ppn: int,
+    as_json: bool,
 ) -> None:
     """Find senders among many ranks: the microbenchmark of the paper on NBX, simulated."""
     from tuner.studies import dsde as studying
+    from tuner.studies import neighbours
     from tuner.units import significant
 
     simulator = simulator_of(machine, ppn, "dsde")
     most = max(procs)
     cases = [(each, degree) for each in procs]
     cases += [(most, each) for each in sweep if each != degree and each < most]
-    rows = list(studying.study(simulator, cases))
-    findings = list(studying.findings(rows, degree))
+    found = list(studying.study(simulator, cases))
+    findings = list(studying.findings(found, degree))
+    names = [name for name in matrices.split(",") if name]
+    counts = list(neighbours.count(names, rows, procs, simulator.tell))
+    if counts:
+        findings.append(neighbours.finding(counts))
     if as_json:
-        show_json(simulator, rows, findings)
+        show_json(simulator, found, findings, neighbours=counts)
         return
     show_rows(
         [
@@ -123,9 +149,17 @@ def dsde(
                 row.fastest,
                 " ".join(significant(1e6 * row.formula_s[name]) for name in studying.METHODS),
             ]
-            for row in rows
+            for row in found
         ),
     )
+    if counts:
+        show_rows(
+            ["matrix", "rows", "ranks", "neighbours, mean", "most"],
+            (
+                [each.matrix, str(each.rows), str(each.procs), f"{each.mean:.1f}", str(each.most)]
+                for each in counts
+            ),
+        )
     show_findings(findings, simulator.campaign)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tuner.matrices import amg, random_rows
-from tuner.places import results_directory
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator
+from tuner.studies.stfw import matrices_directory
 
 RANDOM = "random"
 _METHODS = "direct;nap"
@@ -63,8 +63,7 @@ def study(simulator: Simulator, request: Request) -> Iterator[Row]:
 
     Raises MatrixError, LaunchError, RawFileError, ValueError.
     """
-    directory = (results_directory() / "matrices").absolute()
-    directory.mkdir(parents=True, exist_ok=True)
+    directory = matrices_directory()
     for problem in amg.PROBLEMS:
         simulator.tell(f"making the levels of {problem} with {request.rows} rows")
         for level in list(amg.make(problem, request.rows, directory, ".mtx")):

@@ -23,7 +23,7 @@ from tuner.models.parameter import NotIdentified
 from tuner.places import results_directory
 from tuner.structure.halo import Halo, halo
 from tuner.structure.methods import method
-from tuner.studies.simulator import Simulator, StudyError
+from tuner.studies.simulator import Simulator, StudyError, Tell
 
 _BYTES = 8  # of a word
 
@@ -71,7 +71,7 @@ def study(simulator: Simulator, request: Request) -> Iterator[Row]:
     Raises StudyError, MatrixError, PartitionerError, LaunchError, RawFileError, ValueError.
     """
     for name in request.matrices:
-        path = _matrix(name, request.rows, simulator)
+        path = lookalike_file(name, request.rows, simulator.tell)
         pattern = read_pattern(path)
         for procs in request.procs:
             part, owned = _deal(path, pattern, request.by, procs)
@@ -130,15 +130,21 @@ def _rows(
         )
 
 
-def _matrix(name: str, rows: int, simulator: Simulator) -> Path:
-    """Kept with the results, as it takes a while to make."""
+def matrices_directory() -> Path:
+    """Where matrices that studies make are kept, as that takes a while."""
+    directory = (results_directory() / "matrices").absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def lookalike_file(name: str, rows: int, tell: Tell) -> Path:
+    """The look-alike of a matrix with so many rows. Raises StudyError, MatrixError."""
     originals = lookalike.originals()
     if name not in originals:
         raise StudyError(f"no matrix {name!r}; there are {', '.join(originals)}")
-    path = (results_directory() / "matrices" / f"{name}-{rows}.mtx").absolute()
+    path = matrices_directory() / f"{name}-{rows}.mtx"
     if not path.is_file():
-        simulator.tell(f"making a look-alike of {name} with {rows} rows")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        tell(f"making a look-alike of {name} with {rows} rows")
         original = originals[name]
         lookalike.make(original, lookalike.scaled(original.target, rows), path, seed=1)
     return path

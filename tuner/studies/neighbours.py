@@ -1,0 +1,67 @@
+"""How many neighbours the ranks of block-distributed matrices have.
+
+Few, assume Hoefler, Siebert, Lumsdaine, PPoPP'10, who counted them in matrices of fluids and finite
+elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tuner.matrices import amg
+from tuner.matrices.market import read_pattern
+from tuner.matrices.ownership import contiguous
+from tuner.structure.halo import halo
+from tuner.studies.findings import Finding
+from tuner.studies.simulator import Tell
+from tuner.studies.stfw import lookalike_file, matrices_directory
+
+_FEW = 2.0  # times lg P
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Of the ranks of a matrix in blocks of neighbouring rows: those that they send to."""
+
+    matrix: str
+    rows: int
+    procs: int
+    mean: float
+    most: int
+
+
+def count(
+    matrices: Sequence[str], rows: int, procs: Sequence[int], tell: Tell
+) -> Iterator[Neighbours]:
+    """Finest multigrid levels by the names of their problems, and look-alikes by theirs.
+
+    Raises StudyError, MatrixError.
+    """
+    for name in matrices:
+        path = _level(name, rows) if name in amg.PROBLEMS else lookalike_file(name, rows, tell)
+        pattern = read_pattern(path)
+        size = pattern.shape[0]
+        for each in procs:
+            sent = np.bincount(halo(pattern, contiguous(size, each)).source, minlength=each)
+            yield Neighbours(name, size, each, float(sent.mean()), int(sent.max()))
+
+
+def _level(problem: str, rows: int) -> Path:
+    return next(amg.make(problem, rows, matrices_directory(), ".mtx")).path
+
+
+def finding(found: Sequence[Neighbours]) -> Finding:
+    """The paper's assumption, at the largest scale."""
+    most = max(each.procs for each in found)
+    last = [each for each in found if each.procs == most]
+    few = [each for each in last if each.mean <= _FEW * np.log2(most)]
+    means = ", ".join(f"{each.matrix} {each.mean:.3g}" for each in last)
+    return Finding(
+        "ranks of block-distributed matrices have about lg P neighbours, in the mean",
+        len(few) == len(last),
+        f"{most} ranks, lg P = {np.log2(most):.3g}: {means}",
+    )
