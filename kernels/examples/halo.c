@@ -3,13 +3,15 @@
  * Switchpoint choose the method for each message size.
  *
  *   SWITCHPOINT_TABLE=switchpoint.table mpiexec -n 8 swp_example_halo 8 1024 65536
+ *   SWITCHPOINT_USER_TABLE=halo.table mpiexec -n 8 swp_example_halo measure 8 1024 65536
  */
 #include <switchpoint.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { REACH = 3, NEIGHBORS = 2 * REACH };
+enum { REACH = 3, NEIGHBORS = 2 * REACH, STEPS = 10 };
 
 /* Up to three neighbours on either side, each once however few ranks there are. */
 static int find_neighbors(int rank, int procs, int *neighbors) {
@@ -29,7 +31,8 @@ static void check(int error) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void exchange_halo(int rank, int count, const int *neighbors, long bytes) {
+static void exchange_halo(int rank, int count, const int *neighbors, long bytes,
+                          const struct swp_hints *hints) {
   int64_t offsets[NEIGHBORS + 1];
   for (int i = 0; i <= count; i++)
     offsets[i] = i * bytes;
@@ -44,9 +47,9 @@ static void exchange_halo(int rank, int count, const int *neighbors, long bytes)
       .recv_offsets = offsets,
   };
   swp_plan *plan;
-  check(swp_exchange_plan(MPI_COMM_WORLD, &halo, "auto", NULL, &plan));
+  check(swp_exchange_plan(MPI_COMM_WORLD, &halo, "auto", hints, &plan));
   if (rank == 0) {
-    char text[512];
+    char text[1024];
     check(swp_plan_describe(plan, text, sizeof text));
     printf("%ld bytes to each of %d neighbours: %s\n", bytes, count, text);
   }
@@ -54,7 +57,7 @@ static void exchange_halo(int rank, int count, const int *neighbors, long bytes)
   unsigned char *send = malloc((size_t)offsets[count] + 1), *recv = malloc((size_t)offsets[count] + 1);
   if (send == NULL || recv == NULL)
     MPI_Abort(MPI_COMM_WORLD, 1);
-  for (int step = 0; step < 10; step++) {
+  for (int step = 0; step < STEPS; step++) {
     for (int64_t i = 0; i < offsets[count]; i++)
       send[i] = (unsigned char)(rank + step);
     check(swp_exchange_execute(plan, send, recv));
@@ -75,16 +78,22 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   int count = find_neighbors(rank, procs, neighbors);
-  if (argc < 2 && rank == 0)
-    printf("usage: swp_example_halo BYTES...: the sizes of a message to each neighbour\n");
-  for (int i = 1; i < argc; i++) {
+  int measures = argc > 1 && strcmp(argv[1], "measure") == 0;
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  if (measures) {
+    hints.flags = SWP_MEASURE;
+    hints.budget_s = 2;
+  }
+  if (argc < 2 + measures && rank == 0)
+    printf("usage: swp_example_halo [measure] BYTES...: the sizes of a message to each neighbour\n");
+  for (int i = 1 + measures; i < argc; i++) {
     long bytes = strtol(argv[i], NULL, 10);
     if (bytes < 1 || bytes > 1L << 30) {
       if (rank == 0)
         fprintf(stderr, "halo: '%s' is not a number of bytes from 1 to 2^30\n", argv[i]);
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    exchange_halo(rank, count, neighbors, bytes);
+    exchange_halo(rank, count, neighbors, bytes, &hints);
   }
   MPI_Finalize();
   return 0;

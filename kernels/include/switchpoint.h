@@ -126,13 +126,14 @@ typedef struct swp_plan swp_plan;
 
 /* What the caller knows beyond the problem; equal on every rank (checked). Start from SWP_HINTS_DEFAULT. */
 struct swp_hints {
-  unsigned flags;         /* SWP_ESTIMATE, SWP_SAME_COMM */
-  int64_t executions;     /* how often the plan will be executed; 0: unknown. Nothing is chosen by it yet */
+  unsigned flags;         /* SWP_ESTIMATE or SWP_MEASURE, and SWP_SAME_COMM */
+  int64_t executions;     /* how often the plan will be executed; 0: unknown, taken for many */
   int64_t degree;         /* discovery: the most messages any rank will send at once; -1: unknown */
   int64_t bytes;          /* discovery: mean bytes per message; -1: unknown */
   const swp_table *table; /* used instead of the table named by SWITCHPOINT_TABLE; NULL: none */
-  int ppn;       /* 0: the machine's nodes, ranks that share memory; above: virtual ones of ppn ranks */
-  int placement; /* which ranks are on one virtual node, of enum swp_placement */
+  int ppn;         /* 0: the machine's nodes, ranks that share memory; above: virtual ones of ppn ranks */
+  int placement;   /* which ranks are on one virtual node, of enum swp_placement */
+  double budget_s; /* of SWP_MEASURE; 0: one second */
 };
 
 /* With ppn ranks on each of ceil(P / ppn) virtual nodes: */
@@ -141,9 +142,10 @@ enum swp_placement {
   SWP_PLACEMENT_CYCLIC /* rank r is on node r mod nodes */
 };
 
-#define SWP_ESTIMATE 0u  /* choose by table and model, without measuring (the only way today) */
+#define SWP_ESTIMATE 0u  /* choose by table and model, without measuring */
 #define SWP_SAME_COMM 1u /* of a collective: see swp_collective_plan */
-#define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL, 0, SWP_PLACEMENT_BLOCK}
+#define SWP_MEASURE 2u   /* of an exchange: see swp_exchange_plan */
+#define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL, 0, SWP_PLACEMENT_BLOCK, 0}
 
 /*
  * An exchange, as one rank sees it: items of one size in a send buffer, which of them go to whom, and how
@@ -168,13 +170,22 @@ struct swp_exchange {
 
 /*
  * Plans an exchange. Collective on comm, of which the plan keeps a private duplicate. `method` is a spec
- * such as "direct" or "stfw:dims=3", equal on every rank; NULL or "auto" selects by a table, that of the
- * hints or else the one named by SWITCHPOINT_TABLE, which every such call reads again: the first rule that
- * matches, or what is fastest by the parameters of a model that the table may carry (estimated; exchanges and
- * discoveries only); else the default ("direct").
+ * such as "direct" or "stfw:dims=3", equal on every rank; NULL or "auto" selects: by the first rule that
+ * matches of the user's table, the file that SWITCHPOINT_USER_TABLE names (it may be missing); then of a
+ * table, that of the hints or else the one named by SWITCHPOINT_TABLE; then by what is fastest by the
+ * parameters of a model that the table may carry (estimated; exchanges and discoveries only); else the
+ * default ("direct"). Every such call reads the files again.
+ *
+ * With SWP_MEASURE, where the user's table has no rule, all applicable methods are raced on this very
+ * exchange, in buffers of the library's own, for about hints.budget_s in all (a method that is slow to plan
+ * or execute may overrun it); the default stays unless another is clearly faster. A method is taken only if
+ * hints.executions make up for what planning it costs more. What was found is appended to the user's table,
+ * if SWITCHPOINT_USER_TABLE is set, for plans of the same exchange in later runs. When the budget is too
+ * short to tell, the plan is made as without SWP_MEASURE.
+ *
  * hints may be NULL. The problem's arrays are no longer needed afterwards. On an error, the same on every
- * rank, *plan is NULL. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE,
- * _TOO_LARGE.
+ * rank, *plan is NULL. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE
+ * (also a user's table that cannot be written), _TOO_LARGE.
  */
 int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
                       const struct swp_hints *hints, swp_plan **plan);

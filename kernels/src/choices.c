@@ -87,7 +87,7 @@ static int find_by_table(struct swp_plan *plan) {
   swp_table *own = NULL;
   const swp_table *table = plan->hints.table;
   if (table == NULL) {
-    TRY(swp_environment_table(plan->comm, plan->rank, &own));
+    TRY(swp_environment_table(plan->comm, plan->rank, "SWITCHPOINT_TABLE", false, &own));
     table = own;
   }
   TRY(swp_agree(plan->comm, swp_choices_compile(table, &plan->features, &plan->account, &plan->choices)));

@@ -2,6 +2,7 @@
 #include "estimate.h"
 
 #include "select.h"
+#include "trial.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -157,26 +158,18 @@ done:
 static int estimate_exchange(struct swp_plan *plan, struct estimate *estimate, const struct spec *spec,
                              double *seconds) {
   int error = SWP_SUCCESS;
-  struct swp_plan trial = *plan;
+  struct swp_plan trial;
   size_t i = 0;
   while (i < sizeof composed / sizeof composed[0] && strcmp(composed[i].name, spec->method->name) != 0)
     i++;
   if (i == sizeof composed / sizeof composed[0])
     return SWP_SUCCESS;
-  trial.spec = *spec;
-  trial.method_state = NULL;
-  trial.stages = NULL;
-  trial.nstages = 0;
-  trial.estimate = estimate;
   memset(estimate->tallies, 0, sizeof estimate->tallies);
-  TRY(swp_agree(plan->comm, spec->method->plan(&trial)));
+  TRY(swp_trial_plan(plan, spec, estimate, &trial));
   if (trial.nstages <= GRID_DIMS)
     TRY(add_up(&trial, composed[i].copies, seconds));
 done:
-  if (trial.method_state != NULL && spec->method->free != NULL)
-    spec->method->free(&trial);
-  swp_release(trial.method_state);
-  swp_release(trial.stages);
+  swp_trial_free(&trial);
   return error;
 }
 

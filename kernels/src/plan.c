@@ -58,7 +58,7 @@ void swp_plan_count_receive(struct swp_plan *plan, int stage, int peer, int64_t 
 /* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. A
    rank without messages learns the size of items. */
 static int check_equal(struct swp_plan *plan, const char *method) {
-  enum { VALUES = 15, ITEM_BYTES = 2 };
+  enum { VALUES = 16, ITEM_BYTES = 2 };
   const int64_t ANY = INT64_MIN; /* of a rank that has no say */
   static const char *const names[VALUES] = {"operation",
                                             "method",
@@ -70,6 +70,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
                                             "table in the hints",
                                             "hints.ppn",
                                             "hints.placement",
+                                            "hints.budget_s",
                                             "root",
                                             "number of bytes",
                                             "number of bytes of all ranks",
@@ -87,6 +88,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
                               hints->table != NULL ? hints->table->hash : -1,
                               hints->ppn,
                               hints->placement,
+                              (int64_t)(hints->budget_s * 1e9),
                               features->root,
                               features->bytes,
                               features->total_bytes,
@@ -217,10 +219,16 @@ static void describe_place(const struct swp_plan *plan, struct swp_statistics *s
   statistics->plan_bytes = plan->account;
 }
 
-static int check_hints(const struct swp_hints *hints) {
-  if ((hints->flags & ~SWP_SAME_COMM) != SWP_ESTIMATE)
-    return swp_fail(SWP_ERR_ARGUMENT, "hints.flags is %u; only SWP_ESTIMATE and SWP_SAME_COMM are known",
+static int check_hints(const struct swp_hints *hints, enum swp_operation operation) {
+  if ((hints->flags & ~(SWP_SAME_COMM | SWP_MEASURE)) != SWP_ESTIMATE)
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "hints.flags is %u; only SWP_ESTIMATE, SWP_MEASURE and SWP_SAME_COMM are known",
                     hints->flags);
+  if ((hints->flags & SWP_MEASURE) != 0 && operation != SWP_EXCHANGE)
+    return swp_fail(SWP_ERR_ARGUMENT, "hints.flags: SWP_MEASURE is of exchanges, not of %s",
+                    swp_operation_names[operation]);
+  if (!(hints->budget_s >= 0 && hints->budget_s <= 1e6))
+    return swp_fail(SWP_ERR_ARGUMENT, "hints.budget_s is %g; write seconds up to 1e6, or 0", hints->budget_s);
   if (hints->executions < 0 || hints->degree < -1 || hints->bytes < -1)
     return swp_fail(
         SWP_ERR_ARGUMENT,
@@ -249,7 +257,7 @@ struct request {
 
 /* What this rank can do and check by itself. */
 static int begin_plan(struct swp_plan *plan, const struct request *request) {
-  int error = check_hints(&plan->hints);
+  int error = check_hints(&plan->hints, plan->operation);
   if (error != SWP_SUCCESS)
     return error;
   if (plan->operation == SWP_EXCHANGE)

@@ -2,12 +2,15 @@
 #include "select.h"
 
 #include "estimate.h"
+#include "remember.h"
 #include "table.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *swp_default_method(enum swp_operation operation) {
   return operation == SWP_EXCHANGE ? "direct" : operation == SWP_DISCOVERY ? "pex" : "vendor";
@@ -23,12 +26,18 @@ bool swp_rule_is_for(const struct rule *rule, enum swp_operation operation, cons
          within(&rule->ranges[CONDITION_PPN], features->ppn);
 }
 
+/* Unknown ones are taken for many. */
+static double expected_executions(const struct swp_plan *plan) {
+  return plan->hints.executions > 0 ? (double)plan->hints.executions : INFINITY;
+}
+
 static bool matches(const struct rule *rule, const struct swp_plan *plan) {
   const struct features *features = &plan->features;
   return swp_rule_is_for(rule, plan->operation, features) &&
          within(&rule->ranges[CONDITION_MMAX], (double)features->mmax) &&
          within(&rule->ranges[CONDITION_MAVG], features->mavg) &&
          within(&rule->ranges[CONDITION_BYTES], (double)features->bytes) &&
+         within(&rule->ranges[CONDITION_EXECUTIONS], expected_executions(plan)) &&
          swp_not_applicable(&rule->spec, features) == NULL;
 }
 
@@ -42,18 +51,18 @@ static bool select_from_table(struct swp_plan *plan, const swp_table *table) {
   return false;
 }
 
-int swp_environment_table(MPI_Comm comm, int rank, swp_table **table) {
+int swp_environment_table(MPI_Comm comm, int rank, const char *variable, bool optional, swp_table **table) {
   int error = SWP_SUCCESS, length = 0;
   char path[4096] = "";
-  const char *value = getenv("SWITCHPOINT_TABLE");
+  const char *value = getenv(variable);
   *table = NULL;
-  if (rank == 0 && value != NULL)
+  if (rank == 0 && value != NULL && !(optional && access(value, F_OK) != 0 && errno == ENOENT))
     length = (int)(strlen(value) < sizeof path ? strlen(value) : sizeof path);
   MPI_TRY(MPI_Bcast(&length, 1, MPI_INT, 0, comm));
   if (length == 0)
     return SWP_SUCCESS;
   if (length == (int)sizeof path)
-    return swp_fail(SWP_ERR_TABLE, "SWITCHPOINT_TABLE is over %zu characters", sizeof path - 1);
+    return swp_fail(SWP_ERR_TABLE, "%s is over %zu characters", variable, sizeof path - 1);
   if (rank == 0)
     memcpy(path, value, (size_t)length);
   MPI_TRY(MPI_Bcast(path, length, MPI_CHAR, 0, comm));
@@ -80,13 +89,49 @@ done:
   return error;
 }
 
+/* By a race, unless the budget was too short for one. */
+static int select_by_race(struct swp_plan *plan, bool *found) {
+  int error = SWP_SUCCESS;
+  bool remembers;
+  struct outcome *outcome = swp_allocate(1, sizeof *outcome, NULL);
+  TRY(swp_agree(plan->comm, outcome != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
+  TRY(swp_remember_possible(plan, &remembers));
+  TRY(swp_race(plan, outcome));
+  *found = outcome->rounds >= RACE_ROUNDS_LEAST;
+  if (!*found)
+    goto done;
+  plan->spec = *swp_outcome_for(outcome, plan->hints.executions);
+  snprintf(plan->chosen_by, sizeof plan->chosen_by, "%s", outcome->evidence);
+  if (remembers)
+    TRY(swp_remember(plan, outcome));
+done:
+  swp_release(outcome);
+  return error;
+}
+
+static void append_reason(struct swp_plan *plan, const char *words) {
+  size_t used = strlen(plan->chosen_by);
+  snprintf(plan->chosen_by + used, sizeof plan->chosen_by - used, "%s", words);
+}
+
 static int select_auto(struct swp_plan *plan) {
   int error = SWP_SUCCESS;
-  swp_table *table = NULL;
+  bool found = false;
+  swp_table *users = NULL, *table = NULL;
+  TRY(swp_environment_table(plan->comm, plan->rank, SWP_USER_TABLE, true, &users));
+  if (users != NULL && select_from_table(plan, users))
+    goto done;
+  if ((plan->hints.flags & SWP_MEASURE) != 0)
+    TRY(select_by_race(plan, &found));
+  if (found)
+    goto done;
   if (plan->hints.table == NULL)
-    TRY(swp_environment_table(plan->comm, plan->rank, &table));
+    TRY(swp_environment_table(plan->comm, plan->rank, "SWITCHPOINT_TABLE", false, &table));
   TRY(select_by(plan, plan->hints.table != NULL ? plan->hints.table : table));
+  if ((plan->hints.flags & SWP_MEASURE) != 0)
+    append_reason(plan, "; budget_s is too short to measure");
 done:
+  swp_table_free(&users);
   swp_table_free(&table);
   return error;
 }

@@ -15,7 +15,8 @@
 
 enum { LINE_BYTES = 4096 };
 
-static const char *const condition_names[CONDITIONS] = {"nodes", "ppn", "mmax", "mavg", "bytes"};
+static const char *const condition_names[CONDITIONS] = {"nodes", "ppn",   "mmax",
+                                                        "mavg",  "bytes", "executions"};
 
 int swp_table_broken(const char *path, int line, const char *format, ...) {
   char text[ERROR_TEXT_BYTES - 224];
@@ -160,8 +161,10 @@ static int parse_rule(struct reader *reader, char *line) {
   rule->operation = (enum swp_operation)operation;
   for (int i = 0; i < CONDITIONS; i++)
     if (swp_is_collective(rule->operation) && fields.conditions[i] &&
-        (i == CONDITION_MMAX || i == CONDITION_MAVG))
-      return BROKEN(reader, "%s has no degree, and no condition %s", fields.op, condition_names[i]);
+        (i == CONDITION_MMAX || i == CONDITION_MAVG || i == CONDITION_EXECUTIONS))
+      return BROKEN(reader, "%s has no degree%s, and no condition %s", fields.op,
+                    i == CONDITION_EXECUTIONS ? " and no known number of executions" : "",
+                    condition_names[i]);
   if (swp_spec_parse(rule->operation, fields.method, &rule->spec) != SWP_SUCCESS) {
     char why[ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "%s", swp_error_message());
@@ -257,8 +260,7 @@ int swp_table_parse(const char *path, const char *text, size_t length, struct sw
   return error;
 }
 
-/* Reads a whole file. *text is to be released. */
-static int read_file(const char *path, char **text, int64_t *length) {
+int swp_table_text(const char *path, char **text, int64_t *length) {
   int error = SWP_SUCCESS;
   FILE *file = fopen(path, "rb");
   struct stat status;
@@ -288,7 +290,7 @@ int swp_table_share(MPI_Comm comm, const char *path, swp_table **table) {
   if (table == NULL || path == NULL)
     error = swp_fail(SWP_ERR_ARGUMENT, "swp_table_read: %s is NULL", table == NULL ? "table" : "path");
   else if (rank == 0)
-    error = read_file(path, &text, &length);
+    error = swp_table_text(path, &text, &length);
   TRY(swp_agree(comm, error));
   MPI_TRY(MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm));
   if (rank != 0)

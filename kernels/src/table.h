@@ -12,6 +12,7 @@ enum condition {
   CONDITION_MMAX,
   CONDITION_MAVG,
   CONDITION_BYTES,
+  CONDITION_EXECUTIONS,
   CONDITIONS
 };
 
@@ -37,6 +38,10 @@ struct swp_table {
 /* Parses a table's text of `length` bytes, with a NUL behind them. Local. Errors: SWP_ERR_TABLE,
  * SWP_ERR_MEMORY. */
 int swp_table_parse(const char *path, const char *text, size_t length, struct swp_table **table);
+
+/* Reads a whole file. *text, with a NUL behind it, is to be released. Local. Errors: SWP_ERR_TABLE, _MEMORY.
+ */
+int swp_table_text(const char *path, char **text, int64_t *length);
 
 /* swp_table_read on a communicator of the library's own. *table must be NULL before. */
 int swp_table_share(MPI_Comm comm, const char *path, struct swp_table **table);

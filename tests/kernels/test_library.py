@@ -211,6 +211,13 @@ def test_tables_choose_the_method_and_broken_ones_are_refused(kernels: Kernels, 
     assert run(kernels, "swp_tables", procs, TESTS / "tables" / "broken") > 60
 
 
+@on_ranks([2, 3])
+def test_measured_plans_choose_the_fastest_method_and_remember_it(
+    kernels: Kernels, procs: int
+) -> None:
+    assert run(kernels, "swp_measure", procs) > 15
+
+
 def test_plans_on_one_communicator_share_what_they_divide_it_into(kernels: Kernels) -> None:
     assert run(kernels, "swp_parts", 8) == 3
 

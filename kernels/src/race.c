@@ -1,0 +1,328 @@
+/* The races of SWP_MEASURE. */
+#define _POSIX_C_SOURCE 200809L
+#include "race.h"
+
+#include "select.h"
+#include "trial.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS_MOST = 49, BATCH_MOST = 1000, WARM_UPS = 2, SPECS_BYTES = 2048, RUNNERS_MOST = 64 };
+
+static const double BUDGET_S = 1;   /* where the hints tell none */
+static const double BATCH_S = 2e-4; /* executions are repeated to take so long, beside starts that differ */
+static const double PLAN_AGAIN_S = 0.01; /* a plan that took longer is not made again only to time it */
+static const double HOPELESS = 4;        /* times as slow as the default, while warming up */
+static const double CLEARLY = 0.98;      /* of the default's time */
+
+struct runner {
+  struct swp_plan *trial;
+  double plan_s, warm_s, median_s;
+  double seconds[ROUNDS_MOST];
+  bool out;
+};
+
+struct race {
+  struct swp_plan *plan;
+  char *send, *recv; /* of its own: the application's buffers are not known yet, and not for this */
+  double begin_s, budget_s, elapsed_s; /* elapsed: on the rank that began first, known to all */
+  int count, rounds;
+  struct runner runners[RUNNERS_MOST]; /* the default is the first */
+  uint64_t random;                     /* the same on all ranks */
+  bool failed;                         /* an execution did: MPI may still use what it was given */
+};
+
+/* ---- One sample ---- */
+
+/* Seconds of an execution, of the slowest rank, out of so many after each other. All ranks leave with the
+   same values, or the same error. */
+static int sample(struct race *race, struct swp_plan *trial, int executions, double *seconds) {
+  int error = SWP_SUCCESS, own = SWP_SUCCESS;
+  MPI_Comm comm = race->plan->comm;
+  MPI_TRY(MPI_Barrier(comm));
+  double begin_s = MPI_Wtime();
+  for (int i = 0; i < executions && own == SWP_SUCCESS; i++)
+    own = swp_exchange_execute(trial, race->send, race->recv);
+  double end_s = MPI_Wtime();
+  double mine[] = {(end_s - begin_s) / executions, end_s - race->begin_s, own != SWP_SUCCESS}, all[3];
+  MPI_TRY(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, comm));
+  *seconds = all[0];
+  race->elapsed_s = all[1];
+  race->failed = all[2] > 0;
+  if (race->failed)
+    error = swp_agree(comm, own);
+done:
+  return error;
+}
+
+static int batch(const struct runner *runner) {
+  double times = runner->warm_s > 0 ? BATCH_S / runner->warm_s : BATCH_MOST;
+  return times < 1 ? 1 : times > BATCH_MOST ? BATCH_MOST : (int)times;
+}
+
+/* ---- Candidates ---- */
+
+static int plan_once(struct race *race, const struct spec *spec, struct runner *runner, double *seconds) {
+  int error = SWP_SUCCESS;
+  MPI_TRY(MPI_Barrier(race->plan->comm));
+  double begin_s = MPI_Wtime();
+  TRY(swp_trial_plan(race->plan, spec, NULL, runner->trial));
+  double mine = MPI_Wtime() - begin_s;
+  MPI_TRY(MPI_Allreduce(&mine, seconds, 1, MPI_DOUBLE, MPI_MAX, race->plan->comm));
+done:
+  return error;
+}
+
+/* The second time, what is made once for a communicator is there already. */
+static int plan_runner(struct race *race, const struct spec *spec, struct runner *runner) {
+  int error = SWP_SUCCESS;
+  double again_s;
+  TRY(plan_once(race, spec, runner, &runner->plan_s));
+  if (runner->plan_s < PLAN_AGAIN_S) {
+    swp_trial_free(runner->trial);
+    TRY(plan_once(race, spec, runner, &again_s));
+    runner->plan_s = again_s < runner->plan_s ? again_s : runner->plan_s;
+  }
+  for (int i = 0; i < WARM_UPS; i++)
+    TRY(sample(race, runner->trial, 1, &runner->warm_s));
+  runner->out = runner->warm_s > HOPELESS * race->runners[0].warm_s;
+done:
+  return error;
+}
+
+static void remove_last(struct race *race) {
+  struct runner *runner = &race->runners[--race->count];
+  if (runner->trial != NULL)
+    swp_trial_free(runner->trial);
+  swp_release(runner->trial);
+}
+
+/* Adds a method; one that is not applicable, or cannot be planned, is passed over, on all ranks. */
+static int add(struct race *race, const char *text) {
+  struct spec spec;
+  int error = swp_spec_parse(race->plan->operation, text, &spec);
+  if (error != SWP_SUCCESS || swp_not_applicable(&spec, &race->plan->features) != NULL)
+    return error;
+  for (int i = 0; i < race->count; i++)
+    if (strcmp(race->runners[i].trial->spec.text, spec.text) == 0)
+      return SWP_SUCCESS;
+  if (race->count == RUNNERS_MOST)
+    return SWP_SUCCESS;
+  struct runner *runner = &race->runners[race->count++];
+  runner->trial = swp_allocate(1, sizeof *runner->trial, NULL);
+  error = runner->trial != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory to measure %s", text);
+  error = swp_agree(race->plan->comm, error);
+  if (error != SWP_SUCCESS)
+    return error;
+  error = plan_runner(race, &spec, runner);
+  if (error == SWP_SUCCESS || error == SWP_ERR_MPI || race->count == 1)
+    return error;
+  remove_last(race);
+  return SWP_SUCCESS;
+}
+
+/* While they take less than half of the budget. */
+static int add_all(struct race *race) {
+  char specs[SPECS_BYTES];
+  struct swp_method_info info;
+  enum swp_operation operation = race->plan->operation;
+  int error = add(race, swp_default_method(operation));
+  for (int i = 0; error == SWP_SUCCESS && swp_method_list(i, &info) == SWP_SUCCESS; i++) {
+    if ((info.operations >> operation & 1) == 0)
+      continue;
+    error = swp_method_specs(operation, info.name, race->plan->procs, specs, sizeof specs);
+    char *rest = specs;
+    for (char *spec; error == SWP_SUCCESS && (spec = strtok_r(rest, " ", &rest)) != NULL;)
+      if (race->elapsed_s < race->budget_s / 2)
+        error = add(race, spec);
+  }
+  return error;
+}
+
+/* ---- Rounds ---- */
+
+/* SplitMix64. */
+static uint64_t next_random(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+static int run_round(struct race *race) {
+  int error = SWP_SUCCESS, order[RUNNERS_MOST];
+  for (int i = 0; i < race->count; i++) {
+    int j = (int)(next_random(&race->random) % (uint64_t)(i + 1));
+    order[i] = order[j];
+    order[j] = i;
+  }
+  for (int i = 0; i < race->count; i++) {
+    struct runner *runner = &race->runners[order[i]];
+    if (!runner->out)
+      TRY(sample(race, runner->trial, batch(runner), &runner->seconds[race->rounds]));
+  }
+  race->rounds++;
+done:
+  return error;
+}
+
+/* Nobody but the default is left. */
+static bool is_over(const struct race *race) {
+  for (int i = 1; i < race->count; i++)
+    if (!race->runners[i].out)
+      return false;
+  return true;
+}
+
+static int run_rounds(struct race *race) {
+  int error = SWP_SUCCESS;
+  double before_s;
+  do {
+    before_s = race->elapsed_s;
+    TRY(run_round(race));
+  } while (race->rounds < ROUNDS_MOST && 2 * race->elapsed_s - before_s < race->budget_s &&
+           !(is_over(race) && race->rounds >= RACE_ROUNDS_LEAST));
+done:
+  return error;
+}
+
+/* ---- The outcome ---- */
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(const double *values, int n) {
+  double sorted[ROUNDS_MOST];
+  memcpy(sorted, values, (size_t)n * sizeof *sorted);
+  qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+  return n % 2 != 0 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+/* Faster in so many rounds that chance does not explain it: two and a half standard deviations of a fair
+   coin, as there are several candidates. */
+static bool beats_default(const struct race *race, const struct runner *runner) {
+  const struct runner *standard = &race->runners[0];
+  int wins = 0, n = race->rounds;
+  for (int i = 0; i < n; i++)
+    wins += runner->seconds[i] < standard->seconds[i];
+  int lead = 2 * wins - n;
+  return lead > 0 && 4 * lead * lead >= 25 * n && runner->median_s < CLEARLY * standard->median_s;
+}
+
+/* Of those left that are faster than the current one, the one that overtakes it first. NULL: none. */
+static const struct runner *next_best(const struct race *race, const struct runner *now, int64_t *from) {
+  const struct runner *next = NULL;
+  double least = DBL_MAX;
+  for (int i = 0; i < race->count; i++) {
+    const struct runner *runner = &race->runners[i];
+    if (runner->out || runner->median_s >= now->median_s)
+      continue;
+    double executions = (runner->plan_s - now->plan_s) / (now->median_s - runner->median_s);
+    if (executions < least || (executions == least && runner->median_s < next->median_s)) {
+      least = executions;
+      next = runner;
+    }
+  }
+  *from = least < 1 ? 0 : least < 1e14 ? (int64_t)least + 1 : (int64_t)1e14;
+  return next;
+}
+
+static void begin_stretch(struct outcome *outcome, int64_t from, const struct spec *spec) {
+  if (outcome->count > 0 && outcome->stretches[outcome->count - 1].from >= from)
+    outcome->count--; /* overtaken before it began */
+  outcome->stretches[outcome->count++] = (struct stretch){from, *spec};
+}
+
+static void tell(const struct race *race, struct outcome *outcome) {
+  size_t used = (size_t)snprintf(outcome->evidence, EVIDENCE_BYTES, "measurement, %d rounds:", race->rounds);
+  for (int i = 0; i < race->count && used < EVIDENCE_BYTES; i++) {
+    const struct runner *runner = &race->runners[i];
+    if (runner->median_s > 0)
+      used += (size_t)snprintf(outcome->evidence + used, EVIDENCE_BYTES - used, "%s %s %.4g us",
+                               i > 0 ? "," : "", runner->trial->spec.text, runner->median_s * 1e6);
+  }
+}
+
+/* Planning and executions of each method are a line over the number of executions: the lowest ones. */
+static void decide(struct race *race, struct outcome *outcome) {
+  const struct runner *now = &race->runners[0];
+  int64_t from = 0;
+  for (int i = 0; i < race->count; i++)
+    race->runners[i].median_s = race->runners[i].out ? 0 : median(race->runners[i].seconds, race->rounds);
+  outcome->rounds = race->rounds;
+  begin_stretch(outcome, 0, &now->trial->spec);
+  for (int i = 1; i < race->count; i++)
+    race->runners[i].out = race->runners[i].out || !beats_default(race, &race->runners[i]);
+  while (outcome->count < STRETCHES && (now = next_best(race, now, &from)) != NULL)
+    begin_stretch(outcome, from, &now->trial->spec);
+  tell(race, outcome);
+}
+
+const struct spec *swp_outcome_for(const struct outcome *outcome, int64_t executions) {
+  int i = outcome->count - 1;
+  while (executions > 0 && i > 0 && outcome->stretches[i].from > executions)
+    i--;
+  return &outcome->stretches[i].spec;
+}
+
+/* ---- The race ---- */
+
+/* Where the last byte of the application's buffers lies. */
+static void measure_buffers(const struct problem *problem, int64_t *send_bytes, int64_t *recv_bytes) {
+  const struct send *self = &problem->self;
+  *send_bytes = 0;
+  *recv_bytes = problem->self_offset + self->bytes;
+  for (int i = -1; i < problem->nsends; i++) {
+    const struct send *send = i < 0 ? self : &problem->sends[i];
+    for (int64_t r = 0; send->bytes > 0 && r < send->nruns; r++)
+      if (send->runs[r].offset + send->runs[r].bytes > *send_bytes)
+        *send_bytes = send->runs[r].offset + send->runs[r].bytes;
+  }
+  for (int i = 0; i < problem->nrecvs; i++)
+    if (problem->recvs[i].offset + problem->recvs[i].bytes > *recv_bytes)
+      *recv_bytes = problem->recvs[i].offset + problem->recvs[i].bytes;
+}
+
+static int begin(struct race *race, struct swp_plan *plan) {
+  int64_t send_bytes, recv_bytes;
+  race->plan = plan;
+  race->begin_s = MPI_Wtime();
+  race->budget_s = plan->hints.budget_s > 0 ? plan->hints.budget_s : BUDGET_S;
+  measure_buffers(&plan->problem, &send_bytes, &recv_bytes);
+  race->send = swp_allocate((size_t)send_bytes, 1, NULL);
+  race->recv = swp_allocate((size_t)recv_bytes, 1, NULL);
+  if (race->send == NULL || race->recv == NULL)
+    return swp_fail(SWP_ERR_MEMORY, "no memory to measure an exchange of %lld and %lld bytes",
+                    (long long)send_bytes, (long long)recv_bytes);
+  return SWP_SUCCESS;
+}
+
+int swp_race(struct swp_plan *plan, struct outcome *outcome) {
+  int error = SWP_SUCCESS;
+  *outcome = (struct outcome){0};
+  struct race *race = swp_allocate(1, sizeof *race, NULL);
+  if (race == NULL)
+    error = swp_fail(SWP_ERR_MEMORY, "no memory to measure an exchange");
+  else
+    error = begin(race, plan);
+  TRY(swp_agree(plan->comm, error));
+  TRY(add_all(race));
+  TRY(run_rounds(race));
+  decide(race, outcome);
+done:
+  if (race != NULL) {
+    swp_release_keeps(race->failed);
+    while (race->count > 0)
+      remove_last(race);
+    swp_release(race->send);
+    swp_release(race->recv);
+    swp_release_keeps(false);
+  }
+  swp_release(race);
+  return error;
+}
