@@ -250,6 +250,18 @@ def test_a_table_is_read_as_it_was_stored(database: Path) -> None:
         assert len(store.points(system)) == len(table.points) == 2
 
 
+def test_a_method_that_is_off_is_in_no_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synthetic.write(tmp_path, synthetic.Campaign())
+    ingest(tmp_path / "s.db", [tmp_path])
+    with Store.open(tmp_path / "s.db") as store:
+        (system,) = store.systems()["system"]
+        (chosen,) = {rule.method for rule in tune(store, system).rules} - {"direct"}
+        monkeypatch.setenv("SWITCHPOINT_OFF", f"nbx; {chosen}")
+        assert {rule.method for rule in tune(store, system).rules} <= {"direct"}
+
+
 def test_the_evidence_of_a_rule_leads_to_its_cell(database: Path) -> None:
     with Store.open(database) as store:
         (system,) = store.systems()["system"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import fields
 
-from tuner import __version__, benchfile, soaks
+from tuner import __version__, benchfile, off, soaks
 from tuner.errors import SwitchpointError
 from tuner.records import Cell, Header, Provenance, System, Table
 from tuner.selection import select
@@ -29,9 +29,9 @@ def tune(
     """Chooses the methods of one system and stores its table in the place of the earlier one.
 
     All campaigns count, or only those named; soaks always all. Methods that passed fewer executions
-    in soaks than required are no candidates; by default the environment tells how many. The same
-    cells and soaks always give the same table. Raises TuningError when there is nothing to choose
-    from, StoreError.
+    in soaks than required are no candidates, by default as many as the environment tells, nor are
+    those that are off at this site. The same cells and soaks always give the same table. Raises
+    TuningError when there is nothing to choose from, StoreError.
     """
     if required_executions is None:
         required_executions = _required_executions()
@@ -51,7 +51,10 @@ def tune(
     soaked = soaks.verdicts(store.soaks(system))
     headers = _headers(store, system)
     trust = Trust(cells, headers)
-    rules, points = select(soaks.candidates(cells, soaked, required_executions), trust)
+    candidates = soaks.candidates(cells, soaked, required_executions)
+    listed = os.environ.get(off.VARIABLE, "")
+    used_here = [cell for cell in candidates if not off.is_off(cell.key.method, listed)]
+    rules, points = select(used_here, trust)
     doubts = shares(cells, trust)
     used = measured.loc[names]
     newest = used.sort_values("last_date").iloc[-1]

@@ -183,6 +183,9 @@ struct swp_exchange {
  * if SWITCHPOINT_USER_TABLE is set, for plans of the same exchange in later runs. When the budget is too
  * short to tell, the plan is made as without SWP_MEASURE.
  *
+ * Methods that SWITCHPOINT_OFF lists are never used, at any operation, also if the caller names them
+ * (SWP_ERR_NOT_APPLICABLE).
+ *
  * hints may be NULL. The problem's arrays are no longer needed afterwards. On an error, the same on every
  * rank, *plan is NULL. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE
  * (also a user's table that cannot be written), _TOO_LARGE.

@@ -1,6 +1,7 @@
 /* The methods that a collective plan may use. */
 #include "choices.h"
 
+#include "off.h"
 #include "select.h"
 
 #include <math.h>
@@ -103,6 +104,7 @@ int swp_choices_find(struct swp_plan *plan, const char *method) {
     TRY(find_by_table(plan));
   } else {
     TRY(swp_spec_parse(plan->operation, method, &spec));
+    TRY(swp_off_refuse(&spec));
     TRY(swp_agree(plan->comm, reserve(&plan->choices, 0, &plan->account)));
     add(plan->choices, &spec, &(struct range){0, INFINITY}, 0);
     plan->choices->by_caller = true;

@@ -1,6 +1,7 @@
 /* The times of methods, composed of a model's parameters. */
 #include "estimate.h"
 
+#include "off.h"
 #include "select.h"
 #include "trial.h"
 
@@ -306,7 +307,7 @@ static int compare(struct swp_plan *plan, struct estimate *estimate, const char 
   struct spec spec;
   double seconds;
   int error = swp_spec_parse(plan->operation, text, &spec);
-  if (error != SWP_SUCCESS || swp_not_applicable(&spec, &plan->features) != NULL)
+  if (error != SWP_SUCCESS || !swp_is_candidate(&spec, &plan->features))
     return error;
   error = estimate_spec(plan, estimate, &spec, &seconds);
   if (error != SWP_SUCCESS || seconds < 0)

@@ -6,9 +6,11 @@
 #include "consensus.h"
 #include "estimate.h"
 #include "inbox.h"
+#include "off.h"
 #include "select.h"
 #include "table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void *swp_plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes) {
@@ -58,7 +60,7 @@ void swp_plan_count_receive(struct swp_plan *plan, int stage, int peer, int64_t 
 /* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. A
    rank without messages learns the size of items. */
 static int check_equal(struct swp_plan *plan, const char *method) {
-  enum { VALUES = 16, ITEM_BYTES = 2 };
+  enum { VALUES = 17, ITEM_BYTES = 2 };
   const int64_t ANY = INT64_MIN; /* of a rank that has no say */
   static const char *const names[VALUES] = {"operation",
                                             "method",
@@ -71,6 +73,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
                                             "hints.ppn",
                                             "hints.placement",
                                             "hints.budget_s",
+                                            SWP_OFF,
                                             "root",
                                             "number of bytes",
                                             "number of bytes of all ranks",
@@ -89,6 +92,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
                               hints->ppn,
                               hints->placement,
                               (int64_t)(hints->budget_s * 1e9),
+                              swp_text_hash(getenv(SWP_OFF)),
                               features->root,
                               features->bytes,
                               features->total_bytes,
@@ -258,6 +262,8 @@ struct request {
 /* What this rank can do and check by itself. */
 static int begin_plan(struct swp_plan *plan, const struct request *request) {
   int error = check_hints(&plan->hints, plan->operation);
+  if (error == SWP_SUCCESS)
+    error = swp_off_check();
   if (error != SWP_SUCCESS)
     return error;
   if (plan->operation == SWP_EXCHANGE)

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "race.h"
 
+#include "off.h"
 #include "select.h"
 #include "trial.h"
 
@@ -104,7 +105,7 @@ static void remove_last(struct race *race) {
 static int add(struct race *race, const char *text) {
   struct spec spec;
   int error = swp_spec_parse(race->plan->operation, text, &spec);
-  if (error != SWP_SUCCESS || swp_not_applicable(&spec, &race->plan->features) != NULL)
+  if (error != SWP_SUCCESS || !swp_is_candidate(&spec, &race->plan->features))
     return error;
   for (int i = 0; i < race->count; i++)
     if (strcmp(race->runners[i].trial->spec.text, spec.text) == 0)

@@ -2,6 +2,7 @@
 #include "select.h"
 
 #include "estimate.h"
+#include "off.h"
 #include "remember.h"
 #include "table.h"
 
@@ -22,7 +23,8 @@ static bool within(const struct range *range, double value) {
 }
 
 bool swp_rule_is_for(const struct rule *rule, enum swp_operation operation, const struct features *features) {
-  return rule->operation == operation && within(&rule->ranges[CONDITION_NODES], features->nodes) &&
+  return rule->operation == operation && !rule->off &&
+         within(&rule->ranges[CONDITION_NODES], features->nodes) &&
          within(&rule->ranges[CONDITION_PPN], features->ppn);
 }
 
@@ -140,6 +142,8 @@ int swp_select_method(struct swp_plan *plan, const char *method) {
   if (method == NULL || strcmp(method, "auto") == 0)
     return select_auto(plan);
   int error = swp_spec_parse(plan->operation, method, &plan->spec);
+  if (error == SWP_SUCCESS)
+    error = swp_off_refuse(&plan->spec);
   if (error != SWP_SUCCESS)
     return error;
   const char *why = swp_not_applicable(&plan->spec, &plan->features);

@@ -1,5 +1,6 @@
 /* Parses the method table and gives it to all ranks. Grammar: docs/reference/table.md. */
 #include "communicator.h"
+#include "off.h"
 #include "plan.h"
 #include "table_reader.h"
 
@@ -170,6 +171,7 @@ static int parse_rule(struct reader *reader, char *line) {
     snprintf(why, sizeof why, "%s", swp_error_message());
     return BROKEN(reader, "%s", why);
   }
+  rule->off = swp_is_off(&rule->spec);
   reader->table->nrules++;
   return SWP_SUCCESS;
 }
@@ -285,13 +287,21 @@ int swp_table_text(const char *path, char **text, int64_t *length) {
 int swp_table_share(MPI_Comm comm, const char *path, swp_table **table) {
   int error = SWP_SUCCESS, rank;
   char *text = NULL;
-  int64_t length = 0;
+  int64_t length = 0, off[2] = {swp_text_hash(getenv(SWP_OFF)), 0}, most[2];
   MPI_TRY(MPI_Comm_rank(comm, &rank));
   if (table == NULL || path == NULL)
     error = swp_fail(SWP_ERR_ARGUMENT, "swp_table_read: %s is NULL", table == NULL ? "table" : "path");
   else if (rank == 0)
     error = swp_table_text(path, &text, &length);
+  if (error == SWP_SUCCESS)
+    error = swp_off_check();
   TRY(swp_agree(comm, error));
+  off[1] = ~off[0];
+  MPI_TRY(MPI_Allreduce(off, most, 2, MPI_INT64_T, MPI_MAX, comm));
+  if (most[0] != ~most[1]) {
+    error = swp_fail(SWP_ERR_ARGUMENT, "%s differs between ranks", SWP_OFF);
+    goto done;
+  }
   MPI_TRY(MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm));
   if (rank != 0)
     text = swp_allocate((size_t)length + 1, 1, NULL);
@@ -319,7 +329,7 @@ int swp_table_read(MPI_Comm comm, const char *path, swp_table **table) {
 
 int swp_table_has(const swp_table *table, enum swp_operation operation) {
   for (int i = 0; table != NULL && i < table->nrules; i++)
-    if (table->rules[i].operation == operation)
+    if (table->rules[i].operation == operation && !table->rules[i].off)
       return 1;
   return 0;
 }

@@ -25,6 +25,7 @@ struct rule {
   struct spec spec;
   struct range ranges[CONDITIONS];
   int line;
+  bool off; /* at this site */
 };
 
 struct swp_table {

@@ -225,6 +225,15 @@ static void hints_that_make_no_sense_are_refused(void) {
     expect_error(&hints, SWP_ERR_ARGUMENT, "differs between ranks");
 }
 
+static void what_is_off_does_not_race(void) {
+  test_case("off");
+  name_table(NULL);
+  set_times(1e-3, 3e-3, 0);
+  setenv("SWITCHPOINT_OFF", "nbx alltoallv", 1);
+  expect_plan(SWP_MEASURE, 0, "direct", "measurement, ", true);
+  unsetenv("SWITCHPOINT_OFF");
+}
+
 /* Whichever allocation fails on whichever rank, all ranks get the same error, or a plan. */
 static void memory_that_runs_out_is_agreed_on(void) {
   struct swp_hints hints = hints_of(SWP_MEASURE, 0);
@@ -262,6 +271,7 @@ int main(int argc, char **argv) {
   a_table_that_cannot_be_used_is_an_error_before_the_race();
   a_budget_too_short_leaves_the_default_and_is_not_remembered();
   hints_that_make_no_sense_are_refused();
+  what_is_off_does_not_race();
   memory_that_runs_out_is_agreed_on();
   remove_table();
   if (rank == 0)

@@ -276,6 +276,66 @@ static void the_chosen_method_exchanges(void) {
   set_environment(NULL);
 }
 
+/* ---- Methods that are off ---- */
+
+static void expect_refused(const char *off, const char *method, int expected, const char *words) {
+  swp_plan *plan = NULL;
+  test_case("%s is off, %s is wanted", off, method);
+  setenv("SWITCHPOINT_OFF", off, 1);
+  EXPECT_ERROR(plan_exchange(method, NULL, &plan), expected);
+  EXPECT(strstr(swp_error_message(), words) != NULL, "'%s' does not say '%s'", swp_error_message(), words);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+static void methods_that_are_off_are_passed_over(void) {
+  const char *rules = "rule op=exchange method=neighbor\nrule op=exchange method=stfw:dims=2\n"
+                      "rule op=exchange method=alltoallv\n";
+  swp_table *table;
+  test_case("off");
+  setenv("SWITCHPOINT_OFF", "nbx; neighbor;stfw", 1);
+  expect_exchange(rules, "alltoallv", 4);
+  EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
+  setenv("SWITCHPOINT_OFF", "neighbor stfw alltoallv", 1);
+  expect_exchange(rules, "direct", 0);
+  expect_discovery(-1, -1, "rule op=discovery method=nbx\n", "nbx");
+  setenv("SWITCHPOINT_OFF", "nbx", 1);
+  expect_discovery(-1, -1, "rule op=discovery method=nbx\nrule op=discovery method=pcx\n", "pcx");
+  setenv("SWITCHPOINT_OFF", "neighbor stfw:dims=3", 1);
+  expect_exchange(rules, procs >= 4 ? "stfw:dims=2" : "alltoallv", procs >= 4 ? 3 : 4);
+  swp_table_free(&table);
+  expect_refused("neighbor", "neighbor", SWP_ERR_NOT_APPLICABLE, "neighbor: off at this site");
+  expect_refused("nieghbor", "alltoallv", SWP_ERR_METHOD, "no method 'nieghbor'");
+  expect_refused("vendor", "alltoallv", SWP_ERR_METHOD, "vendor cannot be off");
+  if (procs > 1)
+    expect_refused(rank == 1 ? "nbx" : "pcx", "alltoallv", SWP_ERR_ARGUMENT, "differs between ranks");
+  unsetenv("SWITCHPOINT_OFF");
+}
+
+/* The preload selects by this. */
+static void a_selector_passes_over_what_is_off(void) {
+  const struct swp_layout layout = {procs, 1, procs, 1};
+  const struct swp_facts facts = {64, 64, 64, 0, MPI_OP_NULL};
+  swp_table *table;
+  swp_selector *selector = NULL;
+  write_table("switchpoint-table 1\nrule op=bcast method=binomial\nrule op=bcast method=chain\n");
+  for (int off = 0; off < 3; off++) {
+    static const char *const lists[] = {"nbx", "binomial", "binomial chain"};
+    static const char *const expected[] = {"binomial", "chain", NULL};
+    test_case("%s of collectives off", lists[off]);
+    setenv("SWITCHPOINT_OFF", lists[off], 1);
+    EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
+    EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &layout, &selector), SWP_SUCCESS);
+    EXPECT((selector == NULL) == (expected[off] == NULL), "there is %s selector", selector ? "a" : "no");
+    if (selector != NULL && expected[off] != NULL && procs > 1) {
+      const char *found = swp_selector_find(selector, &facts);
+      EXPECT(found != NULL && strcmp(found, expected[off]) == 0, "%s is selected", found ? found : "nothing");
+    }
+    swp_selector_free(&selector);
+    swp_table_free(&table);
+  }
+  unsetenv("SWITCHPOINT_OFF");
+}
+
 static void descriptions_fit_their_buffer(void) {
   swp_plan *plan = NULL;
   char text[8];
@@ -376,6 +436,8 @@ int main(int argc, char **argv) {
   a_path_missing_on_one_rank_is_an_error();
   a_table_without_place_on_one_rank_is_an_error();
   the_chosen_method_exchanges();
+  methods_that_are_off_are_passed_over();
+  a_selector_passes_over_what_is_off();
   descriptions_fit_their_buffer();
   every_broken_table_is_refused(directory);
   files_that_cannot_be_read_are_refused();

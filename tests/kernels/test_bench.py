@@ -295,6 +295,16 @@ def test_budget_leaves_out_the_larger_sizes_and_says_so(
     assert "524288 B left out: time budget" in result.stdout
 
 
+def test_methods_that_are_off_are_skipped_with_a_reason(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    env = {"SWITCHPOINT_OFF": "neighbor"}
+    result = bench(any_kernels, tmp_path / "o.jsonl", 2, methods="direct neighbor", env=env)
+    assert [case["method"] for case in result.cases] == ["direct"]
+    (skipped,) = result.records[-1]["skipped"]
+    assert "neighbor: off at this site, by SWITCHPOINT_OFF" in skipped["reason"]
+
+
 def test_inapplicable_methods_are_skipped_with_a_reason(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:

@@ -1,0 +1,20 @@
+"""Methods that are off at a site are out of every table that is made."""
+
+import pytest
+
+from tuner import off
+
+
+@pytest.mark.parametrize(
+    ("listed", "method", "expected"),
+    [
+        ("", "nbx", False),
+        ("nbx", "nbx", True),
+        ("stfw; nbx", "stfw:dims=2", True),
+        ("stfw:dims=2", "stfw:dims=2", True),
+        ("stfw:dims=2", "stfw:dims=3", False),
+        ("nb", "nbx", False),
+    ],
+)
+def test_names_and_specs_are_off(listed: str, method: str, expected: bool) -> None:
+    assert off.is_off(method, listed) is expected
