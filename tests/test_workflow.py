@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -17,10 +17,10 @@ from rich.console import Console
 
 from tests import probes, synthetic
 from tests.kernels.conftest import build_kernels
-from tuner import rawfiles, workflow
+from tuner import launches, rawfiles, trust, workflow
 from tuner.cli import THIS_MACHINE, main
 from tuner.dispatch import DispatchError, Job
-from tuner.mpi import find_mpis
+from tuner.mpi import available_cores, find_mpis, launch
 from tuner.places import database_path
 from tuner.store import Store
 
@@ -189,7 +189,7 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "options",
-    [("--budget", "30s"), ("--minutes", "0.5", "--launches", "30")],
+    [("--budget", "45s"), ("--minutes", "0.5", "--launches", "30")],
     ids=["planned", "launches"],
 )
 def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, options):
@@ -214,11 +214,36 @@ def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, opt
             (name,) = {path.name.partition(".")[0] for path in begun}
             options = ["--resume", name]
     said = subprocess.run([*command, *options], capture_output=True, text=True)
-    assert said.returncode == 0 or "lacks nothing" in said.stderr, said.stdout + said.stderr
+    assert said.returncode == 0 or "launches are among the results" in said.stderr, (
+        said.stdout + said.stderr
+    )
     there = {path: path.read_bytes() for path in results.glob("*-*/*/*.jsonl")}
     assert made.items() <= there.items()
     headers = [content.splitlines()[0] for content in there.values()]
     assert len({json.loads(header)["launch"] for header in headers}) == len(headers) > 4
+
+
+@pytest.mark.nightly
+def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(results, tmp_path):
+    mpi = find_mpis()[0]
+    root = build_kernels(mpi)
+    start = launch(mpi, 2, build=root)
+    options = ["--op", "exchange", "--pattern", "random:degree=1", "--sizes", "8", "--budget", "2"]
+    options += ["--methods", "direct neighbor alltoallv", "--campaign", "busy", "--quiet"]
+    raw_files = [tmp_path / f"busy-{number}.jsonl" for number in range(8)]
+    with ExitStack() as busy:
+        for number, path in enumerate(raw_files):
+            if number == 4:
+                for _ in range(available_cores()):
+                    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                    busy.callback(loop.wait)
+                    busy.callback(loop.kill)
+            words = [*options, "--launch", str(number)]
+            launches.run(start, root / "bench" / "swpbench", words, path, timeout_s=60)
+    ((table, _),) = workflow.tune(rawfiles.keep(raw_files), Console())
+    assert trust.notes(table.provenance)
+    assert "does not count" in switchpoint("show")
+    assert {point.method for point in table.points} == {"direct"}
 
 
 SOAK_OF_WRONG_BYTES = """#!/bin/sh
