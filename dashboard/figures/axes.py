@@ -114,6 +114,8 @@ def _tick_text(seconds: float) -> str:
 def byte_axis(low: float, high: float, title: str) -> Figure:
     """A logarithmic axis of message sizes that leaves room for the outermost markers."""
     low, high = max(low, 1.0), max(high, 1.0)
+    if not byte_ticks(low, high):  # all lies between two powers of two, which tell where
+        low, high = 2.0 ** math.floor(math.log2(low)), 2.0 ** math.ceil(math.log2(high))
     ticks = byte_ticks(low, high)
     # Every other mark has a text, 1 KiB one of them: on a telephone all would run together.
     step = math.log2(ticks[1] / ticks[0]) if len(ticks) > 5 else 0.5

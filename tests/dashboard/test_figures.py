@@ -218,6 +218,7 @@ def test_byte_ticks_are_powers_of_two_with_the_kibibyte_among_them() -> None:
     assert 1024.0 in ticks and len(ticks) <= 9
     assert all(math.log2(tick) == round(math.log2(tick)) for tick in ticks)
     assert axes.byte_ticks(8, 8) == [8.0]
+    assert axes.byte_axis(2176, 2816, "")["ticktext"] == ["2 KiB", "4 KiB"]
 
 
 def test_time_ticks_are_one_two_five() -> None:
