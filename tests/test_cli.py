@@ -174,6 +174,17 @@ def test_json_holds_what_is_shown(results: Path) -> None:
     assert document["tables"] == json.loads(succeed("tune", "--json"))
 
 
+def test_what_is_interpolated_is_marked(tmp_path: Path) -> None:
+    synthetic.write(tmp_path, synthetic.Campaign(procs=(4, 8), cores=64, samples=20))
+    database = tmp_path / "s.db"
+    succeed("ingest", tmp_path, "--database", database)
+    said = succeed("tune", "--database", database)
+    assert "1 x 5 to 7 (i)" in said
+    assert "(i) interpolated: " in said
+    text = succeed("export", "--database", database)
+    assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"interpolated, at 1 x ", text)
+
+
 def test_a_budget_is_a_time_or_a_share() -> None:
     assert BUDGET.convert("1.5h", None, None) == Budget(5400)
     assert BUDGET.convert("15%", None, None) == Budget(0, 0.15)
