@@ -59,8 +59,13 @@ done:
   return error;
 }
 
-static int batch(const struct runner *runner) {
-  double times = runner->warm_s > 0 ? BATCH_S / runner->warm_s : BATCH_MOST;
+/* The same for all: starts that differ between ranks are then the same share of everybody's time. */
+static int batch(const struct race *race) {
+  double least_s = race->runners[0].warm_s;
+  for (int i = 1; i < race->count; i++)
+    if (race->runners[i].warm_s < least_s)
+      least_s = race->runners[i].warm_s;
+  double times = least_s > 0 ? BATCH_S / least_s : BATCH_MOST;
   return times < 1 ? 1 : times > BATCH_MOST ? BATCH_MOST : (int)times;
 }
 
@@ -154,7 +159,7 @@ static uint64_t next_random(uint64_t *state) {
 }
 
 static int run_round(struct race *race) {
-  int error = SWP_SUCCESS, order[RUNNERS_MOST];
+  int error = SWP_SUCCESS, order[RUNNERS_MOST], executions = batch(race);
   for (int i = 0; i < race->count; i++) {
     int j = (int)(next_random(&race->random) % (uint64_t)(i + 1));
     order[i] = order[j];
@@ -163,7 +168,7 @@ static int run_round(struct race *race) {
   for (int i = 0; i < race->count; i++) {
     struct runner *runner = &race->runners[order[i]];
     if (!runner->out)
-      TRY(sample(race, runner->trial, batch(runner), &runner->seconds[race->rounds]));
+      TRY(sample(race, runner->trial, executions, &runner->seconds[race->rounds]));
   }
   race->rounds++;
 done:
