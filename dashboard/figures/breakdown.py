@@ -34,12 +34,12 @@ def breakdown(rows: pd.DataFrame) -> Figure:
     return {
         "data": bars + marks,
         "layout": base_layout(
-            110 + _ROW_PX * len(rows),
+            190 + _ROW_PX * len(rows),  # with room for the legend, a column on a telephone
             margin={"l": 16, "r": 16, "t": 8, "b": 44},
             barmode="stack",
             bargap=0.35,
             showlegend=True,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "maxheight": 1},
             xaxis={
                 "title": {"text": "time of a rank", "standoff": 8, "font": {"size": 13}},
                 "rangemode": "tozero",

@@ -158,7 +158,7 @@ def _change_table(choice: CompareChoice) -> list[Component]:
             html.Tr(
                 [
                     html.Th(method_name(where.method), scope="row"),
-                    html.Td(_case_text(where)),
+                    html.Td(_case_text(where), className="wrap"),
                     html.Td(size_text(where.bytes)),
                     html.Td(ratio_text(change.ratio)),
                     html.Td(interval_text(change.low, change.high, ratio_text)),
