@@ -66,12 +66,14 @@ class CaseChoice:
 def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> PatternChoice:
     """Complete a query with what the store holds; `strict` as for `query.choose`.
 
-    The defaults are the newest campaign and a pattern that was measured without oversubscription.
+    The defaults are the newest campaign, of the operation if that is asked for, and a pattern that
+    was measured without oversubscription.
     """
     systems = explorable(store)
     system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
     campaigns = store.campaigns_with_cells(system)
-    campaign = choose(campaigns, query.campaign, "campaign", strict=strict)
+    wanted = query.campaign or _newest_with(store, system, campaigns, query.operation)
+    campaign = choose(campaigns, wanted, "campaign", strict=strict)
     cases = store.cases(system, campaign)
     operations = operations_of(cases)
     operation = choose(operations, query.operation, "operation", strict=strict)
@@ -91,6 +93,12 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
         system=systems.set_index("system").loc[system].to_dict(),
         cases=cases[cases["pattern"] == pattern],
     )
+
+
+def _newest_with(store: Store, system: str, campaigns: list[str], operation: str) -> str:
+    """The newest campaign of an operation; "" when none is asked for or has it."""
+    having = (name for name in campaigns if operation in set(store.cases(system, name).operation))
+    return next(having, "") if operation else ""
 
 
 def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:

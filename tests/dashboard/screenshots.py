@@ -1,4 +1,4 @@
-"""Draws docs/images/explore.png from the committed campaign: `make screenshots`."""
+"""Draws docs/images/explore.png from the committed campaigns: `make screenshots`."""
 
 import sys
 import tempfile
@@ -15,7 +15,7 @@ from tuner.tuning import tune_missing
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLE = CHECKOUT / "results" / "sample"
 IMAGE = CHECKOUT / "docs" / "images" / "explore.png"
-LINK = "/explore?o=discovery"
+LINK = "/explore?o=allreduce"
 WIDTH = 1280
 
 
