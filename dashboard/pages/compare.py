@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,6 +15,7 @@ from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, choose, parameter
+from dashboard.snapshot import Snapshot, snapshot
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import Option, card, data_table, href, method_name
 from tuner import comparison
@@ -80,25 +80,16 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
         found=None
         if same
         else comparison.compare(
-            _of_campaign(store, system, campaign, operation),
-            _of_campaign(store, other_system, other_campaign, operation),
+            _of_campaign(snapshot(store), system, campaign, operation),
+            _of_campaign(snapshot(store), other_system, other_campaign, operation),
         ),
     )
 
 
-def _of_campaign(store: Store, system: str, campaign: str, operation: str) -> Measured:
-    """What is compared of a campaign, kept for as long as the store's file is the same."""
-    state = store.path.stat()
-    identity = (state.st_mtime_ns, state.st_size, state.st_ino)
-    return _selected(store.path, identity, system, campaign, operation)
-
-
 @lru_cache(maxsize=_KEPT)
-def _selected(
-    path: Path, identity: tuple[int, ...], system: str, campaign: str, operation: str
-) -> Measured:
-    with Store.open(path, readonly=True) as store:
-        return comparison.measured(store.contents((system, campaign, operation)))
+def _of_campaign(now: Snapshot, system: str, campaign: str, operation: str) -> Measured:
+    """What is compared of a campaign."""
+    return comparison.measured(now.store.contents((system, campaign, operation)))
 
 
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import pandas as pd
@@ -25,6 +26,7 @@ from flask import Response, request
 from dashboard import ids
 from dashboard.pages.parts import Part, Plot
 from dashboard.query import Query
+from dashboard.snapshot import Snapshot, snapshot
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, height_of, href, options, select
 from tuner.store import Store
@@ -65,8 +67,10 @@ class Choice(Protocol):
 
 ChoiceT = TypeVar("ChoiceT", bound=Choice)
 
+_KEPT = 64  # answers of all pages together
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class FilteredPage(Generic[ChoiceT]):
     """A page with a select for every field of its query that has a label.
 
@@ -100,14 +104,13 @@ class FilteredPage(Generic[ChoiceT]):
 
     def layout(self, store: Store, search: str) -> Component:
         """See `Page`."""
-        choice = self.choose(store, self.query.parse(search), strict=True)
+        choice, drawn = _answer(self, snapshot(store), self.query.parse(search), strict=True)
         selects = {
             name: select(
                 ids.of(self.path, name), label, choice.options[name], getattr(choice.query, name)
             )
             for name, label in self.filters.items()
         }
-        drawn = self._drawn(store, choice)
         parts = {
             name: part.component(ids.of(self.path, name), drawn[name], drawn.get(f"{name}_csv", ""))
             for name, part in self.parts.items()
@@ -123,7 +126,8 @@ class FilteredPage(Generic[ChoiceT]):
             ]
         )
 
-    def _drawn(self, store: Store, choice: ChoiceT) -> dict[str, Any]:
+    def drawn(self, store: Store, choice: ChoiceT) -> dict[str, Any]:
+        """What changes of the page, by the names of `_outputs`."""
         search = choice.query.search()
         drawn = dict(self.draw(store, choice))
         for name in self._plots():
@@ -136,7 +140,7 @@ class FilteredPage(Generic[ChoiceT]):
         return [name for name, part in self.parts.items() if isinstance(part, Plot)]
 
     def _outputs(self) -> dict[str, Output]:
-        """The properties that `_drawn` computes: of parts, and of figures height and link too."""
+        """The properties that `drawn` computes: of parts, and of figures height and link too."""
         found = {
             name: Output(ids.of(self.path, name), part.shown_by)
             for name, part in self.parts.items()
@@ -201,8 +205,7 @@ class FilteredPage(Generic[ChoiceT]):
                 raise PreventUpdate
             query = self.query.parse(search) if from_link else self.query(**values)
             with open_store() as store:
-                choice = self.choose(store, query, strict=from_link)
-                parts = self._drawn(store, choice)
+                choice, parts = _answer(self, snapshot(store), query, strict=from_link)
             set_props(ids.ALERT, {"children": None})  # of an answer before, if any
             link = search if from_link else choice.query.search()
             return {
@@ -212,3 +215,12 @@ class FilteredPage(Generic[ChoiceT]):
                 "options": {name: options(choice.options[name]) for name in self.filters},
                 "parts": parts,
             }
+
+
+@lru_cache(maxsize=_KEPT)
+def _answer(
+    page: FilteredPage[ChoiceT], now: Snapshot, query: Query, *, strict: bool
+) -> tuple[ChoiceT, dict[str, Any]]:
+    """Kept, for people go back and forth between a few views."""
+    choice = page.choose(now.store, query, strict=strict)
+    return choice, page.drawn(now.store, choice)
