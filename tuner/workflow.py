@@ -264,7 +264,10 @@ def measure(campaign: Campaign, console: Console) -> list[Path]:
     _show_left_out(raw_files, console)
     if session.failures:
         failures = "\n  ".join(session.failures)
-        raise DispatchError(f"failed:\n  {failures}\n{order}\nReFrame's output is in {log}")
+        raise DispatchError(
+            f"failed:\n  {failures}\n{order}; `switchpoint tune` makes tables of what there is\n"
+            f"ReFrame's output is in {log}"
+        )
     if len(raw_files) != campaign.all_launches:
         raise DispatchError(f"{order}; see {log}")
     session.clear()
