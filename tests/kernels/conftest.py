@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,32 @@ TIMEOUT_S = 120  # far beyond what any run here takes: a run that reaches it han
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
+
+
+def finish(
+    command: Sequence[str], env: Mapping[str, str], timeout_s: float, stderr: int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
+    """Waits for a launcher, and kills it with its ranks after the time.
+
+    Raises subprocess.TimeoutExpired, with what it printed.
+    """
+    process = subprocess.Popen(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired as expired:
+        os.killpg(process.pid, signal.SIGKILL)
+        expired.output = process.communicate()[0]
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 @dataclass(frozen=True)
@@ -34,14 +61,8 @@ class Kernels:
     ) -> subprocess.CompletedProcess[str]:
         """Runs a program of the build on `procs` ranks; `program` is its path in the build."""
         start = launch(self.mpi, procs, build=self.build)
-        return subprocess.run(
-            [*start.argv_prefix, str(self.build / program), *arguments],
-            env=os.environ | start.env | (env or {}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
+        command = [*start.argv_prefix, str(self.build / program), *arguments]
+        return finish(command, os.environ | start.env | (env or {}), TIMEOUT_S)
 
 
 def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from tuner import mpi
 from tuner.records import COLLECTIVES
 
-from .conftest import TIMEOUT_S, Kernels
+from .conftest import TIMEOUT_S, Kernels, finish
 
 INSTRUCTIONS = 150  # a call may cost so many more where the table leaves it to the MPI library
 
@@ -42,23 +41,8 @@ def run_shimmed(
     settings = {"SWITCHPOINT_REPORT": "1"} | (
         {} if table is None else {"SWITCHPOINT_TABLE": str(table)}
     )
-    process = subprocess.Popen(
-        command,
-        env=os.environ | start.env | settings | dict(env or {}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+    environment = os.environ | start.env | settings | dict(env or {})
+    return finish(command, environment, TIMEOUT_S)
 
 
 def vendor_table(directory: Path) -> Path:

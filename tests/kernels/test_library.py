@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from tuner.mpi import CHECKOUT, available_cores, launch
 
-from .conftest import Kernels, on_ranks
+from .conftest import Kernels, finish, on_ranks
 
 TESTS = CHECKOUT / "kernels" / "tests"
 TIMEOUT_S = (
@@ -60,23 +59,14 @@ def run(
     """
     start = launch(kernels.mpi, procs, build=kernels.build)
     command = [*start.argv_prefix, *before, kernels.build / "tests" / program, *arguments]
-    process = subprocess.Popen(
-        [str(part) for part in command],
-        env=os.environ | start.env | (env or {}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    environment = os.environ | start.env | (env or {})
     try:
-        output, _ = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output = process.communicate()[0] + f"killed after {TIMEOUT_S} s"
+        done = finish([str(part) for part in command], environment, TIMEOUT_S, subprocess.STDOUT)
+    except subprocess.TimeoutExpired as expired:
+        pytest.fail(f"{expired}\n{expired.output}", pytrace=False)
+    output = done.stdout
     match = re.search(r": (\d+) cases passed on \d+ ranks", output)
-    if process.returncode != 0 or match is None:
+    if done.returncode != 0 or match is None:
         words = "\n".join(output.splitlines()[:40])
         pytest.fail(f"{program}, {procs} ranks, {kernels.mpi}:\n{words}", pytrace=False)
     return int(match.group(1))
