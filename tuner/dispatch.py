@@ -157,7 +157,10 @@ def plan(request: Request) -> Session:
         if answer.returncode != 0:
             raise DispatchError(f"ReFrame's dry run failed: {_reason(output)}")
         if not report.is_file():
-            raise DispatchError(f"nothing to run: no check matches {' '.join(request.selection)}")
+            raise DispatchError(
+                f"nothing to run: no check matches {' '.join(request.selection)}; names are as "
+                "'collective %kind=bcast %scale=1_node', of which --name takes a regular expression"
+            )
         session = _read(report, request.variables)
     if not session.wanted:
         reasons = {job.skipped_because for job in session.jobs}

@@ -22,11 +22,12 @@ from rich.table import Table
 from tuner import benchfile, dispatch, export, rawfiles, records, tuning
 from tuner.dispatch import DispatchError, Request, Session
 from tuner.fitting import last_fitted
-from tuner.mpi import find_mpis, installation_directory
+from tuner.mpi import find_mpis, installation_directory, launch, shim
 from tuner.nodes.launch import SYSTEM
 from tuner.orders import Order
 from tuner.places import database_path, results_directory
 from tuner.products import last_measured
+from tuner.records import COLLECTIVES
 from tuner.show.results import show_products, show_table
 from tuner.store import Store
 from tuner.systems import THIS_MACHINE, launch_on
@@ -135,7 +136,12 @@ def finish(
     for tuned in tables:
         of_system = [job for job in jobs if tuned.is_of(job)]
         if of_system:  # none when the results go under another system's name
-            try_example(tuned.path, max(of_system, key=lambda job: (job.procs, -job.ppn)), console)
+            largest = max(of_system, key=lambda job: (job.procs, -job.ppn))
+            operations = {rule.operation for rule in tuned.table.rules}
+            if operations & {"exchange", "discovery"}:
+                try_example(tuned.path, largest, console)
+            if operations & set(COLLECTIVES):
+                _tell_preload(tuned.path, largest, console)
     return {
         "campaign": campaign,
         "launches": len(raw_files),
@@ -387,12 +393,29 @@ def try_example(table: Path, job: Ran, console: Console) -> None:
         raise DispatchError(f"the example failed with the new table: {answer.stderr.strip()}")
 
 
+def _tell_preload(table: Path, job: Ran, console: Console) -> None:
+    """The line for a shell that gives the collectives of any program the table."""
+    mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
+    installed = installation_directory(job.system, job.environment)
+    library = shim(installed)
+    if mpi is None or library is None or job.system.partition(":")[0] != "local":
+        return
+    start = launch(mpi, job.procs, build=installed, preload=[library])
+    settings = {"SWITCHPOINT_TABLE": str(table), "SWITCHPOINT_REPORT": "1", **start.env}
+    command = _shell(settings, [*start.argv_prefix, "./app"])
+    console.print(f"collectives of any program ./app: {command}", highlight=False, soft_wrap=True)
+
+
 def _again(job: Ran, settings: dict[str, str], command: list[str], program: list[str]) -> str:
     """The line for a shell that starts the example as here, on virtual nodes also on later ones."""
     if job.system.partition(":")[0] == SYSTEM:
         ranks = ["-n", str(job.procs), "--ppn", str(job.ppn), "--environment", job.environment]
         command = ["switchpoint", "nodes", "exec", *ranks, "--", *program]
         settings = {"SWITCHPOINT_TABLE": settings["SWITCHPOINT_TABLE"]}
+    return _shell(settings, command)
+
+
+def _shell(settings: dict[str, str], command: list[str]) -> str:
     words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
     return " ".join([*words, shlex.join(command)])
 

@@ -91,7 +91,10 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         )
     if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
         out.print(
-            "tie, undecided: the default stays; the speed is the best other's", highlight=False
+            "tie, undecided: the default stays; the speed is the best other's\n"
+            "undecided: too little was measured to tell; `switchpoint run --minutes` gives more",
+            highlight=False,
+            soft_wrap=True,
         )
     for note in soaks.notes(table):
         out.print(note, highlight=False)

@@ -66,9 +66,22 @@ def choices_of(table: Table) -> Choices:
     if not choices.intervals:
         raise VendorError(
             f"the table of {table.provenance.system} chooses no algorithm of the library's own: "
-            "measure collectives with the method family vendor"
+            + _why_none(table)
         )
     return choices
+
+
+def _why_none(table: Table) -> str:
+    of_collectives = [rule for rule in table.rules if rule.operation in COLLECTIVES]
+    if not of_collectives:
+        return "measure collectives"
+    undecided = sum(rule.evidence.status == "undecided" for rule in of_collectives)
+    if undecided:
+        return f"{undecided} of {len(of_collectives)} rules are undecided, measure for longer"
+    return (
+        "its default or methods of Switchpoint's are best everywhere; measured with "
+        "`--setvar=collective.methods=vendor`, only its own compete"
+    )
 
 
 def _add(choices: Choices, operation: str, procs: int, rules: list[Rule]) -> None:
