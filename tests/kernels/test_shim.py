@@ -76,14 +76,19 @@ def test_ten_thousand_communicators_come_and_go(kernels: Kernels, procs: int, tm
 
 def test_the_guard_drops_a_rule_that_loses(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "wrong.table"
-    table.write_text("switchpoint-table 1\nrule op=bcast method=scatter_allgather:allgather=ring\n")
+    table.write_text("switchpoint-table 1\nrule op=bcast method=chain:segment=16\n")
     arguments = ["mpi", "bcast", "5000"]
-    off = run_shimmed(kernels, "swp_calls", 4, *arguments, table=table)
+    off = run_shimmed(kernels, "swp_calls", 2, *arguments, table=table)
     assert off.returncode == 0 and "guard" not in off.stderr
-    env = {"SWITCHPOINT_GUARD": "1"}
-    on = run_shimmed(kernels, "swp_calls", 4, *arguments, table=table, env=env)
-    dropped = [line for line in on.stderr.splitlines() if "guard: on 4 ranks bcast by" in line]
-    assert on.returncode == 0 and len(dropped) == 1, on.stderr
+    dropped: list[str] = []
+    for _ in range(10):  # a busy machine may hide the loss from one job
+        env = {"SWITCHPOINT_GUARD": "1"}
+        on = run_shimmed(kernels, "swp_calls", 2, *arguments, table=table, env=env)
+        assert on.returncode == 0, on.stderr
+        dropped = [line for line in on.stderr.splitlines() if "guard: on 2 ranks bcast by" in line]
+        if dropped:
+            break
+    assert len(dropped) == 1, on.stderr
 
 
 def test_the_guard_settles(kernels: Kernels, tmp_path) -> None:
