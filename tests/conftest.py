@@ -30,8 +30,6 @@ LOADING = (
 )
 """Tests that start ranks, builds or Chromium: one at a time, as ranks wait for each other."""
 
-LOWEST_PRIORITY = 19
-
 Require = Callable[[str, bool, str], None]
 
 PARTS = {
@@ -83,6 +81,11 @@ def pytest_configure(config: pytest.Config) -> None:
     required_parts()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What starts ranks comes last: whatever runs beside them gets the time that they yield."""
+    items.sort(key=lambda item: item.nodeid.startswith(LOADING))
+
+
 class RanksApart(LoadScopeScheduling):
     """Where several processes test: one takes all that starts ranks, the others file by file."""
 
@@ -93,14 +96,8 @@ class RanksApart(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Called for `--numprocesses`."""
+    config.option.loadscopereorder = False  # scopes in the order of their tests
     return RanksApart(config, log)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What runs beside ranks takes only the time that they leave."""
-    beside = "PYTEST_XDIST_WORKER" in os.environ and not item.nodeid.startswith(LOADING)
-    if beside and os.nice(0) < LOWEST_PRIORITY:
-        os.nice(LOWEST_PRIORITY)
 
 
 @pytest.fixture(scope="session")
