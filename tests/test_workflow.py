@@ -20,7 +20,7 @@ from tests.kernels.conftest import build_kernels
 from tuner import launches, rawfiles, trust, workflow
 from tuner.cli import THIS_MACHINE, main
 from tuner.dispatch import DispatchError, Job
-from tuner.mpi import available_cores, find_mpis, launch
+from tuner.mpi import Mpi, available_cores, find_mpis, launch
 from tuner.places import database_path
 from tuner.store import Store
 
@@ -125,21 +125,25 @@ def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
     assert "in the store; `switchpoint fit` fits models to probes" in capsys.readouterr().out
 
 
-CORRUPT_SECOND_LAUNCH = """#!/bin/sh
-case "$*" in *"--launch 1"*) SWP_CORRUPT=byte; export SWP_CORRUPT ;; esac
-exec '{swpbench}' "$@"
+def corrupting(mpi: Mpi, directory: Path, launches: str) -> dict[str, str]:
+    """The variable that has checks run a benchmark whose payloads are wrong, in such launches."""
+    bench = directory / "bench.sh"
+    program = build_kernels(mpi) / "bench" / "swpbench_corrupt"
+    bench.write_text(
+        f"""#!/bin/sh
+case "$*" in *"{launches}"*) SWP_CORRUPT=byte; export SWP_CORRUPT ;; esac
+exec '{program}' "$@"
 """
+    )
+    bench.chmod(0o700)
+    return {"swpbench": str(bench)}
 
 
 def test_a_wrong_payload_fails_and_the_other_launches_are_kept(results, tmp_path):
     mpi = find_mpis()[0]
-    bench = tmp_path / "bench.sh"
-    program = build_kernels(mpi) / "bench" / "swpbench_corrupt"
-    bench.write_text(CORRUPT_SECOND_LAUNCH.format(swpbench=program))
-    bench.chmod(0o700)
     selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
-    variables = {"swpbench": str(bench), "sizes": "8"}
+    variables = corrupting(mpi, tmp_path, "--launch 1") | {"sizes": "8"}
     campaign = workflow.plan(THIS_MACHINE, selection, 2, 0.1, variables)
     with pytest.raises(DispatchError, match="payload verified in 1 of 2 launches"):
         workflow.measure(campaign, Console())
@@ -246,23 +250,13 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(results, tmp_
     assert {point.method for point in table.points} == {"direct"}
 
 
-SOAK_OF_WRONG_BYTES = """#!/bin/sh
-SWP_CORRUPT=byte
-export SWP_CORRUPT
-exec '{swpbench}' "$@"
-"""
-
-
 @pytest.mark.nightly
 def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
     mpi = find_mpis()[0]
-    bench = tmp_path / "bench.sh"
-    program = build_kernels(mpi) / "bench" / "swpbench_corrupt"
-    bench.write_text(SOAK_OF_WRONG_BYTES.format(swpbench=program))
-    bench.chmod(0o700)
     selection = [f"--prgenv=^{mpi.name}$", "--name=soak.*kind=exchange"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
-    variables = {"swpbench": str(bench), "sizes": "8", "executions": "100", "methods": "direct"}
+    variables = corrupting(mpi, tmp_path, "soak")
+    variables |= {"sizes": "8", "executions": "100", "methods": "direct"}
     campaign = workflow.plan(THIS_MACHINE, selection, 1, 0.1, variables)
     with pytest.raises(DispatchError, match=r"failed, and in no table: .*direct"):
         workflow.measure(campaign, Console())

@@ -37,8 +37,8 @@ class FtShape(NamedTuple):
     @classmethod
     def of(cls, pattern: str) -> FtShape | None:
         """From a pattern as its launch names it; None for others."""
-        found = re.fullmatch(r"ft:rows=([1-9]\d{0,8}),elements=([1-9]\d{0,8})", pattern)
-        return cls(int(found[1]), int(found[2])) if found else None
+        numbers = _numbers("ft:rows=N,elements=N", pattern)
+        return cls(*numbers) if numbers else None
 
 
 class SpmvShape(NamedTuple):
@@ -50,8 +50,14 @@ class SpmvShape(NamedTuple):
     @classmethod
     def of(cls, pattern: str) -> SpmvShape | None:
         """From a pattern as its launch names it; None for others."""
-        found = re.fullmatch(r"spmv:rows=([1-9]\d{0,8}),nonzeros=([1-9]\d{0,8})", pattern)
-        return cls(int(found[1]), int(found[2])) if found else None
+        numbers = _numbers("spmv:rows=N,nonzeros=N", pattern)
+        return cls(*numbers) if numbers else None
+
+
+def _numbers(form: str, pattern: str) -> list[int]:
+    """Those where the form has N; none for a pattern of another form."""
+    found = re.fullmatch(form.replace("N", r"([1-9]\d{0,8})"), pattern)
+    return [int(number) for number in found.groups()] if found else []
 
 
 def last_measured(store: Store, system: str) -> pd.DataFrame:
