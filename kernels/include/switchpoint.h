@@ -287,6 +287,11 @@ int swp_selector_asks(const swp_selector *selector, int64_t bytes);
    as it chooses by itself. */
 const char *swp_selector_find(const swp_selector *selector, const struct swp_facts *facts);
 
+/* The spec of the rule that comes first for a call, where it is passed over because its method cannot do the
+   call, and the reason in *why; NULL: it is not. Both valid as long as the selector. Local. */
+const char *swp_selector_passed(const swp_selector *selector, const struct swp_facts *facts,
+                                const char **why);
+
 /* Frees a selector and sets the pointer to NULL. NULL is allowed. Local. */
 void swp_selector_free(swp_selector **selector);
 
@@ -294,12 +299,17 @@ void swp_selector_free(swp_selector **selector);
 
 /*
  * Describes the plan in one line: method, layout, and what it was chosen by (caller, rule with file and line,
- * model with the estimated times, or default). At most length-1 characters and a NUL. Local.
+ * model with the estimated times, or default; of a collective, why the rule before was passed over). At most
+ * length-1 characters and a NUL. Local.
  */
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length);
 
 /* The spec of the method that the plan uses; valid as long as the plan. Local. */
 const char *swp_plan_method(const swp_plan *plan);
+
+/* As swp_selector_passed, of the call that the plan of a collective is set to, and of methods too that could
+   not be prepared; NULL for other plans. Valid until the plan is set again. Local. */
+const char *swp_plan_passed(const swp_plan *plan, const char **why);
 
 /* What a plan does at each execution, the same on every rank unless said otherwise. Self-sends move no
    message and do not count. */

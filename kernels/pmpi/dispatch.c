@@ -23,8 +23,12 @@ bool dispatch_select(struct place *place, enum swp_operation operation, int64_t 
   const struct swp_facts facts = {bytes, total_bytes, most_bytes, root, op};
   place->method = place->refused ? NULL : swp_selector_find(selector, &facts);
   place->bytes = bytes;
-  if (report_on && place->method == NULL)
+  if (report_on && place->method == NULL) {
+    const char *why = "", *passed = place->refused ? NULL : swp_selector_passed(selector, &facts, &why);
     report_count(operation, NULL, bytes);
+    if (passed != NULL)
+      report_passed(operation, passed, why, bytes);
+  }
   return place->method != NULL;
 }
 
@@ -110,7 +114,11 @@ bool dispatch(struct place *place, const struct swp_collective *problem, const v
   bool by_method = false;
   bool done = try_method(place, problem, send, recv, result, &by_method);
   const swp_plan *plan = place->plans[problem->operation - FIRST_OPERATION];
-  if (report_on) /* a selected method may have been passed over */
+  if (report_on) { /* a selected method may have been passed over */
+    const char *why = "", *passed = done ? swp_plan_passed(plan, &why) : NULL;
     report_count(problem->operation, done && by_method ? swp_plan_method(plan) : NULL, place->bytes);
+    if (passed != NULL)
+      report_passed(problem->operation, passed, why, place->bytes);
+  }
   return done;
 }

@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of one operation by one method. */
+/* Calls of one operation that went the same way. */
 struct tally {
   struct tally *next;
   enum swp_operation operation;
   int64_t calls, bytes_least, bytes_most;
-  char method[];
+  char way[]; /* "by METHOD", or "not by METHOD (why)" */
 };
+
+enum { WAY_BYTES = 400 };
 
 bool report_on;
 
@@ -20,31 +22,43 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tally *tallies;
 
 /* In the order of operations. NULL: no memory. */
-static struct tally *find_tally(enum swp_operation operation, const char *method) {
+static struct tally *find_tally(enum swp_operation operation, const char *way) {
   struct tally **at = &tallies;
-  while (*at != NULL && ((*at)->operation < operation ||
-                         ((*at)->operation == operation && strcmp((*at)->method, method) != 0)))
+  while (*at != NULL &&
+         ((*at)->operation < operation || ((*at)->operation == operation && strcmp((*at)->way, way) != 0)))
     at = &(*at)->next;
   if (*at != NULL && (*at)->operation == operation)
     return *at;
-  struct tally *made = malloc(sizeof *made + strlen(method) + 1);
+  struct tally *made = malloc(sizeof *made + strlen(way) + 1);
   if (made != NULL) {
     *made = (struct tally){.next = *at, .operation = operation, .bytes_least = INT64_MAX};
-    strcpy(made->method, method);
+    strcpy(made->way, way);
     *at = made;
   }
   return made;
 }
 
-void report_count(enum swp_operation operation, const char *method, int64_t bytes) {
+static void count(enum swp_operation operation, const char *way, int64_t bytes) {
   pthread_mutex_lock(&lock);
-  struct tally *tally = find_tally(operation, method != NULL ? method : "vendor");
+  struct tally *tally = find_tally(operation, way);
   if (tally != NULL) {
     tally->calls++;
     tally->bytes_least = bytes < tally->bytes_least ? bytes : tally->bytes_least;
     tally->bytes_most = bytes > tally->bytes_most ? bytes : tally->bytes_most;
   }
   pthread_mutex_unlock(&lock);
+}
+
+void report_count(enum swp_operation operation, const char *method, int64_t bytes) {
+  char way[WAY_BYTES];
+  snprintf(way, sizeof way, "by %s", method != NULL ? method : "vendor");
+  count(operation, way, bytes);
+}
+
+void report_passed(enum swp_operation operation, const char *method, const char *why, int64_t bytes) {
+  char way[WAY_BYTES];
+  snprintf(way, sizeof way, "not by %s (%s)", method, why);
+  count(operation, way, bytes);
 }
 
 void report_end(const swp_table *table) {
@@ -55,8 +69,8 @@ void report_end(const swp_table *table) {
     fprintf(stderr, "switchpoint: no call had a rule with another method than vendor\n");
   while (tallies != NULL) {
     struct tally *next = tallies->next;
-    fprintf(stderr, "switchpoint: %s by %s: %lld calls of %lld to %lld bytes\n",
-            swp_operation_name((int)tallies->operation), tallies->method, (long long)tallies->calls,
+    fprintf(stderr, "switchpoint: %s %s: %lld calls of %lld to %lld bytes\n",
+            swp_operation_name((int)tallies->operation), tallies->way, (long long)tallies->calls,
             (long long)tallies->bytes_least, (long long)tallies->bytes_most);
     free(tallies);
     tallies = next;

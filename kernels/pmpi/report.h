@@ -12,6 +12,9 @@ extern bool report_on;
 /* A call of this rank; method NULL: left to the MPI library. */
 void report_count(enum swp_operation operation, const char *method, int64_t bytes);
 
+/* A call of this rank whose first rule was passed over: the method of that rule, and why. */
+void report_passed(enum swp_operation operation, const char *method, const char *why, int64_t bytes);
+
 /* Writes the report to stderr. */
 void report_end(const swp_table *table);
 

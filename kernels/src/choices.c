@@ -187,6 +187,11 @@ int swp_choices_use(struct swp_plan *plan, int index) {
   return error;
 }
 
+static void refuse(struct choice *owner) {
+  owner->refused = true;
+  snprintf(owner->why, sizeof owner->why, "%s", swp_error_message());
+}
+
 int swp_choices_take(struct swp_plan *plan, const struct features *features) {
   struct choices *choices = plan->choices;
   int index, error = swp_choices_search(choices, features, &index);
@@ -194,10 +199,18 @@ int swp_choices_take(struct swp_plan *plan, const struct features *features) {
     error = swp_choices_use(plan, index);
     if (error == SWP_SUCCESS || index == choices->count - 1) /* the default, or the caller's */
       break;
-    choices->list[choices->list[index].owner].refused = true;
+    refuse(&choices->list[choices->list[index].owner]);
     error = swp_choices_search(choices, features, &index);
   }
   return error;
+}
+
+const char *swp_choices_passed(const struct choices *choices, const struct features *features,
+                               const char **why) {
+  int i = first_choice(choices, (double)features->bytes);
+  const struct choice *choice = &choices->list[i], *owner = &choices->list[choice->owner];
+  *why = owner->refused ? owner->why : swp_not_applicable(&choice->spec, features);
+  return *why != NULL ? choice->spec.text : NULL;
 }
 
 void swp_choices_explain(const struct choices *choices, char *text, size_t length) {

@@ -9,14 +9,17 @@
 #include "plan.h"
 #include "table.h"
 
+enum { WHY_BYTES = 160 };
+
 struct choice {
   struct spec spec;
   struct range bytes;
   int line;  /* of the rule; 0: it is none */
   int owner; /* the first choice with this spec, which has what follows for all of them */
   bool prepared;
-  bool refused; /* it could not be prepared */
-  void *state;  /* of the method */
+  bool refused;        /* it could not be prepared */
+  char why[WHY_BYTES]; /* then */
+  void *state;         /* of the method */
   char layout[LAYOUT_BYTES];
 };
 
@@ -57,6 +60,11 @@ int swp_choices_use(struct swp_plan *plan, int index);
 /* Searches and uses; a selected method that cannot be prepared is passed over from then on. Errors of both.
  */
 int swp_choices_take(struct swp_plan *plan, const struct features *features);
+
+/* The spec of the rule whose bytes hold first for these features, where its method is passed over, and why;
+   NULL where it is chosen. */
+const char *swp_choices_passed(const struct choices *choices, const struct features *features,
+                               const char **why);
 
 /* What the current choice was made by, for people. */
 void swp_choices_explain(const struct choices *choices, char *text, size_t length);

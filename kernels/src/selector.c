@@ -77,20 +77,37 @@ HOT int swp_selector_asks(const swp_selector *selector, int64_t bytes) {
   return passed % 2;
 }
 
+/* What methods are asked about. False: MPI does not know the operation. */
+static bool read_facts(const swp_selector *selector, const struct swp_facts *facts,
+                       struct features *features) {
+  int commutes = 1;
+  if (facts->op != MPI_OP_NULL && MPI_Op_commutative(facts->op, &commutes) != MPI_SUCCESS)
+    return false;
+  *features = selector->features;
+  features->bytes = facts->bytes;
+  features->total_bytes = facts->total_bytes;
+  features->most_bytes = facts->most_bytes;
+  features->root = facts->root;
+  features->commutative = commutes != 0;
+  return true;
+}
+
 const char *swp_selector_find(const swp_selector *selector, const struct swp_facts *facts) {
   const struct choices *choices = selector->choices;
-  int index, commutes = 1;
-  if (facts->op != MPI_OP_NULL && MPI_Op_commutative(facts->op, &commutes) != MPI_SUCCESS)
+  struct features features;
+  int index;
+  if (!read_facts(selector, facts, &features))
     return NULL;
-  struct features features = selector->features;
-  features.bytes = facts->bytes;
-  features.total_bytes = facts->total_bytes;
-  features.most_bytes = facts->most_bytes;
-  features.root = facts->root;
-  features.commutative = commutes != 0;
   if (swp_choices_search(choices, &features, &index) != SWP_SUCCESS || is_default(choices, index))
     return NULL;
   return choices->list[choices->list[index].owner].spec.text;
+}
+
+const char *swp_selector_passed(const swp_selector *selector, const struct swp_facts *facts,
+                                const char **why) {
+  struct features features;
+  return read_facts(selector, facts, &features) ? swp_choices_passed(selector->choices, &features, why)
+                                                : NULL;
 }
 
 void swp_selector_free(swp_selector **selector) {

@@ -143,6 +143,21 @@ def test_the_report_names_what_ran_when_a_selected_method_cannot(
     table.write_text(f"switchpoint-table 1\n{first}rule op=bcast method=knomial:radix=4\n")
     done = run_shimmed(kernels, "swp_calls", 2, "threads", "bcast", "5", table=table)
     assert "switchpoint: bcast by knomial:radix=4: 5 calls" in done.stderr
+    why = "would hold for other threads too|has no such algorithm"  # Open MPI has none of this name
+    passed = rf"bcast not by vendor:algorithm=binomial \(.*({why}).*\): 5 calls"
+    assert re.search(passed, done.stderr), done.stderr
+
+
+def test_the_report_tells_why_a_rule_is_passed_over(kernels: Kernels, tmp_path) -> None:
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=vendor:algorithm=no_such\n")
+    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table)
+    assert "switchpoint: bcast by vendor: 5 calls of 64 to 64 bytes" in done.stderr
+    why = "the MPI library has no such algorithm, or does not let it be set"
+    passed = (
+        f"switchpoint: bcast not by vendor:algorithm=no_such ({why}): 5 calls of 64 to 64 bytes"
+    )
+    assert passed in done.stderr
 
 
 def test_programs_with_code_for_accelerators_are_left_alone(
