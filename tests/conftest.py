@@ -41,6 +41,7 @@ PARTS = {
     "cmake",
     "c++",
     "sessions",
+    "large_counts",
     "persistent",
     "fortran",
     "zlib",

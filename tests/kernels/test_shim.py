@@ -201,6 +201,16 @@ def test_sessions_are_dispatched_too(
     assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
 
 
+def test_blocks_beyond_an_int_are_gathered_too(kernels: Kernels, require, tmp_path) -> None:
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=allgatherv method=ring\n")
+    done = run_shimmed(kernels, "swp_far", 3, table=table)
+    counts = "no large counts" not in done.stdout
+    require("large_counts", counts, f"{kernels.mpi.version} has none")
+    assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
+    assert "switchpoint: allgatherv by ring: 2 calls" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["swp_mpif", "swp_use_mpi", "swp_f08"])
 def test_fortran_programs_are_dispatched(kernels: Kernels, require, tmp_path, name: str) -> None:
     wrapper = Path(shutil.which(kernels.mpi.mpicc) or kernels.mpi.mpicc)
