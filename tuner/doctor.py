@@ -46,6 +46,7 @@ _PROGRAMS = (
     _Program("git", ("git",), "naming the commit in results", False, "apt install git"),
     _Program("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
     _Program("ip", ("ip",), "virtual nodes", False, "apt install iproute2", "-V"),
+    _Program("simgrid", ("smpirun",), "simulated machines", False, "apt install libsimgrid-dev"),
     _Program("valgrind", ("valgrind",), "kernel tests", False, "apt install valgrind"),
     _Program(
         "chromium",

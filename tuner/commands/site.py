@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -140,4 +141,4 @@ def _tell(made: Site, path: Path) -> None:
         click.echo(f"  environment {environment.name}: {environment.cc}, {origin}")
     if made.scheduler.caution:
         click.echo(f"warning: {made.scheduler.caution}", err=True)
-    click.echo(f"check it: switchpoint doctor --config {path}")
+    click.echo(f"check it: switchpoint doctor --config {shlex.quote(str(path))}")
