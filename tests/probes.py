@@ -58,6 +58,10 @@ def round_trip_s(
     return alone + (messages - 1) * step
 
 
+CROSSING = 1.25
+"""How much longer a message takes while one comes the other way."""
+
+
 def loaded_s(truth: Sequence[Protocol], size: int) -> float:
     """A further message while all ranks send and receive: g and G are three times as long."""
     its = protocol_of(truth, size)
@@ -129,7 +133,7 @@ def probes(spec: Campaign, launch: int) -> Iterator[tuple[dict[str, Any], float]
             yield {"quantity": "prtt_synchronous"} | where, trip + 2 * spec.synchronous_s
             for messages in (1, 16):
                 load = {"quantity": "mutual", "pairs": max(spec.pairs), "messages": messages}
-                yield load | where, trip / 2 + (messages - 1) * loaded_s(truth, size)
+                yield load | where, CROSSING * trip / 2 + (messages - 1) * loaded_s(truth, size)
     yield {"quantity": "ibarrier", "size_bytes": 0}, spec.barrier_s
     yield {"quantity": "fence", "size_bytes": 0}, 2 * spec.barrier_s
 

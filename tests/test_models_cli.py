@@ -151,6 +151,8 @@ def test_fit_prints_parameters_with_intervals(database: Path) -> None:
     for protocol in document["pairs"]["on_node"]["loggp"]["protocols"]:
         loaded, alone = protocol["loaded_gap_per_byte"], protocol["gap_per_byte"]
         assert loaded["value"] == pytest.approx(3 * alone["value"], rel=0.2)
+        crossing, alone = protocol["loaded_alpha"], protocol["alpha"]
+        assert crossing["value"] == pytest.approx(probes.CROSSING * alone["value"], rel=0.1)
     assert document["barrier"]["value"] == pytest.approx(4e-6, rel=0.05)
     assert document["fence"]["value"] == pytest.approx(8e-6, rel=0.05)
     assert f"MPI_Ibarrier of {document['together']} ranks us: " in text

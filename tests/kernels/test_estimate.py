@@ -56,6 +56,8 @@ class Machine:
             beta_s=self._about(2e-9),
             loaded_gap=self._parameter(6e-7),
             loaded_gap_per_byte=self._parameter(2e-9),
+            loaded_alpha=self._parameter(3e-6),
+            loaded_beta=self._parameter(4e-9),
         )
 
     def _rates(self, up_to: int | None) -> MaxRateProtocol:

@@ -113,14 +113,17 @@ def _message(protocol: Protocol, loaded: bool) -> Message:
         gap_s = max(gap.value - receive, 0.0)
     if loaded and isinstance(protocol.loaded_gap_per_byte, Estimate):
         per_byte = protocol.loaded_gap_per_byte
+    alpha_s, beta_s = protocol.alpha_s, protocol.beta_s
+    if loaded and isinstance(protocol.loaded_alpha, Estimate):
+        alpha_s, beta_s = protocol.loaded_alpha.value, _value(protocol.loaded_beta)
     unknown = isinstance(protocol.overhead_send, NotIdentified) and isinstance(gap, NotIdentified)
     return Message(
-        alpha_s=protocol.alpha_s,
-        send_s=protocol.alpha_s if unknown else send,
+        alpha_s=alpha_s,
+        send_s=alpha_s if unknown else send,
         gap_s=gap_s,
         receive_s=receive,
-        per_byte_s=per_byte.value if isinstance(per_byte, Estimate) else protocol.beta_s,
-        beta_s=protocol.beta_s,
+        per_byte_s=per_byte.value if isinstance(per_byte, Estimate) else beta_s,
+        beta_s=beta_s,
     )
 
 

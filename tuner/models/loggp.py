@@ -4,7 +4,7 @@ PRTT(n, d, s): n messages of s bytes, d seconds apart, and the answer to the las
 Lichei, Rehm, IPDPS'07). PRTT(1, 0, s) = 2 (L + 2o + (s - 1) G), so its half is no latency;
 (PRTT(n, 0, s) - PRTT(1, 0, s)) / (n - 1) = g + (s - 1) G; and with d >= PRTT(1, 0, s)
 (PRTT(n, d, s) - PRTT(1, 0, s)) / (n - 1) - d = o_s. o_r is the time of a receive that comes late.
-Under load, g and G are of messages that all ranks of a node send and receive at once.
+Under load, all four are of messages that all ranks of a node send and receive at once.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Protocol:
     beta_s: float
     loaded_gap: Parameter = _NO_LOAD  # g and G while all ranks send and receive
     loaded_gap_per_byte: Parameter = _NO_LOAD
+    loaded_alpha: Parameter = _NO_LOAD  # alpha and beta of a message each way at the same time
+    loaded_beta: Parameter = _NO_LOAD
 
 
 class LogGP(msgspec.Struct, frozen=True, tag="LogGP"):
@@ -85,13 +87,15 @@ def fit(
     found = cut(_rest(halves), no_groups(halves), halves.time_s, halves.noise())
     flood, delayed = _floods(trips, alone), _delays(trips, alone)
     load = points(mutual)
-    loaded = _floods(load, _where(load, *_ONE)) if len(load.time_s) else load
+    crossing = _where(load, *_ONE)
+    loaded = _floods(load, crossing) if len(load.time_s) else load
     protocols = []
     ends = halves.keys[:, 0]
     for begin, end in pairwise(found.bounds):
         from_bytes = int(ends[begin])
         up_to_bytes = None if end == len(ends) else int(ends[end - 1])
-        sets = [_between(each, from_bytes, up_to_bytes) for each in (flood, delayed, late, loaded)]
+        of_sizes = (flood, delayed, late, loaded, crossing)
+        sets = [_between(each, from_bytes, up_to_bytes) for each in of_sizes]
         part = _between(halves, from_bytes, up_to_bytes)
         protocols.append(_protocol(from_bytes, up_to_bytes, part, sets, found))
     return LogGP(protocols, found.scale)
@@ -100,12 +104,13 @@ def fit(
 def _protocol(
     from_bytes: int, up_to_bytes: int | None, part: Points, sets: list[Points], found: Segments
 ) -> Protocol:
-    flood, delayed, late, loaded = sets
+    flood, delayed, late, loaded, crossing = sets
     launches = part.launches
     line = fit_line(part, _rest(part), found.scale)
     alpha, beta = line.parameters(launches)
     gap, gap_per_byte = _gaps(flood, found.scale, _NO_FLOODS)
     loaded_gap, loaded_gap_per_byte = _gaps(loaded, found.scale, _NO_LOAD)
+    loaded_alpha, loaded_beta = _gaps(crossing, found.scale, _NO_LOAD)
     send, send_line = _overhead(
         delayed, found.scale, "no delayed messages of two sizes were measured"
     )
@@ -129,6 +134,8 @@ def _protocol(
         beta_s=line.values[1],
         loaded_gap=loaded_gap,
         loaded_gap_per_byte=loaded_gap_per_byte,
+        loaded_alpha=loaded_alpha,
+        loaded_beta=loaded_beta,
     )
 
 

@@ -29,6 +29,8 @@ LOGGP = {  # heading, field, and what its unit is of the stored one
     "loaded G ns/B": ("loaded_gap_per_byte", 1e9),
     "alpha us": ("alpha", 1e6),
     "beta ns/B": ("beta", 1e9),
+    "loaded alpha us": ("loaded_alpha", 1e6),
+    "loaded beta ns/B": ("loaded_beta", 1e9),
 }
 MAXRATE = {
     "alpha us": ("alpha", 1e6),
