@@ -17,7 +17,7 @@ from tuner.models.loggp import Protocol as LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.maxrate import Protocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
-from tuner.models.system import Layout, PairModel, SystemModel, decode, encode
+from tuner.models.system import Layout, Links, PairModel, SystemModel, decode, encode
 from tuner.show.models import show_prediction
 from tuner.show.results import console
 from tuner.structure.halo import Halo
@@ -115,6 +115,10 @@ def test_on_a_node_messages_cost_what_they_do_while_all_ranks_communicate() -> N
     model = machine(on_node=replace(its, loggp=LogGP([loaded], 0.01)))
     (time_s,) = predict.of_exchange(model, ring, 4, ["direct"]).times(16).values()
     assert time_s == ALPHA + 2 * 5 + 0.5 * 3 * 16
+    crossing = replace(loaded, loaded_alpha=exactly(9), loaded_beta=exactly(0.75))
+    model = machine(on_node=replace(its, loggp=LogGP([crossing], 0.01)))
+    (time_s,) = predict.of_exchange(model, ring, 4, ["direct"]).times(16).values()
+    assert time_s == 9 + 0.25 * 16 + 2 * 5 + 0.5 * 3 * 16
     star = predict.of_collective(model, "gather", 4, 4, ["star"]).times(16)
     assert star == predict.of_collective(machine(), "gather", 4, 4, ["star"]).times(16)
 
@@ -145,6 +149,17 @@ def test_a_node_sends_no_faster_than_its_rate() -> None:
         model = machine(on_node=pair(), off_node=pair(rates=its))
         (time_s,) = predict.of_exchange(model, across, 4, ["direct"]).times(size).values()
         assert time_s == pytest.approx(ALPHA + seconds)
+
+
+def test_messages_share_the_links_on_their_way() -> None:
+    """Nodes 0 and 1 of a ring send to node 2: four messages take the link between 1 and 2."""
+    across = halo_of({(0, 4): {0}, (1, 5): {0}, (2, 4): {0}, (3, 5): {0}, (6, 8): {0}}, 10)
+    model = replace(
+        machine(on_node=pair(), off_node=pair()), links=Links("torus", (5,), bytes_per_s=2.0)
+    )
+    (time_s,) = predict.of_exchange(model, across, 2, ["direct"]).times(16).values()
+    assert time_s == ALPHA + 4 * 16 / 2
+    assert decode(encode(model)) == model
 
 
 @pytest.mark.parametrize(("dims", "size"), [(2, 4), (3, 4), (2, 8)])

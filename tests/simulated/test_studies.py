@@ -186,9 +186,9 @@ def test_predictions_are_held_against_a_simulated_campaign(simulating, procs):
         if each["operation"] == "exchange"
     }
     assert len(errors) == 2 * 4 * 3
-    small = [abs(error) for (_, _, size), error in errors.items() if size == 8]
-    assert sum(error <= 0.15 for error in small) >= len(small) / 2
-    assert min(each["rank_correlation"] for each in outcomes) > 0
+    assert sum(abs(error) <= 0.15 for error in errors.values()) >= 0.6 * len(errors)
+    assert max(abs(error) for error in errors.values()) < 0.5
+    assert min(each["rank_correlation"] for each in outcomes) > 0.5
     text = succeed("validate")
     assert "switch points predicted" in text
     assert re.search(r"^all: \d+% of 28 within 15%, rank correlation ", text, re.M)

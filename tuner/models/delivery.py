@@ -3,17 +3,22 @@
 D is the longest over ranks of alpha + (m_s - 1) max(o, g) + (m_r - 1) o + G v for m_s messages
 sent, m_r received and v bytes sent or received, whichever are more. Alpha has the o of one of each;
 to it comes what the bytes of a message alone take longer than those of a flood.
-On-node and off-node messages have their own parameters, latencies pass at the same time, and what
-leaves a node obeys the max-rate bound (Culler et al., PPoPP'93; Alexandrov et al., SPAA'95; Gropp,
-Olson, Samfass, EuroMPI'16).
+On-node and off-node messages have their own parameters, latencies pass at the same time, what
+leaves a node obeys the max-rate bound, and where routes are known (simulated machines) all that the
+busiest link on its way carries takes its time (Culler et al., PPoPP'93; Alexandrov et al., SPAA'95;
+Gropp, Olson, Samfass, EuroMPI'16).
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuner.models.costs import Costs
+from tuner.models.system import Links
+from tuner.simulation.routes import busiest
 from tuner.stats import Floats
 from tuner.structure.stages import Stage
 
@@ -21,9 +26,11 @@ from tuner.structure.stages import Stage
 class Network:
     """Who is on which node, and what messages cost; `off` is needed when some leave their node."""
 
-    def __init__(self, procs: int, ppn: int, on: Costs, off: Costs | None) -> None:
+    def __init__(
+        self, procs: int, ppn: int, on: Costs, off: Costs | None, links: Links | None = None
+    ) -> None:
         self.procs, self.ppn = procs, ppn
-        self.on, self.off = on, off
+        self.on, self.off, self._links = on, off, links
         self._node = np.arange(procs) // ppn
 
     @property
@@ -54,7 +61,25 @@ class Network:
             self._bound(stage.sender[leaves], size[leaves]),
         )
         total += np.maximum(sent, self._sums(stage.receiver, moved))
+        carried = self._carried(stage.sender[leaves], stage.receiver[leaves], size[leaves])
+        total = np.maximum(total, latency + carried)
         return float(total.max())
+
+    def _carried(
+        self, sender: NDArray[np.int64], receiver: NDArray[np.int64], size: Floats
+    ) -> Floats:
+        """Until the busiest link on the ways of each rank's messages has carried all of its own."""
+        latest = np.zeros(self.procs)
+        if self._links is None or not len(size):
+            return latest
+        nodes = math.prod(self._links.sizes)
+        source, target = self._node[sender], self._node[receiver]
+        traffic: Floats = np.zeros((nodes, nodes))
+        np.add.at(traffic, (source, target), size)
+        most = busiest(self._links.kind, self._links.sizes, traffic)
+        for rank in (sender, receiver):
+            np.maximum.at(latest, rank, most[source, target] / self._links.bytes_per_s)
+        return latest
 
     def _sums(self, rank: NDArray[np.int64], values: Floats) -> Floats:
         sums: Floats = np.bincount(rank, weights=values, minlength=self.procs).astype(float)

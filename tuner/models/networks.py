@@ -6,7 +6,7 @@ from tuner.models import maxrate
 from tuner.models.loggp import LogGP, Protocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
-from tuner.models.system import Layout, PairModel, SystemModel
+from tuner.models.system import Layout, Links, PairModel, SystemModel
 from tuner.simulation import networks
 from tuner.simulation.machines import CORES, Machine
 from tuner.simulation.networks import Network
@@ -47,21 +47,25 @@ def as_network(model: SystemModel) -> Network:
 
 
 def as_model(machine: Machine) -> SystemModel:
-    """What is given of a simulated machine; copying and reducing take no time there."""
+    """What is given of a simulated machine; copying and reducing take no time there.
+
+    On the node every message has the rate of the memory, so that further ones take no longer (G).
+    """
     given = machine.network
     layout = Layout(machine.nodes, CORES, oversubscribed=False, launches=0)
     nothing = _exactly(0)
+    links = Links(machine.name.partition("-")[0], machine.topology.sizes, given.link_bytes_per_s)
     node_rate = machine.topology.node_links * given.link_bytes_per_s
     off = [(e, e.latency_s, min(e.bytes_per_s, given.link_bytes_per_s)) for e in given.protocols]
     on = [(e, given.on_node_latency_s, given.on_node_bytes_per_s) for e in given.protocols]
     pairs = {
-        "off_node": PairModel(layout, _loggp(off), _shared(off, node_rate), nothing),
-        "on_node": PairModel(layout, _loggp(on), _NOT_SWEPT, nothing),
+        "off_node": PairModel(layout, _loggp(off, shared=True), _shared(off, node_rate), nothing),
+        "on_node": PairModel(layout, _loggp(on, shared=False), _NOT_SWEPT, nothing),
     }
-    return SystemModel(machine.name, "", 0, pairs, nothing, nothing, cores=CORES)
+    return SystemModel(machine.name, "", 0, pairs, nothing, nothing, cores=CORES, links=links)
 
 
-def _loggp(protocols: list[tuple[networks.Protocol, float, float]]) -> LogGP:
+def _loggp(protocols: list[tuple[networks.Protocol, float, float]], shared: bool) -> LogGP:
     ends = [each.from_bytes - 1 for each, _, _ in protocols[1:]]
     return LogGP(
         [
@@ -74,7 +78,7 @@ def _loggp(protocols: list[tuple[networks.Protocol, float, float]]) -> LogGP:
                 overhead_send=_exactly(each.overhead_s),
                 overhead_receive=_exactly(each.overhead_s),
                 gap=_NO_GAP,
-                gap_per_byte=_exactly(1 / rate),
+                gap_per_byte=_exactly(1 / rate if shared else 0),
                 alpha_s=latency_s + 2 * each.overhead_s,
                 beta_s=1 / rate,
             )

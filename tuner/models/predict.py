@@ -76,12 +76,17 @@ def _rank(time_s: float | NotIdentified) -> float:
 def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) -> Network:
     """The network of so many processes, which all communicate at once where it is loaded.
 
-    Raises ModelError when its parameters are missing.
+    Raises ModelError when its parameters are missing, or nodes of a simulated machine.
     """
+    if model.links and procs > math.prod(model.links.sizes) * ppn:
+        nodes = math.prod(model.links.sizes)
+        raise ModelError(
+            f"{model.system} has {nodes} nodes, too few for {procs} ranks, {ppn} a node"
+        )
     several = procs > ppn
     off = costs(model, on_node=False, loaded=loaded) if several else None
     on = costs(model, on_node=True, loaded=loaded) if ppn > 1 or off is None else off
-    return Network(procs, ppn, on, off)
+    return Network(procs, ppn, on, off, model.links)
 
 
 def of_exchange(

@@ -53,6 +53,15 @@ class PairModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Links:
+    """Of a network whose routes are known, as tuner/simulation/topologies.py names them."""
+
+    kind: str
+    sizes: tuple[int, ...]
+    bytes_per_s: float  # that all messages on a link share
+
+
+@dataclass(frozen=True, slots=True)
 class SystemModel:
     """What was fitted to the probes of a campaign. Copying and reducing are in seconds per byte.
 
@@ -69,6 +78,7 @@ class SystemModel:
     fence: Parameter = _NOT_MEASURED
     together: int = 0
     cores: int = 0  # of a node; parameters say nothing of more ranks than that. 0: not known
+    links: Links | None = None  # of a simulated machine
 
 
 def fit(layouts: Sequence[Launches]) -> SystemModel:

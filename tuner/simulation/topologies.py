@@ -59,8 +59,8 @@ class Torus(Topology):
 
     @property
     def node_links(self) -> int:
-        """Two in each dimension."""
-        return 2 * len(self.sizes)
+        """Two in each dimension; a ring of two nodes has one."""
+        return sum(min(size - 1, 2) for size in self.sizes)
 
     @property
     def simgrid(self) -> tuple[str, str]:

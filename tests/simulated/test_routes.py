@@ -1,0 +1,70 @@
+"""Routes that predictions count on: as SimGrid takes them, and what their links carry."""
+
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tuner.simulation import launch
+from tuner.simulation.machines import CORES, machine
+from tuner.simulation.routes import ROUTES, busiest
+
+
+@pytest.fixture(scope="session")
+def router(simgrid, require, tmp_path_factory) -> Path:
+    """A program that prints SimGrid's routes."""
+    require("c++", shutil.which("g++") is not None, "no g++ on the path")
+    program = tmp_path_factory.mktemp("routes") / "routes"
+    source = Path(__file__).with_name("routes.cpp")
+    subprocess.run(["g++", str(source), "-lsimgrid", "-o", str(program)], check=True)
+    return program
+
+
+def sharing(routes: Iterable[tuple[tuple[int, int], object]]) -> set[frozenset[tuple[int, int]]]:
+    """The pairs of nodes on each link, whatever its name."""
+    found = defaultdict(set)
+    for pair, link in routes:
+        found[link].add(pair)
+    return set(map(frozenset, found.values()))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("torus-4x4x2", "torus-5x3", "fattree-2x3x4"),
+        *("dragonfly-4x1x4x2", "dragonfly-3x2x4x2"),
+    ],
+)
+def test_routes_share_links_as_in_simgrid(router, name, monkeypatch, tmp_path):
+    monkeypatch.setattr(launch, "build_root", lambda: tmp_path)
+    its = machine(name)
+    platform, _ = launch._write(its, CORES)
+    lines = subprocess.run([router, platform], capture_output=True, text=True, check=True).stdout
+    theirs = []
+    for line in lines.splitlines():
+        source, target, *links = line.split()
+        theirs += [((int(source), int(target)), link) for link in links]
+    source, target = (each.ravel() for each in np.indices((its.nodes, its.nodes)))
+    ours = [
+        ((int(source[at]), int(target[at])), link)
+        for moving, links in ROUTES[name.partition("-")[0]](its.topology.sizes, source, target)
+        for at, link in zip(moving.tolist(), links.tolist(), strict=True)
+    ]
+    assert len(ours) == len(theirs)
+    assert sharing(ours) == sharing(theirs)
+
+
+def test_the_busiest_link_of_a_ring():
+    """Nodes 0, 1 and 5 send to node 2: what 5 and 0 send passes node 1's link too."""
+    traffic = np.zeros((6, 6))
+    traffic[0, 2], traffic[1, 2], traffic[5, 2], traffic[4, 3] = 8, 4, 2, 1
+    found = busiest("torus", (6,), traffic)
+    assert found[0, 2] == found[1, 2] == found[5, 2] == 14
+    assert found[4, 3] == 1
+    assert found.sum() == 3 * 14 + 1
+    assert busiest("torus", (6,), np.zeros((6, 6))).sum() == 0

@@ -1,0 +1,98 @@
+"""The links that messages between nodes take, as SimGrid routes on each kind of topology.
+
+A route function yields, hop by hop, which of the pairs of nodes take a link, and the link's number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Nodes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Hop = tuple[Nodes, Nodes]
+
+
+def torus(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
+    """Dimension by dimension, the shorter way round; of two as long the one that does not wrap."""
+    here, stride = source.copy(), 1
+    for dimension, size in enumerate(sizes):
+        end = target // stride % size
+        while len(moving := np.flatnonzero(here // stride % size != end)):
+            at, to = here[moving] // stride % size, end[moving]
+            half = size // 2
+            up = ((to > at) & (to <= at + half)) | ((at > half) & ((at + half) % size >= to))
+            there = here[moving] + ((at + np.where(up, 1, -1)) % size - at) * stride
+            lower = np.where(up, here[moving], there)
+            yield moving, 2 * (lower * len(sizes) + dimension) + up
+            here[moving] = there
+        stride *= size
+
+
+def fat_tree(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
+    """Up by the digits of the target, to the first switch above both, and down to it."""
+    nodes = math.prod(sizes)
+    for level in range(len(sizes)):
+        below = math.prod(sizes[:level])
+        moving = np.flatnonzero(source // below != target // below)
+        leads_up = source[moving] // below * below + target[moving] % below
+        yield moving, 2 * (level * nodes + leads_up)
+        yield moving, 2 * (level * nodes + target[moving]) + 1
+
+
+def dragonfly(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
+    """To the blade that leads to the other group, and from where that group is entered."""
+    groups, chassis, blades, of_blade = sizes
+    here, end = source // of_blade, target // of_blade
+    of_group = chassis * blades
+    group, to_group, to_blade = here // of_group, end // of_group, end % blades
+    nodes, routers, most = math.prod(sizes), groups * of_group, max(groups, chassis, blades)
+    everyone = np.flatnonzero(source != target)
+    yield everyone, source[everyone]
+    yield everyone, nodes + target[everyone]
+
+    def hop(kind: int, chosen: NDArray[np.bool_], there: Nodes, place: Nodes) -> Hop:
+        """A link leads to a place of its kind: 0 of blades, 1 of chassis, 2 of groups."""
+        moving = np.flatnonzero(chosen)
+        link = 2 * nodes + (kind * routers + here[moving]) * most + place[moving]
+        here[moving] = there[moving]
+        return moving, link
+
+    leaves, first = group != to_group, group * of_group + to_group
+    yield hop(0, leaves & (here % blades != to_group), here - here % blades + to_group, to_group)
+    yield hop(1, leaves & (here != first), first, np.zeros_like(group))
+    yield hop(2, leaves, to_group * of_group + group, to_group)
+    # SimGrid goes on in the first chassis, whichever the blade is in.
+    yield hop(0, here % blades != to_blade, to_group * of_group + to_blade, to_blade)
+    yield hop(1, here != end, end, end // blades % chassis)
+
+
+ROUTES: dict[str, Callable[[Sequence[int], Nodes, Nodes], Iterator[Hop]]] = {
+    "torus": torus,
+    "dragonfly": dragonfly,
+    "fattree": fat_tree,
+}
+
+
+def busiest(kind: str, sizes: Sequence[int], traffic: Floats) -> Floats:
+    """What the busiest link on the way carries, of traffic from each node (row) to each other.
+
+    In the unit of `traffic`, for each pair; zero where there is none, and on a node.
+    """
+    source, target = np.nonzero(traffic)
+    found = np.zeros_like(traffic)
+    hops = list(ROUTES[kind](sizes, source, target))
+    if not hops:
+        return found
+    links, number = np.unique(np.concatenate([link for _, link in hops]), return_inverse=True)
+    of_hops = np.split(number, np.cumsum([len(link) for _, link in hops])[:-1])
+    carried, most = np.zeros(len(links)), np.zeros(len(source))
+    for (moving, _), link in zip(hops, of_hops, strict=True):
+        np.add.at(carried, link, traffic[source, target][moving])
+    for (moving, _), link in zip(hops, of_hops, strict=True):
+        np.maximum.at(most, moving, carried[link])
+    found[source, target] = most
+    return found
