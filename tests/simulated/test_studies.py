@@ -131,8 +131,8 @@ def test_neighbours_are_counted_in_blocks_of_rows(monkeypatch, tmp_path):
 
 def test_what_the_paper_concludes_of_nodes():
     def row(matrix: str, speedup: float) -> nap.Row:
-        standard = Exchange(100, 800, 10_000, 1000, speedup)
-        return nap.Row(matrix, 1000, 64, standard, Exchange(10, 700, 8000, 9000, 1.0))
+        standard = Exchange(100, 800, 10_000, 1000, 2.0, speedup)
+        return nap.Row(matrix, 1000, 64, standard, Exchange(10, 700, 8000, 9000, 1.0, None))
 
     rows = [row("diffusion level 0", 0.5), row("diffusion level 3", 4.0), row("random 25", 40.0)]
     found = list(nap.findings(rows))

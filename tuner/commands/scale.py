@@ -165,7 +165,7 @@ def dsde(
 
 @click.command()
 @machine_option("torus-4x4x2-bluewaters")
-@numbers_option("--procs", "128,512", "Ranks.")
+@numbers_option("--procs", "64,512", "Ranks.")
 @click.option(
     "--rows", type=click.IntRange(64), default=40000, show_default=True, help="Of finest levels."
 )
@@ -177,6 +177,13 @@ def dsde(
     help="Of random matrices, for each rank.",
 )
 @numbers_option("--nonzeros", "25,50,100", "Entries of each row of random matrices.")
+@click.option(
+    "--simulated",
+    type=click.IntRange(0),
+    default=64,
+    show_default=True,
+    help="Simulate up to so many ranks; beyond, times are predicted.",
+)
 @ppn_option
 @json_option
 def nap(
@@ -185,6 +192,7 @@ def nap(
     rows: int,
     random_rows: int,
     nonzeros: list[int],
+    simulated: int,
     ppn: int,
     as_json: bool,
 ) -> None:
@@ -193,7 +201,7 @@ def nap(
     from tuner.units import significant
 
     simulator = simulator_of(machine, ppn, "nap")
-    request = studying.Request(procs, rows, random_rows, nonzeros)
+    request = studying.Request(procs, rows, random_rows, nonzeros, simulated)
     found = list(studying.study(simulator, request))
     findings = list(studying.findings(found))
     if as_json:
@@ -201,7 +209,7 @@ def nap(
         return
     columns = ["matrix", "rows", "ranks", "messages off the node", "bytes off the node"]
     show_rows(
-        [*columns, "all off-node KiB", "all on-node KiB", "time us", "speed-up"],
+        [*columns, "all off-node KiB", "all on-node KiB", "time us", "speed-up", "model us"],
         (
             [
                 *(row.matrix, str(row.rows), str(row.procs)),
@@ -212,6 +220,8 @@ def nap(
                 f"{significant(1e6 * row.standard.time_s)} -> "
                 f"{significant(1e6 * row.aware.time_s)}",
                 f"{row.speedup:.2f}",
+                f"{significant(1e6 * row.standard.predicted_s)} -> "
+                f"{significant(1e6 * row.aware.predicted_s)}",
             ]
             for row in found
         ),

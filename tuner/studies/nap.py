@@ -8,27 +8,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tuner.matrices import amg, random_rows
+from tuner.matrices.market import read_pattern
+from tuner.matrices.ownership import contiguous
+from tuner.models import predict
+from tuner.models.networks import as_model
+from tuner.models.parameter import NotIdentified
+from tuner.structure.halo import Halo, halo
+from tuner.structure.methods import method
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator
 from tuner.studies.stfw import matrices_directory
 
 RANDOM = "random"
-_METHODS = "direct;nap"
+_METHODS = ("direct", "nap")
+_AS_THEY_ARE = "direct;nap:"  # without the other parameters of nap
 _BYTES = 8
 _SEED = 1
 
 
 @dataclass(frozen=True)
 class Request:
-    """So many rows of the finest level of each problem, and for each rank of random matrices."""
+    """So many rows of the finest level of each problem, and for each rank of random matrices.
+
+    Up to `simulated` ranks times are simulated, and beyond predicted.
+    """
 
     procs: Sequence[int]
     rows: int
     random_rows: int
     entries: Sequence[int]  # of a row of the random matrices, one each
+    simulated: int
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,13 @@ class Exchange:
     most_bytes: int
     off_node_bytes: int
     on_node_bytes: int
-    time_s: float
+    predicted_s: float
+    simulated_s: float | None
+
+    @property
+    def time_s(self) -> float:
+        """As simulated, otherwise as predicted."""
+        return self.predicted_s if self.simulated_s is None else self.simulated_s
 
 
 @dataclass(frozen=True)
@@ -61,7 +78,7 @@ class Row:
 def study(simulator: Simulator, request: Request) -> Iterator[Row]:
     """Levels with at least a row for each rank, by problem, then random matrices.
 
-    Raises MatrixError, LaunchError, RawFileError, ValueError.
+    Raises MatrixError, ModelError, LaunchError, RawFileError, ValueError.
     """
     directory = matrices_directory()
     for problem in amg.PROBLEMS:
@@ -70,29 +87,41 @@ def study(simulator: Simulator, request: Request) -> Iterator[Row]:
             for procs in request.procs:
                 if level.degrees.rows >= procs:
                     label = f"{problem} level {level.level}"
-                    yield _row(simulator, label, level.path, level.degrees.rows, procs)
+                    yield _row(simulator, label, level.path, procs, request.simulated)
     for procs in request.procs:
         rows = procs * request.random_rows
         for entries in request.entries:
             path = directory / f"{RANDOM}-{rows}-{entries}.mtx"
             if not path.is_file():
                 random_rows.make(path, rows, entries, _SEED)
-            yield _row(simulator, f"{RANDOM} {entries}", path, rows, procs)
+            yield _row(simulator, f"{RANDOM} {entries}", path, procs, request.simulated)
 
 
-def _row(simulator: Simulator, matrix: str, path: Path, rows: int, procs: int) -> Row:
-    found = simulator.run("exchange", f"matrix:{path}", procs, _METHODS, str(_BYTES))
-    by_method = {each.method: _exchange(each.statistics, each.time_s) for each in found}
-    return Row(matrix, rows, procs, by_method["direct"], by_method["nap"])
+def _row(simulator: Simulator, matrix: str, path: Path, procs: int, simulated: int) -> Row:
+    pattern = read_pattern(path)
+    rows = pattern.shape[0]
+    messages = halo(pattern, contiguous(rows, procs))
+    times: dict[str, float] = {}
+    if procs <= simulated:
+        spec = f"matrix:{path}"
+        found = simulator.run("exchange", spec, procs, _AS_THEY_ARE, str(_BYTES))
+        times = {each.method: each.time_s for each in found}
+    standard, aware = (_exchange(simulator, messages, spec, times) for spec in _METHODS)
+    return Row(matrix, rows, procs, standard, aware)
 
 
-def _exchange(statistics: dict[str, Any], time_s: float) -> Exchange:
+def _exchange(simulator: Simulator, messages: Halo, spec: str, times: dict[str, float]) -> Exchange:
+    ppn, model = simulator.ppn, as_model(simulator.machine)
+    counts = method(spec, messages.procs).count(messages, ppn).statistics(_BYTES)
+    predicted_s = predict.of_exchange(model, messages, ppn, [spec]).times(_BYTES)[spec]
+    assert not isinstance(predicted_s, NotIdentified)  # noqa: S101 - all parameters are given
     return Exchange(
-        statistics["off_node_mmax"],
-        statistics["off_node_vmax_bytes"],
-        statistics["off_node_bytes"],
-        statistics["on_node_bytes"],
-        time_s,
+        counts.off_node_mmax,
+        counts.off_node_vmax_bytes,
+        counts.off_node_bytes,
+        counts.on_node_bytes,
+        predicted_s,
+        times.get(spec),
     )
 
 
