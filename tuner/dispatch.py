@@ -242,6 +242,11 @@ def _read(report: Path, variables: dict[str, str]) -> Session:
     cases = content["runs"][-1]["testcases"]
     for case, (name, value) in product(cases, variables.items()):
         if not case["fixture"] and str(case.get(name)) != value:
+            if name in case:
+                raise DispatchError(
+                    f"{case['filename']}: {name} was to be {value} and is {case[name]}; set it by "
+                    f"an option of this command, not by -S"
+                )
             raise DispatchError(f"{case['filename']}: has no variable {name} to set to {value}")
     return Session(
         jobs=[_job(case) for case in cases if not case["fixture"]],

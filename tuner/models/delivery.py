@@ -74,8 +74,8 @@ class Network:
             return latest
         nodes = math.prod(self._links.sizes)
         source, target = self._node[sender], self._node[receiver]
-        traffic: Floats = np.zeros((nodes, nodes))
-        np.add.at(traffic, (source, target), size)
+        pairs = np.bincount(source * nodes + target, weights=size, minlength=nodes**2)
+        traffic: Floats = pairs.reshape(nodes, nodes).astype(float)
         most = busiest(self._links.kind, self._links.sizes, traffic)
         for rank in (sender, receiver):
             np.maximum.at(latest, rank, most[source, target] / self._links.bytes_per_s)

@@ -83,16 +83,14 @@ def busiest(kind: str, sizes: Sequence[int], traffic: Floats) -> Floats:
     In the unit of `traffic`, for each pair; zero where there is none, and on a node.
     """
     source, target = np.nonzero(traffic)
-    found = np.zeros_like(traffic)
+    volume = traffic[source, target]
     hops = list(ROUTES[kind](sizes, source, target))
-    if not hops:
-        return found
-    links, number = np.unique(np.concatenate([link for _, link in hops]), return_inverse=True)
-    of_hops = np.split(number, np.cumsum([len(link) for _, link in hops])[:-1])
-    carried, most = np.zeros(len(links)), np.zeros(len(source))
-    for (moving, _), link in zip(hops, of_hops, strict=True):
-        np.add.at(carried, link, traffic[source, target][moving])
-    for (moving, _), link in zip(hops, of_hops, strict=True):
-        np.maximum.at(most, moving, carried[link])
+    carried = np.zeros(1 + max((int(link.max(initial=0)) for _, link in hops), default=0))
+    for moving, link in hops:
+        carried += np.bincount(link, weights=volume[moving], minlength=len(carried))
+    most = np.zeros(len(source))
+    for moving, link in hops:
+        most[moving] = np.maximum(most[moving], carried[link])
+    found = np.zeros_like(traffic)
     found[source, target] = most
     return found
