@@ -39,7 +39,8 @@ from tuner.units import size_text
 
 PROCS, PPN = 8, 2
 SIZES = "8,512,8K,64K"
-LAUNCHES = 6
+CHOOSING_LAUNCHES = 8  # significance is by launches: the fewer, the more stays undecided
+JUDGING_LAUNCHES = 6
 MOST_SLOWER = 1.02
 NEAR_BEST = 1.5  # of the least time: what is further off at every size is not looked at again
 TARGET_SPEEDUP = 1.2
@@ -80,8 +81,8 @@ class Campaigns:
         operation: str,
         methods: str,
         seconds: float,
+        launches: int,
         table: str = "",
-        launches: int = LAUNCHES,
     ) -> dict[int, Trial]:
         """What launches of an operation measure, by size; ends the program when one fails."""
         for number in range(launches):
@@ -226,15 +227,17 @@ def compare(campaigns: Campaigns, operations: list[str], seconds: float) -> bool
     """Chooses, judges and prints; whether the bar is held."""
     for number, operation in enumerate(operations, start=1):
         print(f"choosing for {operation}, {number} of {len(operations)}", file=sys.stderr)
-        seen = campaigns.measure("look", operation, "all", seconds, launches=1)
+        seen = campaigns.measure("look", operation, "all", seconds, 1)
         worth = worth_choosing(seen, DEFAULT_METHODS[operation])
         methods = " ".join(name if ":" in name else f"{name}:" for name in worth)  # no families
-        campaigns.measure("choose", operation, methods, seconds)
+        campaigns.measure("choose", operation, methods, seconds, CHOOSING_LAUNCHES)
     table = campaigns.choose()
     verdict = Verdict(operations)
     print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
     for operation in operations:
-        judged = campaigns.measure("judge", operation, "auto vendor", seconds / 2, str(table))
+        judged = campaigns.measure(
+            "judge", operation, "auto vendor", seconds / 4, JUDGING_LAUNCHES, str(table)
+        )
         for size, trial in sorted(judged.items()):
             verdict.add(operation, size, trial)
     return verdict.conclude()
@@ -243,7 +246,7 @@ def compare(campaigns: Campaigns, operations: list[str], seconds: float) -> bool
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mpi", help="one MPI's name; all by default")
-    parser.add_argument("--seconds", type=float, default=4, help="of a launch that chooses")
+    parser.add_argument("--seconds", type=float, default=8, help="of a launch that chooses")
     parser.add_argument("operations", nargs="*", default=list(COLLECTIVES), metavar="OPERATION")
     options = parser.parse_args()
     mpis = [one for one in mpi.find_mpis() if options.mpi in (None, one.name)]
