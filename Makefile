@@ -6,7 +6,7 @@ run: .venv/ready-run        # measure, ingest, tune, export, show
 	switchpoint run
 
 test: .venv/ready-test      # what a bare machine can test; the rest is skipped, with reasons
-	python -m pytest --numprocesses 2
+	python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/ready-check    # formatters, linters, types, warnings as errors, sanitizers
 	.ci/check

@@ -6,16 +6,13 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 # A loaded machine is no failure.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-LOADING = (
-    "tests/dashboard/test_browser.py",  # Chromium takes the priority that it likes
-    "tests/kernels/",
+RUNS = (
+    "tests/dashboard/test_browser.py",
     "tests/nodes/",
     "tests/simulated/",
     "tests/slurm/",
@@ -28,7 +25,9 @@ LOADING = (
     "tests/test_vendor.py",
     "tests/test_workflow.py",
 )
-"""Tests that start ranks, builds or Chromium: one at a time, as ranks wait for each other."""
+"""Files that use the machine as a whole: its cores, builds, ReFrame, Chromium."""
+
+CORES = sorted(os.sched_getaffinity(0))
 
 Require = Callable[[str, bool, str], None]
 
@@ -83,22 +82,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts ranks comes last: whatever runs beside them gets the time that they yield."""
-    items.sort(key=lambda item: item.nodeid.startswith(LOADING))
+    """Puts runs first, all together."""
+    items.sort(key=lambda item: not item.nodeid.startswith(RUNS))
 
 
-class RanksApart(LoadScopeScheduling):
-    """Where several processes test: one takes all that starts ranks, the others file by file."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Where several processes test, keeps each on a core of its own, but for runs.
 
-    def _split_scope(self, nodeid: str) -> str:
-        return "ranks" if nodeid.startswith(LOADING) else nodeid.split("::")[0]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Called for `--numprocesses`."""
-    config.option.loadscopereorder = False  # scopes in the order of their tests
-    return RanksApart(config, log)
+    Ranks wait for each other by giving their core away, and a computation on it takes all of that:
+    five times their time, at whatever priority.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None or item.nodeid.startswith(RUNS):
+        os.sched_setaffinity(0, CORES)
+    else:
+        os.sched_setaffinity(0, [CORES[int(worker.removeprefix("gw")) % len(CORES)]])
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ TIMEOUT_S = 120  # far beyond what any run here takes: a run that reaches it han
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
+# Nor is it to look for networks that are not there: half of the time of a start.
+os.environ.setdefault("OMPI_MCA_pml", "ob1")
 
 
 def finish(
