@@ -92,7 +92,7 @@ def test_columns_as_printed_would_make_time_negative() -> None:
         maxrate.fit([{(s, 1): np.full(5, printed.time_s(s, 1)) for s in OCTAVES}])
 
 
-@pytest.mark.parametrize("launches", [1, 3, 6])
+@pytest.mark.parametrize("launches", [1, pytest.param(3, marks=pytest.mark.nightly), 6])
 def test_parameters_of_the_paper_are_recovered_between_nodes(launches: int) -> None:
     found = medians_over_seeds(INTER, launches=launches)
     bounds = {"alpha": 0.01, "b_max": 0.02, "b_inj": 0.05, "b_node": 0.003, "prediction": 0.005}
@@ -181,8 +181,10 @@ def test_intervals_hold_the_truth_of_several_launches(launches: int) -> None:
     assert np.mean(inside) >= 0.8
 
 
-@pytest.mark.parametrize("apart", [0.0, 0.03])
-@pytest.mark.parametrize("launches", [2, 3, 5, 6, 9])
+@pytest.mark.parametrize("apart", [pytest.param(0.0, marks=pytest.mark.nightly), 0.03])
+@pytest.mark.parametrize(
+    "launches", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 5, 6)), 9]
+)
 def test_launches_make_no_protocols(launches: int, apart: float) -> None:
     for seed in range(100, 110):
         noise = Noise(launches=apart)

@@ -45,7 +45,10 @@ def test_matrix_is_the_halo_of_its_product(
     assert name == f"matrix:{path.name}"
 
 
-@pytest.mark.parametrize("procs", [pytest.param(1, marks=pytest.mark.nightly), 3, 8])
+@pytest.mark.parametrize(
+    "procs",
+    [pytest.param(1, marks=pytest.mark.nightly), 3, pytest.param(8, marks=pytest.mark.nightly)],
+)
 @pytest.mark.parametrize("path", sorted(MATRICES.glob("*.mtx")), ids=lambda path: path.stem)
 def test_matrix_in_parts(any_kernels: Kernels, tmp_path: Path, path: Path, procs: int) -> None:
     rows, _ = read_entries(path)
