@@ -67,7 +67,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         cores = (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
         max_nodes = int(self.current_partition.extras.get("max_nodes", 1))
         try:
-            layout = scales.resolve(self.scale, cores, max_nodes)
+            layout = self.layout(cores, max_nodes)
             if layout.ppn > cores and "mpiexec" not in self.current_environ.extras:
                 raise scales.ScaleError("oversubscribed, and how ranks yield is not known")
         except scales.ScaleError as reason:
@@ -78,6 +78,10 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.time_limit = len(self.numbers) * self.launch_limit_s
         if "simulated" in self.current_partition.features:
             self.time_limit = None  # of this machine's seconds; the budget is of simulated ones
+
+    def layout(self, cores: int, max_nodes: int) -> scales.Layout:
+        """Processes on nodes of so many cores, of which so many serve. Raises ScaleError."""
+        return scales.resolve(self.scale, cores, max_nodes)
 
     def find_unmeasured(self):
         """Leaves out what an interrupted campaign of this name has among the results."""

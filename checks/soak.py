@@ -1,53 +1,34 @@
 """Whether methods fail when they are executed very often: hangs, wrong bytes, leaks."""
 
+import os
 from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
 
-from checks.campaign import CampaignCheck
+from checks import scales
+from checks.campaign import LaunchesCheck
 from checks.collective import MOST_CALLED
-from tuner import rawfiles
+from tuner import rawfiles, soaking
 from tuner.records import COLLECTIVES
+from tuner.soaking import HANG_LIMIT_S
 
-HANG_LIMIT_S = 60.0
+WANTED = os.environ.get(soaking.VARIABLE)
 
 
-@rfm.simple_test
-class soak(CampaignCheck):
-    """What `switchpoint tune` asks for before it chooses a method."""
+class SoakCheck(LaunchesCheck):
+    """Methods executed back to back; a subclass sets `kind`, the operation."""
 
-    descr = "methods executed very often"
     # A simulation is the same at each execution.
     valid_systems = ["+mpi -simulated"]
     command = "soak"
     operation = "soak"
-    kind = parameter(["exchange", "discovery", *COLLECTIVES], loggable=True)
-    scale = parameter(["1_node", "2_nodes"], loggable=True)
-    pattern = variable(str, value="")
     # Of each method at each size.
     executions = variable(int, value=10_000)
     # The method that the end of this time meets keeps the executions that it has.
     budget_s = 60.0
     tags = set()
-
-    @run_after("init")
-    def set_kind(self):
-        """As in campaigns, two of nine collectives where none is named."""
-        self.pattern = "blocks" if self.kind in COLLECTIVES else "random:degree=6,seed=1"
-        if self.kind in ("exchange", "discovery", *MOST_CALLED):
-            self.tags = {"soak"}
-
-    @property
-    def is_first(self) -> bool:
-        """None is short."""
-        return False
-
-    @property
-    def runs(self) -> int:
-        """One launch holds all executions."""
-        return 1
 
     @property
     def launch_limit_s(self) -> float:
@@ -57,7 +38,7 @@ class soak(CampaignCheck):
     @property
     def raw_name(self) -> str:
         """Tells it from the launches that measure the same operation."""
-        return f"soak-{self.kind}-{self.scale}".replace("_", "-")
+        return f"soak-{self.kind}-{self.scale}".replace("_", "-").replace(" ", "-")
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
         """All methods at a small size and a larger one."""
@@ -89,6 +70,73 @@ class soak(CampaignCheck):
             [
                 sn.assert_eq(failed, [], msg="failed, and in no table: {0}"),
                 sn.assert_eq(passed, len(self.numbers), msg="{0} of {1} launches passed"),
-                sn.assert_eq(ranks, [self.num_tasks], msg="soaked {0} ranks, expected {1}"),
+                sn.assert_eq(
+                    ranks,
+                    [self.num_tasks] * len(self.numbers),
+                    msg="soaked {0} ranks, expected {1}",
+                ),
             ]
         )
+
+
+@rfm.simple_test
+class soak(SoakCheck):
+    """All methods, as often as a site likes."""
+
+    descr = "methods executed very often"
+    kind = parameter(["exchange", "discovery", *COLLECTIVES], loggable=True)
+    scale = parameter(["1_node", "2_nodes"], loggable=True)
+    pattern = variable(str, value="")
+
+    @run_after("init")
+    def set_kind(self):
+        """As in campaigns, two of nine collectives where none is named."""
+        self.pattern = soaking.pattern_of(self.kind)
+        if self.kind in ("exchange", "discovery", *MOST_CALLED):
+            self.tags = {"soak"}
+
+    @property
+    def runs(self) -> int:
+        """One launch holds all executions."""
+        return 1
+
+
+if WANTED:
+    wanted = soaking.load(Path(WANTED))
+
+    @rfm.simple_test
+    class winners(SoakCheck):
+        """What a table waits for (tuner/soaking.py), each where it won."""
+
+        descr = "methods executed very often before they are chosen"
+        number = parameter(range(len(wanted)), loggable=True)
+        pattern = variable(str)
+        scale = variable(str)
+
+        @run_after("init")
+        def set_wanted(self):
+            """One operation on one layout."""
+            self.wanted = wanted[self.number]
+            self.valid_systems = [self.wanted.system]
+            self.valid_prog_environs = [self.wanted.environment]
+            self.kind = self.wanted.operation
+            self.pattern = soaking.pattern_of(self.kind)
+            self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
+            self.executions = self.wanted.executions
+            self.budget_s = self.wanted.budget_s
+
+        def layout(self, cores: int, max_nodes: int) -> scales.Layout:
+            """As it was measured."""
+            return scales.Layout(self.wanted.nodes, self.wanted.ppn)
+
+        @property
+        def runs(self) -> int:
+            """Methods that hold for a whole launch have one each."""
+            return len(self.wanted.launches)
+
+        def measured_options(self, number: int, pattern: str) -> dict[str, str]:
+            """At the sizes at which the methods won."""
+            return super().measured_options(number, pattern) | {
+                "--methods": " ".join(self.wanted.launches[number]),
+                "--sizes": ",".join(map(str, self.wanted.sizes)),
+            }

@@ -1,6 +1,7 @@
 """Soaks on their way from raw files to what is chosen, and to what is said of it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from tests import synthetic
 from tests.test_cli import fail, succeed
 from tuner import benchfile
 from tuner.ingest import ingest
+from tuner.soaking import Site, wanted
 from tuner.store import Store
+from tuner.tuning import tune
 
 HANG = "hang: rank 0 got no further in 60 s: execution 10000"
 
@@ -43,6 +46,7 @@ def write(
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A measured system on which stfw wins below 2 KB, and direct above."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
     synthetic.write(tmp_path, synthetic.Campaign(samples=20, sizes=(8, 64, 32768)))
     return tmp_path
 
@@ -54,7 +58,24 @@ def tuned(*options: str) -> tuple[set[str], dict[str, Any]]:
     return {rule["method"] for rule in table["rules"]}, table["provenance"]
 
 
-def test_a_method_that_was_not_soaked_is_chosen_and_marked(results: Path) -> None:
+def test_what_won_waits_for_its_soak(results: Path) -> None:
+    assert tuned()[0] == {"direct"}
+    waits = "faster, but in no rule before 2000 executions in soaks: exchange stfw:dims=2; "
+    for said in (succeed("show"), succeed("export"), succeed("export", "--format", "header")):
+        assert f"{waits}`switchpoint soak` does them" in said
+    row = next(line for line in succeed("show").splitlines() if line.startswith("exchange"))
+    assert re.search(r" direct +unsoaked +stfw:dims=2: 1\.\d+ x ", row)
+    write(results, record("stfw:dims=2", executions=1999))
+    assert tuned()[0] == {"direct"}
+    write(results, record("stfw:dims=2", executions=1), launch=1)
+    assert tuned()[0] == {"direct", "stfw:dims=2"}
+    assert "in no rule before" not in succeed("show")
+
+
+def test_a_method_that_was_not_soaked_is_marked_where_it_may_be_chosen(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "0")
     assert tuned()[0] == {"direct", "stfw:dims=2"}
     assert "not soaked: exchange stfw:dims=2; " in succeed("show")
     text = succeed("export")
@@ -84,9 +105,34 @@ def test_other_sources_are_tried_anew(results: Path) -> None:
 
 
 def test_the_default_stays_whatever_it_does(results: Path) -> None:
-    write(results, failed("direct"))
+    write(results, failed("direct"), record("stfw:dims=2"))
     assert tuned()[0] == {"direct", "stfw:dims=2"}
     assert "exchange direct failed its soak, and is the default all the same" in succeed("show")
+
+
+def test_what_waits_is_soaked_where_most_ranks_were(results: Path) -> None:
+    more = synthetic.Campaign(name="more", procs=(4, 8), cores=64, samples=20, sizes=(64, 512))
+    synthetic.write(results, more)
+    succeed("ingest")
+    with Store.open(results / "switchpoint.db") as store:
+        (name,) = store.systems()["system"]
+        site = Site(Path("local.py"), 500, partitions={"mpich": "site:gpu"})
+        (job,) = wanted(tune(store, name, required_executions=500), site, 30)
+    assert (job.system, job.environment) == ("site:gpu", "mpich")
+    assert (job.operation, job.nodes, job.ppn) == ("exchange", 1, 8)
+    assert (job.sizes, job.launches) == ([64], [["stfw:dims=2"]])
+    assert (job.executions, job.budget_s) == (500, 30)
+
+
+def test_simulated_machines_are_not_soaked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
+    synthetic.write(tmp_path, synthetic.Campaign(system="simulated:torus-4x4x2", samples=20))
+    ingest(tmp_path / "s.db", [tmp_path])
+    with Store.open(tmp_path / "s.db") as store:
+        (name,) = store.systems()["system"]
+        table = tune(store, name)
+    assert {rule.method for rule in table.rules} == {"direct", "stfw:dims=2"}
+    assert table.provenance.required_executions == 0
 
 
 def test_soaks_can_be_required(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

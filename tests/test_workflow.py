@@ -17,7 +17,7 @@ from rich.console import Console
 
 from tests import probes, synthetic
 from tests.kernels.conftest import build_kernels
-from tuner import launches, rawfiles, trust, workflow
+from tuner import launches, rawfiles, soaking, trust, workflow
 from tuner.cli import THIS_MACHINE, main
 from tuner.dispatch import DispatchError, Job
 from tuner.mpi import Mpi, available_cores, find_mpis, launch
@@ -264,6 +264,47 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
         (failed,) = store.soaks(store.systems()["system"][0]).to_dict("records")
     assert "wrong payload" in failed["reason"]
     assert not failed["passed"]
+
+
+SOAK_OF_WRONG_BYTES_OF_NEIGHBOR = """#!/bin/sh
+case "$*" in *neighbor*) SWP_CORRUPT=byte; export SWP_CORRUPT ;; esac
+exec '{swpbench}' "$@"
+"""
+
+
+def test_what_wins_is_soaked_and_what_fails_makes_room(results, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "200")
+    mpi = find_mpis()[0]
+    root = build_kernels(mpi)
+    raw_files = [tmp_path / f"fast-{number}.jsonl" for number in range(6)]
+    methods = ["--methods", "direct neighbor alltoallv", "--campaign", "fast", "--quiet"]
+    options = ["--op", "exchange", "--pattern", "random:degree=1", "--sizes", "8", *methods]
+    for number, path in enumerate(raw_files):
+        words = [*options, "--system", "local:cpu", "--environment", mpi.name]
+        words += ["--budget", "0.2", "--launch", str(number)]
+        launches.run(launch(mpi, 2), root / "bench" / "swpbench", words, path, timeout_s=60)
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        for record in records:
+            if faster := {"neighbor": 10, "alltoallv": 5}.get(record.get("method")):
+                record["samples_s"] = [time_s / faster for time_s in record["samples_s"]]
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    rawfiles.keep(raw_files)
+    ((waiting, path),) = workflow.tune(list(results.glob("*/fast/*")), Console())
+    assert {rule.method for rule in waiting.rules} == {"direct"}
+    bench = tmp_path / "bench.sh"
+    program = root / "bench" / "swpbench_corrupt"
+    bench.write_text(SOAK_OF_WRONG_BYTES_OF_NEIGHBOR.format(swpbench=program))
+    bench.chmod(0o700)
+    place = [f"--prefix={tmp_path / 'reframe'}"]
+    site = soaking.Site(THIS_MACHINE, 200, place, {"swpbench": str(bench)})
+    soaking.soak([waiting.provenance.system], site, Console())
+    said = capsys.readouterr().out
+    assert "200 executions each: exchange neighbor" in said
+    assert "soak failed: " in said
+    assert "200 executions each: exchange alltoallv" in said
+    switchpoint("soak")  # nothing is left to do
+    assert "method=alltoallv" in path.read_text()
+    assert "exchange neighbor failed its soak, and is in no rule" in switchpoint("show")
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from tuner.commands.options import (
     json_option,
     one_system,
     require_defaults,
+    require_soak_option,
     system_option,
     systems_of,
 )
@@ -35,6 +36,7 @@ from tuner.commands.plan import BUDGET, carry_out, plan
 from tuner.commands.regret import regret
 from tuner.commands.report import report
 from tuner.commands.site import site
+from tuner.commands.soak import soak
 from tuner.commands.study import study
 from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 # Of this machine: as it is, and as several virtual nodes.
 THIS_MACHINE = CHECKS / "config" / "local.py"
 SYSTEMS = {"local": THIS_MACHINE, "nodes": CHECKS / "config" / "nodes.py"}
+RESUMING = ("resume", "plan_file", "dry_run", "required_executions", "as_json")
+"""The options of `run` that a campaign has not of its own."""
 
 
 class _Commands(click.Group):
@@ -127,6 +131,7 @@ def main() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Print what would run, and the expected time.")
 @click.option("--resume", metavar="CAMPAIGN", help="Measure what a partial campaign lacks.")
+@require_soak_option
 @json_option
 @click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -142,28 +147,30 @@ def run(
     anonymous_as: str | None,
     dry_run: bool,
     resume: str | None,
+    required_executions: int | None,
     as_json: bool,
     reframe_options: tuple[str, ...],
 ) -> None:
-    """Measure a campaign, choose the methods, export the tables, and try them in a program.
+    """Measure a campaign, soak what wins, choose, export the tables, and try them in a program.
 
     REFRAME_OPTIONS go to ReFrame, to select checks for example: `switchpoint run -- -n exchange`.
     Where they select none, the checks with the tag tuning run.
     On a terminal the dashboard starts at the end.
     """
-    from tuner import orders, planned, workflow
+    from tuner import orders, planned, tuning, workflow
     from tuner.nodes import namespaces
     from tuner.show.results import console
 
     # JSON has standard output for itself.
     out = console(stderr=as_json)
+    required = tuning.required(required_executions)
     if config is not None and system is not None:
         raise click.UsageError("--config and --system both name a system: give one")
     if resume and planned.path_of(resume).is_file():
         plan_file = planned.path_of(resume)
     order = orders.read(resume) if resume and not plan_file else None
     if order is not None or plan_file is not None:
-        require_defaults(context, but=("resume", "plan_file", "dry_run", "as_json"))
+        require_defaults(context, but=RESUMING)
         if plan_file is not None:
             config = planned.load(plan_file).config_file
         elif order is not None:
@@ -179,13 +186,13 @@ def run(
         if budget is not None:
             plan_file = planned.make(config, options, budget, variables)
         if plan_file is not None:
-            results = carry_out(plan_file, dry_run, as_json, out)
+            results = carry_out(plan_file, dry_run, as_json, out, required)
         else:
             if order is not None:
                 campaign = workflow.resume(order)
             else:
                 campaign = workflow.plan(config, options, launches, minutes, variables)
-            results = _measure(campaign, dry_run, as_json, out)
+            results = _measure(campaign, dry_run, as_json, out, required)
     if dry_run:
         return
     if system == "nodes" and namespaces.find(namespaces.name_meant()) is None:
@@ -197,7 +204,7 @@ def run(
 
 
 def _measure(
-    campaign: workflow.Campaign, dry_run: bool, as_json: bool, out: Console
+    campaign: workflow.Campaign, dry_run: bool, as_json: bool, out: Console, required: int
 ) -> dict[str, Any]:
     """Shows a campaign and runs it; a dry run only shows it."""
     from tuner import workflow
@@ -206,7 +213,7 @@ def _measure(
         click.echo(json.dumps(workflow.plan_document(campaign), indent=1))
         return {}
     workflow.show_plan(campaign, out)
-    return {} if dry_run else workflow.run(campaign, out)
+    return {} if dry_run else workflow.run(campaign, out, required)
 
 
 @main.command()
@@ -245,14 +252,7 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
     metavar="NAME",
     help="Use only this campaign; may be repeated.",
 )
-@click.option(
-    "--require-soak",
-    "required_executions",
-    type=click.IntRange(min=0),
-    metavar="EXECUTIONS",
-    help="Choose only methods that passed so many executions in soaks.  "
-    "[default: SWITCHPOINT_REQUIRE_SOAK, or 0]",
-)
+@require_soak_option
 @database_option
 @json_option
 def tune(
@@ -398,6 +398,7 @@ report.add_command(html)
 main.add_command(report)
 main.add_command(serve)
 main.add_command(site)
+main.add_command(soak)
 main.add_command(study)
 main.add_command(validate)
 

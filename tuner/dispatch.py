@@ -111,6 +111,17 @@ class Request:
         ]
 
 
+def without_selection(options: Sequence[str]) -> list[str]:
+    """Of ReFrame's options those that tell where and how it works."""
+    return [
+        option
+        for option in options
+        if option.startswith("--")
+        and "=" in option
+        and not option.startswith((*SELECTING, "--prgenv"))
+    ]
+
+
 def _reframe() -> str:
     """Beside this Python, as pip installs it, else on the path."""
     beside = Path(sys.executable).parent

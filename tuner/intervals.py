@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
-from tuner.records import Point
+from tuner.records import UNSOAKED, Point
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
@@ -133,10 +133,11 @@ def _merge(
 def weaker(a: Point, b: Point) -> Point:
     """Of two points of one method, that which tells less for it: a rule is as good as its worst.
 
-    Where the default stays, an undecided point is weaker than a tie, and that than a shown one;
-    else the one with the larger ratio, or with the default, the smaller.
+    Where the default stays, one that waits for a soak is weaker than an undecided one, that than
+    a tie, and that than a shown one; else the one with the larger ratio, or with the default, the
+    smaller.
     """
-    sure = ("undecided", "tie", "default", "faster")
+    sure = (UNSOAKED, "undecided", "tie", "default", "faster")
     if a.status != b.status:
         return min(a, b, key=lambda point: sure.index(point.status))
     if a.ratio is None or b.ratio is None:

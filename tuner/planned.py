@@ -108,17 +108,9 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
             f"{len(cases)} cases need at least {least_s(len(cases)):.0f} s; give a larger "
             "--budget, or fewer cases, as in `-- --name=exchange`"
         )
-    # What selects checks has done so; the rest is where and how ReFrame works.
-    others = [
-        option
-        for option in options
-        if option.startswith("--")
-        and "=" in option
-        and not option.startswith((*dispatch.SELECTING, "--prgenv"))
-    ]
     plan = Plan(
         *(name, str(config.absolute()), budget.seconds or anchors_s(len(cases)), cases),
-        *(variables, others, str(session.stage)),
+        *(variables, dispatch.without_selection(options), str(session.stage)),
         share=budget.share,
     )
     path = path_of(name)

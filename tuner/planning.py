@@ -66,6 +66,9 @@ START_S = 0.5
 SESSION_S = 6.0
 """ReFrame's own work for a stage."""
 
+SOAKS_S = 12.0
+"""For what won, to be executed very often, and ReFrame's work for that."""
+
 LEAST_BUDGET_S = 0.3
 ANCHOR_BUDGET_S = 3.0
 """Of a launch that is to have all methods, where no budget in seconds is given."""
@@ -171,13 +174,14 @@ def launches_of_case() -> int:
 
 def least_s(cases: int) -> float:
     """The budget below which not every case can be raced."""
-    return len(STAGES) * SESSION_S + cases * launches_of_case() * (START_S + LEAST_BUDGET_S)
+    launches_s = cases * launches_of_case() * (START_S + LEAST_BUDGET_S)
+    return len(STAGES) * SESSION_S + launches_s + SOAKS_S
 
 
 def anchors_s(cases: int) -> float:
     """A budget whose first stage has enough to measure all methods, of which nothing is known."""
     shares = sum(stage.share for stage in STAGES.values()) / STAGES["anchors"].share
-    return len(STAGES) * SESSION_S + shares * cases * (START_S + ANCHOR_BUDGET_S)
+    return len(STAGES) * SESSION_S + shares * cases * (START_S + ANCHOR_BUDGET_S) + SOAKS_S
 
 
 def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch | None:
@@ -191,7 +195,7 @@ def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch |
     entrants = _entrants(plan, left[0], races(plan, cells), baseline) if left else []
     if not entrants:
         return None
-    rest_s = plan.budget_s - plan.spent_s - len(left) * SESSION_S
+    rest_s = plan.budget_s - plan.spent_s - len(left) * SESSION_S - SOAKS_S
     share_s = max(rest_s, 0) * STAGES[left[0]].share / sum(STAGES[name].share for name in left)
     return Batch(left[0], _tasks(plan, entrants, left[0], share_s))
 

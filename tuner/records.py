@@ -43,6 +43,9 @@ OVERLAP_OPERATION = "overlap"
 SOAK_OPERATION = "soak"
 """What the header of a launch calls executing methods very often, to see whether they fail."""
 
+UNSOAKED = "unsoaked"
+"""The status of what won, and waits for that."""
+
 SCOPES = ("on_socket", "on_node", "off_node")
 """Pairs of ranks: on one socket; on one node, but not known to share a socket; on two nodes."""
 
@@ -365,7 +368,8 @@ class Point(NamedTuple):
     fields from campaign to bytes and a method are the key of a cell.
 
     `status` tells why the method: "faster", shown to be so; "default", shown to be faster than
-    every other; "tie", nothing was shown; "undecided", too few launches to show anything.
+    every other; "tie", nothing was shown; "undecided", too few launches to show anything;
+    "unsoaked", the challenger is shown to be faster, but was not executed very often yet.
     """
 
     campaign: str
@@ -426,8 +430,8 @@ class Provenance:
 
     Of what launches measured, `disturbed` is the share that does not count, `refused` the same by
     cause, and `noisy` the share that counts with wider intervals (tuner/trust.py).
-    `soaks` are of all methods that were soaked; those that passed fewer executions than required
-    were no candidates.
+    `soaks` are of all methods that were soaked; none was chosen that passed fewer executions than
+    required.
     """
 
     system: str

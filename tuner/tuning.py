@@ -8,12 +8,14 @@ from dataclasses import fields
 from tuner import __version__, benchfile, off, soaks
 from tuner.errors import SwitchpointError
 from tuner.records import Cell, Header, Provenance, System, Table
-from tuner.selection import select
+from tuner.rules import compile_rules
+from tuner.selection import decide
+from tuner.simulation import machines
 from tuner.store import Store
 from tuner.trust import Trust, shares
 
 REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
-"""Of the environment: the executions that a method must have passed to be chosen."""
+"""Of the environment: the executions that a method has to pass before it is chosen; 0 for none."""
 
 
 class TuningError(SwitchpointError):
@@ -28,13 +30,12 @@ def tune(
 ) -> Table:
     """Chooses the methods of one system and stores its table in the place of the earlier one.
 
-    All campaigns count, or only those named; soaks always all. Methods that passed fewer executions
-    in soaks than required are no candidates, by default as many as the environment tells, nor are
-    those that are off at this site. The same cells and soaks always give the same table. Raises
-    TuningError when there is nothing to choose from, StoreError.
+    All campaigns count, or only those named; soaks always all. Where a method wins that passed
+    fewer executions in soaks than required, by default as many as the environment tells, the
+    default stays; simulated machines are not soaked. Methods that are off at this site do not take
+    part. The same cells and soaks always give the same table. Raises TuningError when there is
+    nothing to choose from, StoreError.
     """
-    if required_executions is None:
-        required_executions = _required_executions()
     described = store.systems().set_index("system")
     if system not in described.index:
         raise TuningError(f"no system {system} in {store.path}; `switchpoint show` lists them")
@@ -48,17 +49,21 @@ def tune(
     cells: list[Cell] = []
     for name in names:
         cells += store.contents((system, name))
+    description = described.loc[system].to_dict()
+    if description["name"].partition(":")[0] == machines.SYSTEM:
+        required_executions = 0
+    else:
+        required_executions = required(required_executions)
     soaked = soaks.verdicts(store.soaks(system))
     headers = _headers(store, system)
     trust = Trust(cells, headers)
-    candidates = soaks.candidates(cells, soaked, required_executions)
+    candidates = soaks.candidates(cells, soaked)
     listed = os.environ.get(off.VARIABLE, "")
     used_here = [cell for cell in candidates if not off.is_off(cell.key.method, listed)]
-    rules, points = select(used_here, trust)
+    points = soaks.withhold(decide(used_here, trust), soaked, required_executions)
     doubts = shares(cells, trust)
     used = measured.loc[names]
     newest = used.sort_values("last_date").iloc[-1]
-    description = described.loc[system].to_dict()
     provenance = Provenance(
         system=system,
         **{field.name: description[field.name] for field in fields(System)},
@@ -74,7 +79,7 @@ def tune(
         soaks=soaked,
         required_executions=required_executions,
     )
-    table = Table(provenance, rules, points)
+    table = Table(provenance, compile_rules(points), points)
     with store.transaction():
         store.put_table(table)
     return table
@@ -90,8 +95,14 @@ def _headers(store: Store, system: str) -> dict[int, Header]:
     return {launch: header for launch, header in found.items() if header is not None}
 
 
-def _required_executions() -> int:
-    value = os.environ.get(REQUIRED, "0")
+def required(executions: int | None = None) -> int:
+    """What a method has to pass before it is chosen: as many as told, or as the environment tells.
+
+    Raises TuningError when that is no number.
+    """
+    if executions is not None:
+        return executions
+    value = os.environ.get(REQUIRED) or str(soaks.ENOUGH)
     if not value.isdecimal():
         raise TuningError(f"{REQUIRED}={value}: not a number of executions; give one, or unset it")
     return int(value)

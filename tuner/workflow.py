@@ -19,16 +19,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tuner import benchfile, dispatch, export, rawfiles, records, tuning
+from tuner import benchfile, dispatch, export, rawfiles, records, soaking, tuning
 from tuner.dispatch import DispatchError, Request, Session
 from tuner.fitting import last_fitted
 from tuner.mpi import find_mpis, installation_directory, launch, shim
 from tuner.nodes.launch import SYSTEM
 from tuner.orders import Order
 from tuner.places import database_path, results_directory
+from tuner.planning import SOAKS_S
 from tuner.products import last_measured
 from tuner.records import COLLECTIVES
 from tuner.show.results import show_products, show_table
+from tuner.soaking import Site
 from tuner.store import Store
 from tuner.systems import THIS_MACHINE, launch_on
 
@@ -75,10 +77,11 @@ class Campaign:
 
     @property
     def expected_s(self) -> float:
-        """How long the campaign takes when every launch needs its whole budget."""
+        """How long the campaign takes when every launch needs its whole budget, soaks included."""
         jobs = self.planned.wanted
         builds = len({(job.system, job.environment) for job in jobs})
-        return builds * BUILD_S + len(jobs) * JOB_S + self.launches * (self.budget_s + START_S)
+        launches_s = self.launches * (self.budget_s + START_S)
+        return builds * BUILD_S + len(jobs) * JOB_S + launches_s + SOAKS_S
 
 
 class Ran(Protocol):
@@ -105,8 +108,8 @@ class Tuned(NamedTuple):
         return job.environment == self.table.provenance.environment
 
 
-def run(campaign: Campaign, console: Console) -> dict[str, Any]:
-    """Measures a planned campaign, tunes and exports, and tries the tables in a program.
+def run(campaign: Campaign, console: Console, required: int) -> dict[str, Any]:
+    """Measures a planned campaign, soaks, tunes and exports, and tries the tables in a program.
 
     Tells where everything lies, on the console and as a document.
 
@@ -114,19 +117,30 @@ def run(campaign: Campaign, console: Console) -> dict[str, Any]:
         DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
         KeyboardInterrupt: after a Ctrl-C, with the finished launches kept.
     """
-    raw_files = measure(campaign, console)
-    return finish(campaign.name, raw_files, campaign.planned.wanted, console)
+    raw_files = measure(campaign, console) if campaign.launches else _keep_finished(campaign)
+    jobs = campaign.planned.wanted
+    site = Site.of(campaign.request, campaign.planned.jobs, required)
+    return finish(campaign.name, raw_files, jobs, site, console)
 
 
 def finish(
-    campaign: str, raw_files: list[Path], jobs: Sequence[Ran], console: Console
+    campaign: str,
+    raw_files: list[Path],
+    jobs: Sequence[Ran],
+    site: Site,
+    console: Console,
+    soaks_s: float = soaking.MOST_S,
 ) -> dict[str, Any]:
-    """Tunes and exports what was measured, tells where it is, and tries it as the jobs ran.
+    """Soaks what won, tunes and exports, tells where it is, and tries it as the jobs ran.
 
     Raises:
         DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
     """
-    tables = tune(raw_files, console)
+    systems = systems_of(raw_files)
+    with Store.open(database_path()) as store:
+        tunable = [name for name in systems if store.campaigns_with_cells(name)]
+    soaking.soak(tunable, site, console, soaks_s)
+    tables = tune_systems(systems, console, site.required)
     raw_directories = sorted({path.parent for path in raw_files})
     exported = [tuned.path.parent / name for tuned in tables for name in EXPORTS.values()]
     places = {"raw files": raw_directories, "tables": exported, "database": [database_path()]}
@@ -192,14 +206,15 @@ def plan(
 
 
 def resume(order: Order) -> Campaign:
-    """Plans what a campaign still lacks; first, what its jobs have finished is kept.
+    """Plans what a campaign still lacks, if anything; first, what its jobs have finished is kept.
 
     Raises:
-        DispatchError: it lacks nothing, or ReFrame cannot plan it.
+        DispatchError: ReFrame cannot plan it.
     """
     if order.stage.is_dir():
         rawfiles.keep(rawfiles.complete_of_campaign(order.stage, order.campaign))
-    planned = _planned(order.request)
+    nothing = Session([], [], order.stage, order.stage)
+    planned = _planned(order.request) if order.done < order.launches else nothing
     return Campaign(order.campaign, order.request, planned, order.budget_s, order.done)
 
 
@@ -327,8 +342,20 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
         yield tick
 
 
+def systems_of(raw_files: list[Path]) -> list[str]:
+    """The systems that raw files among the results are of."""
+    return sorted({path.parent.parent.name for path in raw_files})
+
+
 def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
-    """Tunes and exports every system that raw files are of, by all its campaigns.
+    """Tunes and exports every system that raw files are of; as `tune_systems`."""
+    return tune_systems(systems_of(raw_files), console)
+
+
+def tune_systems(
+    systems: Sequence[str], console: Console, required: int | None = None
+) -> list[Tuned]:
+    """Tunes and exports systems by all their campaigns.
 
     Where only probes were measured, there is nothing to choose from.
 
@@ -336,12 +363,12 @@ def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
         TuningError, ExportError, StoreError: a table cannot be made or written.
     """
     tuned = []
-    for system in sorted({path.parent.parent.name for path in raw_files}):
+    for system in systems:
         with Store.open(database_path()) as store:
             if not store.campaigns_with_cells(system):
                 console.print(f"{system}: {NO_METHODS}", highlight=False, soft_wrap=True)
                 continue
-            table = tuning.tune(store, system)
+            table = tuning.tune(store, system, required_executions=required)
             products = last_measured(store, system)
             model = last_fitted(store, system)
         if not table.rules and not products.empty:

@@ -33,6 +33,16 @@ environment_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+require_soak_option = click.option(
+    "--require-soak",
+    "required_executions",
+    type=click.IntRange(min=0),
+    metavar="EXECUTIONS",
+    help="Choose only methods that passed so many executions in soaks; 0 asks for none.  "
+    "[default: SWITCHPOINT_REQUIRE_SOAK, or 2000]",
+)
+
+
 def launches_option(least: int, default: int, text: str) -> Option:
     """`--launches`: how many there are of something."""
     return click.option(

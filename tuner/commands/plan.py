@@ -64,10 +64,15 @@ def plan(file: Path | None, as_json: bool) -> None:
     show_plan(loaded, done, out)
 
 
-def carry_out(path: Path, dry_run: bool, as_json: bool, out: Console) -> dict[str, Any]:
-    """Shows a plan and runs it to its end; a dry run only shows it."""
+def carry_out(
+    path: Path, dry_run: bool, as_json: bool, out: Console, required: int
+) -> dict[str, Any]:
+    """Shows a plan and runs it to its end, soaks with it; a dry run only shows it."""
     from tuner import planned, workflow
+    from tuner.dispatch import Request
+    from tuner.planning import SOAKS_S
     from tuner.show.plan import show_plan
+    from tuner.soaking import Site
 
     loaded = planned.load(path)
     if dry_run and as_json:
@@ -79,4 +84,10 @@ def carry_out(path: Path, dry_run: bool, as_json: bool, out: Console) -> dict[st
     if dry_run:
         return {}
     raw_files = planned.run(path, out)
-    return workflow.finish(loaded.campaign, raw_files, loaded.cases, out) | {"plan": str(path)}
+    ended = planned.load(path)
+    request = Request(ended.config_file, ended.options, ended.variables)
+    site = Site.of(request, ended.cases, required)
+    soaks_s = max(ended.budget_s - ended.spent_s, SOAKS_S)
+    return workflow.finish(ended.campaign, raw_files, ended.cases, site, out, soaks_s) | {
+        "plan": str(path)
+    }

@@ -1,0 +1,55 @@
+"""`switchpoint soak`: executes very often what won, and makes the tables again."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from tuner.commands.options import require_soak_option, system_option
+from tuner.dispatch import CHECKS
+from tuner.errors import SwitchpointError
+
+
+@click.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The ReFrame configuration of a system that is not of this machine.",
+)
+@system_option("Only this system; any unambiguous part of its id.")
+@require_soak_option
+def soak(config: Path | None, system: str | None, required_executions: int | None) -> None:
+    """Execute very often the methods that won, choose those that pass, and export the tables.
+
+    `switchpoint run` does so at its end; this does what it left, or what a site requires since.
+    """
+    from tuner import soaking, soaks, tuning, workflow
+    from tuner.commands.options import one_system, systems_of
+    from tuner.nodes import namespaces
+    from tuner.nodes.launch import SYSTEM as VIRTUAL
+    from tuner.places import database_path
+    from tuner.show.results import console
+    from tuner.simulation.machines import SYSTEM as SIMULATED
+    from tuner.store import Store
+
+    configs = {"local": CHECKS / "config" / "local.py", VIRTUAL: CHECKS / "config" / "nodes.py"}
+    out = console()
+    with Store.open(database_path(), readonly=True) as store:
+        names = [one_system(store, system)] if system else systems_of(store)
+        names = [name for name in names if store.campaigns_with_cells(name)]
+        of_reframe = store.systems().set_index("system")["name"]
+    required = tuning.required(required_executions)
+    for name in names:
+        kind = str(of_reframe[name]).partition(":")[0]
+        if kind == SIMULATED:
+            continue
+        its = configs.get(kind, config)
+        if its is None:
+            raise SwitchpointError(
+                f"{name} is not of this machine; name its configuration by --config"
+            )
+        with namespaces.available() if kind == VIRTUAL else nullcontext():
+            soaking.soak([name], soaking.Site(its, required or soaks.ENOUGH), out)
+    workflow.tune_systems(names, out, required)
