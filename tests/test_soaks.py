@@ -111,7 +111,7 @@ def test_the_default_stays_whatever_it_does(results: Path) -> None:
 
 
 def test_what_waits_is_soaked_where_most_ranks_were(results: Path) -> None:
-    more = synthetic.Campaign(name="more", procs=(4, 8), cores=64, samples=20, sizes=(64, 512))
+    more = synthetic.Campaign(name="more", procs=(4, 8), samples=20, sizes=(64, 512))
     synthetic.write(results, more)
     succeed("ingest")
     with Store.open(results / "switchpoint.db") as store:

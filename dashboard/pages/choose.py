@@ -9,7 +9,7 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard import ids, rules
+from dashboard import ids, rules, soaked
 from dashboard.choice import (
     layout_key,
     newest_first,
@@ -24,7 +24,7 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, WORD, Query, choose, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import Option, badge, card, commands, href, method_name
-from tuner.records import COLLECTIVES, DEFAULT_METHODS, NAME
+from tuner.records import COLLECTIVES, DEFAULT_METHODS, NAME, UNSOAKED
 from tuner.store import Store
 from tuner.units import size_text
 
@@ -37,6 +37,8 @@ _STATUSES = {
     "default": "It is the default, and was shown to be the fastest.",
     "tie": "No other method was shown to be faster, so the default stays.",
     "undecided": "Too few launches, or too unsteady ones, to leave the default.",
+    UNSOAKED: "Another method was shown to be faster, but was not executed very often yet: "
+    "the default stays until `switchpoint soak` has done that.",
 }
 
 
@@ -56,7 +58,7 @@ class ChooseChoice:
     """A complete query, what its selects offer, and what the table says.
 
     selected: by size, for the operation, layout and degree. rule: the one at the size, or None.
-    point: the nearest that was decided for the rule's method, or None.
+    point: the nearest that was decided for the rule's method, or None. soak: of that method.
     """
 
     query: ChooseQuery
@@ -65,6 +67,7 @@ class ChooseChoice:
     selected: pd.DataFrame
     rule: dict[str, Any] | None
     point: dict[str, Any] | None
+    soak: str
 
 
 def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
@@ -106,6 +109,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         selected=selected,
         rule=rule,
         point=_nearest(points, rule, int(size), int(degree)) if rule else None,
+        soak=soaked.of_table(store, system).text(operation, rule["method"]) if rule else "",
     )
 
 
@@ -158,6 +162,8 @@ def _answer(choice: ChooseChoice) -> list[Component]:
         html.P(method_name(rule["method"]), className="answer"),
         html.P(_STATUSES[rule["status"]]),
     ]
+    if choice.soak:
+        lines.append(html.P(f"{choice.soak.capitalize()}."))
     if choice.point is not None:
         lines += _evidence(choice, choice.point, default)
     return lines

@@ -9,6 +9,7 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
+from dashboard import soaked
 from dashboard.choice import explorable, layout_key, layout_text, operations_of, system_options
 from dashboard.figures.changes import changes
 from dashboard.pages import explore
@@ -16,10 +17,11 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, choose, parameter
 from dashboard.snapshot import Snapshot, snapshot
+from dashboard.soaked import Standing
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import Option, card, data_table, href, method_name
 from tuner import comparison
-from tuner.comparison import Change, Comparison, Loss, Measured, Moved, Where
+from tuner.comparison import Change, Choice, Comparison, Loss, Measured, Moved, Where
 from tuner.records import COLLECTIVES, NAME
 from tuner.store import Store
 from tuner.units import size_text
@@ -121,7 +123,9 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
         "summary": _summary(found),
         "changes": changes(_changed(store, choice)),
         "rows": _change_table(choice),
-        "moved": _moved_table(found.moved if found else [], choice.query.operation),
+        "moved": _moved_table(
+            found.moved if found else [], choice.query.operation, _soaks(store, choice)
+        ),
         "loss": _loss(found.loss if found else None),
     }
 
@@ -181,7 +185,15 @@ def _samples(query: CompareQuery, where: Where) -> list[Any]:
     return links
 
 
-def _moved_table(moved: Sequence[Moved], operation: str) -> Component:
+def _soaks(store: Store, choice: CompareChoice) -> tuple[Standing, Standing]:
+    """Of A's and of B's system."""
+    query = choice.query
+    return soaked.of_now(store, query.system), soaked.of_now(store, query.other_system)
+
+
+def _moved_table(
+    moved: Sequence[Moved], operation: str, standings: tuple[Standing, Standing]
+) -> Component:
     if not moved:
         return html.P("No switch point moved, at the sizes that both measured.")
     rows = []
@@ -189,17 +201,26 @@ def _moved_table(moved: Sequence[Moved], operation: str) -> Component:
         degree = "" if operation in COLLECTIVES else f", degree {each.mmax}, mean {each.mavg:.3g}"
         case = layout_text(each.nodes, each.ppn, oversubscribed=False) + degree
         methods = [
-            ", ".join(
-                [choices[0].method]
-                + [f"from {size_text(later.from_bytes)} {later.method}" for later in choices[1:]]
-            )
-            for choices in (each.a, each.b)
+            _choices_text(operation, choices, standing)
+            for choices, standing in zip((each.a, each.b), standings, strict=True)
         ]
         texts = (*methods, f"{each.sizes}, {each.shown}")
         cells = [html.Td(text, className="wrap") for text in texts]
         rows.append(html.Tr([html.Th(case, scope="row"), *cells]))
     header = ("Case", "Methods of A", "Methods of B", "Sizes that differ, shown by both")
     return data_table("Cases in which another method is chosen", header, rows)
+
+
+def _choices_text(operation: str, choices: Sequence[Choice], standing: Standing) -> str:
+    """The methods by size, each with its soak where it is first named."""
+    texts = []
+    named: set[str] = set()
+    for number, choice in enumerate(choices):
+        text = f"from {size_text(choice.from_bytes)} {choice.method}" if number else choice.method
+        soak = standing.text(operation, choice.method)
+        texts.append(f"{text} ({soak})" if soak and choice.method not in named else text)
+        named.add(choice.method)
+    return ", ".join(texts)
 
 
 def _loss(loss: Loss | None) -> Component:
@@ -230,7 +251,14 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             parts["changes"],
             parts["rows"],
         ),
-        card("Switch points that moved", parts["moved"]),
+        card(
+            "Switch points that moved",
+            html.P(
+                "Of what was measured alone: a table takes these methods once they are soaked.",
+                className="hint",
+            ),
+            parts["moved"],
+        ),
         card("What A loses with the table of B", parts["loss"]),
     ]
 

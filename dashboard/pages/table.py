@@ -11,7 +11,7 @@ from dash import Dash, Input, Output, html
 from dash.development.base_component import Component
 from flask import Response, request
 
-from dashboard import ids, rules, web
+from dashboard import ids, rules, soaked, web
 from dashboard.choice import layout_key, newest_first, system_options
 from dashboard.exported import FORMS, exported
 from dashboard.figures.ribbons import DECIDED, ribbons
@@ -19,10 +19,11 @@ from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
 from dashboard.query import Query, UnknownError, choose, one_of, parameter
+from dashboard.soaked import Standing
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, card, commands, data_table, graph, href, method_name
-from tuner.records import NAME
+from tuner.records import NAME, UNSOAKED
 from tuner.store import Store
 from tuner.units import bytes_text
 
@@ -31,7 +32,7 @@ DOWNLOAD_PATH = f"{PATH}/download"
 _MOST_LINES = 4000  # of a pasted table
 
 
-_HEADER = ("Case", "Bytes", "Method", "Status", "Speed-up (95 %)", "Evidence")
+_HEADER = ("Case", "Bytes", "Method", "Status", "Speed-up (95 %)", "Soak", "Evidence")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
 
 def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
     table = rules.with_speedup(store.rules(choice.query.system))
+    standing = soaked.of_table(store, choice.query.system)
     rows = table.assign(row=[rules.case_text(rule) for rule in table.itertuples()])
     figure = graph(
         ids.of(PATH, "ribbons-figure"),
@@ -77,16 +79,21 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
     return {
         "ribbons": figure,
         "rules": data_table(
-            "The rules, the first that holds first", _HEADER, list(map(_row, table.itertuples()))
+            "The rules, the first that holds first",
+            _HEADER,
+            [_row(rule, standing) for rule in table.itertuples()],
         ),
         "export": _export(store, choice.query),
     }
 
 
-def _row(rule: Any) -> Component:
+def _row(rule: Any, standing: Standing) -> Component:
     evidence = html.A(_samples_text(rule.launches), href=_evidence(rule))
+    soak = standing.text(rule.operation, rule.method)
+    if rule.status == UNSOAKED:
+        soak = f"{rule.challenger} waits for it"
     texts = (bytes_text(rule.bytes_low, rule.bytes_high), method_name(rule.method), rule.status)
-    cells = [html.Td(text) for text in (*texts, _speedup_text(rule), evidence)]
+    cells = [html.Td(text) for text in (*texts, _speedup_text(rule), soak, evidence)]
     head = html.Th(rules.case_text(rule), scope="row", className="wrap")
     return html.Tr([head, *cells], className=None if rule.status in DECIDED else "even")
 
@@ -146,8 +153,10 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             html.P(
                 "The first rule that holds, and whose method can be used, is taken. Where the "
                 "default stays, the speed-up is that of the best of the others. Grey: nothing was "
-                "shown to be faster than the default. Bytes: of a message in the mean, and of "
-                "collectives of a rank's block, or of the whole vector (bcast, reduce, allreduce).",
+                "shown to be faster than the default or, unsoaked, what was is executed very "
+                "often before it is chosen, by `switchpoint soak`. Bytes: of a message in the "
+                "mean, and of collectives of a rank's block, or of the whole vector (bcast, "
+                "reduce, allreduce).",
                 className="hint",
             ),
             parts["rules"],

@@ -20,16 +20,17 @@ from dashboard.pages import (
     models,
     overlap,
     overview,
+    table,
 )
 from dashboard.pages.page import FilteredPage
 from dashboard.query import UnknownError
-from tests import overlaps, probes
+from tests import overlaps, probes, test_soaks
 from tests.dashboard import large as large_store
 from tests.synthetic import Campaign, exchange_times, write
 from tuner.fitting import fit
 from tuner.ingest import ingest
 from tuner.store import Store
-from tuner.tuning import tune_missing
+from tuner.tuning import tune, tune_missing
 
 
 def said(component: Component | list[Component]) -> str:
@@ -63,6 +64,35 @@ def test_the_overview_tells_how_steady_the_newest_campaign_was(tmp_path: Path) -
     assert "Newest campaign: canary (8-byte ping-pong) 1.0" in text
     links = re.findall(r"explore\?s=[^&']+&c=([^&']+)", str(page))
     assert links == ["20261121T034500Z"]  # the other has nothing to explore
+
+
+def test_pages_tell_which_methods_were_soaked_and_which_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "2000")
+    for name in ("20261019T120000Z", "20261121T034500Z"):
+        write(tmp_path, Campaign(name=name, samples=20, sizes=(8, 32768)))
+    database = tmp_path / "switchpoint.db"
+    soaks = [test_soaks.record("stfw:dims=2", executions=number) for number in (1500, 500)]
+    states = {
+        table.PAGE: (
+            "unsoaked stfw:dims=2 1.",
+            "stfw:dims=2 waits for it",
+            "faster 1.",
+            "soaked 2,000 times",
+        ),
+        choose.PAGE: ("default stays until", "Another", "in a launch", "Soaked 2,000 times."),
+    }
+    for number, soak in enumerate(soaks):
+        test_soaks.write(tmp_path, soak, launch=number)
+        ingest(database, [tmp_path])
+        with Store.open(database) as store:
+            (system,) = store.systems()["system"]
+            tune(store, system)
+        for page, texts in states.items():
+            _, parts = drawn(page, database, "?o=exchange&b=8" if page is choose.PAGE else "")
+            text = said(parts["answer" if page is choose.PAGE else "rules"])
+            assert [each in text for each in texts] == [not number] * 2 + [bool(number)] * 2
 
 
 def test_the_map_has_the_fastest_method_of_every_layout(database: Path) -> None:
