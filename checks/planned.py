@@ -1,12 +1,14 @@
 """The launches of a plan (tuner/planned.py) that are not done yet: a job for each of its cases."""
 
 import os
+import shlex
 from pathlib import Path
 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import LaunchesCheck
+from tuner import off
 from tuner import planned as planning
 
 PLAN = os.environ.get(planning.VARIABLE)
@@ -37,6 +39,9 @@ if PLAN:
             self.tasks = {task.number: task for task in tasks if task.case == self.case}
             self.launches = len(self.tasks)
             self.budget_s = max(task.budget_s for task in self.tasks.values())
+            if case.failed:
+                listed = [os.environ.get(off.VARIABLE, ""), *case.failed]
+                self.env_vars[off.VARIABLE] = shlex.quote(" ".join(listed).strip())
 
         def find_unmeasured(self):
             """What the plan lacks."""

@@ -1,6 +1,7 @@
 """What a plan measures and what comes of it, on machines whose truth is known."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +168,15 @@ def test_a_budget_may_be_a_share_of_measuring_everything(tmp_path: Path, share: 
     assert plan.budget_s == pytest.approx(share * whole_s, rel=0.05)
     assert plan.spent_s <= plan.budget_s
     assert np.mean(regrets(select(cells)[0], 8)[0]) <= 0.02
+
+
+def test_what_failed_its_soak_does_not_race(tmp_path: Path) -> None:
+    plan = MACHINE.plan()
+    plan.cases = [replace(case, failed=["stfw:dims=3"]) for case in plan.cases]
+    measure(MACHINE, plan, tmp_path)
+    racing = {method for task in plan.tasks for method in task.methods}
+    assert "stfw:dims=2" in racing
+    assert "stfw:dims=3" not in racing
 
 
 def test_losers_have_to_lose_twice_and_the_default_never_does(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tuner import dispatch, fitting, predicting, rawfiles
+from tuner import dispatch, fitting, predicting, rawfiles, soaks
 from tuner.dispatch import DispatchError, Request
 from tuner.errors import SwitchpointError
 from tuner.models.predict import Times
@@ -34,7 +35,7 @@ from tuner.planning import (
     next_batch,
     octaves,
 )
-from tuner.records import RULED_OPERATIONS, Cell
+from tuner.records import DEFAULT_METHODS, RULED_OPERATIONS, Cell
 from tuner.store import Store
 
 VARIABLE = "SWITCHPOINT_PLAN"
@@ -93,10 +94,14 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
     name = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     session = dispatch.plan(Request(config, options, variables | {"campaign": name}))
     session.clear()
+    failed = _failed()
     cases = [
         PlannedCase(
             *(job.system, job.environment, job.operation, job.pattern, job.scale),
             *(job.procs, job.ppn, octaves(job.operation, job.pattern)),
+            failed.get(
+                (variables.get("system_name", job.system), job.environment, job.operation), []
+            ),
         )
         for job in session.wanted
         if job.operation in RULED_OPERATIONS
@@ -116,6 +121,23 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
     path = path_of(name)
     save(plan, path)
     return path
+
+
+def _failed() -> dict[tuple[str, str, str], list[str]]:
+    """The methods that failed their soak, but defaults, by system's name, environment, operation.
+
+    Raises StoreError.
+    """
+    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    if not database_path().is_file():
+        return found
+    with Store.open(database_path()) as store:
+        for row in store.systems().to_dict("records"):
+            for its in soaks.verdicts(store.soaks(str(row["system"]))):
+                if its.failure and its.method != DEFAULT_METHODS[its.operation]:
+                    place = str(row["name"]), str(row["environment"]), its.operation
+                    found[place].append(its.method)
+    return found
 
 
 def done(plan: Plan) -> set[int]:

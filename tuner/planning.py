@@ -89,7 +89,10 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
-    """What is tuned: an operation with a pattern on a layout, over sizes."""
+    """What is tuned: an operation with a pattern on a layout, over sizes.
+
+    Methods that failed their soak are not measured.
+    """
 
     system: str  # ReFrame's, as local:cpu
     environment: str
@@ -99,6 +102,7 @@ class PlannedCase:
     procs: int
     ppn: int
     sizes: list[int]
+    failed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,7 @@ def races(plan: Plan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
     for cell in cells:
         for part in cell.parts:
             number = int(part["number"])
-            if number in case_of:
+            if number in case_of and cell.key.method not in plan.cases[case_of[number]].failed:
                 samples = Samples(*cell.of_launch(int(part["launch"])))
                 race = found[case_of[number]][cell.key.size_bytes]
                 race[cell.key.method][number] = samples
