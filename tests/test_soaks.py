@@ -63,8 +63,9 @@ def test_what_won_waits_for_its_soak(results: Path) -> None:
     waits = "faster, but in no rule before 2000 executions in soaks: exchange stfw:dims=2; "
     for said in (succeed("show"), succeed("export"), succeed("export", "--format", "header")):
         assert f"{waits}`switchpoint soak` does them" in said
-    row = next(line for line in succeed("show").splitlines() if line.startswith("exchange"))
-    assert re.search(r" direct +unsoaked +stfw:dims=2: 1\.\d+ x ", row)
+    small, large = (row for row in succeed("show").splitlines() if row.startswith("exchange"))
+    assert re.search(r" up to 1.41 KiB +direct +unsoaked +stfw:dims=2: \d\.\d+ x ", small)
+    assert "unsoaked" not in large
     write(results, record("stfw:dims=2", executions=1999))
     assert tuned()[0] == {"direct"}
     write(results, record("stfw:dims=2", executions=1), launch=1)

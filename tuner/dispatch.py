@@ -69,6 +69,7 @@ class Session:
     failures: list[str]  # of jobs and of the builds before them: what failed, and why
     stage: Path  # where jobs run, one directory each
     output: Path  # where ReFrame keeps what they wrote
+    build_s: float = 0.0  # of the kernels
 
     @property
     def wanted(self) -> list[Job]:
@@ -264,6 +265,7 @@ def _read(report: Path, variables: dict[str, str]) -> Session:
         failures=[_failure(case) for case in cases if case["result"] == "fail"],
         stage=Path(content["session_info"]["prefix_stage"]),
         output=Path(content["session_info"]["prefix_output"]),
+        build_s=sum(case["time_compile"] or 0.0 for case in cases if case["fixture"]),
     )
 
 

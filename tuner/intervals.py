@@ -78,7 +78,12 @@ def _sizes(points: list[Point]) -> Sizes:
     ordered = sorted(points, key=lambda point: point.bytes)
     intervals = whole_intervals([point.bytes for point in ordered])
     pieces = list(zip(intervals, ordered, strict=True))
-    return _merge(pieces, lambda a, b: a.method == b.method, weaker)
+    return _merge(pieces, lambda a, b: _kept_apart(a) == _kept_apart(b), weaker)
+
+
+def _kept_apart(point: Point) -> tuple[str, str | None]:
+    """The method, and which one waits where the default stays for that: a reader sees the sizes."""
+    return point.method, point.challenger if point.status == UNSOAKED else None
 
 
 def points_of(degrees: Degrees) -> Iterator[Point]:

@@ -76,9 +76,9 @@ def test_pages_tell_which_methods_were_soaked_and_which_wait(
     soaks = [test_soaks.record("stfw:dims=2", executions=number) for number in (1500, 500)]
     states = {
         table.PAGE: (
-            "unsoaked stfw:dims=2 1.",
+            "unsoaked stfw:dims=2 ",
             "stfw:dims=2 waits for it",
-            "faster 1.",
+            "faster ",
             "soaked 2,000 times",
         ),
         choose.PAGE: ("default stays until", "Another", "in a launch", "Soaked 2,000 times."),
