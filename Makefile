@@ -2,7 +2,7 @@
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 .PHONY: run test check bench nightly serve screenshots clean
 
-run: .venv/ready-run        # measure, ingest, tune, export, show
+run: .venv/ready-run        # measure, ingest, soak, tune, export, show
 	switchpoint run
 
 test: .venv/ready-test      # what a bare machine can test; the rest is skipped, with reasons

@@ -93,7 +93,7 @@ CREATE TABLE point (
   mmax INTEGER NOT NULL,
   mavg REAL NOT NULL,
   method TEXT NOT NULL,
-  status TEXT NOT NULL,       -- faster, default, tie, undecided or unsoaked
+  status TEXT NOT NULL,       -- faster, default, tie or undecided
   challenger TEXT,            -- the method that the ratio tells of; the selected one when it is faster
   ratio REAL,                 -- its time / time of the default
   ratio_low REAL,
