@@ -84,8 +84,8 @@ class soak(SoakCheck):
     """All methods, as often as a site likes."""
 
     descr = "methods executed very often"
-    kind = parameter(["exchange", "discovery", *COLLECTIVES], loggable=True)
     scale = parameter(["1_node", "2_nodes"], loggable=True)
+    kind = parameter(["exchange", "discovery", *COLLECTIVES], loggable=True)
     pattern = variable(str, value="")
 
     @run_after("init")

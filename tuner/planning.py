@@ -201,6 +201,8 @@ def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch |
         return None
     rest_s = plan.budget_s - plan.spent_s - len(left) * SESSION_S - SOAKS_S
     share_s = max(rest_s, 0) * STAGES[left[0]].share / sum(STAGES[name].share for name in left)
+    if len(entrants) * STAGES[left[0]].launches * (START_S + LEAST_BUDGET_S) > share_s:
+        entrants = _together(entrants)
     return Batch(left[0], _tasks(plan, entrants, left[0], share_s))
 
 
@@ -382,6 +384,22 @@ def _groups(
         groups.append(([size], methods))
     for sizes, methods in groups:
         yield sizes, sorted(methods)
+
+
+def _together(entrants: list[_Entrant]) -> list[_Entrant]:
+    """One for each case, where time is too short for more: starts would take it all."""
+    of_case: dict[int, list[_Entrant]] = defaultdict(list)
+    for entrant in entrants:
+        of_case[entrant.case].append(entrant)
+    return [
+        _Entrant(
+            case,
+            sorted({size for each in parts for size in each.sizes}),
+            sorted({method for each in parts for method in each.methods}),
+            sum(each.cost_s for each in parts),
+        )
+        for case, parts in of_case.items()
+    ]
 
 
 def _tasks(plan: Plan, entrants: list[_Entrant], stage: str, share_s: float) -> list[Task]:
