@@ -281,12 +281,16 @@ def test_what_wins_is_soaked_and_what_fails_makes_room(results, tmp_path, monkey
     options = ["--op", "exchange", "--pattern", "random:degree=1", "--sizes", "8", *methods]
     for number, path in enumerate(raw_files):
         words = [*options, "--system", "local:cpu", "--environment", mpi.name]
-        words += ["--budget", "0.2", "--launch", str(number)]
+        words += ["--max-samples", "20", "--launch", str(number)]
         launches.run(launch(mpi, 2), root / "bench" / "swpbench", words, path, timeout_s=60)
         records = [json.loads(line) for line in path.read_text().splitlines()]
         for record in records:
-            if faster := {"neighbor": 10, "alltoallv": 5}.get(record.get("method")):
-                record["samples_s"] = [time_s / faster for time_s in record["samples_s"]]
+            if record["record"] == "case":  # whatever the machine did meanwhile
+                time_s = {"direct": 9e-6, "neighbor": 1e-6, "alltoallv": 2e-6}[record["method"]]
+                time_s *= 1 + number / 1000
+                count = len(record["samples_s"])
+                record |= {"samples_s": [time_s] * count, "canary_s": [1e-6] * count}
+                record["late"] = [0] * count
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
     rawfiles.keep(raw_files)
     ((waiting, path),) = workflow.tune(list(results.glob("*/fast/*")), Console())
