@@ -144,7 +144,7 @@ enum swp_placement {
 
 #define SWP_ESTIMATE 0u  /* choose by table and model, without measuring */
 #define SWP_SAME_COMM 1u /* of a collective: see swp_collective_plan */
-#define SWP_MEASURE 2u   /* of an exchange: see swp_exchange_plan */
+#define SWP_MEASURE 2u   /* of an exchange or a collective: see swp_exchange_plan */
 #define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL, 0, SWP_PLACEMENT_BLOCK, 0}
 
 /*
@@ -181,7 +181,8 @@ struct swp_exchange {
  * or execute may overrun it); the default stays unless another is clearly faster. A method is taken only if
  * hints.executions make up for what planning it costs more. What was found is appended to the user's table,
  * if SWITCHPOINT_USER_TABLE is set, for plans of the same exchange in later runs. When the budget is too
- * short to tell, the plan is made as without SWP_MEASURE.
+ * short to tell, the plan is made as without SWP_MEASURE. A discovery cannot be raced (SWP_ERR_ARGUMENT): its
+ * messages are not known when it is planned.
  *
  * Methods that SWITCHPOINT_OFF lists are never used, at any operation, also if the caller names them
  * (SWP_ERR_NOT_APPLICABLE).
@@ -228,6 +229,9 @@ struct swp_collective {
  * Plans a collective. Collective on comm. method, hints and errors as for swp_exchange_plan; the default is
  * "vendor". With "auto" the rules are kept in the plan, for swp_collective_set. What MPI wants equal on all
  * ranks is checked: operation, root, bytes, and whether the operation of a reduction is commutative.
+ *
+ * SWP_MEASURE races methods on this very call, reductions on operands of zero bytes; a user's operation must
+ * bear them. What it finds holds for these bytes; others that swp_collective_set gives go by the rules.
  *
  * With SWP_SAME_COMM in the flags of the hints the plan communicates on comm itself, which from then on
  * returns its errors; the caller keeps it for such plans alone, executes one of them at a time, in the same

@@ -2,6 +2,7 @@
 #include "choices.h"
 
 #include "off.h"
+#include "remember.h"
 #include "select.h"
 
 #include <math.h>
@@ -22,21 +23,31 @@ static int reserve(struct choices **result, int nrules, int64_t *account) {
   return swp_fail(SWP_ERR_MEMORY, "no memory for %d rules", nrules);
 }
 
-static void add(struct choices *choices, const struct spec *spec, const struct range *bytes, int line) {
+static struct choice *add(struct choices *choices, const struct spec *spec, const struct range *bytes) {
   struct choice *choice = &choices->list[choices->count];
-  *choice = (struct choice){.spec = *spec, .bytes = *bytes, .line = line};
+  *choice = (struct choice){.spec = *spec, .bytes = *bytes};
   while (strcmp(choices->list[choice->owner].spec.text, spec->text) != 0)
     choice->owner++;
   choices->count++;
+  return choice;
 }
 
-static void add_rules(struct choices *choices, const swp_table *table, const struct features *features) {
-  for (int i = 0; i < table->nrules; i++) {
+static int count_rules(const swp_table *table) {
+  return table != NULL ? table->nrules : 0;
+}
+
+/* The table may be freed afterwards. */
+static void add_rules(struct choices *choices, const swp_table *table, const struct features *features,
+                      char path[sizeof table->path]) {
+  for (int i = 0; i < count_rules(table); i++) {
     const struct rule *rule = &table->rules[i];
-    if (swp_rule_is_for(rule, features->operation, features))
-      add(choices, &rule->spec, &rule->ranges[CONDITION_BYTES], rule->line);
+    if (!swp_rule_is_for(rule, features))
+      continue;
+    struct choice *choice = add(choices, &rule->spec, &rule->ranges[CONDITION_BYTES]);
+    choice->table = path;
+    choice->line = rule->line;
   }
-  snprintf(choices->table, sizeof choices->table, "%s", table->path);
+  snprintf(path, sizeof table->path, "%s", table != NULL ? table->path : "");
 }
 
 static int by_bytes(const void *a, const void *b) {
@@ -69,30 +80,48 @@ static void make_steps(struct choices *choices) {
   choices->nsteps = kept;
 }
 
-int swp_choices_compile(const swp_table *table, const struct features *features, int64_t *account,
-                        struct choices **choices) {
+int swp_choices_compile(const struct sources *sources, const struct features *features, int64_t *account,
+                        struct choices **result) {
   int error = SWP_SUCCESS;
   struct spec fallback;
-  TRY(reserve(choices, table != NULL ? table->nrules : 0, account));
-  if (table != NULL)
-    add_rules(*choices, table, features);
+  const struct range here = {(double)features->bytes, (double)features->bytes};
+  TRY(reserve(result, 1 + count_rules(sources->users) + count_rules(sources->table), account));
+  struct choices *choices = *result;
+  choices->measured = sources->measured != NULL;
+  if (choices->measured)
+    add(choices, sources->measured, &here);
+  add_rules(choices, sources->users, features, choices->tables[0]);
+  add_rules(choices, sources->table, features, choices->tables[1]);
   TRY(swp_spec_parse(features->operation, swp_default_method(features->operation), &fallback));
-  add(*choices, &fallback, &(struct range){0, INFINITY}, 0);
-  make_steps(*choices);
+  add(choices, &fallback, &(struct range){0, INFINITY});
+  make_steps(choices);
 done:
   return error;
 }
 
-static int find_by_table(struct swp_plan *plan) {
+/* Of nothing, no method is faster. */
+static bool wants_race(const struct swp_plan *plan, const swp_table *users) {
+  return (plan->hints.flags & SWP_MEASURE) != 0 && plan->features.total_bytes > 0 &&
+         (users == NULL || swp_rule_find(users, &plan->features) == NULL);
+}
+
+static int find_auto(struct swp_plan *plan) {
   int error = SWP_SUCCESS;
-  swp_table *own = NULL;
-  const swp_table *table = plan->hints.table;
-  if (table == NULL) {
+  bool measured = false;
+  swp_table *users = NULL, *own = NULL;
+  TRY(swp_environment_table(plan->comm, plan->rank, SWP_USER_TABLE, true, &users));
+  const bool races = wants_race(plan, users);
+  if (races)
+    TRY(swp_select_by_race(plan, &measured));
+  if (plan->hints.table == NULL)
     TRY(swp_environment_table(plan->comm, plan->rank, "SWITCHPOINT_TABLE", false, &own));
-    table = own;
-  }
-  TRY(swp_agree(plan->comm, swp_choices_compile(table, &plan->features, &plan->account, &plan->choices)));
+  const struct sources sources = {.measured = measured ? &plan->spec : NULL,
+                                  .users = users,
+                                  .table = plan->hints.table != NULL ? plan->hints.table : own};
+  TRY(swp_agree(plan->comm, swp_choices_compile(&sources, &plan->features, &plan->account, &plan->choices)));
+  plan->choices->hurried = races && !measured;
 done:
+  swp_table_free(&users);
   swp_table_free(&own);
   return error;
 }
@@ -101,12 +130,12 @@ int swp_choices_find(struct swp_plan *plan, const char *method) {
   int error = SWP_SUCCESS;
   struct spec spec;
   if (method == NULL || strcmp(method, "auto") == 0) {
-    TRY(find_by_table(plan));
+    TRY(find_auto(plan));
   } else {
     TRY(swp_spec_parse(plan->operation, method, &spec));
     TRY(swp_off_refuse(&spec));
     TRY(swp_agree(plan->comm, reserve(&plan->choices, 0, &plan->account)));
-    add(plan->choices, &spec, &(struct range){0, INFINITY}, 0);
+    add(plan->choices, &spec, &(struct range){0, INFINITY});
     plan->choices->by_caller = true;
     make_steps(plan->choices);
   }
@@ -213,16 +242,20 @@ const char *swp_choices_passed(const struct choices *choices, const struct featu
   return *why != NULL ? choice->spec.text : NULL;
 }
 
-void swp_choices_explain(const struct choices *choices, char *text, size_t length) {
+void swp_choices_explain(const struct swp_plan *plan, char *text, size_t length) {
+  const struct choices *choices = plan->choices;
   const struct choice *choice = &choices->list[choices->current];
+  const char *hurried = choices->hurried ? "; budget_s is too short to measure" : "";
   if (choices->by_caller)
     snprintf(text, length, "caller");
-  else if (choice->line > 0)
-    snprintf(text, length, "rule %s:%d", choices->table, choice->line);
-  else if (choices->table[0] != '\0')
-    snprintf(text, length, "default: no rule of %s matches", choices->table);
+  else if (choices->measured && choices->current == 0)
+    snprintf(text, length, "%s", plan->chosen_by);
+  else if (choice->table != NULL)
+    snprintf(text, length, "rule %s:%d%s", choice->table, choice->line, hurried);
+  else if (choices->tables[1][0] != '\0')
+    snprintf(text, length, "default: no rule of %s matches%s", choices->tables[1], hurried);
   else
-    snprintf(text, length, "default: no table");
+    snprintf(text, length, "default: no table%s", hurried);
 }
 
 void swp_choices_release(struct choices *choices) {

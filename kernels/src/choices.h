@@ -1,7 +1,7 @@
 /*
- * The methods that a collective plan may use: the rules of a table for its operation and layout by priority,
- * and the default behind them; or the caller's method alone. Choosing is a binary search, without
- * communication.
+ * The methods that a collective plan may use: that of a race for the very bytes of the race, the rules of the
+ * user's table and of another for its operation and layout by priority, and the default behind them; or the
+ * caller's method alone. Choosing is a binary search, without communication.
  */
 #ifndef SWP_CHOICES_H
 #define SWP_CHOICES_H
@@ -14,7 +14,8 @@ enum { WHY_BYTES = 160 };
 struct choice {
   struct spec spec;
   struct range bytes;
-  int line;  /* of the rule; 0: it is none */
+  const char *table; /* of the rule: its path; NULL: it is none */
+  int line;
   int owner; /* the first choice with this spec, which has what follows for all of them */
   bool prepared;
   bool refused;        /* it could not be prepared */
@@ -34,13 +35,21 @@ struct choices {
   int current; /* -1 before the first */
   struct choice *list;
   struct step *steps;
-  char table[192]; /* its path; "" without one */
+  char tables[2][192]; /* paths: of the user's table, and of the other; "" without one */
   bool by_caller;
+  bool measured; /* the first choice is that of a race, which plan->chosen_by tells about */
+  bool hurried;  /* a race was wanted, and its budget too short */
 };
 
-/* The rules of a table (NULL: none) for what the features tell of operation and layout, and the default.
-   Local. swp_choices_release is due in any case. Errors: SWP_ERR_MEMORY. */
-int swp_choices_compile(const swp_table *table, const struct features *features, int64_t *account,
+/* Where choices come from, by priority; each may be NULL. */
+struct sources {
+  const struct spec *measured; /* for the bytes of the features */
+  const swp_table *users, *table;
+};
+
+/* What the sources have for the features' operation, layout and executions, and the default. Local.
+   swp_choices_release is due in any case. Errors: SWP_ERR_MEMORY. */
+int swp_choices_compile(const struct sources *sources, const struct features *features, int64_t *account,
                         struct choices **choices);
 
 /* Of which no method has prepared anything. NULL is allowed. */
@@ -67,7 +76,7 @@ const char *swp_choices_passed(const struct choices *choices, const struct featu
                                const char **why);
 
 /* What the current choice was made by, for people. */
-void swp_choices_explain(const struct choices *choices, char *text, size_t length);
+void swp_choices_explain(const struct swp_plan *plan, char *text, size_t length);
 
 /* Frees what the methods prepared, too. */
 void swp_choices_free(struct swp_plan *plan);

@@ -11,17 +11,18 @@ enum reading { NOWHERE, EVERYWHERE, AT_ROOT };
 static const struct shape {
   enum reading send, recv;
   bool rooted, reduces;
-  bool vector; /* bytes are of the whole vector, not of a rank's block */
+  bool vector;             /* bytes are of the whole vector, not of a rank's block */
+  bool send_all, recv_all; /* a buffer has a block for each rank */
 } shapes[OPERATIONS] = {
     [SWP_BCAST] = {NOWHERE, EVERYWHERE, .rooted = true, .vector = true},
-    [SWP_GATHER] = {EVERYWHERE, AT_ROOT, .rooted = true},
-    [SWP_SCATTER] = {AT_ROOT, EVERYWHERE, .rooted = true},
+    [SWP_GATHER] = {EVERYWHERE, AT_ROOT, .rooted = true, .recv_all = true},
+    [SWP_SCATTER] = {AT_ROOT, EVERYWHERE, .rooted = true, .send_all = true},
     [SWP_REDUCE] = {NOWHERE, EVERYWHERE, .rooted = true, .reduces = true, .vector = true},
     [SWP_ALLREDUCE] = {NOWHERE, EVERYWHERE, .reduces = true, .vector = true},
-    [SWP_ALLGATHER] = {EVERYWHERE, EVERYWHERE},
+    [SWP_ALLGATHER] = {EVERYWHERE, EVERYWHERE, .recv_all = true},
     [SWP_ALLGATHERV] = {EVERYWHERE, EVERYWHERE},
-    [SWP_ALLTOALL] = {EVERYWHERE, EVERYWHERE},
-    [SWP_REDUCE_SCATTER_BLOCK] = {NOWHERE, EVERYWHERE, .reduces = true},
+    [SWP_ALLTOALL] = {EVERYWHERE, EVERYWHERE, .send_all = true, .recv_all = true},
+    [SWP_REDUCE_SCATTER_BLOCK] = {NOWHERE, EVERYWHERE, .reduces = true, .send_all = true},
 };
 
 static bool is_read(enum reading reading, bool root) {
@@ -232,14 +233,21 @@ done:
   return error;
 }
 
+static int64_t own_block_bytes(const struct swp_plan *plan) {
+  return plan->operation == SWP_ALLGATHERV ? plan->call->recv.count * plan->call->recv.item_bytes
+                                           : plan->features.bytes;
+}
+
 /* The rank's own block must have the bytes of the others, and its side a type. */
+static bool is_block(const struct swp_plan *plan, const struct side *side) {
+  return side->type != MPI_DATATYPE_NULL && side->count * side->item_bytes == own_block_bytes(plan);
+}
+
 static int check_block(const struct swp_plan *plan, const char *name, const struct side *side) {
-  int64_t expected = plan->operation == SWP_ALLGATHERV ? plan->call->recv.count * plan->call->recv.item_bytes
-                                                       : plan->features.bytes;
-  if (side->type != MPI_DATATYPE_NULL && side->count * side->item_bytes == expected)
+  if (is_block(plan, side))
     return SWP_SUCCESS;
   return swp_fail(SWP_ERR_ARGUMENT, "%s: %s is not in place, and its side has not the %lld bytes of a block",
-                  swp_operation_names[plan->operation], name, (long long)expected);
+                  swp_operation_names[plan->operation], name, (long long)own_block_bytes(plan));
 }
 
 static int check_buffers(const struct swp_plan *plan, const void *send, const void *recv) {
@@ -269,4 +277,55 @@ int swp_collective_execute(swp_plan *plan, const void *send, void *recv) {
     return error;
   error = plan->procedure->run(plan, send, recv);
   return error == SWP_SUCCESS ? SWP_SUCCESS : swp_plan_poison(plan, error);
+}
+
+bool swp_collective_is_rooted(enum swp_operation operation) {
+  return shapes[operation].rooted;
+}
+
+/* Zeroed memory for items, and the address from which the call counts them, of which the first is the
+   `first`-th. */
+static int make_buffer(const struct side *side, int64_t first, int64_t count, void **memory, void **buffer) {
+  int64_t bytes = swp_side_room(side, count);
+  *memory = swp_allocate((size_t)bytes, 1, NULL);
+  if (*memory == NULL)
+    return swp_fail(SWP_ERR_MEMORY, "no memory to measure a collective on %lld bytes", (long long)bytes);
+  *buffer = swp_item(side, swp_side_place(side, count, *memory), -first);
+  return SWP_SUCCESS;
+}
+
+/* The items of recv that an allgatherv writes, from the first to behind the last. */
+static void find_row(const struct call *call, int procs, int64_t *first, int64_t *count) {
+  int64_t last = 0;
+  *first = 0;
+  for (int i = 0; i < procs; i++) {
+    *first = call->displs[i] < *first ? call->displs[i] : *first;
+    last = call->displs[i] + (int64_t)call->recv_counts[i] > last
+               ? call->displs[i] + (int64_t)call->recv_counts[i]
+               : last;
+  }
+  *count = last - *first;
+}
+
+/* MPI_IN_PLACE is where a side has no block: the caller's problem leaves nothing else to mean. */
+int swp_collective_buffers(const struct swp_plan *plan, struct buffers *buffers) {
+  const struct shape *shape = &shapes[plan->operation];
+  const struct call *call = plan->call;
+  const bool root = shape->rooted ? plan->rank == plan->features.root : true;
+  const struct side *send = shape->send == NOWHERE ? &call->recv : &call->send;
+  int64_t first = 0, count = (int64_t)call->recv.count * (shape->recv_all ? plan->procs : 1);
+  int error = SWP_SUCCESS;
+  if (plan->operation == SWP_ALLGATHERV)
+    find_row(call, plan->procs, &first, &count);
+  if (is_read(shape->send, root) && send_may_be_in_place(plan->operation, root) && !is_block(plan, send))
+    buffers->send = MPI_IN_PLACE;
+  else if (plan->operation != SWP_BCAST && send->type != MPI_DATATYPE_NULL)
+    TRY(make_buffer(send, 0, (int64_t)send->count * (shape->send_all ? plan->procs : 1),
+                    &buffers->send_memory, &buffers->send));
+  if (recv_may_be_in_place(plan->operation, root) && !is_block(plan, &call->recv))
+    buffers->recv = MPI_IN_PLACE;
+  else if (call->recv.type != MPI_DATATYPE_NULL)
+    TRY(make_buffer(&call->recv, first, count, &buffers->recv_memory, &buffers->recv));
+done:
+  return error;
 }

@@ -11,7 +11,7 @@ int swp_plan_describe(const swp_plan *plan, char *text, size_t length) {
   const char *why = "", *passed = swp_plan_passed(plan, &why);
   memcpy(chosen_by, plan->chosen_by, sizeof chosen_by);
   if (plan->choices != NULL)
-    swp_choices_explain(plan->choices, chosen_by, sizeof chosen_by);
+    swp_choices_explain(plan, chosen_by, sizeof chosen_by);
   int used = snprintf(text, length, "%s %s%s%s, chosen by %s", swp_operation_names[plan->operation],
                       plan->spec.text, plan->layout[0] != '\0' ? ", " : "", plan->layout, chosen_by);
   if (passed != NULL && (size_t)used < length)

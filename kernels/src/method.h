@@ -56,6 +56,7 @@ struct features {
   bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
   bool alone;          /* all ranks of the job are here */
   bool early_ibarrier; /* of a discovery: MPI_Ibarrier completes before all have called it */
+  int64_t executions;  /* that are expected; 0: unknown */
   int64_t mmax;        /* -1: unknown, of a discovery without hint */
   double mavg;         /* -1: unknown */
   int64_t bytes;       /* mean payload bytes per message; -1: unknown */
@@ -121,6 +122,10 @@ int swp_spec_parse(enum swp_operation operation, const char *text, struct spec *
 
 /* The method of this name for the operation, or NULL. */
 const struct method *swp_method_find(enum swp_operation operation, const char *name, size_t length);
+
+/* Writes the index-th spec of a method worth trying for the operation; false past the last. */
+bool swp_method_variant(const struct method *method, enum swp_operation operation, int index, int procs,
+                        char *text, size_t length);
 
 /* In the order of enum swp_operation. */
 extern const char *const swp_operation_names[OPERATIONS];

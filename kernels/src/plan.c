@@ -228,9 +228,9 @@ static int check_hints(const struct swp_hints *hints, enum swp_operation operati
     return swp_fail(SWP_ERR_ARGUMENT,
                     "hints.flags is %u; only SWP_ESTIMATE, SWP_MEASURE and SWP_SAME_COMM are known",
                     hints->flags);
-  if ((hints->flags & SWP_MEASURE) != 0 && operation != SWP_EXCHANGE)
-    return swp_fail(SWP_ERR_ARGUMENT, "hints.flags: SWP_MEASURE is of exchanges, not of %s",
-                    swp_operation_names[operation]);
+  if ((hints->flags & SWP_MEASURE) != 0 && operation == SWP_DISCOVERY)
+    return swp_fail(SWP_ERR_ARGUMENT, "hints.flags: SWP_MEASURE has nothing to measure in a discovery, which "
+                                      "is told its messages at each execution");
   if (!(hints->budget_s >= 0 && hints->budget_s <= 1e6))
     return swp_fail(SWP_ERR_ARGUMENT, "hints.budget_s is %g; write seconds up to 1e6, or 0", hints->budget_s);
   if (hints->executions < 0 || hints->degree < -1 || hints->bytes < -1)
@@ -344,6 +344,7 @@ static int create_plan(MPI_Comm comm, const struct request *request, const char 
   plan->same_comm = same_comm;
   own = MPI_COMM_NULL;
   plan->hints = hints != NULL ? *hints : (struct swp_hints)SWP_HINTS_DEFAULT;
+  plan->features.executions = plan->hints.executions;
   MPI_Comm_rank(plan->comm, &plan->rank);
   MPI_Comm_size(plan->comm, &plan->procs);
   error = make_plan(comm, plan, request, method);

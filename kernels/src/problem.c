@@ -205,6 +205,21 @@ void swp_problem_free(struct problem *problem) {
   swp_release(problem->runs);
 }
 
+void swp_problem_spans(const struct problem *problem, int64_t *send_bytes, int64_t *recv_bytes) {
+  const struct send *self = &problem->self;
+  *send_bytes = 0;
+  *recv_bytes = problem->self_offset + self->bytes;
+  for (int i = -1; i < problem->nsends; i++) {
+    const struct send *send = i < 0 ? self : &problem->sends[i];
+    for (int64_t r = 0; send->bytes > 0 && r < send->nruns; r++)
+      if (send->runs[r].offset + send->runs[r].bytes > *send_bytes)
+        *send_bytes = send->runs[r].offset + send->runs[r].bytes;
+  }
+  for (int i = 0; i < problem->nrecvs; i++)
+    if (problem->recvs[i].offset + problem->recvs[i].bytes > *recv_bytes)
+      *recv_bytes = problem->recvs[i].offset + problem->recvs[i].bytes;
+}
+
 /* Eight bytes are the common item; a constant size lets the compiler drop the call. */
 static inline void copy(char *to, const char *from, int64_t bytes) {
   if (bytes == 8)

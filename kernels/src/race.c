@@ -1,23 +1,23 @@
 /* The races of SWP_MEASURE. */
-#define _POSIX_C_SOURCE 200809L
 #include "race.h"
 
+#include "collective.h"
 #include "off.h"
 #include "select.h"
-#include "trial.h"
 
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS_MOST = 49, BATCH_MOST = 1000, WARM_UPS = 2, SPECS_BYTES = 2048, RUNNERS_MOST = 64 };
+enum { ROUNDS_LEAST = 9, ROUNDS_MOST = 49, BATCH_MOST = 1000, WARM_UPS = 2, RUNNERS_MOST = 64 };
 
 static const double BUDGET_S = 1;   /* where the hints tell none */
 static const double BATCH_S = 2e-4; /* executions are repeated to take so long, beside starts that differ */
 static const double PLAN_AGAIN_S = 0.01; /* a plan that took longer is not made again only to time it */
 static const double HOPELESS = 4;        /* times as slow as the default, while warming up */
 static const double CLEARLY = 0.98;      /* of the default's time */
+static const double ERROR_LEVEL = 0.05;  /* how often one of equals may beat the default */
 
 struct runner {
   struct swp_plan *trial;
@@ -28,7 +28,7 @@ struct runner {
 
 struct race {
   struct swp_plan *plan;
-  char *send, *recv; /* of its own: the application's buffers are not known yet, and not for this */
+  struct buffers buffers;              /* of its own: the application's are not known yet, and not for this */
   double begin_s, budget_s, elapsed_s; /* elapsed: on the rank that began first, known to all */
   int count, rounds;
   struct runner runners[RUNNERS_MOST]; /* the default is the first */
@@ -46,7 +46,7 @@ static int sample(struct race *race, struct swp_plan *trial, int executions, dou
   MPI_TRY(MPI_Barrier(comm));
   double begin_s = MPI_Wtime();
   for (int i = 0; i < executions && own == SWP_SUCCESS; i++)
-    own = swp_exchange_execute(trial, race->send, race->recv);
+    own = swp_trial_execute(trial, &race->buffers);
   double end_s = MPI_Wtime();
   double mine[] = {(end_s - begin_s) / executions, end_s - race->begin_s, own != SWP_SUCCESS}, all[3];
   MPI_TRY(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, comm));
@@ -59,8 +59,11 @@ done:
   return error;
 }
 
-/* The same for all: starts that differ between ranks are then the same share of everybody's time. */
+/* The same for all: starts that differ between ranks are then the same share of everybody's time. Rooted
+   collectives are executed once, as several would be under way at the same time. */
 static int batch(const struct race *race) {
+  if (swp_is_collective(race->plan->operation) && swp_collective_is_rooted(race->plan->operation))
+    return 1;
   double least_s = race->runners[0].warm_s;
   for (int i = 1; i < race->count; i++)
     if (race->runners[i].warm_s < least_s)
@@ -92,6 +95,12 @@ static int plan_runner(struct race *race, const struct spec *spec, struct runner
     TRY(plan_once(race, spec, runner, &again_s));
     runner->plan_s = again_s < runner->plan_s ? again_s : runner->plan_s;
   }
+done:
+  return error;
+}
+
+static int warm_up(struct race *race, struct runner *runner) {
+  int error = SWP_SUCCESS;
   for (int i = 0; i < WARM_UPS; i++)
     TRY(sample(race, runner->trial, 1, &runner->warm_s));
   runner->out = runner->warm_s > HOPELESS * race->runners[0].warm_s;
@@ -124,27 +133,39 @@ static int add(struct race *race, const char *text) {
   if (error != SWP_SUCCESS)
     return error;
   error = plan_runner(race, &spec, runner);
-  if (error == SWP_SUCCESS || error == SWP_ERR_MPI || race->count == 1)
+  if (error == SWP_SUCCESS)
+    return warm_up(race, runner);
+  if (race->count == 1)
     return error;
   remove_last(race);
   return SWP_SUCCESS;
 }
 
-/* While they take less than half of the budget. */
-static int add_all(struct race *race) {
-  char specs[SPECS_BYTES];
-  struct swp_method_info info;
+/* The index-th variant of every method; *found when there are any. */
+static int add_variants(struct race *race, int index, bool *found) {
+  int error = SWP_SUCCESS;
   enum swp_operation operation = race->plan->operation;
-  int error = add(race, swp_default_method(operation));
-  for (int i = 0; error == SWP_SUCCESS && swp_method_list(i, &info) == SWP_SUCCESS; i++) {
-    if ((info.operations >> operation & 1) == 0)
+  struct swp_method_info info;
+  *found = false;
+  for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++) {
+    char text[SPEC_BYTES];
+    const struct method *method = swp_method_find(operation, info.name, strlen(info.name));
+    if (method == NULL || !swp_method_variant(method, operation, index, race->plan->procs, text, sizeof text))
       continue;
-    error = swp_method_specs(operation, info.name, race->plan->procs, specs, sizeof specs);
-    char *rest = specs;
-    for (char *spec; error == SWP_SUCCESS && (spec = strtok_r(rest, " ", &rest)) != NULL;)
-      if (race->elapsed_s < race->budget_s / 2)
-        error = add(race, spec);
+    *found = true;
+    if (race->elapsed_s < race->budget_s / 2)
+      TRY(add(race, text));
   }
+done:
+  return error;
+}
+
+/* While they take less than half of the budget: one of each method first. */
+static int add_all(struct race *race) {
+  int error = add(race, swp_default_method(race->plan->operation));
+  bool found = true;
+  for (int index = 0; error == SWP_SUCCESS && found && race->elapsed_s < race->budget_s / 2; index++)
+    error = add_variants(race, index, &found);
   return error;
 }
 
@@ -190,7 +211,7 @@ static int run_rounds(struct race *race) {
     before_s = race->elapsed_s;
     TRY(run_round(race));
   } while (race->rounds < ROUNDS_MOST && 2 * race->elapsed_s - before_s < race->budget_s &&
-           !(is_over(race) && race->rounds >= RACE_ROUNDS_LEAST));
+           !(is_over(race) && race->rounds >= ROUNDS_LEAST));
 done:
   return error;
 }
@@ -209,15 +230,32 @@ static double median(const double *values, int n) {
   return n % 2 != 0 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-/* Faster in so many rounds that chance does not explain it: two and a half standard deviations of a fair
-   coin, as there are several candidates. */
-static bool beats_default(const struct race *race, const struct runner *runner) {
+static int count_challengers(const struct race *race) {
+  int count = 0;
+  for (int i = 1; i < race->count; i++)
+    count += !race->runners[i].out;
+  return count;
+}
+
+/* A fair coin's lead, squared, is so many times the number of rounds in at most one of
+   1 / ERROR_LEVEL races of as many challengers: 2 ln (challengers / ERROR_LEVEL), by Hoeffding's inequality,
+   rounded up to the next power of two. */
+static double square_lead(int challengers) {
+  static const double TWICE_LN2 = 1.3862943611198906;
+  int doublings = 0;
+  while (challengers > ERROR_LEVEL * (double)(1 << doublings))
+    doublings++;
+  return TWICE_LN2 * doublings;
+}
+
+static bool beats_default(const struct race *race, const struct runner *runner, int challengers) {
   const struct runner *standard = &race->runners[0];
   int wins = 0, n = race->rounds;
   for (int i = 0; i < n; i++)
     wins += runner->seconds[i] < standard->seconds[i];
   int lead = 2 * wins - n;
-  return lead > 0 && 4 * lead * lead >= 25 * n && runner->median_s < CLEARLY * standard->median_s;
+  return lead > 0 && lead * lead >= n * square_lead(challengers) &&
+         runner->median_s < CLEARLY * standard->median_s;
 }
 
 /* Of those left that are faster than the current one, the one that overtakes it first. NULL: none. */
@@ -244,13 +282,28 @@ static void begin_stretch(struct outcome *outcome, int64_t from, const struct sp
   outcome->stretches[outcome->count++] = (struct stretch){from, *spec};
 }
 
+static int by_median(const void *a, const void *b) {
+  double x = (*(const struct runner *const *)a)->median_s, y = (*(const struct runner *const *)b)->median_s;
+  return (x > y) - (x < y);
+}
+
+/* The default, and then the fastest for which there is room. */
 static void tell(const struct race *race, struct outcome *outcome) {
+  const struct runner *order[RUNNERS_MOST];
   size_t used = (size_t)snprintf(outcome->evidence, EVIDENCE_BYTES, "measurement, %d rounds:", race->rounds);
-  for (int i = 0; i < race->count && used < EVIDENCE_BYTES; i++) {
-    const struct runner *runner = &race->runners[i];
-    if (runner->median_s > 0)
-      used += (size_t)snprintf(outcome->evidence + used, EVIDENCE_BYTES - used, "%s %s %.4g us",
-                               i > 0 ? "," : "", runner->trial->spec.text, runner->median_s * 1e6);
+  for (int i = 0; i < race->count; i++)
+    order[i] = &race->runners[i];
+  qsort(order + 1, (size_t)(race->count - 1), sizeof(struct runner *), by_median);
+  for (int i = 0; i < race->count; i++) {
+    char entry[SPEC_BYTES + 32];
+    size_t length = (size_t)snprintf(entry, sizeof entry, "%s %s %.4g us", i > 0 ? "," : "",
+                                     order[i]->trial->spec.text, order[i]->median_s * 1e6);
+    if (order[i]->median_s == 0) /* out of the race */
+      continue;
+    if (used + length >= EVIDENCE_BYTES)
+      break;
+    memcpy(outcome->evidence + used, entry, length + 1);
+    used += length;
   }
 }
 
@@ -260,10 +313,12 @@ static void decide(struct race *race, struct outcome *outcome) {
   int64_t from = 0;
   for (int i = 0; i < race->count; i++)
     race->runners[i].median_s = race->runners[i].out ? 0 : median(race->runners[i].seconds, race->rounds);
-  outcome->rounds = race->rounds;
+  const int challengers = count_challengers(race);
+  /* One who wins all rounds has won enough. */
+  outcome->decided = race->rounds >= ROUNDS_LEAST && race->rounds >= square_lead(challengers);
   begin_stretch(outcome, 0, &now->trial->spec);
   for (int i = 1; i < race->count; i++)
-    race->runners[i].out = race->runners[i].out || !beats_default(race, &race->runners[i]);
+    race->runners[i].out = race->runners[i].out || !beats_default(race, &race->runners[i], challengers);
   while (outcome->count < STRETCHES && (now = next_best(race, now, &from)) != NULL)
     begin_stretch(outcome, from, &now->trial->spec);
   tell(race, outcome);
@@ -278,34 +333,11 @@ const struct spec *swp_outcome_for(const struct outcome *outcome, int64_t execut
 
 /* ---- The race ---- */
 
-/* Where the last byte of the application's buffers lies. */
-static void measure_buffers(const struct problem *problem, int64_t *send_bytes, int64_t *recv_bytes) {
-  const struct send *self = &problem->self;
-  *send_bytes = 0;
-  *recv_bytes = problem->self_offset + self->bytes;
-  for (int i = -1; i < problem->nsends; i++) {
-    const struct send *send = i < 0 ? self : &problem->sends[i];
-    for (int64_t r = 0; send->bytes > 0 && r < send->nruns; r++)
-      if (send->runs[r].offset + send->runs[r].bytes > *send_bytes)
-        *send_bytes = send->runs[r].offset + send->runs[r].bytes;
-  }
-  for (int i = 0; i < problem->nrecvs; i++)
-    if (problem->recvs[i].offset + problem->recvs[i].bytes > *recv_bytes)
-      *recv_bytes = problem->recvs[i].offset + problem->recvs[i].bytes;
-}
-
 static int begin(struct race *race, struct swp_plan *plan) {
-  int64_t send_bytes, recv_bytes;
   race->plan = plan;
   race->begin_s = MPI_Wtime();
   race->budget_s = plan->hints.budget_s > 0 ? plan->hints.budget_s : BUDGET_S;
-  measure_buffers(&plan->problem, &send_bytes, &recv_bytes);
-  race->send = swp_allocate((size_t)send_bytes, 1, NULL);
-  race->recv = swp_allocate((size_t)recv_bytes, 1, NULL);
-  if (race->send == NULL || race->recv == NULL)
-    return swp_fail(SWP_ERR_MEMORY, "no memory to measure an exchange of %lld and %lld bytes",
-                    (long long)send_bytes, (long long)recv_bytes);
-  return SWP_SUCCESS;
+  return swp_buffers_make(plan, &race->buffers);
 }
 
 int swp_race(struct swp_plan *plan, struct outcome *outcome) {
@@ -313,7 +345,7 @@ int swp_race(struct swp_plan *plan, struct outcome *outcome) {
   *outcome = (struct outcome){0};
   struct race *race = swp_allocate(1, sizeof *race, NULL);
   if (race == NULL)
-    error = swp_fail(SWP_ERR_MEMORY, "no memory to measure an exchange");
+    error = swp_fail(SWP_ERR_MEMORY, "no memory to measure methods");
   else
     error = begin(race, plan);
   TRY(swp_agree(plan->comm, error));
@@ -325,8 +357,7 @@ done:
     swp_release_keeps(race->failed);
     while (race->count > 0)
       remove_last(race);
-    swp_release(race->send);
-    swp_release(race->recv);
+    swp_buffers_free(&race->buffers);
     swp_release_keeps(false);
   }
   swp_release(race);

@@ -1,4 +1,4 @@
-/* Racing the candidates of an exchange on its own pattern: SWP_MEASURE. */
+/* Racing the candidates of an exchange or a collective on its own problem: SWP_MEASURE. */
 #ifndef SWP_RACE_H
 #define SWP_RACE_H
 
@@ -13,13 +13,11 @@ struct stretch {
 };
 
 struct outcome {
-  int rounds; /* below RACE_ROUNDS_LEAST nothing is known */
-  int count;  /* of stretches; the first begins at 0 */
+  bool decided; /* else there were too few rounds to tell */
+  int count;    /* of stretches; the first begins at 0 */
   struct stretch stretches[STRETCHES];
   char evidence[EVIDENCE_BYTES];
 };
-
-enum { RACE_ROUNDS_LEAST = 9 };
 
 /*
  * Plans the default and every other applicable method, executes them on buffers of its own in rounds of

@@ -2,6 +2,7 @@
 #include "error.h"
 #include "method.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *const swp_operation_names[OPERATIONS] = {
@@ -74,6 +75,14 @@ int swp_method_list(int index, struct swp_method_info *info) {
   return SWP_SUCCESS;
 }
 
+bool swp_method_variant(const struct method *method, enum swp_operation operation, int index, int procs,
+                        char *text, size_t length) {
+  if (method->variant != NULL)
+    return method->variant(operation, index, procs, text, length);
+  snprintf(text, length, "%s", method->name);
+  return index == 0;
+}
+
 int swp_method_specs(enum swp_operation operation, const char *name, int procs, char *specs, size_t length) {
   if (name == NULL || specs == NULL || length == 0 || procs < 1)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: name and specs must be given, procs be at least 1");
@@ -87,14 +96,8 @@ int swp_method_specs(enum swp_operation operation, const char *name, int procs, 
   specs[0] = '\0';
   for (int index = 0;; index++) {
     char text[SPEC_BYTES];
-    if (method->variant != NULL) {
-      if (!method->variant(operation, index, procs, text, sizeof text))
-        break;
-    } else if (index == 0) {
-      strcpy(text, name);
-    } else {
+    if (!swp_method_variant(method, operation, index, procs, text, sizeof text))
       break;
-    }
     size_t needed = strlen(text) + (used > 0) + 1;
     if (needed > length - used)
       return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: the specs of '%s' need more than %zu bytes", name,

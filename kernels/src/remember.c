@@ -75,19 +75,26 @@ static void append(char *text, size_t room, const char *format, ...) {
   va_end(arguments);
 }
 
-/* A rule for each stretch. The mean degree has digits without end: an interval around it. */
+/* The mean degree has digits without end: an interval around it. */
+static void write_degree(const struct features *features, char *text) {
+  const double digit = 1e6, low = (double)(int64_t)(features->mavg * digit) / digit;
+  append(text, RULES_BYTES, " mmax=%lld mavg=%.6f:%.6f", (long long)features->mmax, low, low + 1 / digit);
+}
+
+/* A rule for each stretch. */
 static void write_rules(const struct swp_plan *plan, const struct outcome *outcome, char *text) {
   const struct features *features = &plan->features;
-  const double digit = 1e6, low = (double)(int64_t)(features->mavg * digit) / digit;
   char date[32];
   time_t now = time(NULL);
   struct tm utc;
   strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
   *text = '\0';
   for (int i = 0; i < outcome->count; i++) {
-    append(text, RULES_BYTES, "rule op=%s method=%s nodes=%d ppn=%d mmax=%lld mavg=%.6f:%.6f bytes=%lld",
-           swp_operation_names[plan->operation], outcome->stretches[i].spec.text, features->nodes,
-           features->ppn, (long long)features->mmax, low, low + 1 / digit, (long long)features->bytes);
+    append(text, RULES_BYTES, "rule op=%s method=%s nodes=%d ppn=%d", swp_operation_names[plan->operation],
+           outcome->stretches[i].spec.text, features->nodes, features->ppn);
+    if (plan->operation == SWP_EXCHANGE)
+      write_degree(features, text);
+    append(text, RULES_BYTES, " bytes=%lld", (long long)features->bytes);
     if (outcome->count > 1 && i + 1 < outcome->count)
       append(text, RULES_BYTES, " executions=%lld:%lld", (long long)outcome->stretches[i].from,
              (long long)outcome->stretches[i + 1].from - 1);

@@ -13,7 +13,7 @@
 int swp_remember_possible(struct swp_plan *plan, bool *possible);
 
 /*
- * Appends rules for the plan's exchange to the user's table. The file is replaced by one with more lines, so
+ * Appends rules for the plan's problem to the user's table. The file is replaced by one with more lines, so
  * that a reader never sees half of it, also over NFS; of two programs that do so at once, one may lose its
  * rules, and measures again another day. Collective on plan->comm. Errors, agreed: SWP_ERR_TABLE, _MEMORY,
  * _MPI.

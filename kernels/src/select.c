@@ -22,35 +22,34 @@ static bool within(const struct range *range, double value) {
   return value >= range->low && value <= range->high ? true : range->low <= 0 && isinf(range->high);
 }
 
-bool swp_rule_is_for(const struct rule *rule, enum swp_operation operation, const struct features *features) {
-  return rule->operation == operation && !rule->off &&
+/* Executions of unknown number are taken for many. */
+bool swp_rule_is_for(const struct rule *rule, const struct features *features) {
+  double executions = features->executions > 0 ? (double)features->executions : INFINITY;
+  return rule->operation == features->operation && !rule->off &&
          within(&rule->ranges[CONDITION_NODES], features->nodes) &&
-         within(&rule->ranges[CONDITION_PPN], features->ppn);
+         within(&rule->ranges[CONDITION_PPN], features->ppn) &&
+         within(&rule->ranges[CONDITION_EXECUTIONS], executions);
 }
 
-/* Unknown ones are taken for many. */
-static double expected_executions(const struct swp_plan *plan) {
-  return plan->hints.executions > 0 ? (double)plan->hints.executions : INFINITY;
-}
-
-static bool matches(const struct rule *rule, const struct swp_plan *plan) {
-  const struct features *features = &plan->features;
-  return swp_rule_is_for(rule, plan->operation, features) &&
-         within(&rule->ranges[CONDITION_MMAX], (double)features->mmax) &&
-         within(&rule->ranges[CONDITION_MAVG], features->mavg) &&
-         within(&rule->ranges[CONDITION_BYTES], (double)features->bytes) &&
-         within(&rule->ranges[CONDITION_EXECUTIONS], expected_executions(plan)) &&
-         swp_not_applicable(&rule->spec, features) == NULL;
+const struct rule *swp_rule_find(const swp_table *table, const struct features *features) {
+  for (int i = 0; i < table->nrules; i++) {
+    const struct rule *rule = &table->rules[i];
+    if (swp_rule_is_for(rule, features) && within(&rule->ranges[CONDITION_MMAX], (double)features->mmax) &&
+        within(&rule->ranges[CONDITION_MAVG], features->mavg) &&
+        within(&rule->ranges[CONDITION_BYTES], (double)features->bytes) &&
+        swp_not_applicable(&rule->spec, features) == NULL)
+      return rule;
+  }
+  return NULL;
 }
 
 static bool select_from_table(struct swp_plan *plan, const swp_table *table) {
-  for (int i = 0; i < table->nrules; i++)
-    if (matches(&table->rules[i], plan)) {
-      plan->spec = table->rules[i].spec;
-      snprintf(plan->chosen_by, sizeof plan->chosen_by, "rule %s:%d", table->path, table->rules[i].line);
-      return true;
-    }
-  return false;
+  const struct rule *rule = swp_rule_find(table, &plan->features);
+  if (rule == NULL)
+    return false;
+  plan->spec = rule->spec;
+  snprintf(plan->chosen_by, sizeof plan->chosen_by, "rule %s:%d", table->path, rule->line);
+  return true;
 }
 
 int swp_environment_table(MPI_Comm comm, int rank, const char *variable, bool optional, swp_table **table) {
@@ -91,15 +90,15 @@ done:
   return error;
 }
 
-/* By a race, unless the budget was too short for one. */
-static int select_by_race(struct swp_plan *plan, bool *found) {
+int swp_select_by_race(struct swp_plan *plan, bool *found) {
   int error = SWP_SUCCESS;
   bool remembers;
   struct outcome *outcome = swp_allocate(1, sizeof *outcome, NULL);
+  *found = false;
   TRY(swp_agree(plan->comm, outcome != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
   TRY(swp_remember_possible(plan, &remembers));
   TRY(swp_race(plan, outcome));
-  *found = outcome->rounds >= RACE_ROUNDS_LEAST;
+  *found = outcome->decided;
   if (!*found)
     goto done;
   plan->spec = *swp_outcome_for(outcome, plan->hints.executions);
@@ -124,7 +123,7 @@ static int select_auto(struct swp_plan *plan) {
   if (users != NULL && select_from_table(plan, users))
     goto done;
   if ((plan->hints.flags & SWP_MEASURE) != 0)
-    TRY(select_by_race(plan, &found));
+    TRY(swp_select_by_race(plan, &found));
   if (found)
     goto done;
   if (plan->hints.table == NULL)

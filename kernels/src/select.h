@@ -19,7 +19,17 @@ const char *swp_default_method(enum swp_operation operation);
    Collective. To be freed. Errors, agreed. */
 int swp_environment_table(MPI_Comm comm, int rank, const char *variable, bool optional, swp_table **table);
 
-/* Whether the rule is for the operation on so many nodes and ranks per node. */
-bool swp_rule_is_for(const struct rule *rule, enum swp_operation operation, const struct features *features);
+/* Whether the rule is for the features' operation, nodes, ranks per node and expected executions. */
+bool swp_rule_is_for(const struct rule *rule, const struct features *features);
+
+/* The first rule that is for the features, all of them, and whose method is applicable; or NULL. */
+const struct rule *swp_rule_find(const swp_table *table, const struct features *features);
+
+/*
+ * Sets plan->spec and plan->chosen_by by a race, and remembers what it told in the user's table; *found is
+ * false when the budget was too short for one. Collective on plan->comm. Errors, agreed: SWP_ERR_TABLE,
+ * _MEMORY, _MPI.
+ */
+int swp_select_by_race(struct swp_plan *plan, bool *found);
 
 #endif

@@ -54,7 +54,7 @@ int swp_selector_create(const swp_table *table, enum swp_operation operation, co
   if (made == NULL)
     return swp_fail(SWP_ERR_MEMORY, "no memory for a selector");
   made->features = layout_features(operation, layout);
-  TRY(swp_choices_compile(table, &made->features, NULL, &made->choices));
+  TRY(swp_choices_compile(&(struct sources){.table = table}, &made->features, NULL, &made->choices));
   TRY(find_changes(made));
   if (made->nchanges == 0)
     goto done;

@@ -162,10 +162,8 @@ static int parse_rule(struct reader *reader, char *line) {
   rule->operation = (enum swp_operation)operation;
   for (int i = 0; i < CONDITIONS; i++)
     if (swp_is_collective(rule->operation) && fields.conditions[i] &&
-        (i == CONDITION_MMAX || i == CONDITION_MAVG || i == CONDITION_EXECUTIONS))
-      return BROKEN(reader, "%s has no degree%s, and no condition %s", fields.op,
-                    i == CONDITION_EXECUTIONS ? " and no known number of executions" : "",
-                    condition_names[i]);
+        (i == CONDITION_MMAX || i == CONDITION_MAVG))
+      return BROKEN(reader, "%s has no degree, and no condition %s", fields.op, condition_names[i]);
   if (swp_spec_parse(rule->operation, fields.method, &rule->spec) != SWP_SUCCESS) {
     char why[ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "%s", swp_error_message());

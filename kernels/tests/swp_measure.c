@@ -3,6 +3,7 @@
  * test's, which its executions and trials put forward by what the test says they take.
  */
 #include "allocate.h"
+#include "calls.h"
 #include "oracle.h"
 #include "race.h"
 #include "testing.h"
@@ -14,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int __real_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
-int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
+int __real_swp_trial_execute(swp_plan *trial, const struct buffers *buffers);
+int __wrap_swp_trial_execute(swp_plan *trial, const struct buffers *buffers);
 int __real_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec, struct estimate *estimate,
                           struct swp_plan *trial);
 int __wrap_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec, struct estimate *estimate,
@@ -27,22 +28,28 @@ static int rank, procs, races;
 static double clock_s;
 static char path[] = "/tmp/switchpoint-measure-XXXXXX"; /* a directory; the table is in it */
 static char table[sizeof path + 8];
-static double fast_s, slow_s, plan_s; /* of executing alltoallv and others, and of planning alltoallv */
+static double fast_s, slow_s, plan_s; /* of executing the fast method and others, and of planning it */
 static double noise;                  /* of executions, as a share */
+
+/* What is planned. */
+struct subject {
+  const char *operation, *standard, *fast; /* methods: the default, and the one that the test makes fast */
+  int (*plan)(const struct swp_hints *hints, int64_t bytes, swp_plan **plan);
+};
 
 double __wrap_MPI_Wtime(void) {
   return clock_s;
 }
 
 static bool is_fast(const struct spec *spec) {
-  return strcmp(spec->text, "alltoallv") == 0;
+  return strcmp(spec->text, "alltoallv") == 0 || strcmp(spec->text, "binomial") == 0;
 }
 
-int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
+int __wrap_swp_trial_execute(swp_plan *trial, const struct buffers *buffers) {
   static uint64_t calls;
   double share = (double)(mix(calls++, (uint64_t)rank, 0, 0) % 1000) / 1000;
-  clock_s += (is_fast(&plan->spec) ? fast_s : slow_s) * (1 + noise * share);
-  return __real_swp_exchange_execute(plan, send, recv);
+  clock_s += (is_fast(&trial->spec) ? fast_s : slow_s) * (1 + noise * share);
+  return __real_swp_trial_execute(trial, buffers);
 }
 
 int __wrap_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec, struct estimate *estimate,
@@ -52,7 +59,7 @@ int __wrap_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec, 
   return __real_swp_trial_plan(plan, spec, estimate, trial);
 }
 
-static int plan_hinted(const struct swp_hints *hints, int64_t item_bytes, swp_plan **plan) {
+static int plan_exchange(const struct swp_hints *hints, int64_t item_bytes, swp_plan **plan) {
   struct traffic *traffic = traffic_new(&families[1], procs, 0);
   struct swp_exchange problem = exchange_of(traffic, rank, item_bytes, 0);
   int error = test_agreed(MPI_COMM_WORLD, swp_exchange_plan(MPI_COMM_WORLD, &problem, NULL, hints, plan));
@@ -60,6 +67,19 @@ static int plan_hinted(const struct swp_hints *hints, int64_t item_bytes, swp_pl
   traffic_free(traffic);
   return error;
 }
+
+static struct swp_collective bcast_of(int64_t bytes) {
+  return (struct swp_collective){SWP_BCAST, .recv_count = (int)bytes, .recv_type = MPI_CHAR,
+                                 .root = procs - 1};
+}
+
+static int plan_bcast(const struct swp_hints *hints, int64_t bytes, swp_plan **plan) {
+  struct swp_collective problem = bcast_of(bytes);
+  return test_agreed(MPI_COMM_WORLD, swp_collective_plan(MPI_COMM_WORLD, &problem, NULL, hints, plan));
+}
+
+static const struct subject exchange = {"exchange", "direct", "alltoallv", plan_exchange};
+static const struct subject bcast = {"bcast", "vendor", "binomial", plan_bcast};
 
 static struct swp_hints hints_of(unsigned flags, int64_t executions) {
   struct swp_hints hints = SWP_HINTS_DEFAULT;
@@ -69,14 +89,14 @@ static struct swp_hints hints_of(unsigned flags, int64_t executions) {
   return hints;
 }
 
-/* The plan of 8-byte items uses the method, and says so with the words; with or without a race. */
-static void expect_plan(unsigned flags, int64_t executions, const char *method, const char *words,
-                        bool raced) {
+/* The plan of 8 bytes uses the method, and says so with the words; with or without a race. */
+static void expect_plan(const struct subject *of, unsigned flags, int64_t executions, const char *method,
+                        const char *words, bool raced) {
   struct swp_hints hints = hints_of(flags, executions);
   swp_plan *plan = NULL;
   char text[1024] = "";
   races = 0;
-  EXPECT_ERROR(plan_hinted(&hints, 8, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(of->plan(&hints, 8, &plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
   EXPECT(strcmp(swp_plan_method(plan), method) == 0, "%s is chosen, expected %s (%s)", swp_plan_method(plan),
          method, text);
@@ -85,9 +105,10 @@ static void expect_plan(unsigned flags, int64_t executions, const char *method, 
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
-static void expect_error(const struct swp_hints *hints, int expected, const char *words) {
+static void expect_error(const struct subject *of, const struct swp_hints *hints, int expected,
+                         const char *words) {
   swp_plan *plan;
-  EXPECT_ERROR(plan_hinted(hints, 8, &plan), expected);
+  EXPECT_ERROR(of->plan(hints, 8, &plan), expected);
   EXPECT(plan == NULL && strstr(swp_error_message(), words) != NULL, "'%s' does not say '%s'",
          swp_error_message(), words);
 }
@@ -119,137 +140,207 @@ static void set_times(double fast, double slow, double planning) {
   plan_s = planning;
 }
 
-static void the_fastest_method_is_chosen_and_nothing_remembered_without_a_file(void) {
-  test_case("no user's table");
+static void the_fastest_method_is_chosen_and_nothing_remembered_without_a_file(const struct subject *of) {
+  test_case("%s: no user's table", of->operation);
   name_table(NULL);
   set_times(1e-3, 3e-3, 0);
-  expect_plan(SWP_MEASURE, 0, "alltoallv", "measurement, ", true);
-  expect_plan(SWP_ESTIMATE, 0, "direct", "default", false);
+  expect_plan(of, SWP_MEASURE, 0, of->fast, "measurement, ", true);
+  expect_plan(of, SWP_ESTIMATE, 0, of->standard, "default", false);
 }
 
-static void equals_leave_the_default(void) {
-  test_case("equal methods");
+static void equals_leave_the_default(const struct subject *of) {
+  test_case("%s: equal methods", of->operation);
   set_times(3e-3, 3e-3, 0);
-  for (int i = 0; i < 4; i++)
-    expect_plan(SWP_MEASURE, 0, "direct", "measurement, ", true);
+  for (int i = 0; i < 2; i++)
+    expect_plan(of, SWP_MEASURE, 0, of->standard, "measurement, ", true);
 }
 
-/* Planning alltoallv takes 20 ms more, executing it 2 ms less: ten executions make up for it. */
-static void planning_is_weighed_against_the_executions(void) {
-  test_case("executions");
+/* Planning the fast method takes 20 ms more, executing it 2 ms less: ten executions make up for it. */
+static void planning_is_weighed_against_the_executions(const struct subject *of) {
+  test_case("%s: executions", of->operation);
   set_times(1e-3, 3e-3, 2e-2);
   noise = 0;
-  expect_plan(SWP_MEASURE, 9, "direct", "measurement, ", true);
-  expect_plan(SWP_MEASURE, 12, "alltoallv", "measurement, ", true);
+  expect_plan(of, SWP_MEASURE, 9, of->standard, "measurement, ", true);
+  expect_plan(of, SWP_MEASURE, 12, of->fast, "measurement, ", true);
 }
 
-static void what_was_found_is_remembered_for_any_number_of_executions(void) {
-  test_case("user's table");
+static void what_was_found_is_remembered_for_any_number_of_executions(const struct subject *of) {
+  test_case("%s: user's table", of->operation);
   name_table(table);
-  expect_plan(SWP_MEASURE, 1, "direct", "measurement, ", true);
-  expect_plan(SWP_MEASURE, 1, "direct", table, false);
-  expect_plan(SWP_ESTIMATE, 1, "direct", table, false);
-  expect_plan(SWP_ESTIMATE, 1000, "alltoallv", table, false);
-  expect_plan(SWP_ESTIMATE, 0, "alltoallv", table, false);
+  expect_plan(of, SWP_MEASURE, 1, of->standard, "measurement, ", true);
+  expect_plan(of, SWP_MEASURE, 1, of->standard, table, false);
+  expect_plan(of, SWP_ESTIMATE, 1, of->standard, table, false);
+  expect_plan(of, SWP_ESTIMATE, 1000, of->fast, table, false);
+  expect_plan(of, SWP_ESTIMATE, 0, of->fast, table, false);
 }
 
-static void another_exchange_is_appended(void) {
-  test_case("another exchange");
+static void another_problem_is_appended(const struct subject *of) {
+  test_case("%s: another problem", of->operation);
   struct swp_hints hints = hints_of(SWP_MEASURE, 0);
   swp_plan *plan = NULL;
   swp_table *read = NULL;
   struct stat status = {0};
   set_times(1e-3, 3e-3, 0);
-  if (procs == 1) /* which sends nothing to others: all exchanges are alike */
+  if (of == &exchange && procs == 1) /* which sends nothing to others: all exchanges are alike */
     return;
   if (rank == 0)
     chmod(table, 0640);
-  EXPECT_ERROR(plan_hinted(&hints, 16, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(of->plan(&hints, 16, &plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, table, &read)), SWP_SUCCESS);
   EXPECT_EQUAL(swp_table_rules(read), 3);
   swp_table_free(&read);
   EXPECT(rank > 0 || (stat(table, &status) == 0 && (status.st_mode & 0777) == 0640), "mode %o",
          (unsigned)status.st_mode);
-  expect_plan(SWP_ESTIMATE, 0, "alltoallv", ":4", false);
+  expect_plan(of, SWP_ESTIMATE, 0, of->fast, ":4", false);
+}
+
+/* A plan that is given other bytes goes by the rules for them; for those that were raced, by the race. */
+static void a_race_holds_for_the_bytes_that_were_raced(void) {
+  test_case("other bytes");
+  struct swp_hints hints = hints_of(SWP_MEASURE, 0);
+  const struct swp_collective raced = bcast_of(8), other = bcast_of(9);
+  swp_plan *plan = NULL;
+  char text[1024] = "", data[9] = "", expected = (char)procs;
+  name_table(NULL);
+  set_times(1e-3, 3e-3, 0);
+  EXPECT_ERROR(plan_bcast(&hints, 8, &plan), SWP_SUCCESS);
+  for (int i = 0; i < 3; i++) {
+    EXPECT_ERROR(swp_collective_set(plan, i == 1 ? &other : &raced), SWP_SUCCESS);
+    EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
+    EXPECT(strstr(text, i == 1 ? "vendor, chosen by default" : "binomial, chosen by measurement") != NULL,
+           "'%s'", text);
+    memset(data, rank == procs - 1 ? expected : 0, sizeof data);
+    EXPECT_ERROR(swp_collective_execute(plan, NULL, data), SWP_SUCCESS);
+    EXPECT_EQUAL(data[7], expected);
+  }
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+static void nothing_is_not_raced(void) {
+  test_case("no bytes");
+  struct swp_hints hints = hints_of(SWP_MEASURE, 0);
+  swp_plan *plan = NULL;
+  races = 0;
+  EXPECT_ERROR(plan_bcast(&hints, 0, &plan), SWP_SUCCESS);
+  EXPECT_EQUAL(races, 0);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+/* Random calls: types with gaps, any root, MPI_IN_PLACE. What was raced leaves the plan as good as any. */
+static void every_collective_can_be_raced(void) {
+  struct swp_hints hints = hints_of(SWP_MEASURE, 0);
+  hints.budget_s = 0.05;
+  set_times(1e-3, 1e-3, 0);
+  for (int operation = SWP_BCAST; swp_operation_name(operation) != NULL; operation++)
+    for (uint64_t seed = 0; seed < 2; seed++) {
+      struct test_call call = call_make(MPI_COMM_WORLD, (enum swp_operation)operation, seed, 12, CALL_ALIKE);
+      swp_plan *plan = NULL;
+      test_case("race of %s", call.text);
+      EXPECT_ERROR(test_agreed(MPI_COMM_WORLD,
+                               swp_collective_plan(MPI_COMM_WORLD, &call.problem, NULL, &hints, &plan)),
+                   SWP_SUCCESS);
+      EXPECT_ERROR(swp_collective_execute(plan, call.send, call.recv), SWP_SUCCESS);
+      call_check(&call, MPI_COMM_WORLD);
+      EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+      call_free(&call);
+    }
 }
 
 static void a_last_line_without_its_end_gets_one(void) {
   test_case("last line");
+  name_table(table);
+  set_times(1e-3, 3e-3, 0);
   write_table("switchpoint-table 1\nrule op=exchange method=neighbor bytes=1000000:*");
-  expect_plan(SWP_MEASURE, 0, "alltoallv", "measurement, ", true);
-  expect_plan(SWP_ESTIMATE, 0, "alltoallv", ":3", false);
+  expect_plan(&exchange, SWP_MEASURE, 0, "alltoallv", "measurement, ", true);
+  expect_plan(&exchange, SWP_ESTIMATE, 0, "alltoallv", ":3", false);
 }
 
-static void a_table_that_cannot_be_used_is_an_error_before_the_race(void) {
-  test_case("broken user's table");
+static void a_table_that_cannot_be_used_is_an_error_before_the_race(const struct subject *of) {
+  test_case("%s: broken user's table", of->operation);
   struct swp_hints hints = hints_of(SWP_MEASURE, 0);
   races = 0;
+  name_table(table);
   write_table("switchpoint-table 1\nrule op=exchange\n");
-  expect_error(&hints, SWP_ERR_TABLE, ":2: ");
-  test_case("user's table without a place");
+  expect_error(of, &hints, SWP_ERR_TABLE, ":2: ");
+  test_case("%s: user's table without a place", of->operation);
   name_table("/no/such/place/user.table");
-  expect_error(&hints, SWP_ERR_TABLE, "/no/such/place/user.table: cannot be written");
+  expect_error(of, &hints, SWP_ERR_TABLE, "/no/such/place/user.table: cannot be written");
   EXPECT_EQUAL(races, 0);
   hints.flags = SWP_ESTIMATE;
   swp_plan *plan = NULL;
-  EXPECT_ERROR(plan_hinted(&hints, 8, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(of->plan(&hints, 8, &plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
-static void a_budget_too_short_leaves_the_default_and_is_not_remembered(void) {
-  test_case("short budget");
+static void a_budget_too_short_leaves_the_default_and_is_not_remembered(const struct subject *of) {
+  test_case("%s: short budget", of->operation);
   struct swp_hints hints = hints_of(SWP_MEASURE, 0);
   swp_plan *plan = NULL;
   char text[512] = "";
   hints.budget_s = 1e-9;
   name_table(table);
   remove_table();
-  EXPECT_ERROR(plan_hinted(&hints, 8, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(of->plan(&hints, 8, &plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
-  EXPECT(strcmp(swp_plan_method(plan), "direct") == 0 && strstr(text, "too short") != NULL, "'%s'", text);
+  EXPECT(strcmp(swp_plan_method(plan), of->standard) == 0 && strstr(text, "too short") != NULL, "'%s'", text);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   EXPECT(access(table, F_OK) != 0, "%s is there", table);
 }
 
-static void hints_that_make_no_sense_are_refused(void) {
-  test_case("hints");
+static void hints_that_make_no_sense_are_refused(const struct subject *of) {
+  test_case("%s: hints", of->operation);
   struct swp_hints hints = hints_of(SWP_MEASURE, 0);
   swp_plan *plan;
   EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan)),
                SWP_ERR_ARGUMENT);
   hints.budget_s = -1;
-  expect_error(&hints, SWP_ERR_ARGUMENT, "budget_s");
+  expect_error(of, &hints, SWP_ERR_ARGUMENT, "budget_s");
   hints.budget_s = rank + 1;
   if (procs > 1)
-    expect_error(&hints, SWP_ERR_ARGUMENT, "differs between ranks");
+    expect_error(of, &hints, SWP_ERR_ARGUMENT, "differs between ranks");
 }
 
-static void what_is_off_does_not_race(void) {
-  test_case("off");
+static void what_is_off_does_not_race(const struct subject *of) {
+  test_case("%s: off", of->operation);
   name_table(NULL);
   set_times(1e-3, 3e-3, 0);
-  setenv("SWITCHPOINT_OFF", "nbx alltoallv", 1);
-  expect_plan(SWP_MEASURE, 0, "direct", "measurement, ", true);
+  setenv("SWITCHPOINT_OFF", "nbx alltoallv binomial", 1);
+  expect_plan(of, SWP_MEASURE, 0, of->standard, "measurement, ", true);
   unsetenv("SWITCHPOINT_OFF");
 }
 
 /* Whichever allocation fails on whichever rank, all ranks get the same error, or a plan. */
-static void memory_that_runs_out_is_agreed_on(void) {
+static void memory_that_runs_out_is_agreed_on(const struct subject *of) {
   struct swp_hints hints = hints_of(SWP_MEASURE, 0);
   int error = SWP_ERR_MEMORY;
   hints.budget_s = 0.05;
   set_times(1e-3, 1e-3, 0);
+  name_table(table);
   for (long n = 1; error != SWP_SUCCESS && n < 400; n += 3) {
     swp_plan *plan = NULL;
-    test_case("allocation %ld fails", n);
+    test_case("%s: allocation %ld fails", of->operation, n);
     swp_allocate_fail_after(rank == n % procs ? n : 0);
-    error = plan_hinted(&hints, 8, &plan);
+    error = of->plan(&hints, 8, &plan);
     swp_allocate_fail_after(0);
     EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MEMORY, "error %d: %s", error, swp_error_message());
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
     remove_table();
   }
+}
+
+static void check_subject(const struct subject *of) {
+  noise = 0.2;
+  the_fastest_method_is_chosen_and_nothing_remembered_without_a_file(of);
+  equals_leave_the_default(of);
+  planning_is_weighed_against_the_executions(of);
+  what_was_found_is_remembered_for_any_number_of_executions(of);
+  another_problem_is_appended(of);
+  a_table_that_cannot_be_used_is_an_error_before_the_race(of);
+  a_budget_too_short_leaves_the_default_and_is_not_remembered(of);
+  hints_that_make_no_sense_are_refused(of);
+  what_is_off_does_not_race(of);
+  memory_that_runs_out_is_agreed_on(of);
 }
 
 int main(int argc, char **argv) {
@@ -261,18 +352,15 @@ int main(int argc, char **argv) {
   MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
   snprintf(table, sizeof table, "%s/table", path);
   unsetenv("SWITCHPOINT_TABLE");
-  noise = 0.2;
-  the_fastest_method_is_chosen_and_nothing_remembered_without_a_file();
-  equals_leave_the_default();
-  planning_is_weighed_against_the_executions();
-  what_was_found_is_remembered_for_any_number_of_executions();
-  another_exchange_is_appended();
+  calls_begin();
+  check_subject(&exchange);
   a_last_line_without_its_end_gets_one();
-  a_table_that_cannot_be_used_is_an_error_before_the_race();
-  a_budget_too_short_leaves_the_default_and_is_not_remembered();
-  hints_that_make_no_sense_are_refused();
-  what_is_off_does_not_race();
-  memory_that_runs_out_is_agreed_on();
+  remove_table();
+  check_subject(&bcast);
+  a_race_holds_for_the_bytes_that_were_raced();
+  nothing_is_not_raced();
+  every_collective_can_be_raced();
+  calls_end();
   remove_table();
   if (rank == 0)
     rmdir(path);
