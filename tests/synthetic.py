@@ -58,6 +58,7 @@ class Campaign:
     launch_noise: float = 0.01
     drift: float = 0.0  # from a launch's first sample to its last
     seed: int = 1
+    sync: str = "window"
 
 
 def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, A
         "yield": "",
         "binding": "0-1",
         "seed": spec.seed,
-        "sync": "window",
+        "sync": spec.sync,
         "clock": {"name": "CLOCK_MONOTONIC", "tick_s": 2.5e-8},
         "load": [0.1, 0.2, 0.3],
         "buffers": "warm",

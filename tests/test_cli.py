@@ -185,6 +185,24 @@ def test_what_is_interpolated_is_marked(tmp_path: Path) -> None:
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"interpolated, at 1 x ", text)
 
 
+@pytest.mark.parametrize(
+    ("sync", "mark", "words"),
+    [
+        ("hca", "(h)", "(h) started together by synchronised clocks"),
+        ("barrier", "(b)", "(b) started by barriers"),
+    ],
+)
+def test_starts_by_other_than_one_clock_are_marked(
+    tmp_path: Path, sync: str, mark: str, words: str
+) -> None:
+    synthetic.write(tmp_path, synthetic.Campaign(sync=sync, samples=20))
+    database = tmp_path / "s.db"
+    succeed("ingest", tmp_path, "--database", database)
+    said = succeed("tune", "--database", database)
+    assert f"1 x 2 {mark}" in said
+    assert words in said
+
+
 def test_a_budget_is_a_time_or_a_share() -> None:
     assert BUDGET.convert("1.5h", None, None) == Budget(5400)
     assert BUDGET.convert("15%", None, None) == Budget(0, 0.15)

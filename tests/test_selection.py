@@ -1,6 +1,7 @@
 """What is chosen, on cells whose truth is known."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -183,10 +184,11 @@ def test_layouts_are_decided_by_themselves() -> None:
     ("worse", "better"),
     [
         ({"oversubscribed": True}, {"oversubscribed": False}),
-        ({"sync": "barrier"}, {"sync": "window"}),
+        ({"sync": "barrier"}, {"sync": "hca"}),
+        ({"sync": "hca"}, {"sync": "window"}),
     ],
 )
-def test_schemes_are_never_mixed(worse: dict[str, bool], better: dict[str, bool]) -> None:
+def test_schemes_are_never_mixed(worse: dict[str, Any], better: dict[str, Any]) -> None:
     cells = make_cells(CONSTANT | {"neighbor": scaled(0.5)}, **worse)
     cells += make_cells(CONSTANT | {"neighbor": scaled(2)}, **better)
     assert {point.method for point in decide(cells)} == {"direct"}

@@ -194,10 +194,13 @@ def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
 
 
 def _one_scheme(cells: list[Cell]) -> list[Cell]:
-    """Samples of different schemes are not comparable: enough cores first, then windows."""
+    """Samples of different schemes are not comparable: enough cores first, then common starts."""
+    preferred = ["window", "hca"]
 
-    def scheme(cell: Cell) -> tuple[bool, bool, str]:
-        return cell.key.oversubscribed, cell.key.sync != "window", cell.key.sync
+    def scheme(cell: Cell) -> tuple[bool, int, str]:
+        sync = cell.key.sync
+        rank = preferred.index(sync) if sync in preferred else len(preferred)
+        return cell.key.oversubscribed, rank, sync
 
     best = min(map(scheme, cells))
     return [cell for cell in cells if scheme(cell) == best]

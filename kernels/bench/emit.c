@@ -84,6 +84,12 @@ static void write_layout(struct json *json, const struct launch *launch) {
                                                            : "block");
 }
 
+/* What is not known better, where there are several clocks. */
+static void write_clock_error(struct json *json, const struct launch *launch) {
+  if (launch->team->machines > 1)
+    json_double(json, "clock_error_s", launch->sync->check.error_s);
+}
+
 int emit_header(struct output *output, const struct launch *launch) {
   const struct options *options = launch->options;
   const struct team *team = launch->team;
@@ -104,7 +110,10 @@ int emit_header(struct output *output, const struct launch *launch) {
   if (launch->facts->sockets > 0)
     json_int(&json, "sockets", launch->facts->sockets);
   json_int(&json, "seed", options->seed);
-  json_string(&json, "sync", launch->sync->name);
+  json_string(&json, "sync", launch->sync->scheme->name);
+  if (launch->sync->falls_back)
+    json_bool(&json, "sync_fallback", true);
+  write_clock_error(&json, launch);
   json_open(&json, "clock", '{');
   json_string(&json, "name", CLOCK_NAME);
   json_double(&json, "tick_s", (double)launch->tick_ns * 1e-9);
@@ -163,8 +172,8 @@ static void write_samples(struct json *json, const struct sample *samples, int c
   json_doubles(json, "canary_s", &samples->canary_s, stride, count);
 }
 
-int emit_case(struct output *output, const struct workload *workload, const struct pattern_features *features,
-              const struct contender *contender, int samples) {
+int emit_case(struct output *output, const struct launch *launch, const struct workload *workload,
+              const struct pattern_features *features, const struct contender *contender, int samples) {
   const int64_t item_bytes = workload->payload.item_bytes;
   struct json json;
   json_begin(&json, "case");
@@ -177,6 +186,7 @@ int emit_case(struct output *output, const struct workload *workload, const stru
   write_statistics(&json, workload->operation->operation, &contender->statistics);
   json_int(&json, "inner", contender->inner);
   write_samples(&json, contender->samples, samples);
+  write_clock_error(&json, launch);
   for (int i = 0; i < workload->operation->nphases; i++)
     json_doubles(&json, workload->operation->phases[i].key, &contender->samples->phase_s[i],
                  sizeof *contender->samples, samples);

@@ -12,7 +12,7 @@ struct launch {
   const struct team *team;
   const struct options *options;
   const struct facts *facts;
-  const struct sync_scheme *sync;
+  const struct sync *sync;
   int64_t tick_ns;
   const char *operation, *pattern; /* as the header names them */
 };
@@ -37,8 +37,8 @@ int output_open(struct output *output, const char *path);
 int output_close(struct output *output);
 
 int emit_header(struct output *output, const struct launch *launch);
-int emit_case(struct output *output, const struct workload *workload, const struct pattern_features *features,
-              const struct contender *contender, int samples);
+int emit_case(struct output *output, const struct launch *launch, const struct workload *workload,
+              const struct pattern_features *features, const struct contender *contender, int samples);
 
 /* Writes the closing record and closes the file. Local, on rank 0. */
 int emit_closing(struct output *output, double seconds, const struct skipped *skipped, int nskipped);

@@ -214,9 +214,10 @@ int block_measure(struct block *block) {
     }
   }
   block->samples = 0;
-  if (block->sync->scheme->prepare)
-    block->sync->scheme->prepare(block->sync);
+  sync_prepare(block->sync);
   const int status = run_rounds(block, &round, seconds);
+  if (status == 0)
+    sync_check(block->sync);
   free(round.order);
   free(round.mine);
   free(round.all);

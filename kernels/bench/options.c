@@ -117,10 +117,7 @@ static int set_seed(struct options *options, const char *value) {
 
 static int set_sync(struct options *options, const char *value) {
   options->sync = value;
-  for (int i = 0; sync_scheme(i); i++)
-    if (strcmp(sync_scheme(i)->name, value) == 0)
-      return 0;
-  return failure_set("--sync \"%s\": write window or barrier", value);
+  return sync_find(value) ? 0 : failure_set("--sync \"%s\": write window, hca or barrier", value);
 }
 
 static int set_yield(struct options *options, const char *value) {
@@ -172,8 +169,8 @@ static const struct bench_option OPTIONS[] = {
     {"--max-samples", "N", "most samples of a case (200)", MEASURES, 0, set_max_samples},
     {"--executions", "N", "of each method at each size (10000)", SOAK, 0, set_executions},
     {"--limit", "SECONDS", "in which each rank must get on, else it hangs (60)", SOAK, 0, set_limit},
-    {"--sync", "window|barrier", "how executions start together (window on one machine)", MEASURES, 0,
-     set_sync},
+    {"--sync", "window|hca|barrier", "how executions start together (window; hca on several machines)",
+     MEASURES, 0, set_sync},
     {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", METHODS, 0, set_ppn},
     {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", METHODS, 0, set_placement},
     {"--seed", "N", "of the order of methods and of payloads (1)", METHODS | OVERLAP, 0, set_seed},

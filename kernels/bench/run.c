@@ -51,7 +51,8 @@ static int write_block(struct session *session, const struct block *block) {
     const struct contender *contender = &block->contenders[i];
     if (!best || median_s(contender, block->samples, 0) < median_s(best, block->samples, 0))
       best = contender;
-    status = emit_case(&session->output, block->workload, &session->features, contender, block->samples);
+    status = emit_case(&session->output, &session->launch, block->workload, &session->features, contender,
+                       block->samples);
   }
   if (best && !session->options->quiet)
     print_block(block, best);

@@ -54,12 +54,12 @@ int session_prepare(struct session *session, const struct team *team, const stru
     return -1;
   pattern_measure(team, &session->pattern, &session->features);
   facts_collect(team, &session->facts);
-  session->sync = sync_create(sync_choose(team, options->sync), team);
+  session->sync = sync_create(team, options->sync);
   pattern_print(&options->pattern, session->pattern_text, sizeof session->pattern_text);
   session->launch = (struct launch){.team = team,
                                     .options = options,
                                     .facts = &session->facts,
-                                    .sync = session->sync.scheme,
+                                    .sync = &session->sync,
                                     .tick_ns = clock_tick_ns(),
                                     .operation = operation,
                                     .pattern = session->pattern_text};

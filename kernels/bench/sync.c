@@ -1,5 +1,6 @@
 #include "sync.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SCHEME(name) extern const struct sync_scheme sync_scheme_##name;
@@ -16,15 +17,35 @@ const struct sync_scheme *sync_scheme(int index) {
   return schemes[index];
 }
 
-const struct sync_scheme *sync_choose(const struct team *team, const char *name) {
-  if (!*name)
-    name = team->machines == 1 ? "window" : "barrier";
+const struct sync_scheme *sync_find(const char *name) {
   for (int i = 0; schemes[i]; i++)
     if (strcmp(schemes[i]->name, name) == 0)
       return schemes[i];
   return NULL;
 }
 
-struct sync sync_create(const struct sync_scheme *scheme, const struct team *team) {
-  return (struct sync){.scheme = scheme, .team = team};
+void sync_prepare(struct sync *sync) {
+  clocks_learn(&sync->clocks);
+}
+
+void sync_check(struct sync *sync) {
+  sync->check = clocks_check(&sync->clocks);
+}
+
+static const char *usual_scheme(const struct sync *sync) {
+  if (sync->team->machines == 1)
+    return "window";
+  return sync->falls_back ? "barrier" : "hca";
+}
+
+struct sync sync_create(const struct team *team, const char *name) {
+  struct sync sync = {.team = team, .clocks = clocks_create(team)};
+  sync_prepare(&sync);
+  sync_check(&sync);
+  sync.falls_back = !*name && !sync.check.agrees;
+  sync.scheme = sync_find(*name ? name : usual_scheme(&sync));
+  if (sync.falls_back && team->rank == 0)
+    printf("swpbench: starts by barriers: the clocks of %d machines agree to %.3g us only\n", team->machines,
+           sync.check.error_s * 1e6);
+  return sync;
 }

@@ -2,18 +2,18 @@
 #ifndef BENCH_SYNC_H
 #define BENCH_SYNC_H
 
-#include "team.h"
-
-#include <stdint.h>
+#include "clocks.h"
 
 struct sync_scheme;
 
 struct sync {
   const struct sync_scheme *scheme;
   const struct team *team;
-  int64_t offset_ns; /* what this rank's clock must be put forward to show rank 0's time */
-  int64_t lead_ns;   /* window: how far ahead rank 0 sets the start instant */
-  int64_t delay_ns;  /* window: how long the last announcement took to this rank */
+  struct clocks clocks;
+  struct clock_check check; /* the latest, of the clocks */
+  bool falls_back;          /* to barriers: clocks do not agree well enough for the scheme that is usual */
+  int64_t lead_ns;          /* window: how far ahead rank 0 sets the start instant */
+  int64_t delay_ns;         /* window: how long the last announcement took to this rank */
 };
 
 /* One start, as this rank saw it. */
@@ -23,12 +23,10 @@ struct sync_start {
   bool late;         /* it was not there at the start instant */
 };
 
-/* A scheme: one file in sync/, registered by one line in sync/schemes.def. */
+/* A scheme: defined in a file of sync/, registered by one line in sync/schemes.def. */
 struct sync_scheme {
   const char *name;
   const char *summary;
-  /* Called before each block of measurements; may be NULL. Collective. */
-  void (*prepare)(struct sync *sync);
   /* Returns when this rank is to execute. Collective. */
   struct sync_start (*start)(struct sync *sync);
 };
@@ -36,11 +34,20 @@ struct sync_scheme {
 /* The index-th scheme, NULL past the last. */
 const struct sync_scheme *sync_scheme(int index);
 
-/* The scheme of that name; NULL: none. An empty name: the window where all ranks share a node, else the
- * barrier. */
-const struct sync_scheme *sync_choose(const struct team *team, const char *name);
+/* The scheme of that name; NULL: none. */
+const struct sync_scheme *sync_find(const char *name);
 
-struct sync sync_create(const struct sync_scheme *scheme, const struct team *team);
+/*
+ * Starts by the scheme of that name, or for an empty one: window on one machine; on several hca, where after
+ * a first synchronisation their clocks agree, and else barrier, which rank 0 then says on stdout. Collective.
+ */
+struct sync sync_create(const struct team *team, const char *name);
+
+/* Synchronises the clocks of several machines anew: before each block of measurements. Collective. */
+void sync_prepare(struct sync *sync);
+
+/* Sets sync->check: behind each block. Collective. */
+void sync_check(struct sync *sync);
 
 /* A dissemination barrier of messages, so that no library's barrier is relied upon. Collective. */
 void sync_barrier(const struct team *team);

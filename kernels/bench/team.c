@@ -41,6 +41,7 @@ static int machine_color(void) {
 /* How many machines there are, and whether one has more ranks than cores. */
 static void find_machines(struct team *team) {
   MPI_Comm machine;
+  team->machine = team->leaders = MPI_COMM_NULL;
   team->oversubscribed = false;
   team->machines = 1;
   if (SWP_SIMULATED)
@@ -54,7 +55,12 @@ static void find_machines(struct team *team) {
   MPI_Allreduce(MPI_IN_PLACE, &machines, 1, MPI_INT, MPI_SUM, team->comm);
   team->oversubscribed = oversubscribed;
   team->machines = machines;
-  MPI_Comm_free(&machine);
+  if (machines == 1) {
+    MPI_Comm_free(&machine);
+    return;
+  }
+  team->machine = machine;
+  MPI_Comm_split(team->comm, rank_here == 0 ? 0 : MPI_UNDEFINED, team->rank, &team->leaders);
 }
 
 void team_create(struct team *team) {
@@ -73,7 +79,14 @@ void team_create(struct team *team) {
   find_machines(team);
 }
 
+static void free_comm(MPI_Comm *comm) {
+  if (*comm != MPI_COMM_NULL)
+    MPI_Comm_free(comm);
+}
+
 void team_free(struct team *team) {
+  free_comm(&team->leaders);
+  free_comm(&team->machine);
   MPI_Comm_free(&team->node);
   MPI_Comm_free(&team->comm);
 }

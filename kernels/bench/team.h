@@ -10,6 +10,9 @@
 struct team {
   MPI_Comm comm; /* for the bench's own messages */
   MPI_Comm node; /* the ranks that share memory with this one */
+  /* Where there are several machines, else null: the ranks of this one, and the first ranks of all, of which
+     others have none. */
+  MPI_Comm machine, leaders;
   int rank, procs;
   int nodes, ppn;      /* ppn: most ranks on one node */
   int cores;           /* cores that the ranks of rank 0's node could use together */

@@ -147,11 +147,11 @@ static int prepare(struct race *race) {
     return -1;
   make_entries(race);
   facts_collect(team, &race->facts);
-  race->sync = sync_create(sync_choose(team, options->sync), team);
+  race->sync = sync_create(team, options->sync);
   race->launch = (struct launch){.team = team,
                                  .options = options,
                                  .facts = &race->facts,
-                                 .sync = race->sync.scheme,
+                                 .sync = &race->sync,
                                  .tick_ns = clock_tick_ns(),
                                  .operation = "overlap",
                                  .pattern = race->pattern};
@@ -245,8 +245,7 @@ static int run_rounds(struct race *race) {
   int *order = allocate((size_t)race->nentries * sizeof *order);
   double *seconds = allocate((size_t)race->options->max_samples * sizeof *seconds);
   int status = 0, command = STOP;
-  if (race->sync.scheme->prepare)
-    race->sync.scheme->prepare(&race->sync);
+  sync_prepare(&race->sync);
   for (int warm_up = -WARM_UPS; status == 0 && warm_up < 0; warm_up++)
     status = run_round(race, warm_up, false, round, order);
   while (status == 0) {

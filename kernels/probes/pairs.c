@@ -202,8 +202,8 @@ int pairs_round_trips(const struct pairs *pairs, struct sync *sync, const struct
   int status = 0;
   sync_barrier(sync->team);
   const bool together = starts_together(pairs, trip);
-  if (sync->scheme->prepare && together)
-    sync->scheme->prepare(sync);
+  if (together)
+    sync_prepare(sync);
   for (int s = -WARM_UP; s < samples; s++) {
     int64_t spent_ns = 0;
     if (pairs->partner >= 0)

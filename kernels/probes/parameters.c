@@ -207,11 +207,11 @@ static int prepare(struct probing *probing) {
     return -1;
   facts_collect(team, &probing->facts);
   pairs_on_node(team, &probing->near);
-  probing->sync = sync_create(sync_choose(team, options->sync), team);
+  probing->sync = sync_create(team, options->sync);
   probing->launch = (struct launch){.team = team,
                                     .options = options,
                                     .facts = &probing->facts,
-                                    .sync = probing->sync.scheme,
+                                    .sync = &probing->sync,
                                     .tick_ns = clock_tick_ns(),
                                     .operation = "probe",
                                     .pattern = "pairs"};

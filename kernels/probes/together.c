@@ -9,8 +9,7 @@ enum { WARM_UP = 2, WINDOW_BYTES = 64, PUT = 0, SUM = 1, CELLS = 2 };
 static void measure(struct sync *sync, void (*once)(const struct team *team, MPI_Win window), MPI_Win window,
                     int samples, double *seconds) {
   sync_barrier(sync->team);
-  if (sync->scheme->prepare)
-    sync->scheme->prepare(sync);
+  sync_prepare(sync);
   for (int s = -WARM_UP; s < samples; s++) {
     sync->scheme->start(sync);
     const int64_t begin_ns = clock_ns();

@@ -48,6 +48,7 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared,
         ("swp_threads", []),
         ("swp_spmv", ["--vectors", "2", "--ppn", "2", str(SQUARE), "strided", os.devnull]),
         ("swp_graphs", []),
+        ("swp_clocks", []),
     ],
 )
 @pytest.mark.parametrize("procs", [1, 2, 4])

@@ -208,6 +208,13 @@ def test_measured_plans_choose_the_fastest_method_and_remember_it(
     assert run(kernels, "swp_measure", procs) > 15
 
 
+@on_ranks([1, 2, 5])
+def test_clocks_of_machines_are_synchronised_as_well_as_they_say(
+    kernels: Kernels, procs: int
+) -> None:
+    assert run(kernels, "swp_clocks", procs) > 5
+
+
 def test_plans_on_one_communicator_share_what_they_divide_it_into(kernels: Kernels) -> None:
     assert run(kernels, "swp_parts", 8) == 3
 

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_SCHEMES = [
+    ("h", "hca", "started together by synchronised clocks of several machines"),
+    ("b", "barrier", "started by barriers, whose skew is part of the times"),
+]
+"""How executions started together where it was not by one clock: mark, scheme, words."""
+
+
 def console(stderr: bool = False) -> Console:
     """The console of standard output or error; when piped, without colour and never wrapped.
 
@@ -83,6 +90,9 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     out.print(grid)
     if any(rule.evidence.oversubscribed for rule in table.rules):
         out.print("(o) more ranks than cores", highlight=False)
+    for mark, scheme, words in _SCHEMES:
+        if any(rule.evidence.sync == scheme for rule in table.rules):
+            out.print(f"({mark}) {words}", highlight=False)
     if any(rule.interpolated for rule in table.rules):
         out.print(
             "(i) interpolated: what the layouts measured on both sides choose, with the speed at "
@@ -146,6 +156,8 @@ def _degree_text(rule: Rule) -> str:
 def _layout_text(rule: Rule) -> str:
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
     marks = " (o)" * rule.evidence.oversubscribed + " (i)" * rule.interpolated
+    for mark, scheme, _ in _SCHEMES:
+        marks += f" ({mark})" * (rule.evidence.sync == scheme)
     return f"{nodes} x {ppn}{marks}"
 
 

@@ -1,6 +1,6 @@
 /*
  * The library's discovery methods against an exchange whose receivers know their senders, and against peers.
- * Usage: swp_compare_discovery [SECONDS [window|barrier]]     (seconds for each size; 2)
+ * Usage: swp_compare_discovery [SECONDS [window|hca|barrier]]     (seconds for each size; 2)
  */
 #include "race.h"
 #include "rival.h"
@@ -207,13 +207,12 @@ static int compare_sizes(const struct team *team, double seconds, const char *sc
   char text[64];
   struct pattern_spec spec;
   struct pattern pattern;
-  const struct sync_scheme *scheme = sync_choose(team, scheme_name);
-  if (seconds <= 0 || !scheme)
-    return team_agree(team, failure_set("usage: swp_compare_discovery [SECONDS [window|barrier]]"));
+  if (seconds <= 0 || (*scheme_name && !sync_find(scheme_name)))
+    return team_agree(team, failure_set("usage: swp_compare_discovery [SECONDS [window|hca|barrier]]"));
   snprintf(text, sizeof text, "random:degree=%d,seed=1", NEIGHBOURS);
   if (team_agree(team, pattern_parse(text, &spec)) || pattern_generate(team, &spec, &pattern))
     return -1;
-  struct sync sync = sync_create(scheme, team);
+  struct sync sync = sync_create(team, scheme_name);
   int status = 0;
   for (int i = 0; status == 0 && i < SIZES; i++)
     status = compare(team, &sync, &pattern, sizes_bytes[i], seconds);

@@ -1,6 +1,6 @@
 /*
  * `direct` against a hand-written exchange; and what store-and-forward costs: planning, break-even, memory,
- * copies. Usage: swp_compare_exchange [SECONDS [window|barrier]]     (seconds for each size; 2)
+ * copies. Usage: swp_compare_exchange [SECONDS [window|hca|barrier]]     (seconds for each size; 2)
  */
 #include "race.h"
 
@@ -233,13 +233,13 @@ int main(int argc, char **argv) {
   struct team team;
   team_create(&team);
   const double seconds = argc > 1 ? atof(argv[1]) : 2;
-  const struct sync_scheme *scheme = sync_choose(&team, argc > 2 ? argv[2] : "");
+  const char *scheme = argc > 2 ? argv[2] : "";
   int status = 0;
-  if (seconds <= 0 || !scheme)
-    status = team_agree(&team, failure_set("usage: swp_compare_exchange [SECONDS [window|barrier]]"));
+  if (seconds <= 0 || (*scheme && !sync_find(scheme)))
+    status = team_agree(&team, failure_set("usage: swp_compare_exchange [SECONDS [window|hca|barrier]]"));
   for (int i = 0; status == 0 && i < 2; i++) {
     static const char *const patterns[] = {"random:degree=3,seed=1", "hub:hubs=1,seed=1"};
-    struct sync sync = sync_create(scheme, &team);
+    struct sync sync = sync_create(&team, scheme);
     status = compare_pattern(&team, &sync, patterns[i], seconds);
   }
   team_free(&team);

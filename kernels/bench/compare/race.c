@@ -40,8 +40,7 @@ int race(const struct team *team, struct sync *sync, struct entrant *entrants, i
   int round = -WARM_UPS, over = 0, status = 0;
   for (int i = 0; i < count; i++)
     entrants[i].seconds = allocate(ROUNDS_MOST * sizeof(double));
-  if (sync->scheme->prepare)
-    sync->scheme->prepare(sync);
+  sync_prepare(sync);
   const int64_t deadline_ns = clock_ns() + (int64_t)(seconds * 1e9);
   for (; status == 0 && round < ROUNDS_MOST && !over; round++) {
     status = run_round(team, sync, entrants, count, round, &rng, order);

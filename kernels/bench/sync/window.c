@@ -1,7 +1,8 @@
 /*
- * window: rank 0 announces an instant ahead of the common clock, all ranks spin until then. It asks first
- * whether all are there, up a binomial tree that also brings the slowest announcement of last time, by which
- * it sets how far ahead the instant must lie; the announcement goes down the same tree.
+ * window: rank 0 announces an instant ahead of its clock, all ranks spin until then. It asks first whether
+ * all are there, up a binomial tree that also brings the slowest announcement of last time, by which it sets
+ * how far ahead the instant must lie; the announcement goes down the same tree.
+ * hca: the same, where machines have clocks of their own, which are synchronised (clocks.h).
  */
 #include "../clock.h"
 #include "../error.h"
@@ -49,7 +50,7 @@ static int64_t next_lead(int64_t lead_ns, int64_t delay_ns) {
   return wanted < LEAD_MOST_NS ? wanted : LEAD_MOST_NS;
 }
 
-static struct sync_start start(struct sync *sync) {
+static struct sync_start start_together(struct sync *sync, const struct clocks *clocks) {
   const struct team *team = sync->team;
   int bit = gather(team, &sync->delay_ns);
   int64_t announcement[2]; /* when it was made, and the instant */
@@ -65,18 +66,35 @@ static struct sync_start start(struct sync *sync) {
       send(team, announcement, 2, team->rank + bit);
 
   int64_t now = clock_ns();
-  sync->delay_ns = now - announcement[0];
-  const bool late = now > announcement[1];
-  if (announcement[1] - now > LEAD_MOST_NS) {
-    failure_set("--sync window needs one clock for all ranks; use --sync barrier");
+  const int64_t begin = clocks_own(clocks, announcement[1]);
+  sync->delay_ns = clocks_common(clocks, now) - announcement[0];
+  const bool late = now > begin;
+  if (begin - now > 2 * LEAD_MOST_NS) {
+    failure_set("--sync %s: clocks differ by %.3g s; %s", sync->scheme->name, (double)(begin - now) * 1e-9,
+                "use --sync hca on several machines, or barrier");
     team_abort();
   }
-  now = clock_wait(announcement[1], team->oversubscribed);
-  return (struct sync_start){announcement[1], now, late};
+  now = clock_wait(begin, team->oversubscribed);
+  return (struct sync_start){begin, clocks_common(clocks, now), late};
+}
+
+static struct sync_start start_by_one_clock(struct sync *sync) {
+  static const struct clocks one = {.team = NULL};
+  return start_together(sync, &one);
+}
+
+static struct sync_start start_by_clocks(struct sync *sync) {
+  return start_together(sync, &sync->clocks);
 }
 
 const struct sync_scheme sync_scheme_window = {
     .name = "window",
     .summary = "a common start instant; needs a common clock",
-    .start = start,
+    .start = start_by_one_clock,
+};
+
+const struct sync_scheme sync_scheme_hca = {
+    .name = "hca",
+    .summary = "a common start instant, by synchronised clocks",
+    .start = start_by_clocks,
 };
