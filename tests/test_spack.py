@@ -1,4 +1,7 @@
-"""The Spack packages say what CMake and pyproject.toml say; needs no Spack."""
+"""The Spack packages say what CMake and pyproject.toml say.
+
+Needs no Spack, but pytest and PyYAML: python -m pytest --noconftest tests/test_spack.py
+"""
 
 import re
 import tomllib
