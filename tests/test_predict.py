@@ -154,11 +154,9 @@ def test_a_node_sends_no_faster_than_its_rate() -> None:
 def test_messages_share_the_links_on_their_way() -> None:
     """Nodes 0 and 1 of a ring send to node 2: four messages take the link between 1 and 2."""
     across = halo_of({(0, 4): {0}, (1, 5): {0}, (2, 4): {0}, (3, 5): {0}, (6, 8): {0}}, 10)
-    model = replace(
-        machine(on_node=pair(), off_node=pair()), links=Links("torus", (5,), bytes_per_s=2.0)
-    )
+    model = replace(machine(on_node=pair(), off_node=pair()), links=Links("torus", (5,)))
     (time_s,) = predict.of_exchange(model, across, 2, ["direct"]).times(16).values()
-    assert time_s == ALPHA + 4 * 16 / 2
+    assert time_s == ALPHA + 4 * 16 * PER_BYTE
     assert decode(encode(model)) == model
 
 

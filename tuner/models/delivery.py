@@ -61,24 +61,27 @@ class Network:
             self._bound(stage.sender[leaves], size[leaves]),
         )
         total += np.maximum(sent, self._sums(stage.receiver, moved))
-        carried = self._carried(stage.sender[leaves], stage.receiver[leaves], size[leaves])
+        carried = self._carried(stage.sender[leaves], stage.receiver[leaves], moved[leaves])
         total = np.maximum(total, latency + carried)
         return float(total.max())
 
     def _carried(
-        self, sender: NDArray[np.int64], receiver: NDArray[np.int64], size: Floats
+        self, sender: NDArray[np.int64], receiver: NDArray[np.int64], moved: Floats
     ) -> Floats:
-        """Until the busiest link on the ways of each rank's messages has carried all of its own."""
+        """Until the busiest link on the ways of each rank's messages has carried all of its own.
+
+        moved: what the bytes of each message take; those of a slow protocol hold up a link longer.
+        """
         latest = np.zeros(self.procs)
-        if self._links is None or not len(size):
+        if self._links is None or not len(moved):
             return latest
         nodes = math.prod(self._links.sizes)
         source, target = self._node[sender], self._node[receiver]
-        pairs = np.bincount(source * nodes + target, weights=size, minlength=nodes**2)
+        pairs = np.bincount(source * nodes + target, weights=moved, minlength=nodes**2)
         traffic: Floats = pairs.reshape(nodes, nodes).astype(float)
         most = busiest(self._links.kind, self._links.sizes, traffic)
         for rank in (sender, receiver):
-            np.maximum.at(latest, rank, most[source, target] / self._links.bytes_per_s)
+            np.maximum.at(latest, rank, most[source, target])
         return latest
 
     def _sums(self, rank: NDArray[np.int64], values: Floats) -> Floats:

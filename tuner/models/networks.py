@@ -54,7 +54,7 @@ def as_model(machine: Machine) -> SystemModel:
     given = machine.network
     layout = Layout(machine.nodes, CORES, oversubscribed=False, launches=0)
     nothing = _exactly(0)
-    links = Links(machine.name.partition("-")[0], machine.topology.sizes, given.link_bytes_per_s)
+    links = Links(machine.name.partition("-")[0], machine.topology.sizes)
     node_rate = machine.topology.node_links * given.link_bytes_per_s
     off = [(e, e.latency_s, min(e.bytes_per_s, given.link_bytes_per_s)) for e in given.protocols]
     on = [(e, given.on_node_latency_s, given.on_node_bytes_per_s) for e in given.protocols]

@@ -58,7 +58,6 @@ class Links:
 
     kind: str
     sizes: tuple[int, ...]
-    bytes_per_s: float  # that all messages on a link share
 
 
 @dataclass(frozen=True, slots=True)
