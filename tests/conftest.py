@@ -13,6 +13,7 @@ settings.load_profile("untimed")
 
 RUNS = (
     "tests/dashboard/test_browser.py",
+    "tests/foreign/",
     "tests/nodes/",
     "tests/simulated/",
     "tests/slurm/",
@@ -40,6 +41,8 @@ PARTS = {
     "mpich4",
     "mpich5",
     "openmpi",
+    "openmpi4",
+    "openmpi5",
     "cmake",
     "c++",
     "sessions",
@@ -50,6 +53,10 @@ PARTS = {
     "hwloc",
     "fftw",
     "intelmpi",
+    "mpi4py",
+    "osu",
+    "imb",
+    "petsc",
     "valgrind",
     "objcopy",
     "chromium",

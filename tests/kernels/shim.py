@@ -28,6 +28,7 @@ def run_shimmed(
     before: Sequence[str] = (),
     ahead: Sequence[Path] = (),
     env: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program of the build, or a path, on ranks that preload the library and read `table`.
 
@@ -42,7 +43,16 @@ def run_shimmed(
         {} if table is None else {"SWITCHPOINT_TABLE": str(table)}
     )
     environment = os.environ | start.env | settings | dict(env or {})
-    return finish(command, environment, TIMEOUT_S)
+    return finish(command, environment, timeout_s)
+
+
+def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
+    """A table that uses every method on so many ranks."""
+    path = directory / f"every-{procs}.table"
+    program = kernels.build / "tests" / "swp_pmpi"
+    with path.open("w") as table:
+        subprocess.run([program, "--table", str(procs)], stdout=table, check=True)
+    return path
 
 
 def vendor_table(directory: Path) -> Path:

@@ -16,6 +16,7 @@ from .conftest import Kernels
 from .shim import (
     INSTRUCTIONS,
     dispatched,
+    every_method,
     instructions_over_pmpi,
     run_shimmed,
     vendor_table,
@@ -25,15 +26,6 @@ from .test_library import TESTS, VALGRIND, run
 FORTRAN = TESTS / "fortran"
 BROKEN = TESTS / "tables" / "broken"
 COUNTED = {"bcast", "allreduce", "allgatherv"}  # the others nightly, and in make bench
-
-
-def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
-    """A table that uses every method on so many ranks."""
-    path = directory / f"every-{procs}.table"
-    program = kernels.build / "tests" / "swp_pmpi"
-    with path.open("w") as table:
-        subprocess.run([program, "--table", str(procs)], stdout=table, check=True)
-    return path
 
 
 def check_every_method(

@@ -1,0 +1,148 @@
+"""Programs of others, where they are found, and how they run under the preload.
+
+None is in this repository: PyPI has mpi4py (with its tests, and OSU's benchmarks in Python) and a
+binary of the Intel benchmarks, Debian has PETSc with its examples. SWITCHPOINT_FOREIGN names
+directories of more: programs of OSU and Intel that were built with one of the MPIs here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from tests.conftest import Require
+from tests.kernels.conftest import Kernels, finish
+from tests.kernels.shim import dispatched, every_method, run_shimmed
+from tuner import mpi
+
+TIMEOUT_S = 170
+HOME = mpi.build_root() / "foreign"  # what was fetched stays for the next night
+MPI4PY = "mpi4py==4.1.2"
+IMPI = "impi-rt==2021.18.1"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command of somebody else's, and what it needs in its environment."""
+
+    command: Sequence[str | Path]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_alone(kernels: Kernels, program: Program, procs: int) -> str:
+    """What it prints without the preload."""
+    start = mpi.launch(kernels.mpi, procs, build=kernels.build)
+    env = os.environ | start.env | _libraries(kernels) | dict(program.env)
+    done = finish([*start.argv_prefix, *map(str, program.command)], env, TIMEOUT_S)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout + done.stderr
+
+
+def run_dispatched(kernels: Kernels, program: Program, procs: int, scratch: Path) -> str:
+    """What it prints under the preload with a table of every method, which must have done calls."""
+    done = run_shimmed(
+        kernels,
+        Path(program.command[0]),
+        procs,
+        *map(str, program.command[1:]),
+        table=every_method(kernels, procs, scratch),
+        env=_libraries(kernels) | dict(program.env),
+        timeout_s=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    methods = set().union(*dispatched(done.stderr).values())
+    assert procs == 1 or methods - {"vendor"}, done.stderr
+    said = "".join(
+        line for line in done.stderr.splitlines(True) if not line.startswith("switchpoint:")
+    )
+    return done.stdout + said
+
+
+def mpi_library(kernels: Kernels) -> Path:
+    """The library of this MPI that programs are linked with."""
+    shim = mpi.shim(kernels.build)
+    assert shim is not None
+    listing = subprocess.run(["ldd", shim], capture_output=True, text=True, check=True)
+    return Path(next(re.finditer(r"libmpi\S* => (\S+)", listing.stdout))[1])
+
+
+def _libraries(kernels: Kernels) -> dict[str, str]:
+    """Lets programs that were linked with MPICH's ABI find this MPI, also under Debian's name."""
+    library = mpi_library(kernels)
+    directory = HOME / f"lib-{kernels.mpi.name}-{kernels.mpi.version}"
+    directory.mkdir(parents=True, exist_ok=True)
+    alias = directory / "libmpi.so.12"
+    if library.name == "libmpich.so.12" and not alias.is_symlink():
+        alias.symlink_to(library)
+    paths = [str(directory), str(library.parent), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {"LD_LIBRARY_PATH": ":".join(filter(None, paths))}
+
+
+def compiled(kernels: Kernels, name: str) -> Path | None:
+    """A program of a directory in SWITCHPOINT_FOREIGN that is linked with this MPI's library."""
+    for directory in filter(None, os.environ.get("SWITCHPOINT_FOREIGN", "").split(os.pathsep)):
+        for path in sorted(Path(directory).rglob(name)):
+            if path.is_file() and f"[{mpi_library(kernels).name}]" in _needed(path):
+                return path
+    return None
+
+
+def _needed(program: Path) -> str:
+    return subprocess.run(["readelf", "-d", program], capture_output=True, text=True).stdout
+
+
+def mpi4py(require: Require) -> Path:
+    """Where its sources are, with the package installed beside them."""
+    place = HOME / "mpi4py"
+    with _locked(place):
+        if not (place / "done").exists():
+            _pip(require, "mpi4py", "install", "--target", str(place / "installed"), MPI4PY)
+            _pip(require, "mpi4py", "download", "--no-binary=mpi4py", "-d", str(place), MPI4PY)
+            with tarfile.open(next(place.glob("mpi4py-*.tar.gz"))) as sources:
+                sources.extractall(place, filter="data")
+            (place / "done").touch()
+    return next(path for path in place.glob("mpi4py-*") if path.is_dir())
+
+
+def python(kernels: Kernels, sources: Path, *arguments: str | Path) -> Program:
+    """A program of mpi4py's, under this MPI."""
+    abi = "openmpi" if kernels.mpi.family == "openmpi" else "mpich"
+    paths = [sources.parent / "installed", sources / "demo"]
+    env = {"MPI4PY_MPIABI": abi, "PYTHONPATH": ":".join(map(str, paths))}
+    return Program([sys.executable, *arguments], env)
+
+
+def intel_benchmarks(kernels: Kernels, require: Require) -> Path:
+    """The Intel benchmarks for this MPI: SWITCHPOINT_FOREIGN's, or PyPI's for MPICH's ABI."""
+    named = compiled(kernels, "IMB-MPI1")
+    if named is not None:
+        return named
+    abi = kernels.mpi.family != "openmpi"
+    require("imb", abi, "SWITCHPOINT_FOREIGN has no IMB-MPI1 for Open MPI, and PyPI neither")
+    place = HOME / "imb"
+    with _locked(place):
+        if not (place / "bin" / "IMB-MPI1").exists():
+            _pip(require, "imb", "install", "--target", str(place), IMPI)
+    return place / "bin" / "IMB-MPI1"
+
+
+def _locked(place: Path) -> TextIO:
+    """Keeps other test processes out of a directory until it is closed."""
+    place.mkdir(parents=True, exist_ok=True)
+    lock = (place / "lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+def _pip(require: Require, part: str, *arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", *arguments[:1], "--no-deps", "--quiet", *arguments[1:]]
+    done = subprocess.run(command, capture_output=True, text=True)
+    require(part, done.returncode == 0, f"pip cannot get {arguments[-1]}")
