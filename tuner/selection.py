@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -62,12 +62,12 @@ class _Trial:
         """Adds a cell, of which the parts count that nothing disturbed."""
         key = cell.key
         case = (key.pattern, key.procs, key.size_bytes)
-        for row in cell.parts.tolist():
-            part = Part(*row)
+        medians = self.medians[key.method]
+        for part in map(Part._make, cell.parts.tolist()):
             launch = _Launch(key.campaign, part.number, part.launch, case)
             self.cells[key.method, launch] = cell
             if part.samples >= stats.MIN_SAMPLES and not trust.refusal(key, part):
-                self.medians[key.method][launch] = math.log(part.median_s)
+                medians[launch] = math.log(part.median_s)
                 self.counted += 1
                 self.noisy += trust.is_noisy(key, part)
 
@@ -113,28 +113,29 @@ class _Verdict:
 
     def __init__(self, trial: _Trial) -> None:
         self.trial = trial
-        self._choosing: dict[str, stats.Floats] = {}
+        # Also those pay that were dropped on the way: who is left then was chosen among them all.
+        others = sorted({method for method, _ in trial.cells} - {trial.default})
+        self.ratios = {method: trial.ratios(method, trial.default) for method in others}
+        """Of all methods to the default, none for some."""
+        self._choosing: dict[str, list[float]] = {}
         self._confirming: dict[str, list[_Launch]] = {}
-        for method in sorted(trial.medians):
-            ratios = trial.ratios(method, trial.default)
+        for method, ratios in self.ratios.items():
             confirming = set({launch.case: launch for launch in ratios}.values())
             choosing = [ratio for launch, ratio in ratios.items() if launch not in confirming]
-            if method != trial.default and len(choosing) >= MIN_LAUNCHES - 1:
-                self._choosing[method] = np.array(choosing)
+            if len(choosing) >= MIN_LAUNCHES - 1:
+                self._choosing[method] = choosing
                 self._confirming[method] = sorted(confirming)
-        # Also those pay that were dropped on the way: who is left then was chosen among them all.
-        self._others = {method for method, _ in trial.cells} - {trial.default}
-        self._level = 1 - trial.error_level / max(len(self._others), 1)
+        self._level = 1 - trial.error_level / max(len(others), 1)
         self.method, self.status = self._decide()
 
     def _decide(self) -> tuple[str, str]:
-        if self._others and all(self._seems_slower(method) for method in self._others):
+        if self.ratios and all(map(self._seems_slower, self.ratios)):
             return self.trial.default, "default"
         if not self._choosing:
             return self.trial.default, "undecided"
         seeming = [method for method in self._choosing if self._seems_faster(method)]
         if seeming:
-            winner = min(seeming, key=lambda method: float(self._choosing[method].mean()))
+            winner = min(seeming, key=lambda method: _mean(self._choosing[method]))
             return (winner, "faster") if self.is_faster(winner) else (self.trial.default, "tie")
         return self.trial.default, "tie"
 
@@ -143,8 +144,8 @@ class _Verdict:
 
     def _seems_slower(self, method: str) -> bool:
         """Also of few launches: a method that was dropped on the way has no more."""
-        ratios = np.array(list(self.trial.ratios(method, self.trial.default).values()))
-        return len(ratios) > 1 and stats.upper_bound(-ratios, self._level) < 0
+        ratios = [-ratio for ratio in self.ratios[method].values()]
+        return len(ratios) > 1 and stats.upper_bound(ratios, self._level) < 0
 
     def is_faster(self, method: str) -> bool:
         """Whether a method may take the default's place."""
@@ -223,14 +224,10 @@ def _decide_class(trials: dict[int, _Trial]) -> list[Point]:
 def _point(verdict: _Verdict) -> Point:
     """The decision with its evidence: the selected method's ratio, or that of the best other."""
     trial = verdict.trial
-    others = {
-        method: ratios
-        for method in sorted(trial.medians)
-        if method != trial.default and (ratios := trial.ratios(method, trial.default))
-    }
+    others = {method: ratios for method, ratios in verdict.ratios.items() if ratios}
     challenger: str | None = verdict.method
     if verdict.status != "faster":
-        challenger = min(others, key=lambda name: _mean(others[name]), default=None)
+        challenger = min(others, key=lambda name: _mean(others[name].values()), default=None)
     ratios = others[challenger] if challenger else {}
     logs = np.array(list(ratios.values()))
     ratio = math.exp(logs.mean()) if len(logs) else None
@@ -263,8 +260,8 @@ def _point(verdict: _Verdict) -> Point:
     )
 
 
-def _mean(ratios: Ratios) -> float:
-    return sum(ratios.values()) / len(ratios)
+def _mean(ratios: Collection[float]) -> float:
+    return sum(ratios) / len(ratios)
 
 
 def _exp(log: float) -> float:

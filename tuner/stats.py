@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -152,11 +154,15 @@ def _resamples(launches: int) -> Floats:
     return random.multinomial(launches, equal, size=_RESAMPLES) / launches
 
 
-def upper_bound(values: Floats, level: float) -> float:
-    """The one-sided Student t bound below which the mean lies with probability `level`."""
+def upper_bound(values: Sequence[float], level: float) -> float:
+    """The one-sided Student t bound below which the mean lies with probability `level`.
+
+    Of a few values: numpy would take ten times as long.
+    """
     n = len(values)
-    error = float(values.std(ddof=1)) / np.sqrt(n)
-    return float(values.mean() + _student(n - 1, level) * error)
+    mean = sum(values) / n
+    variance = sum((value - mean) ** 2 for value in values) / (n - 1)
+    return mean + _student(n - 1, level) * math.sqrt(variance / n)
 
 
 @lru_cache(maxsize=1024)
