@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from tuner.units import multiple_text
 from tuner.vendor import intelmpi, mpich, openmpi
 
 if TYPE_CHECKING:
+    import jinja2
+
     from tuner.models.system import SystemModel
 
 
@@ -145,6 +147,21 @@ FORMS = ("table", "header", "json", "openmpi", "mpich", "intelmpi")
 
 
 def _render(template: str, table: Table, **context: Any) -> str:
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            provenance=_provenance(table.provenance),
+            notes=trust.notes(table.provenance) + soaks.notes(table),
+            reason=partial(reason, executions=soaks.executions(table)),
+            **context,
+        )
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """One, for it keeps what it compiled."""
     import jinja2  # here, because every command knows the forms, and few write one
 
     environment = jinja2.Environment(
@@ -162,13 +179,8 @@ def _render(template: str, table: Table, **context: Any) -> str:
         "comment": _comment,
         "line": _line,
         "range": _range,
-        "reason": partial(reason, executions=soaks.executions(table)),
     }
-    return environment.get_template(template).render(
-        provenance=_provenance(table.provenance),
-        notes=trust.notes(table.provenance) + soaks.notes(table),
-        **context,
-    )
+    return environment
 
 
 def _provenance(provenance: Provenance) -> dict[str, Any]:
