@@ -151,6 +151,18 @@ def interval_bars(middle: pd.Series, low: pd.Series, high: pd.Series) -> dict[st
     return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | ends
 
 
+def legend_below(y: float, **more: Any) -> dict[str, Any]:
+    """A legend in rows below the plot, its top at `y` of the plot's height."""
+    legend = {"orientation": "h", "y": y, "yanchor": "top", "x": 0} | more
+    return {"showlegend": True, "legend": legend}
+
+
+def level(y: float, axis: str = "y") -> dict[str, Any]:
+    """A line through the whole plot, such as that of equal times."""
+    place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": axis, "y0": y, "y1": y}
+    return place | {"type": "line", "line": {"color": LINE, "width": 1.5}, "layer": "below"}
+
+
 def message(text: str, height: int = 240) -> Figure:
     """An empty figure that says why it is empty."""
     hidden = {"visible": False, "fixedrange": True}

@@ -11,16 +11,18 @@ from dashboard.figures.axes import (
     base_layout,
     byte_axis,
     interval_bars,
+    legend_below,
+    level,
     message,
     ratio_axis,
     time_axis,
 )
-from dashboard.figures.methods import method_style, short_name
+from dashboard.figures.traces import line, points
 from dashboard.units import interval_text, ratio_text, time_text
 from tuner.units import size_text
 
 _HEIGHT = 420
-_LEGEND = {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0}
+_LEGEND_AT = -0.2
 _MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
 _MOST_BAND = 1.6
 
@@ -35,37 +37,25 @@ def changes(changed: pd.DataFrame) -> Figure:
     changed = changed.assign(x=changed["bytes"].clip(lower=1)).sort_values(["method", "x"])
     data = []
     for method, rows in changed.groupby("method"):
-        style = method_style(str(method))
         texts = [
             f"<b>{row.method}</b><br>{row.where}, {size_text(row.bytes)}<br>"
             f"{ratio_text(row.ratio)} the time ({interval_text(row.low, row.high, ratio_text)})"
             for row in rows.itertuples()
         ]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": short_name(str(method)),
-                "x": rows["x"].tolist(),
-                "y": rows["ratio"].tolist(),
-                "marker": {"color": style.color, "symbol": style.symbol, "size": 9},
-                "error_y": interval_bars(rows["ratio"], rows["low"], rows["high"]),
-                "text": texts,
-                "hovertemplate": "%{text}<extra></extra>",
-            }
-        )
+        interval = interval_bars(rows["ratio"], rows["low"], rows["high"])
+        x, y = rows["x"].tolist(), rows["ratio"].tolist()
+        data.append(points(str(method), x, y, texts, error_y=interval))
     low, high = float(changed["ratio"].min()), float(changed["ratio"].max())
     x_axis = byte_axis(float(changed["x"].min()), float(changed["x"].max()), "bytes")
     return {
         "data": data,
         "layout": base_layout(
             _HEIGHT,
+            **legend_below(_LEGEND_AT),
             margin=_MARGIN,
-            showlegend=True,
-            legend=_LEGEND,
             xaxis=x_axis,
             yaxis=ratio_axis(low / 1.1, high * 1.1, "time in B / time in A"),
-            shapes=[_even()],
+            shapes=[level(1)],
         ),
     }
 
@@ -82,25 +72,14 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
     library = dict(zip(cells["campaign"], cells["mpi_library"], strict=True))
     data = []
     for method, rows in cells.groupby("method"):
-        style = method_style(str(method))
         texts = [
             f"<b>{row.method}</b><br>{row.campaign}<br>{row.mpi_library}<br>{time_text(row.median_s)}"
             for row in rows.itertuples()
         ]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": short_name(str(method)),
-                "x": [place[campaign] for campaign in rows["campaign"]],
-                "y": rows["median_s"].tolist(),
-                "line": {"color": style.color, "dash": style.dash, "width": 2},
-                "marker": {"color": style.color, "symbol": style.symbol, "size": 8},
-                "error_y": interval_bars(rows["median_s"], rows["low_s"], rows["high_s"]),
-                "text": texts,
-                "hovertemplate": "%{text}<extra></extra>",
-            }
-        )
+        interval = interval_bars(rows["median_s"], rows["low_s"], rows["high_s"])
+        x, y = [place[campaign] for campaign in rows["campaign"]], rows["median_s"].tolist()
+        lines = {"mode": "lines+markers", "line": line(str(method))}
+        data.append(points(str(method), x, y, texts, error_y=interval, **lines))
     starts = [
         index
         for index, campaign in enumerate(campaigns)
@@ -113,9 +92,8 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
         "data": data,
         "layout": base_layout(
             _HEIGHT,
+            **legend_below(_LEGEND_AT),
             margin=_MARGIN | {"t": 28},
-            showlegend=True,
-            legend=_LEGEND,
             xaxis={
                 "tickvals": list(range(0, len(campaigns), step)),
                 "ticktext": [campaign[:8] for campaign in campaigns[::step]],
@@ -131,11 +109,6 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
             annotations=[_name(index, library[campaigns[index]]) for index in starts],
         ),
     }
-
-
-def _even() -> dict[str, Any]:
-    place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1}
-    return place | {"type": "line", "line": {"color": LINE, "width": 1.5}, "layer": "below"}
 
 
 def _upgrade(index: int) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dashboard.figures import traces
 from dashboard.figures.axes import (
     GRID,
     LINE,
     Figure,
     base_layout,
     byte_axis,
+    level,
     message,
     ratio_axis,
     spread,
@@ -28,17 +30,6 @@ _STRIP_DOMAIN = (0.945, 1.0)
 _LABEL_GAP_PX = 16
 _CLOSE_FACTOR = 12.0
 _MOST_BAND = 1.6
-_EVEN = {
-    "type": "line",
-    "xref": "x domain",
-    "x0": 0,
-    "x1": 1,
-    "yref": "y",
-    "y0": 1,
-    "y1": 1,
-    "line": {"color": LINE, "width": 1.5},
-    "layer": "below",
-}
 
 
 class _Panel(NamedTuple):
@@ -109,7 +100,7 @@ def curves(
         yaxis2=axes[_TIME] | {"domain": list(_TIME.domain)},
         clickmode="event",
         uniformtext=UNIFORM_TEXT,
-        shapes=[_EVEN, _mark(max(marked_bytes, 1))],
+        shapes=[level(1), _mark(max(marked_bytes, 1))],
         annotations=annotations,
     )
     figure = {"data": bands + lines, "layout": layout}
@@ -153,20 +144,18 @@ def _rounded(values: Iterable[float]) -> list[float]:
 
 
 def _line(method: str, points: list[_Point], panel: _Panel) -> dict[str, Any]:
-    style = method_style(method)
-    return {
-        "type": "scatter",
-        "name": method,
-        "x": [point.x for point in points],
-        "y": _rounded(point.y for point in points),
-        "yaxis": panel.axis,
-        "mode": "lines+markers",
-        "line": {"color": style.color, "dash": style.dash, "width": 2},
-        "marker": {"color": style.color, "symbol": style.symbol, "size": 7},
-        "customdata": [point.size for point in points],
-        "text": [point.text for point in points],
-        "hovertemplate": f"<b>{method}</b><br>%{{text}}<extra></extra>",
-    }
+    return traces.points(
+        method,
+        [point.x for point in points],
+        _rounded(point.y for point in points),
+        [point.text for point in points],
+        name=method,
+        yaxis=panel.axis,
+        mode="lines+markers",
+        line=traces.line(method),
+        customdata=[point.size for point in points],
+        hovertemplate=f"<b>{method}</b><br>%{{text}}<extra></extra>",
+    )
 
 
 def _band(method: str, points: list[_Point], panel: _Panel) -> list[dict[str, Any]]:

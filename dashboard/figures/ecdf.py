@@ -6,8 +6,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message, time_axis
-from dashboard.figures.methods import method_style, short_name
+from dashboard.figures import traces
+from dashboard.figures.axes import (
+    GRID,
+    LINE,
+    Figure,
+    base_layout,
+    legend_below,
+    message,
+    time_axis,
+)
+from dashboard.figures.methods import short_name
 
 HEIGHT = 500
 _MOST_POINTS = 400
@@ -30,7 +39,6 @@ def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
     data: list[dict[str, Any]] = []
     for method in sorted(samples_s):
         values = samples_s[method]
-        style = method_style(method)
         ranks = np.arange(len(values))
         if len(values) > _MOST_POINTS:
             ranks = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).round().astype(int))
@@ -41,7 +49,7 @@ def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
                 "mode": "lines",
                 "x": [float(f"{value:.4g}") for value in values[ranks]],
                 "y": [round(share, 4) for share in (ranks + 1) / len(values)],
-                "line": {"color": style.color, "dash": style.dash, "width": 2, "shape": "hv"},
+                "line": traces.line(method) | {"shape": "hv"},
                 "hovertemplate": f"<b>{method}</b><br>%{{y:.0%}} of {len(values)} samples "
                 "within %{x:.3s}s<extra></extra>",
             }
@@ -51,9 +59,8 @@ def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
         "data": data,
         "layout": base_layout(
             HEIGHT,
+            **legend_below(-0.16, font={"size": 12}),
             margin={"l": 56, "r": 12, "t": 8, "b": 44},
-            showlegend=True,
-            legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0, "font": {"size": 12}},
             xaxis=time_axis(low, shown, "time of one execution", most=6),
             yaxis={
                 "title": {"text": "share of samples", "font": {"size": 13}},

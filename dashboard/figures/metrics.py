@@ -11,10 +11,11 @@ from dashboard.figures.axes import (
     byte_axis,
     count_axis,
     interval_bars,
+    legend_below,
     message,
     time_axis,
 )
-from dashboard.figures.methods import method_style, short_name
+from dashboard.figures.traces import points
 from dashboard.units import time_text
 from tuner.units import size_text
 
@@ -48,9 +49,8 @@ def against_time(cells: pd.DataFrame, name: str) -> Figure:
         "data": [_points(str(method), rows, name) for method, rows in cells.groupby("method")],
         "layout": base_layout(
             _HEIGHT,
+            **legend_below(-0.2),
             margin={"l": 64, "r": 16, "t": 8, "b": 48},
-            showlegend=True,
-            legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
             xaxis=metric.axis(float(cells[name].min()), float(cells[name].max()), metric.title),
             yaxis=time_axis(float(times.min()), float(times.max()), "time"),
         ),
@@ -58,19 +58,10 @@ def against_time(cells: pd.DataFrame, name: str) -> Figure:
 
 
 def _points(method: str, rows: pd.DataFrame, name: str) -> dict[str, Any]:
-    style, metric = method_style(method), METRICS[name]
+    metric = METRICS[name]
     texts = [
         f"<b>{method}</b><br>{pattern}<br>{metric.title}: {metric.text(value)}<br>{time_text(time)}"
         for pattern, value, time in zip(rows["pattern"], rows[name], rows["median_s"], strict=True)
     ]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": short_name(method),
-        "x": rows[name].tolist(),
-        "y": rows["median_s"].tolist(),
-        "marker": {"color": style.color, "symbol": style.symbol, "size": 10},
-        "error_y": interval_bars(rows["median_s"], rows["low_s"], rows["high_s"]),
-        "text": texts,
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    interval = interval_bars(rows["median_s"], rows["low_s"], rows["high_s"])
+    return points(method, rows[name].tolist(), rows["median_s"].tolist(), texts, error_y=interval)

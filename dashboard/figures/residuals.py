@@ -12,10 +12,12 @@ from dashboard.figures.axes import (
     base_layout,
     byte_axis,
     interval_bars,
+    legend_below,
+    level,
     message,
     time_axis,
 )
-from dashboard.figures.methods import method_style, short_name
+from dashboard.figures.traces import line, points
 from dashboard.units import time_text
 
 _HEIGHT = 620
@@ -43,21 +45,19 @@ def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
         "data": data,
         "layout": base_layout(
             _HEIGHT,
+            **legend_below(-0.12),
             margin={"l": 72, "r": 16, "t": 8, "b": 48},
-            showlegend=True,
-            legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0},
             xaxis=x_axis | {"anchor": "y2"},
             yaxis=time_axis(float(times.min()), float(times.max()), "time")
             | {"domain": list(_TIMES)},
             yaxis2=_share_axis(reach),
-            shapes=[_band(close), _zero()],
+            shapes=[_band(close), level(0, "y2")],
         ),
     }
 
 
 def _method(method: str, rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Its line, its points, and its residuals; one entry of the legend for the three."""
-    style = method_style(method)
     x = rows["x"].tolist()
     texts = [
         f"<b>{method}</b><br>measured {time_text(measured)}<br>predicted {time_text(predicted)}"
@@ -66,20 +66,17 @@ def _method(method: str, rows: pd.DataFrame) -> list[dict[str, Any]]:
             rows["median_s"], rows["predicted_s"], rows["residual"], strict=True
         )
     ]
-    marks = {"color": style.color, "symbol": style.symbol, "size": 8}
-    hover = {"text": texts, "hovertemplate": "%{text}<extra></extra>", "legendgroup": method}
+    measured, predicted = rows["median_s"].tolist(), rows["predicted_s"].tolist()
+    off = [round(value, 4) for value in rows["residual"]]
     interval = interval_bars(rows["median_s"], rows["low_s"], rows["high_s"])
-    line = {"color": style.color, "dash": style.dash, "width": 2}
-    common = {"type": "scatter", "x": x, "name": short_name(method)} | hover
+    lines = {"mode": "lines", "line": line(method)}
+    residual_lines = {"mode": "lines+markers", "line": line(method, width=1), "yaxis": "y2"}
+    group = {"legendgroup": method}
+    quiet = group | {"showlegend": False}
     return [
-        common | {"y": rows["predicted_s"].tolist(), "mode": "lines", "line": line},
-        common
-        | {"y": rows["median_s"].tolist(), "mode": "markers", "marker": marks}
-        | {"error_y": interval, "showlegend": False},
-        common
-        | {"y": [round(value, 4) for value in rows["residual"]], "yaxis": "y2"}
-        | {"mode": "lines+markers", "marker": marks, "line": line | {"width": 1}}
-        | {"showlegend": False},
+        points(method, x, predicted, texts, **lines, **group),
+        points(method, x, measured, texts, error_y=interval, **quiet),
+        points(method, x, off, texts, **residual_lines, **quiet),
     ]
 
 
@@ -104,8 +101,3 @@ def _share_axis(reach: float) -> dict[str, Any]:
 def _band(close: float) -> dict[str, Any]:
     place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": "y2", "y0": -close, "y1": close}
     return place | {"type": "rect", "line": {"width": 0}, "fillcolor": GRID, "layer": "below"}
-
-
-def _zero() -> dict[str, Any]:
-    place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": "y2", "y0": 0, "y1": 0}
-    return place | {"type": "line", "line": {"color": LINE, "width": 1.5}, "layer": "below"}

@@ -1,0 +1,28 @@
+"""Points and lines in the style of their method."""
+
+from typing import Any
+
+from dashboard.figures.methods import method_style, short_name
+
+
+def points(
+    method: str, x: list[Any], y: list[float], texts: list[str], **more: Any
+) -> dict[str, Any]:
+    """Markers of a method, each with what hovering over it tells; `more` is of the trace."""
+    style = method_style(method)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": short_name(method),
+        "x": x,
+        "y": y,
+        "marker": {"color": style.color, "symbol": style.symbol, "size": 9},
+        "text": texts,
+        "hovertemplate": "%{text}<extra></extra>",
+    } | more
+
+
+def line(method: str, width: float = 2) -> dict[str, Any]:
+    """How a line of a method is drawn."""
+    style = method_style(method)
+    return {"color": style.color, "dash": style.dash, "width": width}
