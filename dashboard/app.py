@@ -1,5 +1,6 @@
 """The server: Dash's pages behind our own rules for paths, queries, headers and errors."""
 
+import gc
 import logging
 import signal
 import socket
@@ -86,6 +87,7 @@ def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
     web.add_health(server, open_store)
     add_api(server, open_store)
     web.add_headers(server, app.csp_hashes())
+    gc.freeze()  # what is loaded stays: looking through it for garbage takes as long as a page
     return app
 
 

@@ -1,8 +1,8 @@
 """From a link or the filters to one case, and to what each filter offers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
@@ -13,6 +13,35 @@ from tuner.records import NAME, PATTERN_SPEC
 from tuner.store import Store
 
 _LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
+QueryT = TypeVar("QueryT", bound=Query)
+
+
+class Filters(Generic[QueryT]):
+    """A query that becomes complete, filter after filter, and what each of them offers."""
+
+    def __init__(self, query: QueryT, *, strict: bool) -> None:
+        """strict: as for `query.choose`."""
+        self.query = query
+        self.options: dict[str, list[Option]] = {}
+        self._strict = strict
+
+    def choose(self, name: str, offered: Iterable[Option], default: str = "") -> str:
+        """The value of a field: that of the query if it is offered, else `default`, or the first.
+
+        Raises UnknownError.
+        """
+        offered = list(offered)
+        values = [*filter(None, [default]), *(value for value, _ in offered)]
+        what = name.replace("_", " ")
+        value = choose(values, getattr(self.query, name), what, strict=self._strict)
+        self.query = replace(self.query, **{name: value})
+        self.options[name] = offered
+        return value
+
+
+def named(values: Iterable[str]) -> list[Option]:
+    """Options that are called what they are."""
+    return [(value, value) for value in values]
 
 
 @dataclass(frozen=True)
@@ -70,26 +99,18 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
     was measured without oversubscription.
     """
     systems = explorable(store)
-    system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
+    filters = Filters(query, strict=strict)
+    system = filters.choose("system", system_options(systems))
     campaigns = store.campaigns_with_cells(system)
-    wanted = query.campaign or _newest_with(store, system, campaigns, query.operation)
-    campaign = choose(campaigns, wanted, "campaign", strict=strict)
+    newest = _newest_with(store, system, campaigns, query.operation)
+    campaign = filters.choose("campaign", named(campaigns), newest)
     cases = store.cases(system, campaign)
-    operations = operations_of(cases)
-    operation = choose(operations, query.operation, "operation", strict=strict)
+    operation = filters.choose("operation", named(operations_of(cases)))
     cases = cases[cases["operation"] == operation]
-    patterns = _patterns(cases)
-    pattern = choose(patterns, query.pattern, "pattern", strict=strict)
+    pattern = filters.choose("pattern", named(_patterns(cases)))
     return PatternChoice(
-        query=replace(
-            query, system=system, campaign=campaign, operation=operation, pattern=pattern
-        ),
-        options={
-            "system": system_options(systems),
-            "campaign": [(name, name) for name in campaigns],
-            "operation": [(name, name) for name in operations],
-            "pattern": [(name, name) for name in patterns],
-        },
+        query=filters.query,
+        options=filters.options,
         system=systems.set_index("system").loc[system].to_dict(),
         cases=cases[cases["pattern"] == pattern],
     )

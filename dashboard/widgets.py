@@ -68,8 +68,7 @@ def graph(element_id: str, figure: Figure, description: str, data: str = "") -> 
 
 def method_name(spec: str) -> Component:
     """A method with the square of its colour, as in the figures."""
-    square = html.Span("■", style={"color": method_style(spec).color}, **{"aria-hidden": "true"})
-    return html.Span([square, f" {spec}"], className="text-nowrap")
+    return html.Span(spec, className="method", style={"--method": method_style(spec).color})
 
 
 def badge(text: str, color: str = "warning") -> Component:

@@ -11,7 +11,9 @@ from dash.development.base_component import Component
 
 from dashboard import ids, rules, soaked
 from dashboard.choice import (
+    Filters,
     layout_key,
+    named,
     newest_first,
     operations_of,
     options_of,
@@ -21,7 +23,7 @@ from dashboard.figures.ribbons import ribbons
 from dashboard.pages import explore, table
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, WORD, Query, choose, parameter
+from dashboard.query import INTEGER, WORD, Query, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import Option, badge, card, commands, href, method_name
 from tuner.records import COLLECTIVES, DEFAULT_METHODS, NAME, UNSOAKED
@@ -73,20 +75,19 @@ class ChooseChoice:
 def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
     """See `FilteredPage`. The defaults are the largest layout that fits, and its degree."""
     systems = newest_first(store.systems())
-    system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
+    filters = Filters(query, strict=strict)
+    system = filters.choose("system", system_options(systems))
     points = store.points(system)
     operations = operations_of(points) or ["exchange"]  # without rules, which the page says
-    operation = choose(operations, query.operation, "operation with rules", strict=strict)
+    operation = filters.choose("operation", named(operations))
     points = points[points["operation"] == operation]
     keys = [f"{nodes}x{ppn}" for nodes, ppn in zip(points["nodes"], points["ppn"], strict=True)]
     layouts = options_of(points, keys) or [("1x1", "none measured")]
-    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
-    nodes, ppn = map(int, layout.split("x"))
+    nodes, ppn = map(int, filters.choose("layout", layouts).split("x"))
     points = points[(points["nodes"] == nodes) & (points["ppn"] == ppn)]
-    degrees = _degrees(operation, points)
-    degree = choose([value for value, _ in degrees], query.degree, "degree", strict=strict)
-    sizes = [str(size) for size in _SIZES]
-    size = choose([_DEFAULT_SIZE, *sizes], query.size, "size", strict=strict)
+    degree = filters.choose("degree", _degrees(operation, points))
+    sizes = ((str(size), size_text(size)) for size in _SIZES)
+    size = filters.choose("size", sizes, _DEFAULT_SIZE)
     case = {"operation": operation, "nodes": nodes, "ppn": ppn}
     case |= {"mmax": int(degree), "mavg": int(degree)}
     selected = rules.selected_intervals(
@@ -97,14 +98,8 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
     ].to_dict("records")
     rule = here[0] if here else None
     return ChooseChoice(
-        query=ChooseQuery(system, operation, layout, size, degree),
-        options={
-            "system": system_options(systems),
-            "operation": [(name, name) for name in operations],
-            "layout": layouts,
-            "degree": degrees,
-            "size": [(value, size_text(int(value))) for value in sizes],
-        },
+        query=filters.query,
+        options=filters.options,
         system=systems.set_index("system").loc[system].to_dict(),
         selected=selected,
         rule=rule,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -10,25 +9,31 @@ from dash import html
 from dash.development.base_component import Component
 
 from dashboard import soaked
-from dashboard.choice import explorable, layout_key, layout_text, operations_of, system_options
+from dashboard.choice import (
+    Filters,
+    explorable,
+    layout_key,
+    layout_text,
+    named,
+    operations_of,
+    system_options,
+)
 from dashboard.figures.changes import changes
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import WORD, Query, choose, parameter
-from dashboard.snapshot import Snapshot, snapshot
+from dashboard.query import WORD, Query, parameter
 from dashboard.soaked import Standing
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import Option, card, data_table, href, method_name
 from tuner import comparison
-from tuner.comparison import Change, Choice, Comparison, Loss, Measured, Moved, Where
+from tuner.comparison import Change, Choice, Comparison, Loss, Moved, Where
 from tuner.records import COLLECTIVES, NAME
 from tuner.store import Store
 from tuner.units import size_text
 
 PATH = "/compare"
 _ROWS = 40
-_KEPT = 64  # campaigns, of each an operation
 
 
 @dataclass(frozen=True)
@@ -53,45 +58,26 @@ class CompareChoice:
 
 def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
     """See `FilteredPage`. The default is the newest campaign against the one before it."""
-    systems = explorable(store)
-    names = systems["system"].tolist()
-    system = choose(names, query.system, "system", strict=strict)
+    systems = system_options(explorable(store))
+    filters = Filters(query, strict=strict)
+    system = filters.choose("system", systems)
     measured = store.campaigns_with_cells(system)
-    earlier = [*measured[1:], *measured[:1]]
-    campaign = choose(earlier, query.campaign, "campaign", strict=strict)
-    others = [system, *(name for name in names if name != system)]
-    if len(measured) == 1:  # nothing else of this system to compare with
-        others = others[1:] + others[:1]
-    other_system = choose(others, query.other_system, "system", strict=strict)
-    other_measured = store.campaigns_with_cells(other_system)
-    other_campaign = choose(other_measured, query.other_campaign, "campaign", strict=strict)
-    operations = operations_of(store.cases(system, campaign))
-    operation = choose(operations, query.operation, "operation", strict=strict)
-    chosen = CompareQuery(system, campaign, other_system, other_campaign, operation)
-    same = (system, campaign) == (other_system, other_campaign)
-    labels = system_options(systems)
-    return CompareChoice(
-        query=chosen,
-        options={
-            "system": labels,
-            "campaign": [(name, name) for name in earlier],
-            "other_system": labels,
-            "other_campaign": [(name, name) for name in other_measured],
-            "operation": [(name, name) for name in operations],
-        },
-        found=None
-        if same
-        else comparison.compare(
-            _of_campaign(snapshot(store), system, campaign, operation),
-            _of_campaign(snapshot(store), other_system, other_campaign, operation),
-        ),
+    campaign = filters.choose("campaign", named([*measured[1:], *measured[:1]]))
+    # Of a system with one campaign there is nothing else to compare with.
+    others = (name for name, _ in systems if len(measured) == 1 and name != system)
+    other_system = filters.choose("other_system", systems, default=next(others, system))
+    other_campaign = filters.choose(
+        "other_campaign", named(store.campaigns_with_cells(other_system))
     )
-
-
-@lru_cache(maxsize=_KEPT)
-def _of_campaign(now: Snapshot, system: str, campaign: str, operation: str) -> Measured:
-    """What is compared of a campaign."""
-    return comparison.measured(now.store.contents((system, campaign, operation)))
+    operations = operations_of(store.cases(system, campaign))
+    operation = filters.choose("operation", named(operations))
+    found = None
+    if (system, campaign) != (other_system, other_campaign):
+        found = comparison.compare(
+            comparison.measured(store.contents((system, campaign, operation))),
+            comparison.measured(store.contents((other_system, other_campaign, operation))),
+        )
+    return CompareChoice(filters.query, filters.options, found)
 
 
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
@@ -153,15 +139,15 @@ def _change_table(choice: CompareChoice) -> list[Component]:
             html.Tr(
                 [
                     html.Th(method_name(where.method), scope="row"),
-                    html.Td(_case_text(where), className="wrap"),
                     html.Td(size_text(where.bytes)),
                     html.Td(ratio_text(change.ratio)),
                     html.Td(interval_text(change.low, change.high, ratio_text)),
+                    html.Td(_case_text(where), className="wrap"),
                     html.Td(_samples(choice.query, where)),
                 ]
             )
         )
-    header = ("Method", "Case", "Bytes", "Time in B / A", "95 %", "Samples")
+    header = ("Method", "Bytes", "Time in B / A", "95 %", "Case", "Samples")
     table = data_table("Cells that changed, the largest first", header, rows)
     if len(found) <= _ROWS:
         return [table]

@@ -9,11 +9,19 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.choice import explorable, layout_keys, operations_of, options_of, system_options
+from dashboard.choice import (
+    Filters,
+    explorable,
+    layout_keys,
+    named,
+    operations_of,
+    options_of,
+    system_options,
+)
 from dashboard.figures.metrics import METRICS, against_time
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Plot
-from dashboard.query import INTEGER, LAYOUT, WORD, Query, choose, parameter
+from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
 from dashboard.widgets import Option, card
 from tuner.records import NAME
 from tuner.store import Store
@@ -44,31 +52,20 @@ class MetricsChoice:
 
 def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice:
     """See `FilteredPage`. The defaults are the newest campaign, and the middle of its sizes."""
-    systems = explorable(store)
-    system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
-    campaigns = store.campaigns_with_cells(system)
-    campaign = choose(campaigns, query.campaign, "campaign", strict=strict)
+    filters = Filters(query, strict=strict)
+    system = filters.choose("system", system_options(explorable(store)))
+    campaign = filters.choose("campaign", named(store.campaigns_with_cells(system)))
     operations = operations_of(store.cases(system, campaign))
-    operation = choose(operations, query.operation, "operation", strict=strict)
+    operation = filters.choose("operation", named(operations))
     cells = store.cells(system, campaign, operation)
     keys = layout_keys(cells)
     layouts = options_of(cells, keys, with_sync=cells["sync"].nunique() > 1)
-    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
-    cells = cells[keys == layout]
+    cells = cells[keys == filters.choose("layout", layouts)]
     sizes = sorted(cells["size_bytes"].unique().tolist())
-    middle = str(sizes[len(sizes) // 2])
-    size = choose([middle, *map(str, sizes)], query.size, "size", strict=strict)
-    return MetricsChoice(
-        query=MetricsQuery(system, campaign, operation, layout, size),
-        options={
-            "system": system_options(systems),
-            "campaign": [(name, name) for name in campaigns],
-            "operation": [(name, name) for name in operations],
-            "layout": layouts,
-            "size": [(str(size), size_text(size)) for size in sizes],
-        },
-        cells=_counted(cells[cells["size_bytes"] == int(size)]),
-    )
+    offered = [(str(size), size_text(size)) for size in sizes]
+    size = filters.choose("size", offered, default=str(sizes[len(sizes) // 2]))
+    found = _counted(cells[cells["size_bytes"] == int(size)])
+    return MetricsChoice(filters.query, filters.options, found)
 
 
 def _counted(cells: pd.DataFrame) -> pd.DataFrame:

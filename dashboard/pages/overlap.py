@@ -8,11 +8,11 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.choice import newest_first, options_of, system_options
+from dashboard.choice import Filters, named, newest_first, options_of, system_options
 from dashboard.figures.breakdown import PARTS, breakdown
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, Query, choose, parameter
+from dashboard.query import INTEGER, Query, parameter
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.widgets import Option, badge, card, data_table
 from tuner import breakdowns, fitting
@@ -52,34 +52,20 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
     systems = newest_first(store.systems())
     measured = [not store.overlap(name).empty for name in systems["system"]]
     systems = systems[measured] if any(measured) else systems
-    system = choose(systems["system"].tolist(), query.system, "system", strict=strict)
+    filters = Filters(query, strict=strict)
+    system = filters.choose("system", system_options(systems))
     rows = breakdowns.last_measured(store, system)
     if rows.empty:
         empty: dict[str, list[Option]] = {"pattern": [], "layout": [], "flops": []}
-        offered = empty | {"system": system_options(systems)}
-        return OverlapChoice(OverlapQuery(system), offered, rows, "")
+        return OverlapChoice(OverlapQuery(system), filters.options | empty, rows, "")
     patterns = sorted(rows["pattern"].unique())
-    pattern = choose(patterns, query.pattern, "pattern", strict=strict)
-    rows = rows[rows["pattern"] == pattern]
-    rows = rows.assign(layout=[_layout_key(row) for row in rows.itertuples()])
-    layouts = options_of(rows, rows["layout"])
-    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
-    rows = rows[rows["layout"] == layout].drop(columns="layout")
-    amounts = _amounts(rows)
-    flops = choose([value for value, _ in amounts], query.flops, "amount", strict=strict)
-    rows = rows[rows["flops"] == int(flops)]
+    rows = rows[rows["pattern"] == filters.choose("pattern", named(patterns))]
+    keys = pd.Series([_layout_key(row) for row in rows.itertuples()], rows.index)
+    rows = rows[keys == filters.choose("layout", options_of(rows, keys))]
+    rows = rows[rows["flops"] == int(filters.choose("flops", _amounts(rows)))]
     predicted, reason = _predicted(store, system, rows)
-    return OverlapChoice(
-        query=OverlapQuery(system, pattern, layout, flops),
-        options={
-            "system": system_options(systems),
-            "pattern": [(name, name) for name in patterns],
-            "layout": layouts,
-            "flops": amounts,
-        },
-        rows=rows.assign(predicted_s=predicted),
-        reason=reason,
-    )
+    rows = rows.assign(predicted_s=predicted)
+    return OverlapChoice(filters.query, filters.options, rows, reason)
 
 
 def _layout_key(row: Any) -> str:

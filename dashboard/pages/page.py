@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import pandas as pd
@@ -26,7 +25,6 @@ from flask import Response, request
 from dashboard import ids
 from dashboard.pages.parts import Part, Plot
 from dashboard.query import Query
-from dashboard.snapshot import Snapshot, snapshot
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, height_of, href, options, select
 from tuner.store import Store
@@ -67,8 +65,6 @@ class Choice(Protocol):
 
 ChoiceT = TypeVar("ChoiceT", bound=Choice)
 
-_KEPT = 64  # answers of all pages together
-
 
 @dataclass(frozen=True, eq=False)
 class FilteredPage(Generic[ChoiceT]):
@@ -104,7 +100,8 @@ class FilteredPage(Generic[ChoiceT]):
 
     def layout(self, store: Store, search: str) -> Component:
         """See `Page`."""
-        choice, drawn = _answer(self, snapshot(store), self.query.parse(search), strict=True)
+        choice = self.choose(store, self.query.parse(search), strict=True)
+        drawn = self.drawn(store, choice)
         selects = {
             name: select(
                 ids.of(self.path, name), label, choice.options[name], getattr(choice.query, name)
@@ -205,7 +202,8 @@ class FilteredPage(Generic[ChoiceT]):
                 raise PreventUpdate
             query = self.query.parse(search) if from_link else self.query(**values)
             with open_store() as store:
-                choice, parts = _answer(self, snapshot(store), query, strict=from_link)
+                choice = self.choose(store, query, strict=from_link)
+                parts = self.drawn(store, choice)
             set_props(ids.ALERT, {"children": None})  # of an answer before, if any
             link = search if from_link else choice.query.search()
             return {
@@ -215,12 +213,3 @@ class FilteredPage(Generic[ChoiceT]):
                 "options": {name: options(choice.options[name]) for name in self.filters},
                 "parts": parts,
             }
-
-
-@lru_cache(maxsize=_KEPT)
-def _answer(
-    page: FilteredPage[ChoiceT], now: Snapshot, query: Query, *, strict: bool
-) -> tuple[ChoiceT, dict[str, Any]]:
-    """Kept, for people go back and forth between a few views."""
-    choice = page.choose(now.store, query, strict=strict)
-    return choice, page.drawn(now.store, choice)

@@ -12,13 +12,13 @@ from dash.development.base_component import Component
 from flask import Response, request
 
 from dashboard import ids, rules, soaked, web
-from dashboard.choice import layout_key, newest_first, system_options
+from dashboard.choice import Filters, layout_key, newest_first, system_options
 from dashboard.exported import FORMS, exported
 from dashboard.figures.ribbons import DECIDED, ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
-from dashboard.query import Query, UnknownError, choose, one_of, parameter
+from dashboard.query import Query, UnknownError, one_of, parameter
 from dashboard.soaked import Standing
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
@@ -59,11 +59,10 @@ class TableChoice:
 
 
 def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
-    systems = system_options(newest_first(store.systems()))
-    system = choose([name for name, _ in systems], query.system, "system", strict=strict)
-    form = choose(list(FORMS), query.form, "form", strict=strict)
-    forms = [(name, form.title) for name, form in FORMS.items()]
-    return TableChoice(TableQuery(system, form), {"system": systems, "form": forms})
+    filters = Filters(query, strict=strict)
+    filters.choose("system", system_options(newest_first(store.systems())))
+    filters.choose("form", ((name, form.title) for name, form in FORMS.items()))
+    return TableChoice(filters.query, filters.options)
 
 
 def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """How fast the dashboard answers over a store of ten million samples in 24 campaigns.
 
-Interactions are random changes of one filter, and their times those that the server takes, beside
-them the processor's share (other work on the machine adds to the first alone); then eight users at
-once, and the time until a browser with an empty cache has drawn the first page.
+Interactions are random changes of one filter, of which those count that lead to a view for the
+first time: nothing can be kept of it. Their times are those that the server takes, beside them the
+processor's share (other work on the machine adds to the first alone); then eight users at once, and
+the time until a browser with an empty cache has drawn the first page.
 Prints the figures beside their targets and exits with 1 when one is missed.
 Run from the checkout: python -m tests.bench.dashboard_speed
 """
@@ -61,15 +62,22 @@ def request_of(
 def wander(
     page: FilteredPage[Any], declared: dict[str, Any], post: Post, count: int, chance: random.Random
 ) -> list[Seconds]:
-    """Seconds, and of this thread's processor, of changes of one filter from where the last led."""
+    """Seconds, and of this thread's processor, of changes of one filter from where the last led.
+
+    Without those of views that were shown before.
+    """
     values: dict[str, str] = {}
     seconds = []
+    shown = set()
     for _ in range(count):
         started = time.perf_counter(), time.thread_time()
         response = post(request_of(declared, page, values))["response"]
-        seconds.append((time.perf_counter() - started[0], time.thread_time() - started[1]))
+        took = time.perf_counter() - started[0], time.thread_time() - started[1]
         parts = {name: response[ids.of(page.path, name)] for name in page.filters}
         values = {name: part["value"] for name, part in parts.items()}
+        if tuple(values.values()) not in shown:
+            shown.add(tuple(values.values()))
+            seconds.append(took)
         name = chance.choice([name for name in parts if len(parts[name]["options"]) > 1])
         values[name] = chance.choice(parts[name]["options"])["value"]
     return seconds
@@ -144,7 +152,8 @@ def first_data_s(app: Dash) -> float | None:
 def show(name: str, seconds: list[Seconds]) -> None:
     """Prints median and 95th percentile."""
     (middle, _), (high, busy) = 1e3 * np.quantile(seconds, [0.5, 0.95], axis=0)
-    print(f"{name:12} median {middle:5.0f} ms, p95 {high:5.0f} ms, of it processor {busy:5.0f} ms")
+    figures = f"median {middle:4.0f} ms, p95 {high:4.0f} ms, of it processor {busy:4.0f} ms"
+    print(f"{name:12} {len(seconds):4} views: {figures}")
 
 
 def main() -> int:
