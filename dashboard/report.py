@@ -11,7 +11,17 @@ from markupsafe import Markup, escape
 
 from dashboard.choice import newest_first, system_options
 from dashboard.figures.axes import CONFIG
-from dashboard.pages import best, explore, models, overview, table
+from dashboard.pages import (
+    best,
+    compare,
+    explore,
+    history,
+    metrics,
+    models,
+    overlap,
+    overview,
+    table,
+)
 from dashboard.pages.page import Page
 from tuner.store import Store
 
@@ -35,7 +45,7 @@ _VOID = {"br", "hr", "img"}
 
 
 def html_report(store: Store) -> str:
-    """Every system with its table, and of each operation the map, the times and the model.
+    """Every system with its table and overlap, and what there is of each of its operations.
 
     Raises StoreError.
     """
@@ -59,6 +69,8 @@ def html_report(store: Store) -> str:
 def _views(store: Store, system: str) -> Iterator[tuple[Page, str]]:
     """The pages of a system and their queries: the newest campaign, operation by operation."""
     yield table.PAGE, table.TableQuery(system).search()
+    if not store.overlap(system).empty:
+        yield overlap.PAGE, overlap.OverlapQuery(system).search()
     campaigns = store.campaigns_with_cells(system)
     if not campaigns:
         return
@@ -66,8 +78,13 @@ def _views(store: Store, system: str) -> Iterator[tuple[Page, str]]:
     for operation in operations:
         yield best.PAGE, best.MapQuery(system, campaigns[0], operation).search()
         yield explore.PAGE, explore.ExploreQuery(system, campaigns[0], operation).search()
+        if operation == "exchange":  # of others plans count nothing
+            yield metrics.PAGE, metrics.MetricsQuery(system, campaigns[0], operation).search()
         if store.model(system) is not None:
             yield models.PAGE, models.CaseQuery(system, campaigns[0], operation).search()
+        if len(campaigns) > 1:
+            yield history.PAGE, history.HistoryQuery(system, operation=operation).search()
+            yield compare.PAGE, compare.CompareQuery(system, operation=operation).search()
 
 
 def _view(page: Page, store: Store, search: str) -> Markup:

@@ -49,8 +49,11 @@ document.addEventListener("click", (event) => {
   const id = event.target.dataset && event.target.dataset.copy;
   if (!id) return;
   const lines = document.getElementById(id);
-  if (navigator.clipboard) navigator.clipboard.writeText(lines.innerText);
-  else window.getSelection().selectAllChildren(lines);
+  if (!navigator.clipboard) return window.getSelection().selectAllChildren(lines);
+  navigator.clipboard.writeText(lines.innerText).then(() => {
+    event.target.textContent = "Copied";
+    setTimeout(() => (event.target.textContent = "Copy"), 2000);
+  });
 });
 
 // A button fills a field with the text of a file that its user chooses.

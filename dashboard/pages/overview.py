@@ -20,6 +20,7 @@ from dashboard.query import Query
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, href
+from tuner import trust
 from tuner.records import Launch
 from tuner.store import Store
 
@@ -78,6 +79,8 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
     measured = store.campaigns_with_cells(name)
     newest = measured[0] if measured else ""
     steadiness = _Steadiness.of(store.steadiness(name, newest)) if newest else None
+    tuned = store.table(name)
+    doubts = trust.notes(tuned.provenance) if tuned else []
     links = (
         html.A("Rules and export", href=href(table.PATH, table.TableQuery(name).search())),
         html.A("Choose a method", href=href(choose.PATH, choose.ChooseQuery(name).search())),
@@ -91,6 +94,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
                 *([badge(kind)] if kind else []),
                 *_marks(store.cases(name, newest), chosen),
                 *(steadiness.marks() if steadiness else []),
+                *map(badge, doubts),
                 html.Span([html.Span(fact) for fact in facts], className="facts"),
             ],
             className="notes",
