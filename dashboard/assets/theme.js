@@ -1,10 +1,14 @@
-// Light or dark as the system says; Bootstrap reads this attribute.
+// Light or dark as the system says, light on paper; Bootstrap reads this attribute.
 (function () {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  function apply() {
-    const theme = dark.matches ? "dark" : "light";
+  function set(theme) {
     document.documentElement.setAttribute("data-bs-theme", theme);
   }
+  function apply() {
+    set(dark.matches ? "dark" : "light");
+  }
   dark.addEventListener("change", apply);
+  window.addEventListener("beforeprint", () => set("light"));
+  window.addEventListener("afterprint", apply);
   apply();
 })();
