@@ -1,10 +1,10 @@
 """A system's table in the forms that others read, byte for byte as `switchpoint export` has it."""
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
 from dashboard.query import UnknownError
+from dashboard.snapshot import Snapshot, snapshot
 from tuner import export
 from tuner.fitting import last_fitted
 from tuner.store import Store
@@ -53,34 +53,23 @@ FORMS = {
 }
 
 
-@dataclass(frozen=True)
-class _Snapshot:
-    """An open store, equal to others of the same file, unchanged."""
-
-    state: tuple[str, int, int, int]
-    store: Store = field(compare=False)
-
-
 def exported(store: Store, system: str, form: str) -> str:
     """The text that `switchpoint export` writes; `UnknownError` says why there is none."""
-    if form not in FAMILIES:
-        return _text(store, system, form)
-    status = store.path.stat()
-    state = (str(store.path), status.st_mtime_ns, status.st_size, status.st_ino)
-    return _for_library(_Snapshot(state, store), system, form)
+    compute = _for_library if form in FAMILIES else _text
+    return compute(snapshot(store), system, form)
 
 
 @lru_cache(maxsize=_KEPT)
-def _for_library(now: _Snapshot, system: str, form: str) -> str:
-    """Kept until the store changes, for the library is asked for its algorithms."""
-    return _text(now.store, system, form)
+def _for_library(now: Snapshot, system: str, form: str) -> str:
+    """Kept, for the library is asked for its algorithms."""
+    return _text(now, system, form)
 
 
-def _text(store: Store, system: str, form: str) -> str:
-    table = store.table(system)
+def _text(now: Snapshot, system: str, form: str) -> str:
+    table = now.store.table(system)
     if table is None:
         raise UnknownError("This system has no table yet: run `switchpoint tune`.")
     try:
-        return export.export(table, form, last_fitted(store, system))
+        return export.export(table, form, last_fitted(now.store, system))
     except (export.ExportError, VendorError) as error:
         raise UnknownError(str(error)) from error

@@ -1,5 +1,6 @@
 """Speed-up over the default, from the launches that have both: drift between launches cancels."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
@@ -23,14 +24,18 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
         parts = cell.parts[cell.parts["samples"] >= stats.MIN_SAMPLES]
         medians = zip(parts["launch"].tolist(), np.log(parts["median_s"]), strict=True)
         logs[cell.key.size_bytes, cell.key.method] = dict(medians)
-    rows = []
+    gains: dict[int, dict[tuple[int, str], list[float]]] = defaultdict(dict)  # by their number
     for (size, method), mine in logs.items():
         base = logs.get((size, default), {})
-        gains = np.array([base[launch] - log for launch, log in mine.items() if launch in base])
-        mean = low = high = np.nan
-        if len(gains):
-            mean = gains.mean()
-        if len(gains) >= 2:
-            low, high = stats.mean_interval(gains)
-        rows.append((size, method, *np.exp([mean, low, high])))
+        found = [base[launch] - log for launch, log in mine.items() if launch in base]
+        gains[len(found)][size, method] = found
+    rows = []
+    for count, of_cells in gains.items():
+        figures = np.full((len(of_cells), 3), np.nan)
+        values = np.array(list(of_cells.values()))
+        if count:
+            figures[:, 0] = values.mean(axis=1)
+        if count >= 2:
+            figures[:, 1:] = np.column_stack(stats.mean_interval(values))
+        rows += [(*key, *row) for key, row in zip(of_cells, np.exp(figures), strict=True)]
     return pd.DataFrame(rows, columns=_COLUMNS)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tuner import stats
 from tuner.intervals import MAVG_DIGITS, degree_class
-from tuner.records import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS, Cell, Part, Point, Rule
+from tuner.records import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS, Cell, Point, Rule
 from tuner.rules import compile_rules
 from tuner.trust import NOISY_CLEAN, Trust
 
@@ -63,13 +63,13 @@ class _Trial:
         key = cell.key
         case = (key.pattern, key.procs, key.size_bytes)
         medians = self.medians[key.method]
-        for part in map(Part._make, cell.parts.tolist()):
+        for part, refusal, noisy in trust.judged(cell):
             launch = _Launch(key.campaign, part.number, part.launch, case)
             self.cells[key.method, launch] = cell
-            if part.samples >= stats.MIN_SAMPLES and not trust.refusal(key, part):
+            if part.samples >= stats.MIN_SAMPLES and not refusal:
                 medians[launch] = math.log(part.median_s)
                 self.counted += 1
-                self.noisy += trust.is_noisy(key, part)
+                self.noisy += noisy
 
     @property
     def error_level(self) -> float:

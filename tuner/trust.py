@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,20 +68,21 @@ class Trust:
         self._drifts = _drifts(cells)
         self._unsure = _crowded_or_coarse(headers or {})
 
-    def refusal(self, key: CellKey, part: Part) -> str:
-        """Why a part does not count, one of CAUSES; "" when it does."""
-        if part.canary_s > self._slowest_canary_s[place_of(key)]:
-            return "canary"
-        if abs(self._drifts.get((part.launch, key.size_bytes), 0.0)) > DRIFT_MOST:
-            return "drift"
-        if not key.oversubscribed and part.late > LATE_MOST * part.samples:
-            return "clock"
-        return ""
-
-    def is_noisy(self, key: CellKey, part: Part) -> bool:
-        """Whether a part that counts asks for more certainty."""
-        drift = self._drifts.get((part.launch, key.size_bytes), 0.0)
-        return part.launch in self._unsure or abs(drift) > DRIFT_NOISY
+    def judged(self, cell: Cell) -> Iterator[tuple[Part, str, bool]]:
+        """Each part, why it does not count (one of CAUSES, or ""), and whether it is noisy."""
+        key = cell.key
+        slowest_s = self._slowest_canary_s[place_of(key)]
+        late_most = math.inf if key.oversubscribed else LATE_MOST
+        for part in map(Part._make, cell.parts.tolist()):
+            drift = abs(self._drifts.get((part.launch, key.size_bytes), 0.0))
+            refusal = ""
+            if part.canary_s > slowest_s:
+                refusal = "canary"
+            elif drift > DRIFT_MOST:
+                refusal = "drift"
+            elif part.late > late_most * part.samples:
+                refusal = "clock"
+            yield part, refusal, drift > DRIFT_NOISY or part.launch in self._unsure
 
 
 class Shares(NamedTuple):
@@ -96,13 +97,11 @@ def shares(cells: Iterable[Cell], trust: Trust) -> Shares:
     counts: Counter[str] = Counter()
     parts = 0
     for cell in cells:
-        for row in cell.parts.tolist():
-            part = Part(*row)
+        for _, refusal, noisy in trust.judged(cell):
             parts += 1
-            cause = trust.refusal(cell.key, part)
-            counts[cause or NOISY] += bool(cause) or trust.is_noisy(cell.key, part)
-    noisy = counts.pop(NOISY, 0) / max(parts, 1)
-    return Shares({cause: count / parts for cause, count in sorted(counts.items())}, noisy)
+            counts[refusal or NOISY] += bool(refusal) or noisy
+    of_noisy = counts.pop(NOISY, 0) / max(parts, 1)
+    return Shares({cause: count / parts for cause, count in sorted(counts.items())}, of_noisy)
 
 
 def state(refused: float, noisy: float) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -23,17 +24,19 @@ from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, parameter
+from dashboard.snapshot import Snapshot, snapshot
 from dashboard.soaked import Standing
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import Option, card, data_table, href, method_name
 from tuner import comparison
-from tuner.comparison import Change, Choice, Comparison, Loss, Moved, Where
+from tuner.comparison import Change, Choice, Comparison, Loss, Measured, Moved, Where
 from tuner.records import COLLECTIVES, NAME
 from tuner.store import Store
 from tuner.units import size_text
 
 PATH = "/compare"
 _ROWS = 40
+_KEPT = 64  # campaigns, of each an operation
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,16 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     found = None
     if (system, campaign) != (other_system, other_campaign):
         found = comparison.compare(
-            comparison.measured(store.contents((system, campaign, operation))),
-            comparison.measured(store.contents((other_system, other_campaign, operation))),
+            _of_campaign(snapshot(store), system, campaign, operation),
+            _of_campaign(snapshot(store), other_system, other_campaign, operation),
         )
     return CompareChoice(filters.query, filters.options, found)
+
+
+@lru_cache(maxsize=_KEPT)
+def _of_campaign(now: Snapshot, system: str, campaign: str, operation: str) -> Measured:
+    """What is compared of a campaign; kept, for its methods are chosen anew."""
+    return comparison.measured(now.store.contents((system, campaign, operation)))
 
 
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:

@@ -1,0 +1,23 @@
+"""A store as its file is now: what is computed from it may be kept until the file changes."""
+
+from dataclasses import dataclass, field
+
+from tuner.store import Store
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """An argument for functions with a cache. Equal to others of the same file, unchanged.
+
+    The store is only open during the call that computes.
+    """
+
+    state: tuple[str, int, int, int]
+    store: Store = field(compare=False)
+
+
+def snapshot(store: Store) -> Snapshot:
+    """Of an open store."""
+    status = store.path.stat()
+    state = (str(store.path), status.st_mtime_ns, status.st_size, status.st_ino)
+    return Snapshot(state, store)
