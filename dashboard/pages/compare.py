@@ -73,7 +73,9 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
         "other_campaign", named(store.campaigns_with_cells(other_system))
     )
     operations = operations_of(store.cases(system, campaign))
-    operation = filters.choose("operation", named(operations))
+    others_operations = set(operations_of(store.cases(other_system, other_campaign)))
+    common = [name for name in operations if name in others_operations]
+    operation = filters.choose("operation", named(operations), default=next(iter(common), ""))
     found = None
     if (system, campaign) != (other_system, other_campaign):
         found = comparison.compare(

@@ -99,7 +99,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
             ],
             className="notes",
         ),
-        _choice(chosen, name, label),
+        _choice(chosen, name, label) if newest else html.P("No methods were measured here."),
         html.P(links, className="links"),
         *(
             [html.P(f"Newest campaign: {steadiness.text()}.", className="hint")]

@@ -27,7 +27,7 @@ def test_grey_is_what_is_not_told_apart_from_the_default(
         plan_median_s=1e-5,
     )
     table = _cell_table(cell, "direct").children
-    rows = {row.children[0].children.children[1].strip(): row for row in table.children[2].children}
+    rows = {row.children[0].children.children: row for row in table.children[2].children}
     assert getattr(rows["neighbor"], "className", None) == ("even" if grey else None)
     assert getattr(rows["direct"], "className", None) is None
 
