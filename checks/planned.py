@@ -8,12 +8,11 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import LaunchesCheck
-from tuner import off
-from tuner import planned as planning
+from tuner import dispatch, off
 
-PLAN = os.environ.get(planning.VARIABLE)
+if PLAN := os.environ.get(dispatch.PLAN):
+    from tuner import planned as planning  # loads much, which all other calls of ReFrame do without
 
-if PLAN:
     plan = planning.load(Path(PLAN))
     tasks = planning.remaining(plan)
 

@@ -10,11 +10,15 @@ from reframe.core.builtins import parameter, run_after, run_before, sanity_funct
 from checks import scales
 from checks.campaign import LaunchesCheck
 from checks.collective import MOST_CALLED
-from tuner import rawfiles, soaking
+from tuner import dispatch, rawfiles
 from tuner.records import COLLECTIVES
-from tuner.soaking import HANG_LIMIT_S
 
-WANTED = os.environ.get(soaking.VARIABLE)
+HANG_LIMIT_S = 60.0
+
+
+def pattern_of(operation: str) -> str:
+    """What soaks send."""
+    return "blocks" if operation in COLLECTIVES else "random:degree=6,seed=1"
 
 
 class SoakCheck(LaunchesCheck):
@@ -91,7 +95,7 @@ class soak(SoakCheck):
     @run_after("init")
     def set_kind(self):
         """As in campaigns, two of nine collectives where none is named."""
-        self.pattern = soaking.pattern_of(self.kind)
+        self.pattern = pattern_of(self.kind)
         if self.kind in ("exchange", "discovery", *MOST_CALLED):
             self.tags = {"soak"}
 
@@ -101,7 +105,9 @@ class soak(SoakCheck):
         return 1
 
 
-if WANTED:
+if WANTED := os.environ.get(dispatch.SOAKS):
+    from tuner import soaking  # loads much, which all other calls of ReFrame do without
+
     wanted = soaking.load(Path(WANTED))
 
     @rfm.simple_test
@@ -120,7 +126,7 @@ if WANTED:
             self.valid_systems = [self.wanted.system]
             self.valid_prog_environs = [self.wanted.environment]
             self.kind = self.wanted.operation
-            self.pattern = soaking.pattern_of(self.kind)
+            self.pattern = pattern_of(self.kind)
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
             self.executions = self.wanted.executions
             self.budget_s = self.wanted.budget_s

@@ -266,12 +266,6 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
     assert not failed["passed"]
 
 
-SOAK_OF_WRONG_BYTES_OF_NEIGHBOR = """#!/bin/sh
-case "$*" in *neighbor*) SWP_CORRUPT=byte; export SWP_CORRUPT ;; esac
-exec '{swpbench}' "$@"
-"""
-
-
 def test_what_wins_is_soaked_and_what_fails_makes_room(results, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "200")
     mpi = find_mpis()[0]
@@ -295,12 +289,8 @@ def test_what_wins_is_soaked_and_what_fails_makes_room(results, tmp_path, monkey
     rawfiles.keep(raw_files)
     ((waiting, path),) = workflow.tune(list(results.glob("*/fast/*")), Console())
     assert {rule.method for rule in waiting.rules} == {"direct"}
-    bench = tmp_path / "bench.sh"
-    program = root / "bench" / "swpbench_corrupt"
-    bench.write_text(SOAK_OF_WRONG_BYTES_OF_NEIGHBOR.format(swpbench=program))
-    bench.chmod(0o700)
     place = [f"--prefix={tmp_path / 'reframe'}"]
-    site = soaking.Site(THIS_MACHINE, 200, place, {"swpbench": str(bench)})
+    site = soaking.Site(THIS_MACHINE, 200, place, corrupting(mpi, tmp_path, "neighbor"))
     soaking.soak([waiting.provenance.system], site, Console())
     said = capsys.readouterr().out
     assert "200 executions each: exchange neighbor" in said

@@ -31,6 +31,9 @@ from tuner.errors import SwitchpointError
 CHECKS = Path(__file__).resolve().parent.parent / "checks"
 WARNINGS = ("skipping test", "does not exist")
 SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
+PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"
+"""Of the environment: tell the checks `planned` and `winners` which file says what to run."""
+
 POLL_S = 0.5
 _PR_SET_PDEATHSIG = 1
 

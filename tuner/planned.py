@@ -38,10 +38,6 @@ from tuner.planning import (
 from tuner.records import DEFAULT_METHODS, RULED_OPERATIONS, Cell
 from tuner.store import Store
 
-VARIABLE = "SWITCHPOINT_PLAN"
-"""Of the environment: tells the check `planned` which plan."""
-
-
 RAW_NAME = "planned"
 LINE_S = 10.0  # between lines of progress
 
@@ -205,7 +201,7 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> None:
     variables = {**plan.variables, "campaign": plan.campaign}
     options = ["--name=^planned", *plan.options]
     options += ["--keep-stage-files", *["--dont-restage"] * Path(plan.stage).is_dir()]
-    request = Request(Path(plan.config), options, variables, {VARIABLE: str(path)})
+    request = Request(Path(plan.config), options, variables, {dispatch.PLAN: str(path)})
     log = results_directory() / "logs" / f"{plan.campaign}-{len(plan.batches)}.log"
     started_s, clock_s = time.monotonic(), plan.spent_s
     try:

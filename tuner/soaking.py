@@ -19,14 +19,10 @@ from tuner import dispatch, rawfiles, soaks, tuning
 from tuner.dispatch import DispatchError, Job, Request
 from tuner.places import database_path, results_directory
 from tuner.planning import PlannedCase
-from tuner.records import APART, COLLECTIVES, Table
+from tuner.records import APART, Table
 from tuner.soaks import Method
 from tuner.store import Store
 
-VARIABLE = "SWITCHPOINT_SOAKS"
-"""Of the environment: tells the check `winners` what to soak."""
-
-HANG_LIMIT_S = 60.0
 MOST_S = 30.0
 """For all launches together, unless a campaign has less left; they seldom take a third of it."""
 
@@ -72,11 +68,6 @@ class Site:
             {name: value for name, value in request.variables.items() if name in told},
             {job.environment: job.system for job in jobs},
         )
-
-
-def pattern_of(operation: str) -> str:
-    """What soaks send."""
-    return "blocks" if operation in COLLECTIVES else "random:degree=6,seed=1"
 
 
 def load(path: Path) -> list[Wanted]:
@@ -155,7 +146,7 @@ def _run(jobs: list[Wanted], site: Site, console: Console) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(jobs), indent=1) + b"\n")
     variables = {**site.variables, "campaign": name}
     options = ["--name=^winners", *site.options]
-    request = Request(site.config, options, variables, {VARIABLE: str(path)})
+    request = Request(site.config, options, variables, {dispatch.SOAKS: str(path)})
     planned = dispatch.plan(request)
     planned.clear()
     started_s = time.monotonic()
