@@ -1,11 +1,14 @@
 """Fixtures of all tests."""
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
+
+from tuner.mpi import build_root
 
 # A loaded machine is no failure.
 settings.register_profile("untimed", deadline=None)
@@ -29,6 +32,12 @@ RUNS = (
 """Files that use the machine as a whole: its cores, builds, ReFrame, Chromium."""
 
 CORES = sorted(os.sched_getaffinity(0))
+
+# The kernels are compiled by several tests, each in a directory of its own.
+if shutil.which("ccache"):
+    os.environ.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
+    os.environ.setdefault("CCACHE_DIR", str(build_root() / "ccache"))
+    os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 
 Require = Callable[[str, bool, str], None]
 
