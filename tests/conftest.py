@@ -17,6 +17,7 @@ settings.load_profile("untimed")
 RUNS = (
     "tests/dashboard/test_browser.py",
     "tests/foreign/",
+    "tests/kernels/test_sockets.py",
     "tests/nodes/",
     "tests/simulated/",
     "tests/slurm/",
