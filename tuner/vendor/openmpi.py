@@ -65,10 +65,13 @@ def _sizes(
     by_procs: dict[int, list[Interval]],
     algorithms: dict[str, int],
 ) -> list[dict[str, Any]]:
-    """Each process count, and those behind it up to the next, for which the library chooses."""
-    sizes: list[dict[str, Any]] = []
+    """Each process count, and those around it, for which the library chooses.
+
+    An entry holds up to the next one, and the first for fewer processes too.
+    """
+    sizes: list[dict[str, Any]] = [{"procs": 1, "messages": _OWN}]
     for procs in sorted(by_procs):
-        if sizes and sizes[-1]["procs"] == procs:
+        if sizes[-1]["procs"] == procs:
             sizes.pop()
         messages = _messages(choices, operation, procs, by_procs[procs], algorithms)
         sizes += [{"procs": procs, "messages": messages}, {"procs": procs + 1, "messages": _OWN}]

@@ -99,7 +99,8 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
   if (!features->commutative)
     return "the operation does not commute, which not every algorithm of a library asks";
   if (!swp_algorithm_known(features->operation, argument->word))
-    return "the MPI library has no such algorithm, or does not let it be set";
+    return "the MPI library has no such algorithm, or Open MPI 4 was started without "
+           "OMPI_MCA_coll_tuned_use_dynamic_rules=1";
   if (is_composed(argument->word))
     return "it cannot be set without setting its own parts";
   /* Open MPI's, which elsewhere fails: all others run something else where they cannot do a call. */
