@@ -429,6 +429,8 @@ def _tell_preload(table: Path, job: Ran, console: Console) -> None:
         return
     start = launch(mpi, job.procs, build=installed, preload=[library])
     settings = {"SWITCHPOINT_TABLE": str(table), "SWITCHPOINT_REPORT": "1", **start.env}
+    if mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
+        settings["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
     command = _shell(settings, [*start.argv_prefix, "./app"])
     console.print(f"collectives of any program ./app: {command}", highlight=False, soft_wrap=True)
 

