@@ -150,13 +150,22 @@ static void read_variable(enum swp_operation operation, struct variable *variabl
   }
 }
 
+int swp_thread_level(void) {
+  int initialized = 0, level = MPI_THREAD_MULTIPLE;
+  MPI_Initialized(&initialized);
+  if (initialized)
+    MPI_Query_thread(&level);
+  return level;
+}
+
 /* The library's names stay what they are, so they are read once. The interface is never finalised:
-   MPICH 4.0.2 would lose its variables with that, and crash when they are asked for again. */
+   MPICH 4.0.2 would lose its variables with that, and crash when they are asked for again. It gets the
+   level that MPI has: what is asked for here is what Open MPI 4 tells from then on. */
 static const struct variable *known_variable(enum swp_operation operation) {
   struct variable *variable = &variables[operation];
   int provided;
   pthread_mutex_lock(&lock);
-  if (!variable->known && MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS) {
+  if (!variable->known && MPI_T_init_thread(swp_thread_level(), &provided) == MPI_SUCCESS) {
     read_variable(operation, variable);
     variable->known = true;
   }

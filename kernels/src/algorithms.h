@@ -25,6 +25,10 @@ struct algorithm {
   struct setting settings[SETTINGS];
 };
 
+/* What MPI_Query_thread tells; MPI_THREAD_MULTIPLE where only sessions are open, of which nobody tells.
+ * Local. */
+int swp_thread_level(void);
+
 /* The index-th name that can be set for the operation; NULL past the last. Static. Local; needs no MPI. */
 const char *swp_algorithm_name(enum swp_operation operation, int index);
 

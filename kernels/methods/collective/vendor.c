@@ -120,15 +120,6 @@ static bool vendor_variant(enum swp_operation operation, int index, int procs, c
   return true;
 }
 
-/* Whether several threads may be in MPI. */
-static bool has_threads(void) {
-  int initialized = 0, provided = MPI_THREAD_SINGLE;
-  MPI_Initialized(&initialized);
-  if (initialized)
-    MPI_Query_thread(&provided);
-  return !initialized || provided == MPI_THREAD_MULTIPLE; /* of sessions nobody tells */
-}
-
 static int vendor_plan(struct swp_plan *plan) {
   const struct argument *argument = &plan->spec.arguments[ALGORITHM];
   int error = SWP_SUCCESS;
@@ -136,7 +127,7 @@ static int vendor_plan(struct swp_plan *plan) {
     return SWP_SUCCESS;
   plan->method_state = swp_plan_allocate(plan, 1, sizeof(struct algorithm));
   error = plan->method_state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
-  if (error == SWP_SUCCESS && has_threads())
+  if (error == SWP_SUCCESS && swp_thread_level() == MPI_THREAD_MULTIPLE)
     error = swp_fail(SWP_ERR_NOT_APPLICABLE,
                      "vendor: the algorithm would hold for other threads too, whose calls are under way");
   TRY(swp_agree(plan->comm, error));
