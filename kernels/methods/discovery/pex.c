@@ -6,7 +6,7 @@
 #include "plan.h"
 
 struct state {
-  int64_t *out, *in; /* per rank: bytes + 1, or 0 for no message */
+  uint32_t *out, *in; /* per rank: bytes + 1, or 0 for no message */
   MPI_Request *requests;
 };
 
@@ -33,8 +33,8 @@ static int exchange_sizes(struct swp_plan *plan, struct state *state, const stru
   int error = SWP_SUCCESS;
   for (int i = 0; i < outbox->nsends; i++)
     if (outbox->ranks[i] != plan->rank)
-      state->out[outbox->ranks[i]] = outbox->bytes[i] + 1;
-  MPI_TRY(MPI_Alltoall(state->out, 1, MPI_INT64_T, state->in, 1, MPI_INT64_T, plan->comm));
+      state->out[outbox->ranks[i]] = (uint32_t)(outbox->bytes[i] + 1);
+  MPI_TRY(MPI_Alltoall(state->out, 1, MPI_UINT32_T, state->in, 1, MPI_UINT32_T, plan->comm));
   for (int i = 0; i < outbox->nsends; i++)
     state->out[outbox->ranks[i]] = 0;
 done:
