@@ -3,20 +3,14 @@
  * speaks for the node. As MPI libraries do it themselves where they know the nodes; here also on virtual
  * ones.
  */
-#include "call.h"
+#include "twolevel.h"
+
 #include "image.h"
 #include "parts.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-
-struct state {
-  MPI_Comm node, peers; /* the ranks of the node; the ranks with this local number on each node, by node */
-  int number, local;    /* of the node, and of this rank on it */
-  int size, least;      /* ranks on the node, and on the node with the fewest */
-  bool in_order;        /* blocks by node and local number are blocks by rank */
-};
 
 static const char *twolevel_applicable(const struct spec *spec, const struct features *features) {
   (void)spec;
@@ -33,7 +27,7 @@ static int64_t slot_of(const struct swp_plan *plan, int rank) {
          swp_topology_local(plan->topology, rank);
 }
 
-static void find_nodes(const struct swp_plan *plan, struct state *state) {
+static void find_nodes(const struct swp_plan *plan, struct twolevel *state) {
   const struct topology *topology = plan->topology;
   state->number = swp_topology_node(topology, plan->rank);
   state->local = swp_topology_local(topology, plan->rank);
@@ -48,13 +42,13 @@ static void find_nodes(const struct swp_plan *plan, struct state *state) {
 }
 
 static void twolevel_free(struct swp_plan *plan) {
-  struct state *state = plan->method_state;
+  struct twolevel *state = plan->method_state;
   swp_part_give(plan, &state->node);
   swp_part_give(plan, &state->peers);
 }
 
 static int twolevel_plan(struct swp_plan *plan) {
-  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
+  struct twolevel *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state != NULL)
     state->node = state->peers = MPI_COMM_NULL;
   int error = swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan));
@@ -83,7 +77,7 @@ struct place {
 };
 
 static struct place find_place(const struct swp_plan *plan) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   int root = plan->features.root, local = swp_topology_local(plan->topology, root);
   struct place place = {.leader = local < state->least ? local : 0,
                         .root_node = swp_topology_node(plan->topology, root)};
@@ -96,7 +90,7 @@ static struct place find_place(const struct swp_plan *plan) {
 
 /* A root that does not lead gives its node the data first, and so the leader. */
 static int twolevel_bcast(struct swp_plan *plan, const void *send, void *recv) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   struct place place = find_place(plan);
   int size = (int)plan->features.total_bytes, error = SWP_SUCCESS;
   bool node_first = state->number == place.root_node && plan->features.root != place.root_leader;
@@ -133,13 +127,13 @@ static int64_t node_bytes(const struct swp_plan *plan) {
 
 /* Whether items of a side are the blocks in the slots of all nodes. */
 static bool is_slots(const struct swp_plan *plan, const struct side *side) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   return side->dense && state->in_order && plan->procs == plan->features.nodes * plan->features.ppn;
 }
 
 /* To the order of ranks, and from it. */
 static int unpack_slots(const struct swp_plan *plan, const struct side *side, const char *slots, void *recv) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   int error = SWP_SUCCESS;
   if (state->in_order)
     return swp_unpack(plan, side, slots, (int64_t)plan->procs * side->count, recv);
@@ -162,7 +156,7 @@ done:
 /* The blocks of a node, gathered at a rank of it, where `blocks` has room for all, else for this rank's. What
    is behind those of a small node travels, too. */
 static int gather_node(struct swp_plan *plan, int leader, const void *send, const void *recv, char *blocks) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   int block = (int)plan->features.bytes, error = SWP_SUCCESS;
   bool leads = state->local == leader;
   TRY(swp_pack_own(plan, send, recv, leads ? blocks + (int64_t)leader * block : blocks));
@@ -190,7 +184,7 @@ static int64_t gather_scratch_bytes(const struct swp_plan *plan) {
 }
 
 static int twolevel_gather(struct swp_plan *plan, const void *send, void *recv) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   const struct call *call = plan->call;
   struct place place = find_place(plan);
   int node_size = (int)node_bytes(plan), all = (int)slots_bytes(plan), error = SWP_SUCCESS;
@@ -223,7 +217,7 @@ static int64_t scatter_scratch_bytes(const struct swp_plan *plan) {
 
 /* Slots from the root to its leader, and the blocks of each node to its leader. */
 static int scatter_nodes(struct swp_plan *plan, const struct place *place, const char *slots, char *blocks) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   int node_size = (int)node_bytes(plan), all = (int)slots_bytes(plan), error = SWP_SUCCESS;
   if (place->is_root && !place->leads_root)
     TRY(swp_send(plan, slots, all, MPI_BYTE, place->root_leader));
@@ -239,7 +233,7 @@ done:
 }
 
 static int twolevel_scatter(struct swp_plan *plan, const void *send, void *recv) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   const struct call *call = plan->call;
   struct place place = find_place(plan);
   int block = (int)plan->features.bytes, error = SWP_SUCCESS;
@@ -269,7 +263,7 @@ static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
 }
 
 static int twolevel_allgather(struct swp_plan *plan, const void *send, void *recv) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   const struct side *side = &plan->call->recv;
   int node_size = (int)node_bytes(plan), error = SWP_SUCCESS;
   char *slots = is_slots(plan, side) ? recv : plan->call->scratch;
@@ -281,73 +275,6 @@ static int twolevel_allgather(struct swp_plan *plan, const void *send, void *rec
   MPI_TRY(PMPI_Bcast(slots, (int)slots_bytes(plan), MPI_BYTE, 0, state->node));
   if (slots != recv)
     TRY(unpack_slots(plan, side, slots, recv));
-done:
-  return error;
-}
-
-/* ---- Allgatherv: blocks by node and local number, without gaps ---- */
-
-/* In scratch: the places of the blocks, by rank; the bytes and places of the nodes and of this node's ranks,
-   and the blocks, when they do not lie in recv. */
-static int64_t places_bytes(const struct swp_plan *plan) {
-  return ((int64_t)plan->procs + 2 * plan->features.nodes + 2 * plan->features.ppn) * (int64_t)sizeof(int);
-}
-
-static int64_t find_blocks(const struct swp_plan *plan) {
-  const struct state *state = plan->method_state;
-  return state->in_order ? swp_find_row(plan->call, plan->procs) : -1;
-}
-
-static int64_t allgatherv_scratch_bytes(const struct swp_plan *plan) {
-  return places_bytes(plan) + (find_blocks(plan) >= 0 ? 0 : plan->features.total_bytes);
-}
-
-struct counts {
-  int *bytes, *places;
-};
-
-static void count_nodes(const struct swp_plan *plan, int *places, struct counts nodes, struct counts ranks) {
-  const struct state *state = plan->method_state;
-  const struct call *call = plan->call;
-  int at = 0;
-  for (int node = 0; node < plan->features.nodes; node++) {
-    nodes.places[node] = at;
-    for (int local = 0; local < swp_topology_node_size(plan->topology, node); local++) {
-      int rank = swp_topology_rank(plan->topology, node, local);
-      int bytes = (int)(call->recv_counts[rank] * call->recv.item_bytes);
-      places[rank] = at;
-      at += bytes;
-      if (node == state->number) {
-        ranks.bytes[local] = bytes;
-        ranks.places[local] = places[rank];
-      }
-    }
-    nodes.bytes[node] = at - nodes.places[node];
-  }
-}
-
-static int twolevel_allgatherv(struct swp_plan *plan, const void *send, void *recv) {
-  const struct state *state = plan->method_state;
-  const struct call *call = plan->call;
-  int *places = (int *)(void *)call->scratch, error = SWP_SUCCESS;
-  struct counts nodes = {places + plan->procs, places + plan->procs + plan->features.nodes};
-  int *rank_bytes = nodes.places + plan->features.nodes;
-  struct counts ranks = {rank_bytes, rank_bytes + plan->features.ppn};
-  int64_t row = find_blocks(plan);
-  char *blocks = row >= 0 ? swp_item(&call->recv, recv, row) : call->scratch + places_bytes(plan);
-  count_nodes(plan, places, nodes, ranks);
-  TRY(swp_pack_own(plan, send, recv, blocks + places[plan->rank]));
-  MPI_TRY(state->local == 0 ? PMPI_Gatherv(MPI_IN_PLACE, 0, MPI_BYTE, blocks, ranks.bytes, ranks.places,
-                                           MPI_BYTE, 0, state->node)
-                            : PMPI_Gatherv(blocks + places[plan->rank], ranks.bytes[state->local], MPI_BYTE,
-                                           NULL, NULL, NULL, MPI_BYTE, 0, state->node));
-  if (state->local == 0)
-    MPI_TRY(PMPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, blocks, nodes.bytes, nodes.places, MPI_BYTE,
-                            state->peers));
-  MPI_TRY(PMPI_Bcast(blocks, (int)plan->features.total_bytes, MPI_BYTE, 0, state->node));
-  for (int i = 0; row < 0 && i < plan->procs; i++)
-    TRY(swp_unpack(plan, &call->recv, blocks + places[i], call->recv_counts[i],
-                   swp_item(&call->recv, recv, call->displs[i])));
 done:
   return error;
 }
@@ -368,7 +295,7 @@ static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
 }
 
 static int twolevel_reduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   const struct call *call = plan->call;
   const struct side *side = &call->recv;
   struct place place = find_place(plan);
@@ -391,7 +318,7 @@ done:
 }
 
 static int twolevel_allreduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct state *state = plan->method_state;
+  const struct twolevel *state = plan->method_state;
   const struct side *side = &plan->call->recv;
   MPI_Op op = plan->call->op;
   bool leads = state->local == 0;
@@ -421,6 +348,7 @@ const struct method swp_collective_twolevel = {
             [SWP_REDUCE] = {twolevel_reduce, reduce_scratch_bytes, reduction_applicable},
             [SWP_ALLREDUCE] = {twolevel_allreduce, NULL, reduction_applicable},
             [SWP_ALLGATHER] = {twolevel_allgather, allgather_scratch_bytes, blocks_applicable},
-            [SWP_ALLGATHERV] = {twolevel_allgatherv, allgatherv_scratch_bytes, swp_total_applicable},
+            [SWP_ALLGATHERV] = {swp_twolevel_allgatherv, swp_twolevel_allgatherv_scratch_bytes,
+                                swp_total_applicable},
         },
 };
