@@ -204,11 +204,6 @@ static double nbx_s(const struct census *c) {
   return c->pair->has_penalty ? c->pair->penalty_s + c->lg * c->small->alpha_s : -1;
 }
 
-static const struct counted {
-  const char *name;
-  double (*seconds)(const struct census *census);
-} counted[] = {{"pex", pex_s}, {"pcx", pcx_s}, {"rsx", rsx_s}, {"nbx", nbx_s}};
-
 /* X, as far as the hints tell: every rank sends and receives as many messages of the mean bytes. */
 static double payload_s(const struct swp_plan *plan, const struct model *model) {
   const struct features *features = &plan->features;
@@ -231,6 +226,24 @@ static double payload_s(const struct swp_plan *plan, const struct model *model) 
   return delivery_s(model, &tally, &(struct crowd){features->ppn, features->ppn * volume, bytes});
 }
 
+/* X of methods that find a message before they receive it: its bytes follow those of the one before. */
+static double probed_s(const struct swp_plan *plan, const struct model *model) {
+  const struct features *features = &plan->features;
+  const double k = (double)features->mmax, bytes = (double)features->bytes;
+  if (features->mmax < 1 || features->bytes < 0)
+    return 0;
+  const struct message_cost *cost = cost_of(slowest(model, features), bytes);
+  double one_by_one_s = cost->alpha_s + (k - 1) * cost->receive_s + k * cost->beta_s * bytes;
+  return greater(payload_s(plan, model), one_by_one_s);
+}
+
+static const struct counted {
+  const char *name;
+  double (*seconds)(const struct census *census);
+  double (*delivery_s)(const struct swp_plan *plan, const struct model *model);
+} counted[] = {
+    {"pex", pex_s, payload_s}, {"pcx", pcx_s, probed_s}, {"rsx", rsx_s, probed_s}, {"nbx", nbx_s, probed_s}};
+
 static double estimate_discovery(const struct swp_plan *plan, const struct model *model,
                                  const struct method *method) {
   struct census census = {
@@ -241,7 +254,7 @@ static double estimate_discovery(const struct swp_plan *plan, const struct model
   for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
     if (strcmp(counted[i].name, method->name) == 0) {
       double found_s = counted[i].seconds(&census);
-      return found_s < 0 ? found_s : found_s + payload_s(plan, model);
+      return found_s < 0 ? found_s : found_s + counted[i].delivery_s(plan, model);
     }
   return -1;
 }
