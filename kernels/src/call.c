@@ -24,10 +24,14 @@ int swp_pack(const struct swp_plan *plan, const struct side *side, const void *b
              char *bytes) {
   int error = SWP_SUCCESS, position = 0;
   int64_t size = count * side->item_bytes;
-  if (side->dense)
+  if (side->dense) {
     memcpy(bytes, buffer, (size_t)size);
-  else
-    MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
+    return SWP_SUCCESS;
+  }
+  MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
+  if (position < size) /* MPICH 4.0.2 packs a part only, of types made when there are 256 others */
+    MPI_TRY(MPI_Sendrecv(buffer, (int)count, side->type, plan->rank, COLLECTIVE_TAG, bytes, (int)size,
+                         MPI_PACKED, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
 done:
   return error;
 }

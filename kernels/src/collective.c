@@ -134,11 +134,25 @@ static int count_bytes(const struct swp_plan *plan, const struct call *call, str
   return SWP_SUCCESS;
 }
 
+int swp_collective_read_op(MPI_Op op, struct features *features) {
+  const MPI_Op predefined[] = {MPI_OP_NULL, MPI_MAX, MPI_MIN,  MPI_SUM,  MPI_PROD,   MPI_LAND,  MPI_BAND,
+                               MPI_LOR,     MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
+  int error = SWP_SUCCESS, commutes = 1;
+  features->predefined = false;
+  for (size_t i = 0; i < sizeof predefined / sizeof predefined[0] && !features->predefined; i++)
+    features->predefined = op == predefined[i];
+  if (!features->predefined)
+    MPI_TRY(MPI_Op_commutative(op, &commutes));
+  features->commutative = commutes != 0;
+done:
+  return error;
+}
+
 /* Reads a problem into a call that has its memory, and the features that it decides. Local. */
 static int read_problem(const struct swp_plan *plan, const struct swp_collective *problem, struct call *call,
                         struct features *features) {
   const struct shape *shape = &shapes[plan->operation];
-  int error = SWP_SUCCESS, commutes = 1;
+  int error = SWP_SUCCESS;
   if (shape->rooted && (problem->root < 0 || problem->root >= plan->procs))
     return swp_fail(SWP_ERR_ARGUMENT, "collective: root is %d; there are %d ranks", problem->root,
                     plan->procs);
@@ -148,11 +162,9 @@ static int read_problem(const struct swp_plan *plan, const struct swp_collective
   if (plan->operation == SWP_ALLGATHERV)
     TRY(read_counts(plan, problem, call));
   TRY(count_bytes(plan, call, features));
-  if (shape->reduces)
-    MPI_TRY(MPI_Op_commutative(problem->op, &commutes));
+  TRY(swp_collective_read_op(shape->reduces ? problem->op : MPI_OP_NULL, features));
   call->op = problem->op;
   features->root = shape->rooted ? problem->root : 0;
-  features->commutative = commutes != 0;
 done:
   return error;
 }

@@ -9,6 +9,9 @@
    due. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _TOO_LARGE. */
 int swp_collective_begin(struct swp_plan *plan, const struct swp_collective *problem);
 
+/* Sets what features tell of a reduction's operation, or of MPI_OP_NULL. Local. Errors: SWP_ERR_MPI. */
+int swp_collective_read_op(MPI_Op op, struct features *features);
+
 /* Finds the methods that the plan may use and takes the one for its call. Collective. Errors, agreed:
    SWP_ERR_METHOD, _NOT_APPLICABLE, _TABLE, _MEMORY, _MPI. */
 int swp_collective_choose(struct swp_plan *plan, const char *method);

@@ -66,7 +66,8 @@ struct features {
   int64_t total_bytes; /* of the vector, or of the blocks of all ranks */
   int64_t most_bytes;  /* of the largest block; else as bytes */
   int root;            /* 0 where the operation has none */
-  bool commutative;    /* the operation of a reduction */
+  bool commutative;    /* the operation of a reduction; true where nothing is reduced, as the next */
+  bool predefined;     /* it is one of MPI's own, and so the type is */
 };
 
 /* How a method does one collective operation. */

@@ -1,5 +1,6 @@
 /* Selecting without a plan: a table's rules for one collective on ranks of a known layout. */
 #include "choices.h"
+#include "collective.h"
 
 /* Choices change between the default and others at some bytes: first from the default, then back, and so on.
  */
@@ -80,16 +81,12 @@ HOT int swp_selector_asks(const swp_selector *selector, int64_t bytes) {
 /* What methods are asked about. False: MPI does not know the operation. */
 static bool read_facts(const swp_selector *selector, const struct swp_facts *facts,
                        struct features *features) {
-  int commutes = 1;
-  if (facts->op != MPI_OP_NULL && MPI_Op_commutative(facts->op, &commutes) != MPI_SUCCESS)
-    return false;
   *features = selector->features;
   features->bytes = facts->bytes;
   features->total_bytes = facts->total_bytes;
   features->most_bytes = facts->most_bytes;
   features->root = facts->root;
-  features->commutative = commutes != 0;
-  return true;
+  return swp_collective_read_op(facts->op, features) == SWP_SUCCESS;
 }
 
 const char *swp_selector_find(const swp_selector *selector, const struct swp_facts *facts) {

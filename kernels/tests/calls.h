@@ -34,10 +34,8 @@ void calls_end(void);
  * Open MPI 4.1.4 choose different algorithms and hang; Open MPI's alltoall is wrong with different types;
  * MPICH's reduce_scatter_block writes past its memory for a type that begins below 0, and its reduce crashes
  * in place where the root is not rank 0 and the vector longer than 2 KiB.
- * Alike: types are the same on all ranks, as algorithms of Open MPI cut a vector between items of each
- * rank's own type.
  */
-enum call_range { CALL_ANY, CALL_TAME, CALL_ALIKE };
+enum call_range { CALL_ANY, CALL_TAME };
 
 /* The call of this seed, the same on every rank of comm but for what may differ. Blocks of at most
    `most_units` times six elements. To be freed. Local. */
