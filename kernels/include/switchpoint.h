@@ -228,7 +228,8 @@ struct swp_collective {
 /*
  * Plans a collective. Collective on comm. method, hints and errors as for swp_exchange_plan; the default is
  * "vendor". With "auto" the rules are kept in the plan, for swp_collective_set. What MPI wants equal on all
- * ranks is checked: operation, root, bytes, and whether the operation of a reduction is commutative.
+ * ranks is checked: operation, root, bytes, and whether the operation of a reduction is commutative and one
+ * of MPI's.
  *
  * SWP_MEASURE races methods on this very call, reductions on operands of zero bytes; a user's operation must
  * bear them. What it finds holds for these bytes; others that swp_collective_set gives go by the rules.

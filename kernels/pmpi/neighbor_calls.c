@@ -16,7 +16,8 @@ static const char KEY[] = "swp_fixed_counts";
 
 enum { TEXT_BYTES = 160, MESSAGE_BYTES = 400 };
 
-static const char *const names[NEIGHBOR_FUNCTIONS] = {"alltoall", "alltoallv", "alltoallw"};
+static const char *const names[NEIGHBOR_FUNCTIONS] = {"allgather", "allgatherv", "alltoall", "alltoallv",
+                                                      "alltoallw"};
 
 /* ---- The promise ---- */
 
@@ -148,40 +149,6 @@ static int execute(const struct call *call, const void *send, void *recv) {
   return error;
 }
 
-EXPORTED int MPI_Neighbor_alltoall(const void *send, int send_count, MPI_Datatype send_type, void *recv,
-                                   int recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
-  struct part from = {.count = send_count, .type = send_type}, to = {.count = recv_count, .type = recv_type};
-  struct call call;
-  if (begin(&call, comm, NEIGHBOR_ALLTOALL, &from, &to))
-    return end(&call, execute(&call, send, recv));
-  return end(&call, PMPI_Neighbor_alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm));
-}
-
-EXPORTED int MPI_Neighbor_alltoallv(const void *send, const int send_counts[], const int send_displs[],
-                                    MPI_Datatype send_type, void *recv, const int recv_counts[],
-                                    const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
-  struct part from = {.counts = send_counts, .displs = send_displs, .type = send_type};
-  struct part to = {.counts = recv_counts, .displs = recv_displs, .type = recv_type};
-  struct call call;
-  if (begin(&call, comm, NEIGHBOR_ALLTOALLV, &from, &to))
-    return end(&call, execute(&call, send, recv));
-  return end(&call, PMPI_Neighbor_alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts,
-                                            recv_displs, recv_type, comm));
-}
-
-EXPORTED int MPI_Neighbor_alltoallw(const void *send, const int send_counts[], const MPI_Aint send_places[],
-                                    const MPI_Datatype send_types[], void *recv, const int recv_counts[],
-                                    const MPI_Aint recv_places[], const MPI_Datatype recv_types[],
-                                    MPI_Comm comm) {
-  struct part from = {.counts = send_counts, .places = send_places, .types = send_types};
-  struct part to = {.counts = recv_counts, .places = recv_places, .types = recv_types};
-  struct call call;
-  if (begin(&call, comm, NEIGHBOR_ALLTOALLW, &from, &to))
-    return end(&call, execute(&call, send, recv));
-  return end(&call, PMPI_Neighbor_alltoallw(send, send_counts, send_places, send_types, recv, recv_counts,
-                                            recv_places, recv_types, comm));
-}
-
 /* ---- Persistent calls ---- */
 
 #ifdef SWP_HAVE_PERSISTENT
@@ -212,42 +179,71 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
   return true;
 }
 
-EXPORTED int MPI_Neighbor_alltoall_init(const void *send, int send_count, MPI_Datatype send_type, void *recv,
-                                        int recv_count, MPI_Datatype recv_type, MPI_Comm comm, MPI_Info info,
-                                        MPI_Request *request) {
-  struct part from = {.count = send_count, .type = send_type}, to = {.count = recv_count, .type = recv_type};
-  int result;
-  if (make_persistent(__builtin_return_address(0), comm, &from, &to, send, recv, request, &result))
-    return result;
-  return PMPI_Neighbor_alltoall_init(send, send_count, send_type, recv, recv_count, recv_type, comm, info,
-                                     request);
-}
+#endif
 
-EXPORTED int MPI_Neighbor_alltoallv_init(const void *send, const int send_counts[], const int send_displs[],
-                                         MPI_Datatype send_type, void *recv, const int recv_counts[],
-                                         const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm,
-                                         MPI_Info info, MPI_Request *request) {
-  struct part from = {.counts = send_counts, .displs = send_displs, .type = send_type};
-  struct part to = {.counts = recv_counts, .displs = recv_displs, .type = recv_type};
-  int result;
-  if (make_persistent(__builtin_return_address(0), comm, &from, &to, send, recv, request, &result))
-    return result;
-  return PMPI_Neighbor_alltoallv_init(send, send_counts, send_displs, send_type, recv, recv_counts,
-                                      recv_displs, recv_type, comm, info, request);
-}
+/* ---- The functions ---- */
 
-EXPORTED int MPI_Neighbor_alltoallw_init(const void *send, const int send_counts[],
-                                         const MPI_Aint send_places[], const MPI_Datatype send_types[],
-                                         void *recv, const int recv_counts[], const MPI_Aint recv_places[],
-                                         const MPI_Datatype recv_types[], MPI_Comm comm, MPI_Info info,
-                                         MPI_Request *request) {
-  struct part from = {.counts = send_counts, .places = send_places, .types = send_types};
-  struct part to = {.counts = recv_counts, .places = recv_places, .types = recv_types};
-  int result;
-  if (make_persistent(__builtin_return_address(0), comm, &from, &to, send, recv, request, &result))
-    return result;
-  return PMPI_Neighbor_alltoallw_init(send, send_counts, send_places, send_types, recv, recv_counts,
-                                      recv_places, recv_types, comm, info, request);
-}
+#define LIST(...) __VA_ARGS__
 
+/* Parameters and arguments are in parentheses, without communicator and what comes behind it. */
+#define PLAIN(name, function, parameters, arguments, from, to)                                               \
+  EXPORTED int MPI_Neighbor_##name(LIST parameters, MPI_Comm comm) {                                         \
+    struct call call;                                                                                        \
+    if (begin(&call, comm, function, &(struct part){LIST from}, &(struct part){LIST to}))                    \
+      return end(&call, execute(&call, send, recv));                                                         \
+    return end(&call, PMPI_Neighbor_##name(LIST arguments, comm));                                           \
+  }
+
+#ifdef SWP_HAVE_PERSISTENT
+#define PERSISTENT(name, parameters, arguments, from, to)                                                    \
+  EXPORTED int MPI_Neighbor_##name(LIST parameters, MPI_Comm comm, MPI_Info info, MPI_Request *request) {    \
+    int result;                                                                                              \
+    if (make_persistent(__builtin_return_address(0), comm, &(struct part){LIST from},                        \
+                        &(struct part){LIST to}, send, recv, request, &result))                              \
+      return result;                                                                                         \
+    return PMPI_Neighbor_##name(LIST arguments, comm, info, request);                                        \
+  }
+#else
+#define PERSISTENT(name, parameters, arguments, from, to)
+#endif
+
+#define BOTH(name, suffix, function, ...)                                                                    \
+  PLAIN(name##suffix, function, __VA_ARGS__)                                                                 \
+  PERSISTENT(name##_init##suffix, __VA_ARGS__)
+
+/* With counts and displacements of int, or large ones; where the two go in a struct part. */
+#define ALL(suffix, count_t, displ_t, Counts, Displs)                                                        \
+  BOTH(allgather, suffix, NEIGHBOR_ALLGATHER,                                                                \
+       (const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,        \
+        MPI_Datatype recv_type),                                                                             \
+       (send, send_count, send_type, recv, recv_count, recv_type),                                           \
+       (.count = send_count, .type = send_type, .shared = true), (.count = recv_count, .type = recv_type))   \
+  BOTH(allgatherv, suffix, NEIGHBOR_ALLGATHERV,                                                              \
+       (const void *send, count_t send_count, MPI_Datatype send_type, void *recv,                            \
+        const count_t recv_counts[], const displ_t displs[], MPI_Datatype recv_type),                        \
+       (send, send_count, send_type, recv, recv_counts, displs, recv_type),                                  \
+       (.count = send_count, .type = send_type, .shared = true),                                             \
+       (.Counts = recv_counts, .Displs = displs, .type = recv_type))                                         \
+  BOTH(alltoall, suffix, NEIGHBOR_ALLTOALL,                                                                  \
+       (const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,        \
+        MPI_Datatype recv_type),                                                                             \
+       (send, send_count, send_type, recv, recv_count, recv_type), (.count = send_count, .type = send_type), \
+       (.count = recv_count, .type = recv_type))                                                             \
+  BOTH(alltoallv, suffix, NEIGHBOR_ALLTOALLV,                                                                \
+       (const void *send, const count_t send_counts[], const displ_t send_displs[], MPI_Datatype send_type,  \
+        void *recv, const count_t recv_counts[], const displ_t recv_displs[], MPI_Datatype recv_type),       \
+       (send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type),               \
+       (.Counts = send_counts, .Displs = send_displs, .type = send_type),                                    \
+       (.Counts = recv_counts, .Displs = recv_displs, .type = recv_type))                                    \
+  BOTH(alltoallw, suffix, NEIGHBOR_ALLTOALLW,                                                                \
+       (const void *send, const count_t send_counts[], const MPI_Aint send_places[],                         \
+        const MPI_Datatype send_types[], void *recv, const count_t recv_counts[],                            \
+        const MPI_Aint recv_places[], const MPI_Datatype recv_types[]),                                      \
+       (send, send_counts, send_places, send_types, recv, recv_counts, recv_places, recv_types),             \
+       (.Counts = send_counts, .places = send_places, .types = send_types),                                  \
+       (.Counts = recv_counts, .places = recv_places, .types = recv_types))
+
+ALL(, int, int, counts, displs)
+#ifdef SWP_HAVE_LARGE_COUNTS
+ALL(_c, MPI_Count, MPI_Aint, large_counts, large_displs)
 #endif

@@ -123,19 +123,33 @@ static bool read_item(MPI_Datatype type, struct item *item) {
   return true;
 }
 
-static bool read_block(const struct part *part, int i, struct item *item, struct block *block) {
-  MPI_Datatype type = part->types != NULL ? part->types[i] : part->type;
-  int count = part->counts != NULL ? part->counts[i] : part->count;
-  if (count < 0 || type == MPI_DATATYPE_NULL || (type != item->type && !read_item(type, item)))
-    return false;
-  *block = (struct block){.count = count, .type = type, .bytes = count * item->bytes};
-  block->at = part->places != NULL   ? part->places[i]
-              : part->displs != NULL ? part->displs[i] * item->extent
-                                     : (MPI_Aint)i * count * item->extent;
-  return block->bytes <= INT_MAX; /* MPI_Pack takes no more */
+static MPI_Count count_at(const struct part *part, int i) {
+  return part->counts != NULL         ? part->counts[i]
+         : part->large_counts != NULL ? part->large_counts[i]
+                                      : part->count;
 }
 
-/* False when there is something that MPI would refuse. */
+/* In bytes. */
+static MPI_Aint place_at(const struct part *part, int i, MPI_Aint extent) {
+  return part->places != NULL         ? part->places[i]
+         : part->displs != NULL       ? part->displs[i] * extent
+         : part->large_displs != NULL ? part->large_displs[i] * extent
+         : part->shared               ? 0
+                                      : (MPI_Aint)i * (MPI_Aint)part->count * extent;
+}
+
+static bool read_block(const struct part *part, int i, struct item *item, struct block *block) {
+  MPI_Datatype type = part->types != NULL ? part->types[i] : part->type;
+  MPI_Count count = count_at(part, i);
+  if (count < 0 || type == MPI_DATATYPE_NULL || (type != item->type && !read_item(type, item)) ||
+      count > INT_MAX / (item->bytes > 0 ? item->bytes : 1)) /* MPI_Pack takes no more */
+    return false;
+  *block = (struct block){
+      .count = (int)count, .type = type, .at = place_at(part, i, item->extent), .bytes = count * item->bytes};
+  return true;
+}
+
+/* False when there is something that MPI would refuse, or too large. */
 static bool read_side(const struct part *part, struct side *side) {
   struct item item = {.type = MPI_DATATYPE_NULL};
   side->total = 0;
@@ -231,7 +245,7 @@ int64_t neighborhood_bytes(const struct neighborhood *neighborhood) {
 static bool is_as_planned(const struct part *part, struct side *side, const char *direction, char *text,
                           size_t length) {
   if (!read_side(part, side)) {
-    snprintf(text, length, "an argument that MPI does not allow");
+    snprintf(text, length, "an argument that MPI does not allow, or a block beyond 2 GiB");
     return false;
   }
   for (int i = 0; i < side->count; i++)

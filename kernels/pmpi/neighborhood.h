@@ -14,10 +14,13 @@ extern bool neighborhood_on;
 /* One side of a call, as the application gives it. A list that is NULL stands for a single value. */
 struct part {
   const int *counts, *displs; /* displs in items */
-  const MPI_Aint *places;     /* in bytes, in the place of displs; NULL both: blocks in a row */
+  const MPI_Count *large_counts;
+  const MPI_Aint *large_displs;
+  const MPI_Aint *places; /* in bytes, in the place of displs; none of them: blocks in a row */
   const MPI_Datatype *types;
-  int count;
+  MPI_Count count;
   MPI_Datatype type;
+  bool shared; /* one block is for every neighbour */
 };
 
 /* Plans a call on a communicator. Collective on it; a rank that gives no side wants none planned, and so none

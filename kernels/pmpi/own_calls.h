@@ -23,9 +23,13 @@
 #define MPI_Allgatherv PMPI_Allgatherv
 #define MPI_Alltoall PMPI_Alltoall
 #define MPI_Reduce_scatter_block PMPI_Reduce_scatter_block
+#define MPI_Neighbor_allgather PMPI_Neighbor_allgather
+#define MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv
 #define MPI_Neighbor_alltoall PMPI_Neighbor_alltoall
 #define MPI_Neighbor_alltoallv PMPI_Neighbor_alltoallv
 #define MPI_Neighbor_alltoallw PMPI_Neighbor_alltoallw
+#define MPI_Neighbor_allgather_init PMPI_Neighbor_allgather_init
+#define MPI_Neighbor_allgatherv_init PMPI_Neighbor_allgatherv_init
 #define MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init
 #define MPI_Neighbor_alltoallv_init PMPI_Neighbor_alltoallv_init
 #define MPI_Neighbor_alltoallw_init PMPI_Neighbor_alltoallw_init

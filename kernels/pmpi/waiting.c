@@ -107,47 +107,45 @@ static int complete(int error, MPI_Request *request, MPI_Status *status) {
   return error == MPI_SUCCESS ? MPI_Wait(request, status) : error;
 }
 
-EXPORTED int MPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-  MPI_Request request;
-  if (!persistent_any())
-    return PMPI_Send(buffer, count, type, to, tag, comm);
-  return complete(PMPI_Isend(buffer, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE);
-}
+#define SEND(name, nonblocking, count_t)                                                                     \
+  EXPORTED int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int to, int tag,             \
+                          MPI_Comm comm) {                                                                   \
+    MPI_Request request;                                                                                     \
+    if (!persistent_any())                                                                                   \
+      return PMPI_##name(buffer, count, type, to, tag, comm);                                                \
+    return complete(PMPI_##nonblocking(buffer, count, type, to, tag, comm, &request), &request,              \
+                    MPI_STATUS_IGNORE);                                                                      \
+  }
 
-EXPORTED int MPI_Ssend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-  MPI_Request request;
-  if (!persistent_any())
-    return PMPI_Ssend(buffer, count, type, to, tag, comm);
-  return complete(PMPI_Issend(buffer, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE);
-}
+/* With counts of int, or large ones. */
+#define MESSAGES(suffix, count_t)                                                                            \
+  SEND(Send##suffix, Isend##suffix, count_t)                                                                 \
+  SEND(Ssend##suffix, Issend##suffix, count_t)                                                               \
+  SEND(Rsend##suffix, Irsend##suffix, count_t)                                                               \
+  EXPORTED int MPI_Recv##suffix(void *buffer, count_t count, MPI_Datatype type, int from, int tag,           \
+                                MPI_Comm comm, MPI_Status *status) {                                         \
+    MPI_Request request;                                                                                     \
+    if (!persistent_any())                                                                                   \
+      return PMPI_Recv##suffix(buffer, count, type, from, tag, comm, status);                                \
+    return complete(PMPI_Irecv##suffix(buffer, count, type, from, tag, comm, &request), &request, status);   \
+  }                                                                                                          \
+  EXPORTED int MPI_Sendrecv##suffix(const void *send, count_t send_count, MPI_Datatype send_type, int to,    \
+                                    int send_tag, void *recv, count_t recv_count, MPI_Datatype recv_type,    \
+                                    int from, int recv_tag, MPI_Comm comm, MPI_Status *status) {             \
+    MPI_Request request, sent;                                                                               \
+    if (!persistent_any())                                                                                   \
+      return PMPI_Sendrecv##suffix(send, send_count, send_type, to, send_tag, recv, recv_count, recv_type,   \
+                                   from, recv_tag, comm, status);                                            \
+    int error = PMPI_Irecv##suffix(recv, recv_count, recv_type, from, recv_tag, comm, &request);             \
+    if (error == MPI_SUCCESS)                                                                                \
+      error = PMPI_Isend##suffix(send, send_count, send_type, to, send_tag, comm, &sent);                    \
+    return complete(complete(error, &sent, MPI_STATUS_IGNORE), &request, status);                            \
+  }
 
-EXPORTED int MPI_Rsend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-  MPI_Request request;
-  if (!persistent_any())
-    return PMPI_Rsend(buffer, count, type, to, tag, comm);
-  return complete(PMPI_Irsend(buffer, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE);
-}
-
-EXPORTED int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                      MPI_Status *status) {
-  MPI_Request request;
-  if (!persistent_any())
-    return PMPI_Recv(buffer, count, type, from, tag, comm, status);
-  return complete(PMPI_Irecv(buffer, count, type, from, tag, comm, &request), &request, status);
-}
-
-EXPORTED int MPI_Sendrecv(const void *send, int send_count, MPI_Datatype send_type, int to, int send_tag,
-                          void *recv, int recv_count, MPI_Datatype recv_type, int from, int recv_tag,
-                          MPI_Comm comm, MPI_Status *status) {
-  MPI_Request request, sent;
-  if (!persistent_any())
-    return PMPI_Sendrecv(send, send_count, send_type, to, send_tag, recv, recv_count, recv_type, from,
-                         recv_tag, comm, status);
-  int error = PMPI_Irecv(recv, recv_count, recv_type, from, recv_tag, comm, &request);
-  if (error == MPI_SUCCESS)
-    error = PMPI_Isend(send, send_count, send_type, to, send_tag, comm, &sent);
-  return complete(complete(error, &sent, MPI_STATUS_IGNORE), &request, status);
-}
+MESSAGES(, int)
+#ifdef SWP_HAVE_LARGE_COUNTS
+MESSAGES(_c, MPI_Count)
+#endif
 
 EXPORTED int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
   int found = 0;

@@ -15,10 +15,13 @@ typedef unsigned progress_function(void *worker);
 /* The one name that this library is to give to others: the kernels are built with hidden names. */
 __attribute__((visibility("default"))) unsigned ucp_worker_progress(void *worker);
 
-/* The definition behind this one: UCX's own. */
+/* The definition behind this one: UCX's own, which is not in sight where an interpreter has loaded MPI. */
 static progress_function *find_progress(void) {
   progress_function *found = NULL;
+  void *ucx;
   *(void **)&found = dlsym(RTLD_NEXT, "ucp_worker_progress");
+  if (!found && (ucx = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD)) != NULL)
+    *(void **)&found = dlsym(ucx, "ucp_worker_progress");
   if (!found) {
     fprintf(stderr, "libswp_yield: no UCX in this program; preload this library only for MPICH over UCX\n");
     abort();

@@ -13,16 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRAPHS = 6, CALLS = 4, MOST = 30, GAP = 0x5a5a5a5a, FUNCTIONS = 3 };
+enum { GRAPHS = 6, CALLS = 4, MOST = 30, GAP = 0x5a5a5a5a, FUNCTIONS = 5 };
 
-enum function { ALLTOALL, ALLTOALLV, ALLTOALLW };
+enum function { ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW };
 
 /* What one rank sends, or receives. */
 struct side {
   int n, items;
-  int count; /* of an alltoall, whether or not there are neighbours: else Open MPI 4.1.4 returns at once */
+  int count; /* of all blocks, whether or not there are neighbours: else Open MPI 4.1.4 returns at once */
   int *ranks, *counts, *displs;
-  MPI_Aint *places;
+  MPI_Count *large_counts;
+  MPI_Aint *places, *large_displs;
   MPI_Datatype *types;
   int stride; /* integers from one item to the next */
   int *memory;
@@ -46,13 +47,20 @@ static bool can_do(int function, uint64_t graph) {
   return function != ALLTOALLW || is_symmetric(graph);
 }
 
-/* Equal for all edges of an alltoall. */
-static int edge_count(enum function function, uint64_t seed, int from, int to) {
-  return (int)(function == ALLTOALL ? 1 + mix(seed, 41, 0, 0) % MOST
-                                    : mix(seed, (uint64_t)from, (uint64_t)to, 42) % MOST);
+static bool is_gather(enum function function) {
+  return function <= ALLGATHERV;
 }
 
-static int edge_value(uint64_t seed, int from, int to, int index) {
+/* Equal for all edges of an alltoall or allgather, and for all from one rank of an allgatherv. */
+static int edge_count(enum function function, uint64_t seed, int from, int to) {
+  if (function == ALLTOALL || function == ALLGATHER)
+    return 1 + (int)(mix(seed, 41, 0, 0) % MOST);
+  return (int)(mix(seed, (uint64_t)from, is_gather(function) ? 0 : (uint64_t)to, 42) % MOST);
+}
+
+static int edge_value(enum function function, uint64_t seed, int from, int to, int index) {
+  if (is_gather(function))
+    to = 0;
   return (int)(mix(seed, (uint64_t)from * 1000 + (uint64_t)to, (uint64_t)index, 43) & 0xffffff);
 }
 
@@ -73,21 +81,28 @@ static void make_side(struct side *side, enum function function, uint64_t seed, 
   size_t length = (size_t)side->n + 1;
   side->counts = test_allocate(length * sizeof *side->counts);
   side->displs = test_allocate(length * sizeof *side->displs);
+  side->large_counts = test_allocate(length * sizeof *side->large_counts);
+  side->large_displs = test_allocate(length * sizeof *side->large_displs);
   side->places = test_allocate(length * sizeof *side->places);
   side->types = test_allocate(length * sizeof *side->types);
   side->stride = 1 + layout % 3;
   side->items = 0;
-  side->count = edge_count(ALLTOALL, seed, 0, 0);
-  bool backward = layout % 2 != 0 && function != ALLTOALL;
+  side->count = edge_count(function == ALLGATHERV ? ALLGATHERV : ALLTOALL, seed, rank, 0);
+  bool shared = sends && is_gather(function);
+  bool backward = layout % 2 != 0 && function != ALLTOALL && function != ALLGATHER && !shared;
   for (int k = 0; k < side->n; k++) {
     int i = backward ? side->n - 1 - k : k, peer = side->ranks[i];
     side->counts[i] = sends ? edge_count(function, seed, rank, peer) : edge_count(function, seed, peer, rank);
     side->items += backward;
-    side->displs[i] = side->items;
+    side->displs[i] = shared ? 0 : side->items;
     side->places[i] = (MPI_Aint)side->items * side->stride * (MPI_Aint)sizeof(int);
     side->types[i] = types[side->stride - 1];
     side->items += side->counts[i];
+    side->large_counts[i] = side->counts[i];
+    side->large_displs[i] = side->displs[i];
   }
+  if (shared)
+    side->items = side->count;
   size_t integers = (size_t)side->items * (size_t)side->stride + 1;
   side->memory = test_allocate(integers * sizeof(int));
   for (size_t i = 0; i < integers; i++)
@@ -98,17 +113,17 @@ static int *item(const struct side *side, int block, int index) {
   return &side->memory[(side->displs[block] + index) * side->stride];
 }
 
-static void fill(const struct side *send, uint64_t seed) {
+static void fill(enum function function, const struct side *send, uint64_t seed) {
   for (int i = 0; i < send->n; i++)
     for (int k = 0; k < send->counts[i]; k++)
-      *item(send, i, k) = edge_value(seed, rank, send->ranks[i], k);
+      *item(send, i, k) = edge_value(function, seed, rank, send->ranks[i], k);
 }
 
 /* Also that nothing else was written; and makes the memory as before. */
-static void check(const struct side *recv, uint64_t seed) {
+static void check(enum function function, const struct side *recv, uint64_t seed) {
   for (int i = 0; i < recv->n; i++)
     for (int k = 0; k < recv->counts[i]; k++) {
-      EXPECT_EQUAL(*item(recv, i, k), edge_value(seed, recv->ranks[i], rank, k));
+      EXPECT_EQUAL(*item(recv, i, k), edge_value(function, seed, recv->ranks[i], rank, k));
       *item(recv, i, k) = GAP;
     }
   for (int i = 0; i <= recv->items * recv->stride; i++)
@@ -118,6 +133,8 @@ static void check(const struct side *recv, uint64_t seed) {
 static void free_side(struct side *side) {
   free(side->counts);
   free(side->displs);
+  free(side->large_counts);
+  free(side->large_displs);
   free(side->places);
   free(side->types);
   free(side->memory);
@@ -125,19 +142,43 @@ static void free_side(struct side *side) {
 
 /* ---- Calls ---- */
 
-static int call(enum function function, const struct side *s, const struct side *r, MPI_Comm comm) {
-  switch (function) {
-  case ALLTOALL:
-    return MPI_Neighbor_alltoall(s->memory, s->count, types[s->stride - 1], r->memory, r->count,
-                                 types[r->stride - 1], comm);
-  case ALLTOALLV:
-    return MPI_Neighbor_alltoallv(s->memory, s->counts, s->displs, types[s->stride - 1], r->memory, r->counts,
-                                  r->displs, types[r->stride - 1], comm);
-  case ALLTOALLW:
-    return MPI_Neighbor_alltoallw(s->memory, s->counts, s->places, s->types, r->memory, r->counts, r->places,
-                                  r->types, comm);
+/* `form` is what the names of the functions have behind them; what they take besides comes last. */
+#define DEFINE_CALL(name, form, Counts, Displs, ...)                                                         \
+  static int name(enum function function, const struct side *s, const struct side *r, MPI_Comm comm,         \
+                  MPI_Request *request) {                                                                    \
+    const MPI_Datatype send_type = types[s->stride - 1], recv_type = types[r->stride - 1];                   \
+    (void)request;                                                                                           \
+    switch (function) {                                                                                      \
+    case ALLGATHER:                                                                                          \
+      return MPI_Neighbor_allgather##form(s->memory, s->count, send_type, r->memory, r->count, recv_type,    \
+                                          __VA_ARGS__);                                                      \
+    case ALLGATHERV:                                                                                         \
+      return MPI_Neighbor_allgatherv##form(s->memory, s->count, send_type, r->memory, r->Counts, r->Displs,  \
+                                           recv_type, __VA_ARGS__);                                          \
+    case ALLTOALL:                                                                                           \
+      return MPI_Neighbor_alltoall##form(s->memory, s->count, send_type, r->memory, r->count, recv_type,     \
+                                         __VA_ARGS__);                                                       \
+    case ALLTOALLV:                                                                                          \
+      return MPI_Neighbor_alltoallv##form(s->memory, s->Counts, s->Displs, send_type, r->memory, r->Counts,  \
+                                          r->Displs, recv_type, __VA_ARGS__);                                \
+    case ALLTOALLW:                                                                                          \
+      return MPI_Neighbor_alltoallw##form(s->memory, s->Counts, s->places, s->types, r->memory, r->Counts,   \
+                                          r->places, r->types, __VA_ARGS__);                                 \
+    }                                                                                                        \
+    return MPI_ERR_OTHER;                                                                                    \
   }
-  return MPI_ERR_OTHER;
+
+DEFINE_CALL(call_small, , counts, displs, comm)
+#ifdef SWP_HAVE_LARGE_COUNTS
+DEFINE_CALL(call_large, _c, large_counts, large_displs, comm)
+#else
+#define call_large call_small
+#endif
+
+/* With counts of int and large ones in turn. */
+static int call(enum function function, const struct side *send, const struct side *recv, MPI_Comm comm) {
+  static int calls;
+  return (calls++ % 2 == 0 ? call_small : call_large)(function, send, recv, comm, NULL);
 }
 
 static MPI_Comm make_graph(uint64_t graph, struct side *send, struct side *recv, MPI_Info info) {
@@ -156,9 +197,9 @@ static void check_call(enum function function, MPI_Comm comm, struct side *send,
   make_side(send, function, counts, (int)(mix(draw, (uint64_t)rank, 44, 0) % 6), true);
   make_side(recv, function, counts, (int)(mix(draw, (uint64_t)rank, 45, 0) % 6), false);
   /* The values are told by the same seed as the counts. */
-  fill(send, counts + draw);
+  fill(function, send, counts + draw);
   EXPECT_EQUAL(call(function, send, recv, comm), MPI_SUCCESS);
-  check(recv, counts + draw);
+  check(function, recv, counts + draw);
   free_side(send);
   free_side(recv);
 }
@@ -237,21 +278,19 @@ static void check_grids(void) {
 
 #ifdef SWP_HAVE_PERSISTENT
 
-static MPI_Request make_request(enum function function, const struct side *s, const struct side *r,
+DEFINE_CALL(init_small, _init, counts, displs, comm, MPI_INFO_NULL, request)
+#ifdef SWP_HAVE_LARGE_COUNTS
+DEFINE_CALL(init_large, _init_c, large_counts, large_displs, comm, MPI_INFO_NULL, request)
+#else
+#define init_large init_small
+#endif
+
+static MPI_Request make_request(enum function function, const struct side *send, const struct side *recv,
                                 MPI_Comm comm) {
+  static int calls;
   MPI_Request request = MPI_REQUEST_NULL;
-  int error = MPI_ERR_OTHER;
-  if (function == ALLTOALL)
-    error = MPI_Neighbor_alltoall_init(s->memory, s->count, types[s->stride - 1], r->memory, r->count,
-                                       types[r->stride - 1], comm, MPI_INFO_NULL, &request);
-  else if (function == ALLTOALLV)
-    error = MPI_Neighbor_alltoallv_init(s->memory, s->counts, s->displs, types[s->stride - 1], r->memory,
-                                        r->counts, r->displs, types[r->stride - 1], comm, MPI_INFO_NULL,
-                                        &request);
-  else
-    error = MPI_Neighbor_alltoallw_init(s->memory, s->counts, s->places, s->types, r->memory, r->counts,
-                                        r->places, r->types, comm, MPI_INFO_NULL, &request);
-  EXPECT_EQUAL(error, MPI_SUCCESS);
+  EXPECT_EQUAL((calls++ % 2 == 0 ? init_small : init_large)(function, send, recv, comm, &request),
+               MPI_SUCCESS);
   return request;
 }
 
@@ -292,6 +331,27 @@ static void wait_in_some_way(int way, MPI_Request *request) {
   EXPECT_EQUAL(in, (rank + procs - 1) % procs);
 }
 
+/* Every other rank is sent its number, and gets it, by the functions with large counts. */
+static void send_number(int to) {
+#ifdef SWP_HAVE_LARGE_COUNTS
+  if (to % 2 == 0) {
+    MPI_Send_c(&to, 1, MPI_INT, to, 8, MPI_COMM_WORLD);
+    return;
+  }
+#endif
+  MPI_Send(&to, 1, MPI_INT, to, 8, MPI_COMM_WORLD);
+}
+
+static void receive_number(int *number, MPI_Status *status) {
+#ifdef SWP_HAVE_LARGE_COUNTS
+  if (rank % 2 == 0) {
+    MPI_Recv_c(number, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, status);
+    return;
+  }
+#endif
+  MPI_Recv(number, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, status);
+}
+
 /* A rank that waits for a message passes on what others need before they send it. */
 static void wait_out_of_order(MPI_Request *request) {
   int number = 0;
@@ -299,12 +359,12 @@ static void wait_out_of_order(MPI_Request *request) {
   if (rank == 0) {
     MPI_Wait(request, MPI_STATUS_IGNORE);
     for (int i = 1; i < procs; i++)
-      MPI_Send(&i, 1, MPI_INT, i, 8, MPI_COMM_WORLD);
+      send_number(i);
     return;
   }
-  if (rank % 2 == 0)
+  if (rank % 4 == 0 || rank % 4 == 1)
     MPI_Probe(0, 8, MPI_COMM_WORLD, &status);
-  MPI_Recv(&number, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, &status);
+  receive_number(&number, &status);
   EXPECT_EQUAL(number, rank);
   EXPECT_EQUAL(status.MPI_TAG, 8);
   MPI_Wait(request, MPI_STATUS_IGNORE);
@@ -316,7 +376,7 @@ static void check_request(enum function function, MPI_Comm comm, struct side *se
   make_side(recv, function, seed, (int)(mix(seed, (uint64_t)rank, 47, 0) % 6), false);
   MPI_Request request = make_request(function, send, recv, comm);
   for (int i = 0; i < 7; i++) {
-    fill(send, seed + (uint64_t)i);
+    fill(function, send, seed + (uint64_t)i);
     if (i % 2 == 0)
       MPI_Start(&request);
     else
@@ -325,7 +385,7 @@ static void check_request(enum function function, MPI_Comm comm, struct side *se
       wait_in_some_way(i, &request);
     else
       wait_out_of_order(&request);
-    check(recv, seed + (uint64_t)i);
+    check(function, recv, seed + (uint64_t)i);
   }
   MPI_Wait(&request, MPI_STATUS_IGNORE); /* of what is not active: at once */
   MPI_Request_free(&request);
@@ -363,17 +423,17 @@ static void check_freed_early(void) {
     MPI_Neighbor_alltoallv_init(send.memory, send.counts, send.displs, gap, recv.memory, recv.counts,
                                 recv.displs, gap, comm, MPI_INFO_NULL, &requests[i]);
   MPI_Type_free(&gap);
-  fill(&send, 9);
+  fill(ALLTOALLV, &send, 9);
   MPI_Start(&requests[0]);
   MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-  check(&recv, 9);
+  check(ALLTOALLV, &recv, 9);
   if (rank % 2 == 0)
     MPI_Request_free(&requests[0]);
   MPI_Comm_free(&comm);
-  fill(&send, 10);
+  fill(ALLTOALLV, &send, 10);
   MPI_Start(&requests[1]);
   MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-  check(&recv, 10);
+  check(ALLTOALLV, &recv, 10);
   MPI_Request_free(&requests[1]);
   if (rank % 2 != 0)
     MPI_Request_free(&requests[0]);

@@ -1,7 +1,8 @@
 /*
  * swpbench with exchanges, whole or in halves, discoveries, collectives, products and transforms that go
  * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
- * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK. For soaks, such executions may also hang or leak.
+ * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK. For soaks, such executions may also hang,
+ * leak, or free what they allocate.
  */
 #include "csr.h"
 #include "fft.h"
@@ -66,9 +67,22 @@ __attribute__((noinline)) static void hang_here(void) {
     usleep(10000);
 }
 
+/* Frees all that it allocates: more and more blocks of each size, which the C library keeps for later. */
+static void allocate_for_a_while(int call) {
+  enum { SIZES = 64, CALLS_OF_SIZE = 5, MOST = 7 };
+  static void *volatile blocks[MOST];
+  const int step = call / CALLS_OF_SIZE, most = step / SIZES + 1;
+  for (int i = 0; i < most && i < MOST; i++)
+    blocks[i] = malloc((size_t)(16 + 16 * (step % SIZES)));
+  for (int i = 0; i < most && i < MOST; i++)
+    free(blocks[i]);
+}
+
 static void leak_or_hang(int call) {
   if (is_due("leak", call))
     leaked = malloc(48);
+  if (is_due("free", call))
+    allocate_for_a_while(call);
   if (is_due("hang", call))
     hang_here();
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -20,7 +19,7 @@ from typing import TextIO
 
 from tests.conftest import Require
 from tests.kernels.conftest import Kernels, finish
-from tests.kernels.shim import dispatched, every_method, run_shimmed
+from tests.kernels.shim import dispatched, every_method, mpi_library, run_shimmed
 from tuner import mpi
 
 TIMEOUT_S = 170
@@ -64,14 +63,6 @@ def run_dispatched(kernels: Kernels, program: Program, procs: int, scratch: Path
         line for line in done.stderr.splitlines(True) if not line.startswith("switchpoint:")
     )
     return done.stdout + said
-
-
-def mpi_library(kernels: Kernels) -> Path:
-    """The library of this MPI that programs are linked with."""
-    shim = mpi.shim(kernels.build)
-    assert shim is not None
-    listing = subprocess.run(["ldd", shim], capture_output=True, text=True, check=True)
-    return Path(next(re.finditer(r"libmpi\S* => (\S+)", listing.stdout))[1])
 
 
 def _libraries(kernels: Kernels) -> dict[str, str]:

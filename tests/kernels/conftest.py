@@ -123,6 +123,23 @@ def kernels(request: pytest.FixtureRequest, kernels_of: Callable[[str], Kernels]
     return kernels_of(request.param)
 
 
+LIBRARIES = [("mpich", 4), ("openmpi", 4), ("mpich", 5), ("openmpi", 5), ("intelmpi", 2021)]
+
+
+@pytest.fixture(scope="session", params=LIBRARIES, ids=lambda library: "{}{}".format(*library))
+def library_kernels(
+    request: pytest.FixtureRequest,
+    kernels_of: Callable[[str], Kernels],
+    require: Callable[[str, bool, str], None],
+) -> Kernels:
+    """The kernels under the MPI of a family and version, of every one on the path in turn."""
+    family, major = request.param
+    names = [mpi.name for mpi in find_mpis() if (mpi.family, mpi.major) == (family, major)]
+    part = "intelmpi" if family == "intelmpi" else f"{family}{major}"
+    require(part, bool(names), "this MPI is not installed")
+    return kernels_of(names[0])
+
+
 @pytest.fixture(scope="session")
 def any_kernels(
     kernels_of: Callable[[str], Kernels], require: Callable[[str, bool, str], None]

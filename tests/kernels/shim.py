@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tuner import mpi
-from tuner.records import COLLECTIVES
+from tuner.operations import COLLECTIVES
 
 from .conftest import TIMEOUT_S, Kernels, finish
 
@@ -68,6 +68,20 @@ def vendor_table(directory: Path) -> Path:
         lines.append(f"rule op={operation} bytes=8:99 method=vendor")
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def mpi_library(kernels: Kernels) -> Path:
+    """The library of this MPI that programs are linked with."""
+    shim = mpi.shim(kernels.build)
+    assert shim is not None
+    listing = subprocess.run(["ldd", shim], capture_output=True, text=True, check=True)
+    return Path(next(re.finditer(r"libmpi\S* => (\S+)", listing.stdout))[1])
+
+
+def symbols(*arguments: str | Path) -> set[str]:
+    """The symbols that nm lists."""
+    listing = subprocess.run(["nm", *arguments], capture_output=True, text=True, check=True)
+    return {line.split()[-1] for line in listing.stdout.splitlines() if len(line.split()) > 1}
 
 
 def dispatched(report: str) -> dict[str, set[str]]:

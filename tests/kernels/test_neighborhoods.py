@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,7 @@ def test_without_rules_for_exchanges_a_promise_is_ignored(kernels: Kernels, tmp_
 def test_valgrind_finds_nothing_in_neighborhoods(
     kernels: Kernels, require, exchanges: Path
 ) -> None:
+    require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     for arguments in [], ["--persistent", "10"]:
         done = run_shimmed(
             kernels,

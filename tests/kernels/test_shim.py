@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tuner.mpi import shim
-from tuner.records import COLLECTIVES
+from tuner.operations import COLLECTIVES
 
 from .conftest import Kernels
 from .shim import (
@@ -18,7 +18,9 @@ from .shim import (
     dispatched,
     every_method,
     instructions_over_pmpi,
+    mpi_library,
     run_shimmed,
+    symbols,
     vendor_table,
 )
 from .test_library import TESTS, VALGRIND, run
@@ -95,6 +97,25 @@ def test_the_guard_settles(kernels: Kernels, tmp_path) -> None:
 
 def test_results_are_those_of_mpi_under_the_guard(kernels: Kernels, tmp_path) -> None:
     check_every_method(kernels, 3, tmp_path, guard="1")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("procs", [4, 5])
+def test_one_table_gives_the_same_bits_again(kernels: Kernels, procs: int, tmp_path) -> None:
+    rules = every_method(kernels, procs, tmp_path).read_text()
+    methods = set(re.findall(r"op=(reduce|allreduce) (?:bytes=\S+ )?method=(\S+)", rules))
+    assert len(methods) > 5
+    table = tmp_path / "one.table"
+    for operation, method in sorted(methods):
+        table.write_text(f"switchpoint-table 1\nrule op={operation} method={method}\n")
+        form = "columns-all" if operation == "allreduce" else "columns-root"
+        jacobi = kernels.build / "examples" / "swp_example_jacobi"
+        runs = [
+            run_shimmed(kernels, jacobi, procs, form, str(48 * procs), "3", table=table)
+            for _ in range(3)
+        ]
+        assert all(done.returncode == 0 for done in runs), runs
+        assert len({done.stdout.split()[1] for done in runs}) == 1, (operation, method)
 
 
 def test_without_a_table_nothing_is_dispatched(kernels: Kernels) -> None:
@@ -244,17 +265,30 @@ def test_a_call_left_to_mpi_costs_few_instructions(
 def test_the_library_inside_never_calls_what_stands_before_mpi(kernels: Kernels) -> None:
     library = shim(kernels.build)
     assert library is not None
-    exported = names("--dynamic", "--defined-only", library)
-    called = names("--undefined-only", kernels.build / "pmpi" / "libswitchpoint_own_calls.a")
+    exported = symbols("--dynamic", "--defined-only", library)
+    called = symbols("--undefined-only", kernels.build / "pmpi" / "libswitchpoint_own_calls.a")
     assert {"MPI_Bcast", "MPI_Init", "MPI_Comm_free"} <= exported
     assert {name for name in exported if not name.lower().startswith(("mpi_", "ompi_"))} == set()
     assert called & exported == set()
 
 
-def names(*arguments: str | Path) -> set[str]:
-    """The symbols that nm lists."""
-    listing = subprocess.run(["nm", *arguments], capture_output=True, text=True, check=True)
-    return {line.split()[-1] for line in listing.stdout.splitlines() if len(line.split()) > 1}
+def test_every_form_of_a_dispatched_function_is(kernels: Kernels) -> None:
+    library = shim(kernels.build)
+    assert library is not None
+    offered = symbols("--dynamic", "--defined-only", mpi_library(kernels))
+    whole = {f"MPI_{name.capitalize()}{form}" for name in COLLECTIVES for form in ("", "_c")}
+    neighbors = {
+        f"MPI_Neighbor_{name}{form}"
+        for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
+        for form in ("", "_c", "_init", "_init_c")
+    }
+    messages = {
+        f"MPI_{name}{form}"
+        for name in ("Send", "Ssend", "Rsend", "Recv", "Sendrecv")
+        for form in ("", "_c")
+    }
+    exported = symbols("--dynamic", "--defined-only", library)
+    assert (whole | neighbors | messages) & offered <= exported
 
 
 @pytest.mark.check

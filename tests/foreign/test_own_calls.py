@@ -1,0 +1,37 @@
+"""Our own programs of random calls, under every MPI of this machine and a table of every method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.conftest import Kernels
+from tests.kernels.shim import run_shimmed
+
+from .programs import Program, run_dispatched
+
+EXCHANGES = """switchpoint-table 1
+rule op=exchange bytes=0:40 method=stfw:dims=2
+rule op=exchange bytes=0:55 method=nap
+rule op=exchange method=alltoallv
+"""
+
+pytestmark = pytest.mark.nightly
+
+
+@pytest.mark.parametrize("procs", [2, 3, 4, 5])
+def test_collectives_do_what_mpi_does(kernels: Kernels, tmp_path: Path, procs: int) -> None:
+    # Two threads of four ranks hang in collectives of Intel MPI 2021.18 by themselves.
+    options = ["--one-thread", "--communicators", "20"]
+    program = Program([kernels.build / "tests" / "swp_pmpi", *options])
+    assert "cases passed" in run_dispatched(kernels, program, procs, tmp_path)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--persistent", "20"]], ids=["plain", "persistent"])
+@pytest.mark.parametrize("procs", [2, 4, 5])
+def test_blocks_arrive(kernels: Kernels, tmp_path: Path, procs: int, arguments: list[str]) -> None:
+    table = tmp_path / "exchanges.table"
+    table.write_text(EXCHANGES)
+    done = run_shimmed(kernels, "swp_neighbors", procs, *arguments, table=table)
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
