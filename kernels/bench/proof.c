@@ -182,8 +182,9 @@ static void judge(const struct workload *workload, struct contender *contenders,
    what was told before; -1: there is no such variable. */
 static int set_fallback(int value) {
   MPI_T_cvar_handle handle;
-  int index, count, provided, before = -1;
-  MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+  int index, count, level, before = -1;
+  MPI_Query_thread(&level);
+  MPI_T_init_thread(level, &level); /* what is asked for is what Open MPI 4 takes for MPI's level then */
   if (value >= 0 && MPI_T_cvar_get_index("MPIR_CVAR_COLLECTIVE_FALLBACK", &index) == MPI_SUCCESS &&
       MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
     MPI_T_cvar_read(handle, &before);

@@ -268,10 +268,10 @@ static int soak_method(struct workload *workload, const struct method *method, b
   return team_agree(session->team, status);
 }
 
-/* Whether rank 0 finds the budget spent. */
+/* Whether rank 0 finds the budget spent. One method is soaked all the same, however late ranks start. */
 static bool is_over(const struct session *session) {
   const double budget_s = session->options->budget_s;
-  int over = budget_s > 0 && session_seconds(session) > budget_s;
+  int over = budget_s > 0 && session->output.cases > 0 && session_seconds(session) > budget_s;
   team_bcast(session->team, &over, 1, MPI_INT);
   return over;
 }

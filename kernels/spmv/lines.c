@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 1 << 17 };
+enum { BLOCK_BYTES = 1 << 17, LINE_BYTES = 1 << 16 };
 
 #ifdef SPMV_ZLIB
 #include <zlib.h>
@@ -99,10 +99,14 @@ int lines_next(struct lines *lines) {
     const size_t length = end ? (size_t)(end - from) : there;
     append(lines, from, length);
     lines->used += length + (end != NULL);
+    if (strlen(lines->line) != lines->length || lines->length > LINE_BYTES) /* may have no end at all */
+      break;
   }
   lines->number++;
   if (strlen(lines->line) != lines->length)
     return lines_refuse(lines, "a NUL byte: this is not a text file");
+  if (lines->length > LINE_BYTES)
+    return lines_refuse(lines, "a line of over 65536 characters: this is no such file");
   while (lines->length > 0 && lines->line[lines->length - 1] == '\r')
     lines->line[--lines->length] = '\0';
   return 1;
