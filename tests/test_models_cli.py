@@ -257,6 +257,19 @@ def test_predict_puts_methods_in_order(database: Path) -> None:
     assert len(document["crossovers"]) >= len(set(best)) - 1
 
 
+def test_predict_prints_what_the_papers_say_in_one_formula(database: Path) -> None:
+    command = ["predict", "--op", "exchange", "--pattern", "random:degree=15", "--procs", "16"]
+    command += ["--database", str(database), "--closed-forms"]
+    text = succeed(*command, "--ppn", "8")
+    assert re.search(r"stfw:dims=2, postal bound .*; faster than direct below \d", text)
+    assert "nap, max-rate bound (equation 16 of" in text
+    forms = json.loads(succeed(*command, "--ppn", "8", "--json"))["closed_forms"]
+    assert [form["method"] for form in forms] == [*(f"stfw:dims={n}" for n in (2, 3, 4)), "nap"]
+    assert all(each["time_s"] > 0 for form in forms for each in form["times_s"])
+    command[4] = "random:degree=3"
+    assert "the papers have no closed form of this pattern on one node" in succeed(*command)
+
+
 def test_predict_takes_matrices_discoveries_and_collectives(database: Path) -> None:
     matrix = Path(__file__).parent / "data" / "matrix" / "good" / "symmetric-integer.mtx"
     for command in (
@@ -314,6 +327,7 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
         (("--op", "exchange", "--pattern", "random", "--sizes", "0"), "a size below 1"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "8:4:x2"), "nothing between"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "a"), "neither SIZE nor"),
+        (("--op", "bcast", "--closed-forms"), "--closed-forms are of --op exchange"),
         (("--op", "bcast", "--methods", "twolevel"), "twolevel has no formula for bcast"),
         (("--op", "exchange", "--pattern", "random", "--methods", "neighbor"), "neighbor"),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from tests.test_structure import halo_of
 from tests.test_structure_nap import example
-from tuner.models import collectives, exchange, predict
+from tuner.models import closed_forms, collectives, predict
 from tuner.models.collectives import Group
 from tuner.models.costs import costs
 from tuner.models.loggp import LogGP
@@ -23,7 +23,7 @@ from tuner.show.results import console
 from tuner.structure.halo import Halo
 from tuner.structure.methods import method
 from tuner.structure.patterns import pattern
-from tuner.structure.stages import stages
+from tuner.structure.stages import Stage, stages
 
 LAYOUT = Layout(nodes=1, ppn=16, oversubscribed=False, launches=1)
 UNKNOWN = NotIdentified("not measured")
@@ -160,6 +160,35 @@ def test_messages_share_the_links_on_their_way() -> None:
     assert decode(encode(model)) == model
 
 
+def test_ranks_of_a_simulated_machine_wait_for_their_own_messages_only() -> None:
+    """Elsewhere a stage is taken to begin when the one before has ended for all."""
+    messages = ((0, 1, 100), (2, 3, 1), (1, 2, 1))
+    heavy, light, last = (Stage(*(np.array([each]) for each in message)) for message in messages)
+    simulated = replace(machine(), links=Links("torus", (2,)))
+    for model, before in ((simulated, 0), (machine(), 1)):
+        network = predict.network_of(model, 4, 4)
+        of_heavy, of_light = (network.delivery_s(stage, 8) for stage in (heavy, light))
+        assert (of_heavy, of_light) == (ALPHA + 800 * PER_BYTE, ALPHA + 8 * PER_BYTE)
+        ended = np.zeros(4)
+        for stage in (heavy, light):
+            ended = network.ended_s(stage, 8, ended)
+        assert ended.max() == of_heavy + before * of_light
+        ended = network.ended_s(last, 8, ended)
+        assert ended.max() == of_heavy + (1 + before) * of_light
+
+
+def test_processors_of_a_simulated_machine_work_while_links_carry() -> None:
+    """Node 0 sends ten messages to node 1: their link is busy for longer than the processors."""
+    across = halo_of({(a, b): {b} for a in (0, 1) for b in range(5, 10)}, 10)
+    model = replace(machine(on_node=pair(), off_node=pair()), links=Links("torus", (2,)))
+    few, many = (
+        predict.of_exchange(model, across, 5, ["direct"]).times(size)["direct"]
+        for size in (8, 1000)
+    )
+    assert few == ALPHA + 4 * GAP + OVERHEAD + 8 * PER_BYTE
+    assert many == ALPHA + 10 * 1000 * PER_BYTE
+
+
 @pytest.mark.parametrize(("dims", "size"), [(2, 4), (3, 4), (2, 8)])
 def test_stfw_of_dense_patterns_is_below_its_postal_bound(dims: int, size: int) -> None:
     procs, message = size**dims, 24
@@ -167,7 +196,11 @@ def test_stfw_of_dense_patterns_is_below_its_postal_bound(dims: int, size: int) 
     (time_s,) = (
         predict.of_exchange(machine(), everybody(procs), procs, [spec]).times(message).values()
     )
-    bound = exchange.stfw_dense_s(dims, size, message, ALPHA, PER_BYTE + COPYING)
+
+    def message_s(size_bytes: float) -> float:
+        return ALPHA + (PER_BYTE + COPYING) * size_bytes
+
+    bound = closed_forms.stfw_dense_s((size,) * dims, message, message_s)
     assert isinstance(time_s, float)
     assert time_s <= bound
     moved = dims * (size - 1) * size ** (dims - 1) * message
@@ -178,7 +211,7 @@ def test_stfw_of_dense_patterns_is_below_its_postal_bound(dims: int, size: int) 
 
 @pytest.mark.parametrize("sizes", [(16, 16), (4, 4, 4, 4), (8, 8, 4)])
 def test_dense_stfw_and_direct_cross_where_the_formula_says(sizes: tuple[int, ...]) -> None:
-    at = exchange.dense_switch_point_bytes(sizes, ALPHA, PER_BYTE)
+    at = closed_forms.dense_switch_point_bytes(sizes, ALPHA, PER_BYTE)
     ranks = math.prod(sizes)
     direct = (ranks - 1) * (ALPHA + at * PER_BYTE)
     volume = sum((size - 1) * ranks / size for size in sizes) * at
@@ -199,8 +232,24 @@ def test_nap_is_the_sum_of_its_stages() -> None:
 
 def test_the_papers_bound_of_nap() -> None:
     off = Rates(10.0, b_max=4.0, b_inj=2.0, b_node=5.0, most_processes=16)
-    time_s = exchange.nap_max_rate_s((1.0, 8.0), off, 4, 3, (80.0, 100.0, 25.0))
+    time_s = closed_forms.nap_max_rate_s((1.0, 0.125), off, 4, 3, (80.0, 100.0, 25.0))
     assert time_s == 2 * (1 * 3 + 80 / 8) + 10 * 3 + max(100 / 5, 25 / ((4 + 3 * 2) / 4))
+
+
+def test_closed_forms_are_of_the_patterns_that_they_hold_for() -> None:
+    """On 16 ranks of a node with postal messages: `direct` loses to 4 x 4 below the point told."""
+    (two, four) = predict.closed_forms_of(machine(), everybody(16), 16)[::2]
+    assert (two.method, four.method) == ("stfw:dims=2", "stfw:dims=4")
+    messages, submessages = 6, 6 * 4
+    each = ALPHA * messages + 100 * submessages * (PER_BYTE + COPYING)
+    assert two.time_s(100) == pytest.approx(each)
+    assert two.beats_direct_below_bytes == pytest.approx(ALPHA / PER_BYTE * (15 - 6) / (24 - 15))
+    assert predict.closed_forms_of(machine(), example(), 6) == []
+    (nap,) = predict.closed_forms_of(machine(on_node=pair(), off_node=pair(10)), example(), 2)
+    assert nap.method == "nap"
+    # A rank sends one message of two values off its node, and one gets two from its neighbour.
+    gathered = 2 * (ALPHA + 2 * 8 * PER_BYTE)
+    assert nap.time_s(8) == pytest.approx(gathered + 10 * ALPHA + 2 * 8 * 10 * PER_BYTE)
 
 
 def test_stages_are_those_that_statistics_count() -> None:
@@ -224,6 +273,21 @@ def test_discovery() -> None:
         "rsx": payload + 2 * 3 * ALPHA + GAP + ALPHA,
         "nbx": payload + PENALTY + 3 * ALPHA,
     }
+
+
+def test_what_is_found_is_received_one_by_one() -> None:
+    """Receives that are begun beforehand let messages overlap, as `pex` does."""
+    funnel = halo_of({(a, 0): {0} for a in range(1, 5)}, 5)
+    its = pair()
+    assert isinstance(its.loggp, LogGP)
+    (protocol,) = its.loggp.protocols
+    model = machine(on_node=replace(its, loggp=LogGP([replace(protocol, beta_s=0.5)], 0.01)))
+    times = predict.of_discovery(model, funnel, 5).times(1000)
+    together = ALPHA + 3 * OVERHEAD + (0.5 + 3 * PER_BYTE) * 1000
+    found = ALPHA + 3 * OVERHEAD + 4 * 0.5 * 1000
+    assert times["nbx"] == found + PENALTY + 3 * ALPHA
+    assert times["rsx"] == found + 2 * 3 * ALPHA + GAP + ALPHA
+    assert times["pex"] == together + min(4 * GAP + ALPHA, 3 * ALPHA + 3 * 2.5 * 4 * 0.5)
 
 
 def test_nbx_needs_synchronous_sends() -> None:

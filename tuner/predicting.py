@@ -14,6 +14,7 @@ from tuner.inputs import write_matrix
 from tuner.matrices.market import Pattern, read_pattern
 from tuner.matrices.partition import ownership
 from tuner.models import collectives, discovery, predict
+from tuner.models.closed_forms import ClosedForm
 from tuner.models.predict import Predictor
 from tuner.models.system import SystemModel
 from tuner.models.validation import Validation, validate
@@ -58,6 +59,11 @@ def predictor(model: SystemModel, case: Case, specs: list[str] | None = None) ->
     messages = _halo(case.pattern, case.procs)
     of = predict.of_exchange if case.operation == "exchange" else predict.of_discovery
     return of(model, messages, case.ppn, specs)
+
+
+def closed_forms(model: SystemModel, case: Case) -> list[ClosedForm]:
+    """What the papers say of the methods of an exchange in one formula; raises as predictor."""
+    return predict.closed_forms_of(model, _halo(case.pattern, case.procs), case.ppn)
 
 
 def _halo(spec: str, procs: int) -> Halo:

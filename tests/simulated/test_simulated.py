@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tuner import dispatch
 from tuner.benchfile import read
-from tuner.dispatch import DispatchError, Request
+from tuner.campaign import dispatch
+from tuner.campaign.dispatch import DispatchError, Request
+from tuner.models import predict
+from tuner.models.networks import as_model
 from tuner.mpi import CHECKOUT, Mpi
 from tuner.simulation import launch as simulated
 from tuner.simulation import networks
 from tuner.simulation.machines import CORES, DEFAULT, SYSTEM, VARIABLE, Machine, machine
 from tuner.simulation.networks import NetworkError
+from tuner.structure.patterns import pattern
 from tuner.systems import launch_on
 
 TORUS = machine("torus-4x4x2")
@@ -36,12 +39,18 @@ ABORTING = SENDER_ONLY.replace(
 
 
 def measure(
-    simgrid: Mpi, swpbench: Path, procs: int, out: Path, *options: str, on: Machine = TORUS
+    simgrid: Mpi,
+    swpbench: Path,
+    procs: int,
+    out: Path,
+    *options: str,
+    on: Machine = TORUS,
+    timeout_s: float = TIMEOUT_S,
 ) -> str:
     start = simulated.launch(on, simgrid, procs, CORES)
     command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=TIMEOUT_S, cwd=out.parent
+        command, capture_output=True, text=True, timeout=timeout_s, cwd=out.parent
     )
     assert "swpbench: payload ok" in done.stdout, done.stdout + done.stderr
     return out.read_text()
@@ -59,6 +68,7 @@ def test_two_simulations_agree_to_the_digit(simgrid, swpbench, tmp_path, name, o
     )
     assert len(first) > 5
     assert first[1:] == second[1:]  # all but the header, which has date and identity
+    assert {rank for line in first for rank in json.loads(line).get("late", [])} == {0}
     header = read(tmp_path / "a").header
     assert header is not None
     assert (header.nodes, header.ppn, header.cpu_model) == (4, 16, "simulated")
@@ -85,6 +95,22 @@ def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path):
         each = [protocol for protocol in protocols if protocol.from_bytes <= size][-1]
         alone_s = 2 * each.overhead_s + each.latency_s + size / each.bytes_per_s
         assert case["samples_s"][0] == pytest.approx(alone_s, rel=0.05)
+
+
+@pytest.mark.nightly
+def test_thousands_of_ranks(simgrid, swpbench, tmp_path):
+    """SimGrid 3.32 computes for three minutes, 4.1 for seconds."""
+    options = ["--op", "exchange", "--pattern", "random:degree=6,seed=1", "--sizes", "8"]
+    machine_of_4096 = machine("torus-8x8x4-bluegenep")
+    text = measure(
+        *(simgrid, swpbench, 4096, tmp_path / "a", *options, "--methods", "direct"),
+        on=machine_of_4096,
+        timeout_s=3600,
+    )
+    (case,) = (each for each in map(json.loads, text.splitlines()) if each["record"] == "case")
+    model = as_model(machine_of_4096)
+    times = predict.of_exchange(model, pattern(options[3], 4096), CORES, ["direct"]).times(8)
+    assert case["samples_s"] == pytest.approx([times["direct"]], rel=0.3)
 
 
 def test_what_does_not_fit_is_refused(simgrid):

@@ -12,7 +12,9 @@ from tuner.commands.options import (
     database_option,
     json_option,
     one_system,
+    require_store,
     system_option,
+    whole_number,
 )
 from tuner.commands.overlap import computations, predict_overlap
 from tuner.errors import SwitchpointError
@@ -50,10 +52,9 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
     from tuner.models.system import encode
     from tuner.show.models import show_model
     from tuner.show.results import console
-    from tuner.store import MissingStoreError, Store
+    from tuner.store import Store
 
-    if not database.is_file():
-        raise MissingStoreError(database)
+    require_store(database)
     with Store.open(database) as store:
         names = [one_system(store, system)] if system else store.probed()
         if not names:
@@ -74,10 +75,10 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
     "--op", "operation", required=True, help="exchange, discovery, overlap, or a collective."
 )
 @click.option("--pattern", default="", help="Who sends to whom, as for `swpbench run`.")
-@click.option("--procs", type=click.IntRange(min=1), required=True, help="Processes.")
+@click.option("--procs", type=whole_number(1), required=True, help="Processes.")
 @click.option(
     "--ppn",
-    type=click.IntRange(min=1),
+    type=whole_number(1),
     show_default="all",
     help="Processes a node, in the order of ranks.",
 )
@@ -102,6 +103,12 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
     callback=computations,
     help="Of overlap: what each process computes, in microseconds; a comma list.",
 )
+@click.option(
+    "--closed-forms",
+    "wants_forms",
+    is_flag=True,
+    help="Of exchange: also the papers' bounds, of which some are for equal messages of all pairs.",
+)
 @system_option("Whose parameters to predict with; any unambiguous part of its id.")
 @database_option
 @json_option
@@ -113,6 +120,7 @@ def predict(
     sizes: list[int],
     methods: str,
     computations_s: list[float],
+    wants_forms: bool,
     system: str | None,
     database: Path,
     as_json: bool,
@@ -130,6 +138,8 @@ def predict(
         raise click.UsageError(
             "exchange, discovery and overlap need a --pattern, collectives have none"
         )
+    if wants_forms and operation != "exchange":
+        raise click.UsageError("--closed-forms are of --op exchange")
     with Store.open(database, readonly=True) as store:
         model = fitting.fitted(store, one_system(store, system))
     ppn, specs = min(ppn or procs, procs), methods.split()
@@ -140,10 +150,13 @@ def predict(
     predictor = predicting.predictor(model, case, specs or None)
     times = [predictor.times(size) for size in sizes]
     crossovers = predictor.crossovers(sizes)
+    forms = predicting.closed_forms(model, case) if wants_forms else None
     if as_json:
-        click.echo(showing.prediction_json(sizes, times, crossovers))
+        click.echo(showing.prediction_json(sizes, times, crossovers, forms))
         return
     showing.show_prediction(sizes, times, crossovers, console())
+    if forms is not None:
+        showing.show_closed_forms(sizes, forms, console())
 
 
 @click.command()

@@ -45,10 +45,8 @@ def fit(name: str, system: str | None, database: Path) -> None:
     from tuner import fitting
     from tuner.models.networks import as_network
     from tuner.simulation import networks
-    from tuner.store import MissingStoreError, Store
+    from tuner.store import Store
 
-    if not database.is_file():
-        raise MissingStoreError(database)
     with Store.open(database, readonly=True) as store:
         model = fitting.fitted(store, one_system(store, system))
     click.echo(networks.keep(name, as_network(model)))

@@ -58,17 +58,10 @@ class Costs:
         return self.messages[int(np.searchsorted(self.ends, size_bytes))]
 
     def table(self, size_bytes: NDArray[np.floating[Any]]) -> Floats:
-        """Of messages of these sizes, a row each: ahead, step, receive, per_byte.
-
-        Ahead is alpha, and what the bytes of a message alone take longer than G.
-        """
-        rows = [
-            (m.alpha_s, m.step_s, m.receive_s, m.per_byte_s, max(m.beta_s - m.per_byte_s, 0.0))
-            for m in self.messages
-        ]
+        """Of messages of these sizes, a row each: alpha, step, receive, per_byte, beta."""
+        rows = [(m.alpha_s, m.step_s, m.receive_s, m.per_byte_s, m.beta_s) for m in self.messages]
         found: Floats = np.array(rows)[np.searchsorted(self.ends, size_bytes)]
-        found[:, 0] += found[:, 4] * size_bytes
-        return found[:, :4]
+        return found
 
     def rates(self, size_bytes: float) -> Rates | None:
         """The max-rate model of messages of that size."""

@@ -19,12 +19,16 @@ _SMALL_BYTES = 8
 
 @dataclass(frozen=True)
 class Census:
-    """What finding out takes, before or beside a delivery of payload_s seconds."""
+    """What finding out takes, before or beside a delivery of payload_s seconds.
+
+    probed_s is that of methods which receive a message when they have found it, one by one.
+    """
 
     costs: Costs
     procs: int
     most_messages: int
     payload_s: float
+    probed_s: float
 
     @property
     def small(self) -> Message:
@@ -42,21 +46,21 @@ def _pex(census: Census) -> float:
 def _pcx(census: Census) -> float:
     each, p, lg = census.small, census.procs, steps(census.procs)
     block = COUNT_BYTES * each.beta_s
-    return block * (p - 1) + max(each.alpha_s - block, 0) * lg + census.payload_s
+    return block * (p - 1) + max(each.alpha_s - block, 0) * lg + census.probed_s
 
 
 def _rsx(census: Census) -> float:
     each, lg = census.small, steps(census.procs)
     remote = census.most_messages * each.step_s + each.alpha_s
-    return 2 * lg * each.alpha_s + remote + census.payload_s
+    return 2 * lg * each.alpha_s + remote + census.probed_s
 
 
 def _nbx(census: Census) -> float | NotIdentified:
     penalty = census.costs.synchronous
     barrier = steps(census.procs) * census.small.alpha_s
     if isinstance(penalty, Estimate):
-        return census.payload_s + penalty.value + barrier
-    return penalty if penalty.reason != NOT_TOLD_FROM_ZERO else census.payload_s + barrier
+        return census.probed_s + penalty.value + barrier
+    return penalty if penalty.reason != NOT_TOLD_FROM_ZERO else census.probed_s + barrier
 
 
 Formula = Callable[[Census], float | NotIdentified]

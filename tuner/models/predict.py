@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tuner.models import collectives, discovery, exchange
+from tuner.models.closed_forms import ClosedForm, closed_forms
 from tuner.models.collectives import Group
 from tuner.models.costs import costs
 from tuner.models.delivery import Network
@@ -106,6 +107,11 @@ def of_exchange(
     return Predictor({spec: formula(spec) for spec in specs or standard_specs(halo.procs)})
 
 
+def closed_forms_of(model: SystemModel, halo: Halo, ppn: int) -> list[ClosedForm]:
+    """What the papers say of exchange methods on a pattern in one formula. Raises ModelError."""
+    return list(closed_forms(network_of(model, halo.procs, ppn), halo, _value(model.copying)))
+
+
 def of_discovery(
     model: SystemModel, halo: Halo, ppn: int, specs: Sequence[str] | None = None
 ) -> Predictor:
@@ -121,8 +127,8 @@ def of_discovery(
 
         def time_s(size: int) -> float | NotIdentified:
             delivered = network.delivery_s(payload, size)
-            census = Census(network.slowest, halo.procs, most, delivered)
-            return its(census)
+            probed = max(delivered, network.one_by_one_s(payload, size))
+            return its(Census(network.slowest, halo.procs, most, delivered, probed))
 
         return time_s
 

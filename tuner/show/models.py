@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
+from tuner.models.closed_forms import ClosedForm
 from tuner.models.loggp import LogGP
 from tuner.models.maxrate import MaxRate
 from tuner.models.parameter import NotIdentified, Parameter
@@ -120,11 +121,35 @@ def show_prediction(
         out.print("one method is predicted to be the fastest at all these sizes", highlight=False)
 
 
+def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Console) -> None:
+    """Each with its source, its times, and where it crosses `direct`."""
+    if not forms:
+        out.print("the papers have no closed form of this pattern on one node", highlight=False)
+    for form in forms:
+        below = form.beats_direct_below_bytes
+        told = "" if below is None else f"; faster than direct below {size_text(round(below))}"
+        out.print(f"{form.method}, {form.source}{told}:", highlight=False)
+        times = (f"{size_text(size)} {significant(1e6 * form.time_s(size))}" for size in sizes)
+        out.print(f"  {', '.join(times)} us", highlight=False)
+
+
+def _closed_form(form: ClosedForm, sizes: Sequence[int]) -> dict[str, Any]:
+    return {
+        "method": form.method,
+        "source": form.source,
+        "times_s": [{"size_bytes": size, "time_s": form.time_s(size)} for size in sizes],
+        "beats_direct_below_bytes": form.beats_direct_below_bytes,
+    }
+
+
 def prediction_json(
-    sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[Crossover]
+    sizes: Sequence[int],
+    times: Sequence[Times],
+    crossovers: Sequence[Crossover],
+    forms: Sequence[ClosedForm] | None = None,
 ) -> str:
     """The same as JSON; a method that is not predicted has the reason."""
-    document = {
+    document: dict[str, Any] = {
         "times_s": [
             {
                 "size_bytes": size,
@@ -139,6 +164,8 @@ def prediction_json(
         ],
         "crossovers": [crossover_document(each) for each in crossovers],
     }
+    if forms is not None:
+        document["closed_forms"] = [_closed_form(form, sizes) for form in forms]
     return json.dumps(document, indent=1)
 
 

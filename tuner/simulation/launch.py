@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from tuner import atomic
 from tuner.mpi import Launch, Mpi, build_root
-from tuner.records import COLLECTIVES
+from tuner.operations import COLLECTIVES
 from tuner.simulation.machines import CORES, Machine
 
 TOOLCHAIN = "simgrid.cmake"  # of the kernels, for CMake
@@ -66,7 +66,6 @@ def settings(machine: Machine, operation: str = "") -> dict[str, str]:
 def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
     """The files of a machine, written where everything built lies."""
     directory = build_root() / "simulated"
-    directory.mkdir(parents=True, exist_ok=True)
     platform = directory / f"{machine.name}.xml"
     hosts = directory / f"{machine.name}-{ppn}.hosts"
     for path, text in (
@@ -74,10 +73,7 @@ def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
         (hosts, "".join(f"node{number}:{ppn}\n" for number in range(machine.nodes))),
     ):
         if not path.is_file() or path.read_text() != text:
-            # Aside and renamed: launches beside this one read whole files only.
-            partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-            partial.write_text(text)
-            partial.replace(path)
+            atomic.write(path, text)  # launches beside this one read whole files only
     return platform, hosts
 
 

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import msgspec
 
+from tuner import atomic
 from tuner.errors import SwitchpointError
 from tuner.places import results_directory
 
@@ -81,8 +82,7 @@ def keep(name: str, parameters: Network) -> Path:
             f"{', '.join(published())}"
         )
     path = _path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(parameters), indent=1) + b"\n")
+    atomic.write(path, msgspec.json.format(msgspec.json.encode(parameters), indent=1) + b"\n")
     return path
 
 

@@ -1,0 +1,142 @@
+"""Closed forms of the papers, to hold beside times that are composed of counted messages.
+
+Each is a bound, in which messages wait for each other: every one of them takes its alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuner.models.costs import Costs
+from tuner.models.delivery import Network
+from tuner.models.maxrate import Rates
+from tuner.structure.grid import choose
+from tuner.structure.halo import Halo
+from tuner.structure.methods import method
+from tuner.structure.stages import Stage, stages
+
+STFW = "postal bound of equal messages between all pairs (Selvitopi & Aykanat, 2019)"
+NAP = "max-rate bound (equation 16 of Bienz, Gropp, Olson, 2019)"
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A method's time by the bytes of an item, and below which bytes it beats `direct`, if told."""
+
+    method: str
+    source: str
+    time_s: Callable[[int], float]
+    beats_direct_below_bytes: float | None = None
+
+
+def closed_forms(network: Network, halo: Halo, copy_s_per_byte: float) -> Iterator[ClosedForm]:
+    """Those that hold for a pattern: of `stfw` where all pairs send the same, of `nap` on nodes."""
+    procs = halo.procs
+    if procs > 1 and len(halo.items) == procs * (procs - 1) and np.ptp(halo.items) == 0:
+        for dims in range(2, procs.bit_length()):
+            grid = choose(procs, dims)
+            if grid is not None and grid.complete:
+                yield _stfw(grid.sizes, int(halo.items[0]), network.slowest, copy_s_per_byte)
+    if network.off is not None and network.ppn > 1:
+        yield _nap(network, network.off, halo)
+
+
+def stfw_dense_s(
+    sizes: Sequence[int], message_bytes: float, message_s: Callable[[float], float]
+) -> float:
+    """The postal bound of `stfw` on a complete grid, all of whose pairs send as much.
+
+    Sum over dimensions of k_d - 1 messages of K/k_d submessages; `message_s` tells what one takes,
+    alpha + (beta + gamma) s.
+    """
+    ranks = math.prod(sizes)
+    return sum((size - 1) * message_s(ranks // size * message_bytes) for size in sizes)
+
+
+def dense_switch_point_bytes(sizes: Sequence[int], alpha_s: float, per_byte_s: float) -> float:
+    """The message size below which `stfw` on a grid beats `direct`, both postal, all pairs equal.
+
+    (alpha/beta) ((K - 1) - sum(k_d - 1)) / (sum((k_d - 1) K/k_d) - (K - 1)).
+    """
+    ranks = math.prod(sizes)
+    messages = sum(size - 1 for size in sizes)
+    volume = sum((size - 1) * (ranks // size) for size in sizes)
+    return alpha_s / per_byte_s * (ranks - 1 - messages) / (volume - (ranks - 1))
+
+
+def nap_max_rate_s(
+    local: tuple[float, float], off: Rates, ppn: int, messages: int, bytes_: tuple[float, ...]
+) -> float:
+    """The bound of `nap`: every process of a node sends to every other.
+
+    local: alpha and seconds per byte on the node; messages: the most that a process sends off its
+    node; bytes_: the most that one process moves on the node, a node sends, and a process sends
+    off it.
+    """
+    on_node, of_node, of_process = bytes_
+    gathered = 2 * (local[0] * (ppn - 1) + on_node * local[1])
+    if off.b_max is None:
+        return gathered + off.alpha_s * messages
+    of_one = off.rising(ppn) / ppn
+    shared = of_node / off.b_node if off.b_node else 0.0
+    return gathered + off.alpha_s * messages + max(shared, of_process / of_one)
+
+
+def _stfw(sizes: tuple[int, ...], items: int, costs: Costs, copying: float) -> ClosedForm:
+    def message_s(size: float) -> float:
+        return costs.of(size).alone_s(size) + copying * size
+
+    return ClosedForm(
+        f"stfw:dims={len(sizes)}",
+        STFW,
+        lambda size: stfw_dense_s(sizes, items * size, message_s),
+        _switch_point_bytes(sizes, items, costs),
+    )
+
+
+def _switch_point_bytes(sizes: tuple[int, ...], items: int, costs: Costs) -> float | None:
+    """Of the first protocol that has its switch point among its own sizes."""
+    ends = [*costs.ends.tolist(), math.inf]
+    for begin, end, message in zip([0.0, *ends], ends, costs.messages, strict=False):
+        if message.beta_s > 0:
+            at = dense_switch_point_bytes(sizes, message.alpha_s, message.beta_s)
+            if begin < at <= end:
+                return at / items
+    return None
+
+
+def _nap(network: Network, off: Costs, halo: Halo) -> ClosedForm:
+    gather, cross, distribute = stages(method("nap", halo.procs), halo, network.ppn)
+    node = np.arange(halo.procs) // network.ppn
+    leaves = node[cross.sender] != node[cross.receiver]
+    sender, items = cross.sender[leaves], cross.items[leaves]
+    moved = max(_most(stage) for stage in (gather, distribute))
+    of_process = np.bincount(sender, weights=items, minlength=halo.procs)
+    of_node = np.bincount(node, weights=of_process)
+    messages = int(np.bincount(sender, minlength=1).max())
+    mean_items = float(items.mean()) if len(items) else 0.0
+
+    def time_s(size: int) -> float:
+        on = network.on.of(mean_items * size)
+        rates = off.rates(mean_items * size) or _of_one(off, mean_items * size)
+        bytes_ = tuple(size * float(most) for most in (moved, of_node.max(), of_process.max()))
+        return nap_max_rate_s((on.alpha_s, on.beta_s), rates, network.ppn, messages, bytes_)
+
+    return ClosedForm("nap", NAP, time_s)
+
+
+def _of_one(costs: Costs, size: float) -> Rates:
+    """Where no further process was measured: each has the rate of one."""
+    message = costs.of(size)
+    rate = 1 / message.beta_s if message.beta_s > 0 else None
+    return Rates(message.alpha_s, rate, rate or 0.0, None, 1 << 30)
+
+
+def _most(stage: Stage) -> float:
+    """Items that one process sends or receives."""
+    sums = (np.bincount(rank, weights=stage.items) for rank in (stage.sender, stage.receiver))
+    return max(float(each.max(initial=0)) for each in sums)
