@@ -1,4 +1,4 @@
-"""The launches of a plan (tuner/planned.py) that are not done yet: a job for each of its cases."""
+"""The launches of a plan (tuner/campaign/planned.py) that are not done: a job for each case."""
 
 import os
 import shlex
@@ -8,10 +8,12 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import LaunchesCheck
-from tuner import dispatch, off
+from tuner import off
+from tuner.campaign import dispatch
 
 if PLAN := os.environ.get(dispatch.PLAN):
-    from tuner import planned as planning  # loads much, which all other calls of ReFrame do without
+    # Loads much, which all other calls of ReFrame do without.
+    from tuner.campaign import planned as planning
 
     plan = planning.load(Path(PLAN))
     tasks = planning.remaining(plan)

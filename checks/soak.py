@@ -10,8 +10,9 @@ from reframe.core.builtins import parameter, run_after, run_before, sanity_funct
 from checks import scales
 from checks.campaign import LaunchesCheck
 from checks.collective import MOST_CALLED
-from tuner import dispatch, rawfiles
-from tuner.records import COLLECTIVES
+from tuner import rawfiles
+from tuner.campaign import dispatch
+from tuner.operations import COLLECTIVES
 
 HANG_LIMIT_S = 60.0
 
@@ -106,13 +107,13 @@ class soak(SoakCheck):
 
 
 if WANTED := os.environ.get(dispatch.SOAKS):
-    from tuner import soaking  # loads much, which all other calls of ReFrame do without
+    from tuner.campaign import soaking  # loads much, which all other calls of ReFrame do without
 
-    wanted = soaking.load(Path(WANTED))
+    wanted = soaking.load(Path(WANTED)).jobs
 
     @rfm.simple_test
     class winners(SoakCheck):
-        """What a table waits for (tuner/soaking.py), each where it won."""
+        """What a table waits for (tuner/campaign/soaking.py), each where it won."""
 
         descr = "methods executed very often before they are chosen"
         number = parameter(range(len(wanted)), loggable=True)
@@ -128,8 +129,7 @@ if WANTED := os.environ.get(dispatch.SOAKS):
             self.kind = self.wanted.operation
             self.pattern = pattern_of(self.kind)
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
-            self.executions = self.wanted.executions
-            self.budget_s = self.wanted.budget_s
+            self.budget_s = max(launch.budget_s for launch in self.wanted.launches)
 
         def layout(self, cores: int, max_nodes: int) -> scales.Layout:
             """As it was measured."""
@@ -137,12 +137,15 @@ if WANTED := os.environ.get(dispatch.SOAKS):
 
         @property
         def runs(self) -> int:
-            """Methods that hold for a whole launch have one each."""
+            """Methods that won at other sizes have one of their own."""
             return len(self.wanted.launches)
 
         def measured_options(self, number: int, pattern: str) -> dict[str, str]:
             """At the sizes at which the methods won."""
+            launch = self.wanted.launches[number]
             return super().measured_options(number, pattern) | {
-                "--methods": " ".join(self.wanted.launches[number]),
-                "--sizes": ",".join(map(str, self.wanted.sizes)),
+                "--methods": " ".join(launch.methods),
+                "--sizes": ",".join(map(str, launch.sizes)),
+                "--executions": str(launch.executions),
+                "--budget": f"{launch.budget_s:g}",
             }

@@ -26,6 +26,7 @@ RUNS = (
     "tests/test_mpi.py",
     "tests/test_regret.py",
     "tests/test_sites.py",
+    "tests/test_soaking.py",
     "tests/test_spack",
     "tests/test_vendor.py",
     "tests/test_workflow.py",

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from tests import synthetic
+from tuner.campaign.planning import SESSION_S, START_S, Plan, PlannedCase, Task, next_batch, octaves
 from tuner.ingest import ingest
-from tuner.planning import Plan, PlannedCase, Task, next_batch, octaves
 from tuner.records import Cell
 from tuner.store import Store
 
@@ -30,6 +30,7 @@ class Machine:
     launch_noise: float = 0.01
     drift: float = 0.1
     seed: int = 1
+    slow: float = 1.0  # times as long as foreseen that starts and sessions take
 
     def plan(self, procs: tuple[int, ...] = (4,), patterns: int = 1, budget_s: float = 600) -> Plan:
         """A campaign on it, with so many patterns at each number of processes."""
@@ -84,7 +85,9 @@ def measure(machine: Machine, plan: Plan, results: Path, batches: int = 99) -> l
             return cells
         plan.batches.append(batch)
         ingest(database, [machine.run(results, plan, task) for task in batch.tasks])
-        plan.spent_s += sum(0.5 + task.budget_s for task in batch.tasks)
+        started_s = machine.slow * (SESSION_S + START_S * len(batch.tasks))
+        plan.spent_s += started_s + sum(task.budget_s for task in batch.tasks)
+        plan.slow = machine.slow
     return cells_of(database)
 
 

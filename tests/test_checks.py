@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from checks.scales import SCALES
-from tuner import dispatch, rawfiles
-from tuner.dispatch import DispatchError, Request
+from tuner import rawfiles
+from tuner.campaign import dispatch
+from tuner.campaign.dispatch import DispatchError, Request
 from tuner.mpi import available_cores, find_mpis
+from tuner.operations import COLLECTIVES
 from tuner.places import database_path
-from tuner.records import COLLECTIVES
 from tuner.store import Store
 
 CHECKOUT = Path(__file__).resolve().parent.parent

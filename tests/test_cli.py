@@ -19,10 +19,10 @@ from tests import synthetic
 from tests.conftest import Require
 from tests.kernels.conftest import build_kernels
 from tuner import __version__, browsing
+from tuner.campaign.planning import Budget
 from tuner.cli import main
 from tuner.commands.plan import BUDGET
 from tuner.mpi import find_mpis
-from tuner.planning import Budget
 from tuner.verify import find_swpbench
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
@@ -85,6 +85,14 @@ def test_the_reference_tells_of_every_command_and_option(name: str, command: cli
         if isinstance(parameter, click.Option):
             assert parameter.opts[0] in section, f"{name} {parameter.opts[0]}"
             assert parameter.help
+
+
+def test_numbers_are_bounded() -> None:
+    """Those that nothing could hold are wrong, and no overflow of some library."""
+    kinds = [each.type for command in commands(main).values() for each in command.params]
+    ranges = [kind for kind in kinds if isinstance(kind, click.IntRange | click.FloatRange)]
+    assert len(ranges) > 20
+    assert all(kind.max is not None for kind in ranges)
 
 
 def test_the_reference_tells_of_no_other_command() -> None:

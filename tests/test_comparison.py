@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests import synthetic
+from tests import synthetic, test_soaks
 from tests.test_cli import fail, succeed
 from tests.test_selection import CONSTANT, make_cells, scaled
 from tuner import comparison, stats
@@ -109,6 +109,31 @@ def test_two_campaigns_of_one_system(write: Write) -> None:
     assert document["a"]["name"].endswith("/before")
     assert document["changes"][0]["where"]["method"] == "stfw:dims=2"
     assert document["moved"][0]["b"] == [{"from_bytes": 0, "method": "direct"}]
+
+
+def test_what_failed_a_soak_is_in_no_table_that_is_compared(write: Write, tmp_path: Path) -> None:
+    write(name="before", methods=("direct", "neighbor"))
+    write(name="after")
+
+    def of_b() -> set[str]:
+        (moved,) = json.loads(succeed("compare", "before", "after", "--json"))["moved"] or [
+            {"b": []}
+        ]
+        return {choice["method"] for choice in moved["b"]}
+
+    assert "stfw:dims=2" in of_b()
+    test_soaks.write(tmp_path, test_soaks.failed("stfw:dims=2"))
+    succeed("ingest")
+    assert "stfw:dims=2" not in of_b()
+
+
+def test_what_waits_for_its_soak_is_in_no_table_that_is_compared(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(name="before", methods=("direct", "neighbor"))
+    write(name="after")
+    monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
+    assert json.loads(succeed("compare", "before", "after", "--json"))["moved"] == []
 
 
 def test_a_comparison_needs_two_names_of_something_measured(write: Write) -> None:

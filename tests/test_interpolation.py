@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.synthetic_plan import measure
 from tests.test_planning import MACHINE, regrets
 from tests.test_rules import METHODS, point
-from tuner.records import Point, Rule
-from tuner.rules import compile_rules, matching
-from tuner.selection import select
+from tuner.selection.decisions import select
+from tuner.selection.rules import compile_rules, matching
+from tuner.tables import Point, Rule
 
 Sizes = dict[int, str]
 

@@ -80,6 +80,8 @@ def test_oversubscribed_ranks_yield(mpi, tmp_path):
         assert "MPIR_CVAR_CH4_PROGRESS_THROTTLE=1" in setting
     elif mpi.device == "ch4:ucx":
         assert setting == "LD_PRELOAD=libswp_yield.so"
+    else:
+        assert setting == ""
 
 
 @pytest.fixture

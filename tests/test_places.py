@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import synthetic
 from tuner.home import own_directory
 from tuner.mpi import CHECKOUT
+from tuner.places import new_campaign
 
 NO_LOCKS = """
 #define _GNU_SOURCE
@@ -77,3 +80,14 @@ def test_a_user_without_name_and_home_has_places(monkeypatch):
     assert str(os.getuid()) in str(place)
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     assert own_directory("XDG_CACHE_HOME", ".cache") == Path("/elsewhere/switchpoint")
+
+
+def test_campaigns_of_one_second_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    names = []
+    for _ in range(2):
+        names.append(new_campaign("study-"))
+        (tmp_path / "system" / names[-1]).mkdir(parents=True)
+    assert len(set(names)) == 2

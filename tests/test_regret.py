@@ -9,8 +9,8 @@ from tests import synthetic
 from tests.kernels.conftest import build_kernels
 from tests.test_cli import call, fail, succeed
 from tuner.mpi import find_mpis
-from tuner.regret import Outcome, Problem, judge, lines, problems
 from tuner.store import Store
+from tuner.studies.regret import Outcome, Problem, judge, lines, problems
 
 
 def outcome(table: float, default: float = 1.0, seen: bool = True, **others: float) -> Outcome:

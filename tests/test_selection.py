@@ -1,13 +1,19 @@
 """What is chosen, on cells whose truth is known."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tuner.records import PART, Cell, CellKey, Features, Point
-from tuner.selection import decide, select
+from tests import synthetic
+from tests.synthetic_plan import cells_of
+from tuner.ingest import ingest
+from tuner.records import PART, Cell, CellKey, Features
+from tuner.selection.decisions import decide, select
+from tuner.tables import Point
 
 Truth = dict[str, Callable[[int], float]]
 
@@ -270,3 +276,15 @@ def test_what_has_launches_of_its_own_is_compared_with_the_default_s_of_the_same
 
 def test_what_has_launches_of_its_own_is_compared_within_its_campaign_only() -> None:
     assert chosen(bcast_apart(0.7, campaign="B")) == {("vendor", "undecided")}
+
+
+def test_one_sample_of_a_simulated_machine_tells_all(tmp_path: Path) -> None:
+    """Another would be the same; on any other machine it tells nothing."""
+    spec = synthetic.Campaign(samples=1, sample_noise=0, launch_noise=0)
+    chosen = []
+    for system in ("simulated:torus-4x4x2", "local:cpu"):
+        synthetic.write(tmp_path / system, replace(spec, system=system))
+        ingest(tmp_path / f"{system}.db", [tmp_path / system])
+        points = decide(cells_of(tmp_path / f"{system}.db"))
+        chosen.append([point.method for point in points])
+    assert chosen == [["stfw:dims=2"] * 3 + ["direct"] * 2, ["direct"] * 5]

@@ -10,8 +10,8 @@ import pytest
 from tests import synthetic
 from tests.test_cli import fail, succeed
 from tuner import benchfile
+from tuner.campaign.soaking import Launch, Site, wanted
 from tuner.ingest import ingest
-from tuner.soaking import Site, wanted
 from tuner.store import Store
 from tuner.tuning import tune
 
@@ -30,6 +30,11 @@ def failed(method: str, **fields: Any) -> dict[str, Any]:
     return record(method, passed=False, failure="hang", reason=HANG, **fields)
 
 
+def passed_twice(executions: int = 10_000) -> tuple[dict[str, Any], dict[str, Any]]:
+    """At both ends of the sizes at which stfw wins."""
+    return record("stfw:dims=2"), record("stfw:dims=2", size_bytes=64, executions=executions)
+
+
 def write(
     directory: Path, *records: dict[str, Any], launch: int = 0, commit: str = "0123abc"
 ) -> Path:
@@ -44,7 +49,7 @@ def write(
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A measured system on which stfw wins below 2 KB, and direct above."""
+    """A measured system on which stfw wins at 8 and 64 bytes, and direct above."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
     synthetic.write(tmp_path, synthetic.Campaign(samples=20, sizes=(8, 64, 32768)))
@@ -60,13 +65,13 @@ def tuned(*options: str) -> tuple[set[str], dict[str, Any]]:
 
 def test_what_won_waits_for_its_soak(results: Path) -> None:
     assert tuned()[0] == {"direct"}
-    waits = "faster, but in no rule before 2000 executions in soaks: exchange stfw:dims=2; "
+    waits = "faster, but in no rule before 10000 executions in soaks: exchange stfw:dims=2 on 1 x 2"
     for said in (succeed("show"), succeed("export"), succeed("export", "--format", "header")):
-        assert f"{waits}`switchpoint soak` does them" in said
+        assert f"{waits}; `switchpoint soak` does them" in said
     small, large = (row for row in succeed("show").splitlines() if row.startswith("exchange"))
     assert re.search(r" up to 1.41 KiB +direct +unsoaked +stfw:dims=2: \d\.\d+ x ", small)
     assert "unsoaked" not in large
-    write(results, record("stfw:dims=2", executions=1999))
+    write(results, record("stfw:dims=2", executions=9999), record("stfw:dims=2", size_bytes=64))
     assert tuned()[0] == {"direct"}
     write(results, record("stfw:dims=2", executions=1), launch=1)
     assert tuned()[0] == {"direct", "stfw:dims=2"}
@@ -78,17 +83,17 @@ def test_a_method_that_was_not_soaked_is_marked_where_it_may_be_chosen(
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "0")
     assert tuned()[0] == {"direct", "stfw:dims=2"}
-    assert "not soaked: exchange stfw:dims=2; " in succeed("show")
+    assert "not soaked: exchange stfw:dims=2 on 1 x 2; " in succeed("show")
     text = succeed("export")
     assert "# not soaked: exchange stfw:dims=2" in text
     assert text.count("; not soaked") == 1
 
 
 def test_a_method_that_passed_is_chosen_without_a_word(results: Path) -> None:
-    write(results, record("stfw:dims=2"), record("stfw:dims=2", size_bytes=64, executions=5))
+    write(results, *passed_twice(2005))
     assert tuned()[0] == {"direct", "stfw:dims=2"}
     assert "not soaked" not in succeed("show")
-    assert "; soaked 10005 times" in succeed("export")
+    assert "; soaked 12005 times" in succeed("export")
 
 
 def test_a_method_that_failed_once_is_never_chosen(results: Path) -> None:
@@ -101,28 +106,45 @@ def test_a_method_that_failed_once_is_never_chosen(results: Path) -> None:
 
 def test_other_sources_are_tried_anew(results: Path) -> None:
     write(results, failed("stfw:dims=2"))
-    write(results, record("stfw:dims=2"), launch=1, commit="fedc")
+    write(results, *passed_twice(), launch=1, commit="fedc")
     assert tuned()[0] == {"direct", "stfw:dims=2"}
 
 
 def test_the_default_stays_whatever_it_does(results: Path) -> None:
-    write(results, failed("direct"), record("stfw:dims=2"))
+    write(results, failed("direct"), *passed_twice())
     assert tuned()[0] == {"direct", "stfw:dims=2"}
     assert "exchange direct failed its soak, and is the default all the same" in succeed("show")
 
 
-def test_what_waits_is_soaked_where_most_ranks_were(results: Path) -> None:
-    more = synthetic.Campaign(name="more", procs=(4, 8), samples=20, sizes=(64, 512))
+def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: Path) -> None:
+    """On 1 x 2 one end has passed already, and 1 x 4 and 1 x 8 know other sizes."""
+    more = synthetic.Campaign(name="more", procs=(4, 8), samples=20, sizes=(64, 128, 512))
     synthetic.write(results, more)
+    write(results, record("stfw:dims=2", executions=500), launch=0)
+    write(results, record("stfw:dims=2", size_bytes=64, executions=20), launch=1)
     succeed("ingest")
     with Store.open(results / "switchpoint.db") as store:
         (name,) = store.systems()["system"]
         site = Site(Path("local.py"), 500, partitions={"mpich": "site:gpu"})
-        (job,) = wanted(tune(store, name, required_executions=500), site, 30)
-    assert (job.system, job.environment) == ("site:gpu", "mpich")
-    assert (job.operation, job.nodes, job.ppn) == ("exchange", 1, 8)
-    assert (job.sizes, job.launches) == ([64], [["stfw:dims=2"]])
-    assert (job.executions, job.budget_s) == (500, 30)
+        jobs = wanted(tune(store, name, required_executions=500), site, 30)
+    assert {(job.system, job.environment, job.operation) for job in jobs} == {
+        ("site:gpu", "mpich", "exchange")
+    }
+    large, small = (Launch(["stfw:dims=2"], [size], n, 6) for size, n in ((512, 50), (64, 500)))
+    assert {(job.nodes, job.ppn): job.launches for job in jobs} == {
+        (1, 2): [Launch(["stfw:dims=2"], [64], 30, 6)],
+        (1, 4): [large, small],
+        (1, 8): [large, small],
+    }
+
+
+def test_a_method_is_chosen_on_the_layouts_on_which_it_passed(results: Path) -> None:
+    more = synthetic.Campaign(name="more", procs=(4,), samples=20, sizes=(8, 64, 32768))
+    synthetic.write(results, more)
+    write(results, *passed_twice())
+    tuned()
+    rules = [row for row in succeed("show").splitlines() if " up to 1.41 KiB " in row]
+    assert ["unsoaked" in row for row in rules] == [False, True]
 
 
 def test_simulated_machines_are_not_soaked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +159,7 @@ def test_simulated_machines_are_not_soaked(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_soaks_can_be_required(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(results, record("stfw:dims=2"))
+    write(results, *passed_twice())
     assert tuned("--require-soak", "10000")[0] == {"direct", "stfw:dims=2"}
     assert tuned("--require-soak", "10001")[0] == {"direct"}
     assert "only methods that passed 10001 executions" in succeed("show")

@@ -12,6 +12,7 @@ import pytest
 from tests import synthetic
 from tuner.ingest import ingest
 from tuner.records import CellKey
+from tuner.selection.decisions import decide
 from tuner.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
 from tuner.tuning import TuningError, tune
 
@@ -248,6 +249,24 @@ def test_a_table_is_read_as_it_was_stored(database: Path) -> None:
         rules = store.rules(system)
         assert rules["method"].tolist() == [rule.method for rule in table.rules]
         assert len(store.points(system)) == len(table.points) == 2
+
+
+def test_what_a_campaign_decides_holds_until_launches_come(database: Path, tmp_path: Path) -> None:
+    with Store.open(database) as store:
+        ((system, campaign),) = store.campaigns()[["system", "campaign"]].to_numpy().tolist()
+        assert store.undecided(system) == [campaign]
+        tune(store, system)
+        assert store.undecided(system) == []
+        alone = decide(store.contents((system, campaign)))
+        assert store.decisions(system, campaign, "exchange") == alone != []
+        assert store.decisions(system, campaign, "bcast") == []
+    synthetic.write(tmp_path, synthetic.Campaign(launches=6, sizes=(8, 64)))
+    ingest(database, [tmp_path])
+    with Store.open(database) as store:
+        assert store.undecided(system) == [campaign]
+        tune(store, system)
+        assert store.undecided(system) == []
+        assert store.decisions(system, campaign, "exchange") != alone
 
 
 def test_a_method_that_is_off_is_in_no_rule(

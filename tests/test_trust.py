@@ -11,11 +11,11 @@ import pytest
 from tests import synthetic
 from tests.test_cli import succeed
 from tests.test_selection import CONSTANT, chosen, make_cells, scaled
-from tuner import trust
 from tuner.benchfile import read_header
 from tuner.records import Cell, Clock
-from tuner.selection import decide
-from tuner.trust import Trust
+from tuner.selection import trust
+from tuner.selection.decisions import decide
+from tuner.selection.trust import Trust
 
 TRUTH = CONSTANT | {"neighbor": scaled(0.8)}
 
@@ -41,6 +41,19 @@ def test_a_busy_loop_from_the_middle_on_does_not_change_the_choice() -> None:
     assert {point.launches for point in points} == {6}
     assert refused(cells) == {"canary": 0.5}
     assert trust.state(0.5, 0) == "contaminated"
+
+
+def test_large_exchanges_may_slow_the_canaries_after_them() -> None:
+    random = np.random.default_rng(3)
+    cells = make_cells(TRUTH, range(8, 48), launches=12)
+    assert len({cell.key.size_bytes for cell in cells}) > 1
+    least = min(cell.key.size_bytes for cell in cells)
+    for cell in cells:
+        if cell.key.size_bytes > least:
+            cell.parts["canary_s"] *= 4 * random.lognormal(0, 0.05, len(cell.parts))
+    assert refused(cells) == {}
+    disturb(cells, 6)
+    assert refused(cells) == {"canary": 0.5}
 
 
 def test_too_few_undisturbed_launches_keep_the_default() -> None:

@@ -17,7 +17,7 @@ from tests.test_export import PROVENANCE
 from tests.test_rules import point
 from tuner.export import export
 from tuner.mpi import Mpi, find_mpis, launch
-from tuner.records import Provenance, Rule, Table
+from tuner.tables import Provenance, Rule, Table
 from tuner.vendor.choices import VendorError, choices_of
 from tuner.vendor.library import intel_version, library_of, made_for
 from tuner.verify import verify_table
@@ -247,6 +247,18 @@ def test_a_file_tells_whom_it_is_for_and_where_it_comes_from(mpi: Mpi) -> None:
     assert made_for(text) == (mpi.family, mpi.version)
     assert "local-cpu-mpich-1f00ba" in text
     assert "20261121T034500Z" in text
+
+
+def test_a_chain_has_the_fan_out_that_it_was_measured_with(require: Require) -> None:
+    found = {mpi.family: mpi for mpi in find_mpis()}
+    require("openmpi", "openmpi" in found, "no openmpi on the path")
+    version = found["openmpi"].version
+    rules = [
+        rule("bcast", "vendor:algorithm=chain", None, 99),
+        rule("bcast", "vendor:algorithm=pipeline", 100, None),
+    ]
+    text = export(table(BANNERS["openmpi"].format(version, version), rules), "openmpi")
+    assert re.findall(r"(\d+) 0 # (chain|pipeline)", text) == [("4", "chain"), ("0", "pipeline")]
 
 
 @pytest.mark.parametrize(("operation", "warned"), [("allreduce", True), ("bcast", False)])

@@ -13,21 +13,28 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tuner.benchlines import (
+    CaseLine,
+    HeaderLine,
+    OverlapLine,
+    ProbeLine,
+    SoakLine,
+    decode_integers,
+    decode_line,
+    decode_seconds,
+)
+from tuner.operations import DEFAULT_METHODS, OVERLAP_OPERATION, PROBE_OPERATION, SOAK_OPERATION
 from tuner.records import (
-    DEFAULT_METHODS,
     NAME,
-    OVERLAP_OPERATION,
     PATTERN_SPEC,
-    PROBE_OPERATION,
     QUANTITIES,
     SCOPES,
-    SOAK_OPERATION,
     SYNC,
     Breakdown,
     Case,
@@ -45,90 +52,12 @@ _BUFFER_BYTES = 1 << 17  # a few of the long lines
 
 T = TypeVar("T")
 
-_NotNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-_Real = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
-_Seconds = Annotated[float, msgspec.Meta(ge=1e-30, le=1e30)]  # what float32 can hold
-_Spec = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*(:[^\s\"]+)?\Z")]
-
-
-class _Features(msgspec.Struct):
-    mmax: _NotNegative
-    mavg: _Real
-    vavg_bytes: _Real
-    vmax_bytes: _NotNegative
-
-
-class _Header(msgspec.Struct, tag_field="record", tag="header"):
-    schema: int
-
-
-class _Case(msgspec.Struct, tag_field="record", tag="case"):
-    method: _Spec
-    size_bytes: _NotNegative
-    bytes: _NotNegative
-    features: _Features
-    statistics: msgspec.Raw
-    samples_s: Annotated[list[_Seconds], msgspec.Meta(min_length=1)]
-    round: msgspec.Raw
-    late: msgspec.Raw
-    canary_s: msgspec.Raw
-    plan_s: list[_Real]
-    verified: Annotated[int, msgspec.Meta(ge=1)]
-    selected: str = ""
-    communication_s: list[_Real] = []
-    local_s: list[_Real] = []
-
-
-class _Probe(msgspec.Struct, tag_field="record", tag="probe"):
-    quantity: str
-    samples_s: Annotated[list[_Seconds], msgspec.Meta(min_length=1)]
-    scope: str = ""
-    pairs: Annotated[int, msgspec.Meta(ge=1, le=2**31)] = 1
-    messages: Annotated[int, msgspec.Meta(ge=1, le=2**31)] = 1
-    delay_s: _Real = 0.0
-    size_bytes: _NotNegative = 0
-
-
-class _Overlap(msgspec.Struct, tag_field="record", tag="overlap"):
-    method: _Spec
-    flops: _NotNegative
-    full_flops: _NotNegative
-    messages: _NotNegative
-    message_bytes: _NotNegative
-    samples_s: Annotated[list[_Seconds], msgspec.Meta(min_length=1)]
-    computation_s: list[_Real]
-    initiation_s: list[_Real]
-    wait_s: list[_Real]
-    barrier_s: list[_Real]
-    alone_s: list[_Real]
-    verified: Annotated[int, msgspec.Meta(ge=1)]
-
-
-class _Soak(msgspec.Struct, tag_field="record", tag="soak"):
-    operation: str
-    method: _Spec
-    pattern: str
-    size_bytes: _NotNegative
-    executions: _NotNegative
-    passed: bool
-    reason: str
-
-
-class _End(msgspec.Struct, tag_field="record", tag="end"):
-    cases: int
-    samples: int
-
-
 _FORMS = {  # of texts in the header
     "campaign": NAME,
     "date": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
     "pattern": PATTERN_SPEC,
     "sync": SYNC,
 }
-
-_decode = msgspec.json.Decoder(_Header | _Case | _Probe | _Overlap | _Soak | _End).decode
-_decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
-_decode_seconds = msgspec.json.Decoder(list[_Real]).decode
 
 
 class Phases(NamedTuple):
@@ -199,8 +128,8 @@ def read(path: Path) -> BenchFile:
 def read_header(line: bytes) -> Header | None:
     """The header in the first line of a raw file; None when that is none."""
     try:
-        record = _decode(line)
-        return _header(line, record) if isinstance(record, _Header) else None
+        record = decode_line(line)
+        return _header(line, record) if isinstance(record, HeaderLine) else None
     except _LINE_ERRORS:
         return None
 
@@ -229,21 +158,21 @@ class _Reader:
     def take(self, line: bytes) -> None:
         """Adds what one line says."""
         file = self.file
-        record = _decode(line)
-        if file.header is None and not isinstance(record, _Header):
+        record = decode_line(line)
+        if file.header is None and not isinstance(record, HeaderLine):
             raise _UnusableError("the first line is not a header; nothing of the file can be used")
-        if isinstance(record, _Case | _Probe | _Overlap | _Soak):
+        if isinstance(record, CaseLine | ProbeLine | OverlapLine | SoakLine):
             if file.complete:
                 raise _UnusableError("a case after the end record")
-            if isinstance(record, _Case):
+            if isinstance(record, CaseLine):
                 self._take_case(record)
-            elif isinstance(record, _Probe):
+            elif isinstance(record, ProbeLine):
                 self._take_probe(record)
-            elif isinstance(record, _Overlap):
+            elif isinstance(record, OverlapLine):
                 self._take_overlap(record)
             else:
                 self._take_soak(record)
-        elif isinstance(record, _Header):
+        elif isinstance(record, HeaderLine):
             if file.header is not None:
                 raise _UnusableError("a second header; one file holds one launch")
             file.header = _header(line, record)
@@ -259,7 +188,7 @@ class _Reader:
                     f"usable are {cases} with {samples}"
                 )
 
-    def _take_case(self, record: _Case) -> None:
+    def _take_case(self, record: CaseLine) -> None:
         n = len(record.samples_s)
         rounds = self._round(record.round)
         lates, late = self._late(record.late)
@@ -286,7 +215,7 @@ class _Reader:
         self.samples.append(np.array(record.samples_s, dtype=np.float32))
         self.rounds.append(rounds)
 
-    def _take_probe(self, record: _Probe) -> None:
+    def _take_probe(self, record: ProbeLine) -> None:
         if self.file.header and self.file.header.operation != PROBE_OPERATION:
             raise _UnusableError("a probe in a launch that is not of probes")
         paired = QUANTITIES.get(record.quantity)
@@ -303,7 +232,7 @@ class _Reader:
         self._seen.add(key)
         self.file.probes.append(Probe(key, np.array(record.samples_s, dtype=np.float32)))
 
-    def _take_overlap(self, record: _Overlap) -> None:
+    def _take_overlap(self, record: OverlapLine) -> None:
         header = self.file.header
         if header is None or header.operation != OVERLAP_OPERATION:
             raise _UnusableError("a record of overlap in a launch of something else")
@@ -324,7 +253,7 @@ class _Reader:
             )
         )
 
-    def _take_soak(self, record: _Soak) -> None:
+    def _take_soak(self, record: SoakLine) -> None:
         if self.file.header and self.file.header.operation != SOAK_OPERATION:
             raise _UnusableError("a record of a soak in a launch of something else")
         if record.operation not in DEFAULT_METHODS:
@@ -341,7 +270,7 @@ class _Reader:
         )
 
 
-def _phases(record: _Case) -> Phases:
+def _phases(record: CaseLine) -> Phases:
     n, lists = len(record.samples_s), (record.communication_s, record.local_s)
     if not all(len(seconds) == n for seconds in lists):
         raise _UnusableError(
@@ -366,7 +295,7 @@ class _Last(Generic[T]):
         return self._value
 
 
-def _header(line: bytes, record: _Header) -> Header:
+def _header(line: bytes, record: HeaderLine) -> Header:
     if record.schema != SCHEMA:
         raise _UnusableError(f"schema {record.schema} is not known here, only {SCHEMA}")
     fields: dict[str, Any] = msgspec.json.decode(line)
@@ -395,17 +324,17 @@ def _header(line: bytes, record: _Header) -> Header:
 
 
 def _integers(text: bytes) -> NDArray[np.uint16]:
-    return np.array(_decode_integers(text), dtype=np.uint16)
+    return np.array(decode_integers(text), dtype=np.uint16)
 
 
 def _length_and_late(text: bytes) -> tuple[int, int]:
     """How many samples, and for how many of them some rank was late."""
-    lates = _decode_integers(text)
+    lates = decode_integers(text)
     return len(lates), len(lates) - lates.count(0)
 
 
 def _length_and_median(text: bytes) -> tuple[int, float]:
-    seconds = _decode_seconds(text)
+    seconds = decode_seconds(text)
     return len(seconds), median(seconds) if seconds else 0.0
 
 

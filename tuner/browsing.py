@@ -8,36 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from tuner.commands.options import FILE, database_option
+from tuner.commands.options import FILE, database_option, tuned
 from tuner.errors import SwitchpointError
-
-if TYPE_CHECKING:
-    from tuner.store import Store
-
-
-def require_store(database: Path) -> None:
-    """Fails when there is no store: only ingest makes one."""
-    from tuner.store import MissingStoreError
-
-    if not database.is_file():
-        raise MissingStoreError(database)
-
-
-def tuned(database: Path) -> Store:
-    """The store for reading; tables that a rebuilt one lacks are made first."""
-    from tuner.store import Store
-    from tuner.tuning import tune_missing
-
-    with Store.open(database, readonly=True) as store:
-        incomplete = store.untuned()
-    if incomplete:
-        with Store.open(database) as store:
-            tune_missing(store)
-    return Store.open(database, readonly=True)
 
 
 def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> str:

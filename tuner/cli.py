@@ -14,41 +14,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner import __version__
-from tuner.browsing import html, require_store, serve, serve_somewhere, tuned
+from tuner.browsing import html, serve, serve_somewhere
+from tuner.campaign.dispatch import CHECKS
 from tuner.commands.compare import compare
 from tuner.commands.guidelines import guidelines
 from tuner.commands.matrix import matrix
-from tuner.commands.model import fit, predict, show_models, validate
+from tuner.commands.model import fit, predict, validate
 from tuner.commands.network import network
 from tuner.commands.nodes import nodes
-from tuner.commands.options import (
-    FILE,
-    database_option,
-    json_option,
-    one_system,
-    require_defaults,
-    require_soak_option,
-    system_option,
-    systems_of,
-)
-from tuner.commands.overlap import show_overlap
+from tuner.commands.options import json_option, require_defaults, require_soak_option, whole_number
 from tuner.commands.plan import BUDGET, carry_out, plan
 from tuner.commands.regret import regret
 from tuner.commands.report import report
 from tuner.commands.site import site
 from tuner.commands.soak import soak
 from tuner.commands.study import study
-from tuner.dispatch import CHECKS
+from tuner.commands.tables import export, ingest, show, tune
 from tuner.errors import SwitchpointError
-from tuner.export import FORMS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tuner import workflow
-    from tuner.planning import Budget
-    from tuner.records import Table
-    from tuner.store import Store
+    from tuner.campaign.planning import Budget
 
 
 # Of this machine: as it is, and as several virtual nodes.
@@ -68,6 +56,8 @@ class _Commands(click.Group):
             raise
         except SwitchpointError as error:
             raise click.ClickException(str(error)) from error
+        except MemoryError as error:
+            raise click.ClickException(f"not enough memory: {error}") from error
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{where}{error.strerror or error}") from error
@@ -93,14 +83,14 @@ def main() -> None:
 )
 @click.option(
     "--launches",
-    type=click.IntRange(min=1),
+    type=whole_number(1),
     default=6,
     show_default=True,
     help="Launches of each case: five choose a method, one confirms it.",
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0.1),
+    type=click.FloatRange(0.1, 1e6),
     default=4.0,
     show_default=True,
     help="Time for the campaign, which the launches share.",
@@ -157,7 +147,8 @@ def run(
     Where they select none, the checks with the tag tuning run.
     On a terminal the dashboard starts at the end.
     """
-    from tuner import orders, planned, tuning, workflow
+    from tuner import tuning, workflow
+    from tuner.campaign import orders, planned
     from tuner.nodes import namespaces
     from tuner.show.results import console
 
@@ -217,135 +208,6 @@ def _measure(
 
 
 @main.command()
-@click.argument("sources", nargs=-1, type=click.Path(path_type=Path, exists=True))
-@database_option
-@json_option
-def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
-    """Bring raw files into the store.
-
-    SOURCES are raw files, or directories with such below; without any, all of the results but the
-    committed sample. What is there already stays as it is. Lines that cannot be used are told with
-    file and line, and the rest is ingested.
-    """
-    from tuner.ingest import ingest as bring_in
-    from tuner.rawfiles import of_results
-
-    report = bring_in(database, list(sources) or of_results())
-    if as_json:
-        click.echo(json.dumps({**asdict(report), "database": str(database)}, indent=1))
-        return
-    for problem in report.problems:
-        click.echo(f"warning: {problem}", err=True)
-    click.echo(
-        f"{database}: {report.launches} launches with {report.samples} samples from "
-        f"{report.files} files, {report.unchanged} of them there already, "
-        f"{len(report.problems)} problems"
-    )
-
-
-@main.command()
-@system_option("Tune only this system; any unambiguous part of its id.")
-@click.option(
-    "--campaign",
-    "campaigns",
-    multiple=True,
-    metavar="NAME",
-    help="Use only this campaign; may be repeated.",
-)
-@require_soak_option
-@database_option
-@json_option
-def tune(
-    system: str | None,
-    campaigns: tuple[str, ...],
-    required_executions: int | None,
-    database: Path,
-    as_json: bool,
-) -> None:
-    """Choose the methods of every system and store its table."""
-    from tuner.export import table_document
-    from tuner.show.results import console, show_table
-    from tuner.store import Store
-    from tuner.tuning import tune as make_table
-
-    require_store(database)
-    with Store.open(database) as store:
-        names = [one_system(store, system)] if system else systems_of(store)
-        tables = [
-            make_table(store, name, list(campaigns) or None, required_executions) for name in names
-        ]
-    if as_json:
-        click.echo(json.dumps([table_document(table) for table in tables], indent=1))
-        return
-    out = console()
-    for table in tables:
-        show_table(table, 0, out)
-
-
-@main.command()
-@system_option("The system; needed when there are several. Any unambiguous part of its id.")
-@click.option("--format", "form", type=click.Choice(FORMS), default="table", help="The form.")
-@click.option("--output", type=FILE, help="Write this file; otherwise standard output.")
-@database_option
-def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
-    """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
-    from tuner import export as exporting
-    from tuner.fitting import last_fitted
-
-    with tuned(database) as store:
-        table = _table(store, one_system(store, system))
-        model = last_fitted(store, table.provenance.system)
-    if output is None:
-        click.echo(exporting.export(table, form, model), nl=False)
-        return
-    exporting.write(table, form, output, model)
-    click.echo(f"{output}: {len(table.rules)} rules of {table.provenance.system}")
-
-
-@main.command()
-@click.argument("what", type=click.Choice(["models", "overlap"]), required=False)
-@system_option("Show only this system; any unambiguous part of its id.")
-@database_option
-@json_option
-def show(what: str | None, system: str | None, database: Path, as_json: bool) -> None:
-    """Show systems, campaigns, tables with their switch points, and sparse products.
-
-    `show models`: the fitted parameters with their intervals, and the share of measured cases
-    that they predict within 15 %. `show overlap`: where the time goes of communication that hides
-    behind computation, and where it is predicted to go.
-    """
-    if what:
-        (show_models if what == "models" else show_overlap)(system, database, as_json)
-        return
-    from tuner import orders
-    from tuner.products import last_measured
-    from tuner.show import results as showing
-
-    with tuned(database) as store:
-        names = [one_system(store, system)] if system else systems_of(store)
-        systems = store.systems()
-        systems = systems[systems["system"].isin(names)]
-        campaigns = store.campaigns()
-        campaigns = campaigns[campaigns["system"].isin(names)]
-        tables = [_table(store, name) for name in names]
-        products = {name: last_measured(store, name) for name in names}
-    if as_json:
-        click.echo(showing.as_json(systems, campaigns, tables, products.values()))
-        return
-    out = showing.console()
-    showing.show_systems(systems, campaigns, out)
-    for order in orders.partial():
-        out.print(str(order), highlight=False, soft_wrap=True)
-    launches = dict(zip(systems["system"], systems["launches"], strict=True))
-    for table in tables:
-        out.print()
-        unused = int(launches[table.provenance.system]) - table.provenance.launches
-        showing.show_table(table, unused, out)
-    for name, rows in products.items():
-        showing.show_products(name, rows, out)
-
-
-@main.command()
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -385,29 +247,12 @@ def verify_table(file: Path, as_json: bool) -> None:
     click.echo(json.dumps({"valid": True, "text": said}) if as_json else said)
 
 
-main.add_command(compare)
-main.add_command(fit)
-main.add_command(guidelines)
-main.add_command(matrix)
-main.add_command(network)
-main.add_command(nodes)
-main.add_command(plan)
-main.add_command(predict)
-main.add_command(regret)
 report.add_command(html)
-main.add_command(report)
-main.add_command(serve)
-main.add_command(site)
-main.add_command(soak)
-main.add_command(study)
-main.add_command(validate)
-
-
-def _table(store: Store, system: str) -> Table:
-    table = store.table(system)
-    if table is None:
-        raise SwitchpointError(f"{system} has no table; run `switchpoint tune`")
-    return table
+for command in (
+    *(compare, export, fit, guidelines, ingest, matrix, network, nodes, plan, predict, regret),
+    *(report, serve, show, site, soak, study, tune, validate),
+):
+    main.add_command(command)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuner import stats
-from tuner.intervals import degree_class, whole_intervals
-from tuner.records import DEFAULT_METHODS, PART, RULED_OPERATIONS, Cell, Features, Point, Rule
-from tuner.rules import matching
-from tuner.selection import select
+from tuner.operations import DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.records import PART, Cell, Features
+from tuner.selection import soaks
+from tuner.selection.decisions import decide
+from tuner.selection.intervals import degree_class, whole_intervals
+from tuner.selection.rules import compile_rules, matching
+from tuner.tables import Point, Rule, Soaked
 
 FALSE_DISCOVERIES = 0.05
 """The share that is expected to be false of the changes that are told."""
@@ -119,16 +122,26 @@ class Measured:
     points: list[Point]
 
 
-def measured(cells: Sequence[Cell]) -> Measured:
-    """What is compared of these cells. Selecting from them is what takes long."""
-    rules, points = select(cells)
+def measured(
+    cells: Sequence[Cell],
+    points: list[Point] | None = None,
+    soaked: Sequence[Soaked] = (),
+    required_executions: int = 0,
+) -> Measured:
+    """What is compared of these cells; what failed a soak, or waits for one, is in no rule.
+
+    points: what they decide, where that is known; samples are then not needed, and the default
+    stands where a method was decided for that failed.
+    """
+    points = decide(soaks.candidates(cells, soaked)) if points is None else points
+    points = soaks.withhold(points, soaked, required_executions)
     features = {
         Where(*cell.key[2:]): cell.features
         for cell in cells
         if cell.key.operation in RULED_OPERATIONS
         and cell.key.method == DEFAULT_METHODS[cell.key.operation]
     }
-    return Measured(medians_of(cells), features, rules, points)
+    return Measured(medians_of(cells), features, compile_rules(points), points)
 
 
 def compare(a: Measured, b: Measured) -> Comparison:

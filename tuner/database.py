@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 7
+VERSION = 8
 BUSY_TIMEOUT_S = 30
 
 
@@ -190,7 +190,9 @@ class Database:
 
         names, rows = self._fetch(sql, values)
         frame = pd.DataFrame.from_records(rows, columns=names)
-        return frame.astype({"oversubscribed": bool} if "oversubscribed" in names else {})
+        if "oversubscribed" in names:
+            frame["oversubscribed"] = frame["oversubscribed"].astype(bool)
+        return frame
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         lock = self.path.with_name(f"{self.path.name}.lock")
@@ -225,7 +227,7 @@ def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> s
     Where files cannot be locked, a directory beside the store is the lock: PATH.lock.
     """
     try:
-        path = path.resolve()
+        path = path.absolute()
         locking = "" if has_locks(path.parent) else "&vfs=unix-dotfile"
         return sqlite3.connect(
             f"{path.as_uri()}?mode={mode}{locking}",

@@ -12,9 +12,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuner import soaks, trust
+from tuner import atomic
 from tuner.errors import SwitchpointError
-from tuner.records import DEFAULT_METHODS, Point, Provenance, Rule, Table
+from tuner.operations import DEFAULT_METHODS
+from tuner.selection import soaks, trust
+from tuner.tables import Point, Provenance, Rule, Table
 from tuner.units import multiple_text
 from tuner.vendor import intelmpi, mpich, openmpi
 
@@ -46,16 +48,10 @@ def export(table: Table, form: str, model: SystemModel | None = None) -> str:
 
 
 def write(table: Table, form: str, path: Path, model: SystemModel | None = None) -> None:
-    """Writes a table to a file, aside first: readers see the old one or the new one, whole.
-
-    Raises ExportError.
-    """
+    """Writes a table to a file, whole. Raises ExportError."""
     text = export(table, form, model)
-    aside = path.with_name(f".{path.name}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        atomic.write(path, text)
     except OSError as error:
         raise ExportError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -66,17 +62,20 @@ def evidence(point: Point) -> str:
     where = f"at {point.bytes} B, {point.launches} launches of {point.pattern}"
     if point.oversubscribed:
         where += ", oversubscribed"
+    if point.launches == 0:
+        return f"{point.status}: no launch of {point.pattern} counts at {point.bytes} B"
     if point.challenger is None or point.ratio is None:
         return f"{point.status}: nothing to compare {where}"
     return f"{point.status}: {point.challenger} has {speed(point)} the speed of {default} {where}"
 
 
-def reason(rule: Rule, executions: dict[tuple[str, str], int]) -> str:
-    """What a rule rests on, in words; `executions` are of soaks (tuner/soaks.py)."""
+def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
+    """What a rule rests on, in words; `executions` are of soaks (tuner/selection/soaks.py)."""
     said = evidence(rule.evidence)
     if rule.interpolated:
         said = f"interpolated, at {rule.evidence.nodes} x {rule.evidence.ppn} {said}"
-    soaked = executions.get((rule.operation, rule.method))
+    point = rule.evidence
+    soaked = executions.get((rule.operation, rule.method, point.nodes, point.ppn))
     if soaked is not None:
         said += f"; soaked {soaked} times" if soaked else "; not soaked"
     return said
@@ -133,7 +132,15 @@ def _json_text(table: Table, model: SystemModel | None) -> str:
         from tuner.models.system import encode  # as above
 
         document["model"] = json.loads(encode(model))
-    return json.dumps(document, indent=1) + "\n"
+    members = (f"{json.dumps(name)}: {_json_lines(value)}" for name, value in document.items())
+    return "{" + ",\n".join(members) + "}\n"
+
+
+def _json_lines(value: Any) -> str:
+    """A rule or point a line: others are seen line by line, and many are quickly written."""
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
 
 
 _TEXTS: dict[str, Callable[[Table], str]] = {
@@ -143,7 +150,10 @@ _TEXTS: dict[str, Callable[[Table], str]] = {
     "intelmpi": _intelmpi_text,
 }
 
-FORMS = ("table", "header", "json", "openmpi", "mpich", "intelmpi")
+LIBRARIES = ("openmpi", "mpich", "intelmpi")
+"""Forms of what an MPI library can run by itself."""
+
+FORMS = ("table", "header", "json", *LIBRARIES)
 
 
 def _render(template: str, table: Table, **context: Any) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tuner.records import AUTO, COLLECTIVES, DEFAULT_METHODS
+from tuner.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
 
 LEAST = 1.05
 """A ratio of medians below this is not worth telling."""

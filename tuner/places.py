@@ -1,4 +1,7 @@
-"""Where results lie: SWITCHPOINT_RESULTS, else the checkout's results/, else the user's state."""
+"""Where results lie: SWITCHPOINT_RESULTS, else the checkout's results/, else the user's state.
+
+And what new campaigns are called there.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import errno
 import fcntl
 import os
 import tempfile
+import time
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +21,10 @@ def results_directory() -> Path:
     """The directory of raw files and database; it need not exist yet."""
     named = os.environ.get("SWITCHPOINT_RESULTS")
     if named:
-        return Path(named).expanduser()
+        try:
+            return Path(named).expanduser()
+        except RuntimeError:  # ~ of nobody: a name as any other, as to shells
+            return Path(named)
     checkout = Path(__file__).resolve().parent.parent / "results"
     if (checkout / "README.md").is_file() and os.access(checkout, os.W_OK):
         return checkout
@@ -26,6 +34,15 @@ def results_directory() -> Path:
 def database_path() -> Path:
     """The store's file; it can be rebuilt from the raw files beside it."""
     return results_directory() / "switchpoint.db"
+
+
+def new_campaign(prefix: str = "") -> str:
+    """A name for a campaign: the time. Waits while there are results of that name already."""
+    while True:
+        name = f"{prefix}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        if not any(results_directory().glob(f"*/{name}")):
+            return name
+        time.sleep(0.1)
 
 
 @cache

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tuner import benchfile
+from tuner.atomic import replacing
 from tuner.errors import SwitchpointError
 from tuner.ingest import ingest
 from tuner.places import database_path, results_directory
@@ -94,9 +95,6 @@ def _copy(path: Path) -> Path:
     target = place_of(file.header) / path.name
     if target.exists() and target.read_bytes() != path.read_bytes():
         raise RawFileError(f"{target} exists and is another file; {path} was not copied")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Written aside and renamed: who reads the results sees whole files only.
-    partial = target.with_suffix(".partial")
-    shutil.copyfile(path, partial)
-    partial.replace(target)
+    with replacing(target) as aside:
+        shutil.copyfile(path, aside)
     return target

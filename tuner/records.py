@@ -1,50 +1,14 @@
-"""The single things of the tuner: what a launch was, what was measured, what was chosen."""
+"""What a launch was, and what was measured, as single things; many of a kind are frames."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-COLLECTIVES = (
-    "bcast",
-    "gather",
-    "scatter",
-    "reduce",
-    "allreduce",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "reduce_scatter_block",
-)
-"""The operations of MPI that have no messages of their own, and no degree."""
-
-DEFAULT_METHODS = {
-    "exchange": "direct",
-    "discovery": "pex",
-    "spmv": "direct",
-    **dict.fromkeys(COLLECTIVES, "vendor"),
-}
-"""What every operation falls back to; left only for a method that is shown to be faster."""
-
-RULED_OPERATIONS = ("exchange", "discovery", *COLLECTIVES)
-"""Those that method tables have rules for: the exchange of an spmv is planned as any other."""
-
-PROBE_OPERATION = "probe"
-"""What the header of a launch calls probes: they measure parameters of models, not methods."""
-
-OVERLAP_OPERATION = "overlap"
-"""What the header of a launch calls the races of communication that hides behind computation."""
-
-SOAK_OPERATION = "soak"
-"""What the header of a launch calls executing methods very often, to see whether they fail."""
-
-UNSOAKED = "unsoaked"
-"""The status of what won, and waits for that."""
 
 SCOPES = ("on_socket", "on_node", "off_node")
 """Pairs of ranks: on one socket; on one node, but not known to share a socket; on two nodes."""
@@ -68,12 +32,6 @@ PATTERN_SPEC = r"[a-z][^\x00-\x1f\x7f<>]{0,300}"
 """A pattern; that of a matrix has the name of a file, which may hold spaces."""
 
 SYNC = r"[a-z]{1,10}"
-
-AUTO = "auto"
-"""The library's own choice by a table, measured beside the methods; no rule can name it."""
-
-APART = "vendor:environment="
-"""Begins the methods that hold for a whole launch, so that no other can be in its rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,16 +297,6 @@ class Soak(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Soaked:
-    """What all soaks of a method come to: executions that passed, or why it failed."""
-
-    operation: str
-    method: str
-    executions: int
-    failure: str
-
-
-@dataclass(frozen=True, slots=True)
 class Problem:
     """Something in a raw file that could not be used, and where."""
 
@@ -358,107 +306,3 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.message}"
-
-
-class Point(NamedTuple):
-    """What was decided at one measured size of one degree class.
-
-    `ratio` is time(challenger) / time(default) with its interval; the challenger is the selected
-    method or, where the default stays, the best of the others. Together with the system, the
-    fields from campaign to bytes and a method are the key of a cell.
-
-    `status` tells why the method: "faster", shown to be so; "default", shown to be faster than
-    every other; "tie", nothing was shown; "undecided", too few launches to show anything;
-    "unsoaked", the challenger is shown to be faster, but was not executed very often yet.
-    """
-
-    campaign: str
-    operation: str
-    pattern: str
-    procs: int
-    nodes: int
-    ppn: int
-    oversubscribed: bool
-    sync: str
-    size_bytes: int
-    bytes: int
-    mmax: int
-    mavg: float
-    method: str
-    status: str
-    challenger: str | None
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
-    launches: int
-
-
-class Rule(NamedTuple):
-    """A line of the method table, and as its evidence the weakest of its points.
-
-    Intervals include both ends; None is unbounded. A rule holds for one measured layout, or for
-    some between measured ones.
-    """
-
-    operation: str
-    nodes_low: int
-    nodes_high: int
-    ppn_low: int
-    ppn_high: int
-    mmax_low: int | None
-    mmax_high: int | None
-    mavg_low: float | None
-    mavg_high: float | None
-    bytes_low: int | None
-    bytes_high: int | None
-    method: str
-    evidence: Point
-
-    @property
-    def interpolated(self) -> bool:
-        """Whether it is for layouts that were not measured."""
-        its = self.evidence
-        return not (
-            self.nodes_low <= its.nodes <= self.nodes_high
-            and self.ppn_low <= its.ppn <= self.ppn_high
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Where a table comes from. The date is that of the newest launch.
-
-    Of what launches measured, `disturbed` is the share that does not count, `refused` the same by
-    cause, and `noisy` the share that counts with wider intervals (tuner/trust.py).
-    `soaks` are of all methods that were soaked; none was chosen that passed fewer executions than
-    required.
-    """
-
-    system: str
-    name: str
-    environment: str
-    mpi_library: str
-    mpi_standard: str
-    compiler: str
-    cpu_model: str
-    cores: int
-    campaigns: list[str]
-    launches: int
-    samples: int
-    commit: str
-    date: str
-    version: str
-    disturbed: float = 0.0
-    refused: dict[str, float] = field(default_factory=dict)
-    noisy: float = 0.0
-    soaks: list[Soaked] = field(default_factory=list)
-    required_executions: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rules of one system, in order of priority, and the points behind them."""
-
-    provenance: Provenance
-    rules: list[Rule]
-    points: list[Point]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,18 +20,14 @@ from tuner.records import (
     CellSummary,
     Features,
     Launch,
-    Point,
     Probe,
     ProbeKey,
     ProbeLaunch,
     Product,
-    Provenance,
-    Rule,
     Soak,
-    Soaked,
     System,
-    Table,
 )
+from tuner.tables import Point, Provenance, Rule, Soaked, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +45,7 @@ __all__ = [
 
 _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
 _OVERSUBSCRIBED = CellKey._fields.index("oversubscribed")
+_POINT_OVERSUBSCRIBED = Point._fields.index("oversubscribed")
 _PRODUCT = (*CellKey._fields, *Product._fields[1:])
 _PROBE = (*ProbeLaunch._fields, *ProbeKey._fields, "samples")
 _OVERLAP = (*ProbeLaunch._fields, *Breakdown._fields)
@@ -121,6 +119,13 @@ class Store(Database):
             rules.append((system, rank, *(fields[name] for name in _RULE)))
         self._insert("rule", ("system", "rank", *_RULE), rules)
 
+    def put_decisions(self, system: str, campaign: str, points: Iterable[Point]) -> None:
+        """Puts what a campaign alone decides in the place of what it did."""
+        key = (system, campaign)
+        self._execute("DELETE FROM decision WHERE system = ? AND campaign = ?", key)
+        self._insert("decision", ("system", *Point._fields), ((system, *each) for each in points))
+        self._execute("UPDATE launch SET decided = 1 WHERE system = ? AND campaign = ?", key)
+
     # ---- Reading ----
 
     def launches(self) -> dict[int, Launch]:
@@ -143,28 +148,44 @@ class Store(Database):
         )
 
     def campaigns(self, system: str | None = None) -> pd.DataFrame:
-        """One row a campaign of a system, or of all; `complete` counts launches."""
+        """One row a campaign of a system, or of all; `complete` counts launches.
+
+        `executions` are those of soaks, which have no samples.
+        """
         where, values = _filter(system=system)
         return self._frame(
             f"""
             SELECT system, campaign, count(*) AS launches, sum(complete) AS complete,
                    sum(samples) AS samples, min(date) AS first_date, max(date) AS last_date,
-                   max("commit") AS "commit"
+                   max("commit") AS "commit",
+                   (SELECT coalesce(sum(executions), 0) FROM soak
+                    WHERE soak.system = launch.system AND soak.campaign = launch.campaign)
+                   AS executions
             FROM launch WHERE {where} GROUP BY system, campaign ORDER BY system, campaign
             """,  # noqa: S608
             values,
         )
 
-    def campaigns_with_cells(self, system: str) -> list[str]:
-        """The campaigns of a system that measured methods, the newest first; others have probes."""
+    def systems_with_cells(self) -> list[str]:
+        """The systems that measured methods; others have probes."""
         rows = self._query(
-            """
-            SELECT campaign FROM launch WHERE system = ? AND EXISTS (
-              SELECT 1 FROM cell
-              WHERE cell.system = launch.system AND cell.campaign = launch.campaign
-            ) GROUP BY campaign ORDER BY max(date) DESC, campaign DESC
-            """,
-            [system],
+            "SELECT id FROM system WHERE EXISTS (SELECT 1 FROM cell WHERE system = id) ORDER BY id"
+        )
+        return [row[0] for row in rows]
+
+    def campaigns_with_cells(self, system: str, operation: str | None = None) -> list[str]:
+        """The campaigns of a system that measured methods, of an operation or any, newest first."""
+        where, values = _filter(system=system, operation=operation)
+        rows = self._query(
+            f"""
+            SELECT campaign
+            FROM (
+              SELECT campaign, max(date) AS last_date FROM launch WHERE system = ? GROUP BY campaign
+            ) AS measured
+            WHERE EXISTS (SELECT 1 FROM cell WHERE {where} AND campaign = measured.campaign)
+            ORDER BY last_date DESC, campaign DESC
+            """,  # noqa: S608
+            [system, *values],
         )
         return [row[0] for row in rows]
 
@@ -269,7 +290,8 @@ class Store(Database):
             f"WHERE soak.system = ? ORDER BY date, {columns}",
             [system],
         )
-        return frame.astype({"passed": bool})
+        frame["passed"] = frame["passed"].astype(bool)
+        return frame
 
     def probed(self) -> list[str]:
         """The systems that have probes."""
@@ -288,6 +310,22 @@ class Store(Database):
         """What was decided at each measured size of a system; empty before `tune`."""
         return self._frame(f"SELECT * FROM point {_OF_SYSTEM}", [system])  # noqa: S608
 
+    def undecided(self, system: str) -> list[str]:
+        """The campaigns of a system that got launches after they were decided, or never were."""
+        rows = self._query(
+            "SELECT DISTINCT campaign FROM launch WHERE system = ? AND NOT decided", [system]
+        )
+        return [str(row[0]) for row in rows]
+
+    def decisions(self, system: str, campaign: str, operation: str) -> list[Point]:
+        """What a campaign alone decides of an operation."""
+        rows = self._query(
+            f"SELECT {', '.join(Point._fields)} FROM decision "  # noqa: S608
+            "WHERE system = ? AND campaign = ? AND operation = ? ORDER BY rowid",
+            [system, campaign, operation],
+        )
+        return [_point(row) for row in rows]
+
     def untuned(self) -> list[str]:
         """The systems that have no table: of a store that was rebuilt, all."""
         rows = self._query(
@@ -295,10 +333,19 @@ class Store(Database):
         )
         return [str(row[0]) for row in rows]
 
+    def provenance(self, system: str) -> Provenance | None:
+        """Where the table of a system comes from, None when it has none."""
+        rows = self._query("SELECT provenance FROM tuned WHERE system = ?", [system])
+        if not rows:
+            return None
+        fields = json.loads(rows[0][0])
+        fields["soaks"] = msgspec.convert(fields.get("soaks", []), list[Soaked])
+        return Provenance(**fields)
+
     def table(self, system: str) -> Table | None:
         """The table of a system as `tune` stored it, None when it did not."""
-        provenance = self._query("SELECT provenance FROM tuned WHERE system = ?", [system])
-        if not provenance:
+        provenance = self.provenance(system)
+        if provenance is None:
             return None
         points = self._query(
             f"SELECT {', '.join(Point._fields)} FROM point {_OF_SYSTEM}",  # noqa: S608
@@ -308,12 +355,10 @@ class Store(Database):
             f"SELECT {', '.join(_RULE)} FROM rule WHERE system = ? ORDER BY rank",  # noqa: S608
             [system],
         )
-        fields = json.loads(provenance[0][0])
-        fields["soaks"] = [Soaked(**each) for each in fields.get("soaks", [])]
         return Table(
-            Provenance(**fields),
+            provenance,
             [_rule(row) for row in rules],
-            [_point(dict(zip(Point._fields, row, strict=True))) for row in points],
+            [_point(row) for row in points],
         )
 
 
@@ -350,11 +395,13 @@ def cell_of(row: CellRow) -> Cell:
     )
 
 
-def _point(fields: dict[str, Any]) -> Point:
-    return Point(**{**fields, "oversubscribed": bool(fields["oversubscribed"])})
+def _point(row: Iterable[Any]) -> Point:
+    fields = list(row)
+    fields[_POINT_OVERSUBSCRIBED] = bool(fields[_POINT_OVERSUBSCRIBED])
+    return Point._make(fields)
 
 
 def _rule(row: Sequence[Any]) -> Rule:
     fields = dict(zip(_RULE, row, strict=True))
-    evidence = _point({name: fields[name] for name in Point._fields})
+    evidence = _point(fields[name] for name in Point._fields)
     return Rule(**{name: fields[name] for name in Rule._fields[:-1]}, evidence=evidence)

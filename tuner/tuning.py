@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import fields
 
-from tuner import __version__, benchfile, off, soaks
+from tuner import __version__, benchfile, off
 from tuner.errors import SwitchpointError
-from tuner.records import Cell, Header, Provenance, System, Table
-from tuner.rules import compile_rules
-from tuner.selection import decide
+from tuner.records import Cell, Header, System
+from tuner.selection import soaks
+from tuner.selection.decisions import decide
+from tuner.selection.rules import compile_rules
+from tuner.selection.trust import Trust, shares
 from tuner.simulation import machines
 from tuner.store import Store
-from tuner.trust import Trust, shares
+from tuner.tables import Point, Provenance, Table
 
 REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
 """Of the environment: the executions that a method has to pass before it is chosen; 0 for none."""
@@ -33,7 +35,8 @@ def tune(
     All campaigns count, or only those named; soaks always all. Where a method wins that passed
     fewer executions in soaks than required, by default as many as the environment tells, the
     default stays; simulated machines are not soaked. Methods that are off at this site do not take
-    part. The same cells and soaks always give the same table. Raises TuningError when there is
+    part. The same cells and soaks always give the same table. What campaigns decide alone is stored
+    with it, of those that are not decided yet. Raises TuningError when there is
     nothing to choose from, StoreError.
     """
     described = store.systems().set_index("system")
@@ -47,13 +50,15 @@ def tune(
         )
     names = sorted(campaigns or measured.index)
     cells: list[Cell] = []
+    decided: dict[str, list[Point]] = {}
+    undecided = store.undecided(system)
     for name in names:
-        cells += store.contents((system, name))
+        of_campaign = store.contents((system, name))
+        if name in undecided:
+            decided[name] = decide(of_campaign)
+        cells += of_campaign
     description = described.loc[system].to_dict()
-    if description["name"].partition(":")[0] == machines.SYSTEM:
-        required_executions = 0
-    else:
-        required_executions = required(required_executions)
+    required_executions = required_on(description["name"], required_executions)
     soaked = soaks.verdicts(store.soaks(system))
     headers = _headers(store, system)
     trust = Trust(cells, headers)
@@ -82,6 +87,8 @@ def tune(
     table = Table(provenance, compile_rules(points), points)
     with store.transaction():
         store.put_table(table)
+        for name, alone in decided.items():
+            store.put_decisions(system, name, alone)
     return table
 
 
@@ -106,6 +113,14 @@ def required(executions: int | None = None) -> int:
     if not value.isdecimal():
         raise TuningError(f"{REQUIRED}={value}: not a number of executions; give one, or unset it")
     return int(value)
+
+
+def required_on(name: str, executions: int | None = None) -> int:
+    """The same for a system by ReFrame's name: none for simulated ones, which are not soaked.
+
+    Raises TuningError.
+    """
+    return 0 if name.partition(":")[0] == machines.SYSTEM else required(executions)
 
 
 def tune_missing(store: Store) -> None:

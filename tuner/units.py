@@ -15,7 +15,8 @@ def significant(value: float, digits: int = 3) -> str:
     """`value` with that many significant digits, never in exponent form."""
     if value == 0:
         return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = float(f"{value:.{digits - 1}e}")  # 0.9996 has the decimals of 1, which it becomes
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return f"{value:.{decimals}f}"
 
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -19,18 +18,19 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tuner import benchfile, dispatch, export, rawfiles, records, soaking, tuning
-from tuner.dispatch import DispatchError, Request, Session
+from tuner import benchfile, export, rawfiles, tables, tuning
+from tuner.campaign import dispatch, soaking
+from tuner.campaign.dispatch import DispatchError, Request, Session
+from tuner.campaign.orders import Order
+from tuner.campaign.planning import SOAKS_S
+from tuner.campaign.soaking import Site
 from tuner.fitting import last_fitted
 from tuner.mpi import find_mpis, installation_directory, launch, shim
 from tuner.nodes.launch import SYSTEM
-from tuner.orders import Order
-from tuner.places import database_path, results_directory
-from tuner.planning import SOAKS_S
+from tuner.operations import COLLECTIVES
+from tuner.places import database_path, new_campaign, results_directory
 from tuner.products import last_measured
-from tuner.records import COLLECTIVES
 from tuner.show.results import show_products, show_table
-from tuner.soaking import Site
 from tuner.store import Store
 from tuner.systems import THIS_MACHINE, launch_on
 
@@ -100,7 +100,7 @@ class Ran(Protocol):
 class Tuned(NamedTuple):
     """A system's new table, and the file that applications read."""
 
-    table: records.Table
+    table: tables.Table
     path: Path
 
     def is_of(self, job: Ran) -> bool:
@@ -195,7 +195,7 @@ def plan(
     Raises:
         DispatchError: nothing would run, or not everything that was asked for.
     """
-    name = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = new_campaign()
     variables = {"campaign": name, "launches": str(launches), **(variables or {})}
     request = Request(config.absolute(), selection, variables)
     unlimited = Campaign(name, request, _planned(request), 0.0)
@@ -326,8 +326,9 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
             elapsed_s = time.monotonic() - started_s
             if elapsed_s >= next_s:
                 next_s = elapsed_s + LINE_S
-                time_text = f"{elapsed_s:.0f} s of about {campaign.expected_s:.0f} s"
-                console.print(f"{stage(launches())}, {time_text}", highlight=False)
+                done = launches()
+                whole = f" of about {campaign.expected_s:.0f} s" if done else ""
+                console.print(f"{stage(done)}, {elapsed_s:.0f} s{whole}", highlight=False)
 
         yield tick
         return

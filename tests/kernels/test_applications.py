@@ -9,8 +9,8 @@ import pytest
 
 from tests.kernels.conftest import Kernels
 from tests.test_cli import fail, succeed
-from tuner.applications import gain
-from tuner.layouts import OPERATIONS
+from tuner.studies.applications import gain
+from tuner.studies.layouts import OPERATIONS
 
 SLOW_RULES = """switchpoint-table 1
 rule op=allgather method=ring

@@ -7,7 +7,7 @@ import pytest
 from tests.kernels.benchrun import bench, documented_keys
 from tests.kernels.conftest import Kernels
 from tuner.benchfile import read
-from tuner.records import COLLECTIVES
+from tuner.operations import COLLECTIVES
 
 CORRUPT = "bench/swpbench_corrupt"
 ROOTED = ("bcast", "gather", "scatter", "reduce")

@@ -69,7 +69,7 @@ def test_broken_matrix(any_kernels: Kernels, tmp_path: Path, name: str) -> None:
     assert words in text
 
 
-@pytest.mark.parametrize("path", ["/nonexistent/file.mtx", "/"])
+@pytest.mark.parametrize("path", ["/nonexistent/file.mtx", "/", "/dev/zero"])
 def test_unreadable_matrix(any_kernels: Kernels, tmp_path: Path, path: str) -> None:
     assert path in complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{path}"))
 
@@ -87,6 +87,7 @@ def test_unreadable_matrix(any_kernels: Kernels, tmp_path: Path, path: str) -> N
         ("0\n1\n0\n1.5\n0\n", 4, "from 0 to 1"),
         ("0\n1\n0\n1\nlast", 5, "from 0 to 1"),
         ("0\n1\0\n0\n1\n0\n", 2, "NUL"),
+        ("0\n" + 70_000 * "1", 2, "over 65536 characters"),
     ],
 )
 def test_broken_partition(

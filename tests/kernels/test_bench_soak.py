@@ -68,18 +68,19 @@ def test_every_method_passes(kernels: Kernels, tmp_path: Path, operation: str, p
 
 
 @pytest.mark.parametrize("operation", ["exchange", "discovery"])
+@pytest.mark.parametrize("right", [130, pytest.param(9999, marks=pytest.mark.nightly)])
 def test_a_wrong_byte_is_found_in_the_execution_that_it_is_in(
-    kernels: Kernels, tmp_path: Path, operation: str
+    kernels: Kernels, tmp_path: Path, operation: str, right: int
 ) -> None:
-    """Rank 1 goes wrong from its 131st call on, so that the second method does at once."""
+    """Rank 1 goes wrong after so many right calls, so that the second method does at once."""
     methods = {"exchange": "direct alltoallv", "discovery": "pex pcx"}[operation]
     words = ("--op", operation, "--pattern", "random:degree=9", "--sizes", "8")
-    words += ("--methods", methods, "--executions", "200")
-    result = soak(kernels, tmp_path / "o", 4, *words, wrong="byte", call=130)
+    words += ("--methods", methods, "--executions", str(max(right + 1, 200)))
+    result = soak(kernels, tmp_path / "o", 4, *words, wrong="byte", call=right)
     assert result.status != 0
     first, second = soaks(result)
     assert (first["failure"], second["failure"]) == ("payload", "payload")
-    assert first["reason"].startswith("rank 1: execution 131: wrong payload from rank 0")
+    assert first["reason"].startswith(f"rank 1: execution {right + 1}: wrong payload from rank 0")
     assert second["reason"].startswith("rank 1: execution 1: wrong payload")
     (complaint,) = result.complaints
     assert "soak failed: 2 of 2" in complaint
@@ -108,6 +109,14 @@ def test_a_leak_is_found(kernels: Kernels, tmp_path: Path) -> None:
     assert (record["failure"], record["executions"]) == ("leak", 2000)
     assert record["growth_bytes"] >= 1500 * 48
     assert record["reason"].startswith("rank 1: leak: ")
+
+
+def test_what_the_c_library_keeps_for_later_is_no_leak(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    words = (*RING, "--methods", "direct", "--executions", "2000")
+    result = soak(any_kernels, tmp_path / "o", 2, *words, wrong="free")
+    assert [each["passed"] for each in soaks(result)] == [True], result.stderr
 
 
 @pytest.mark.parametrize(("rank", "failure"), [(0, "error"), (1, "hang")])

@@ -12,7 +12,7 @@ from scipy.io import mmwrite
 from tests.conftest import Require
 from tests.kernels.conftest import Kernels
 from tests.test_cli import fail, succeed
-from tuner.crossover import crossover
+from tuner.studies.crossover import crossover
 
 
 def test_products_that_make_good_the_partitioner() -> None:

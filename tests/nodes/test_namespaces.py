@@ -129,7 +129,7 @@ def test_a_signal_while_they_come_up_leaves_nothing(set_name, tmp_path, monkeypa
     assert namespaces.find(set_name) is None
 
 
-def test_temporary_nodes_end_with_the_process_that_made_them(nodes, tmp_path):
+def test_temporary_nodes_end_with_the_process_that_made_them(nodes):
     name = f"orphan-{os.getpid()}"
     script = (
         "import os, signal\nfrom tuner.nodes import namespaces\n"

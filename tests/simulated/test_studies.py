@@ -168,8 +168,10 @@ def test_the_model_of_a_network_predicts_its_simulation(simulating, spec):
     assert times[spec] == pytest.approx(found.time_s, rel=0.3)
 
 
-@pytest.mark.parametrize("procs", [64, pytest.param(512, marks=pytest.mark.nightly)])
-def test_predictions_are_held_against_a_simulated_campaign(simulating, procs):
+@pytest.mark.parametrize(
+    ("procs", "near"), [(64, 0.75), pytest.param(512, 0.6, marks=pytest.mark.nightly)]
+)
+def test_predictions_are_held_against_a_simulated_campaign(simulating, procs, near):
     """The model of a simulated machine needs no fit: it is what the machine is made of."""
     from tuner.studies.simulator import simulator
 
@@ -186,7 +188,7 @@ def test_predictions_are_held_against_a_simulated_campaign(simulating, procs):
         if each["operation"] == "exchange"
     }
     assert len(errors) == 2 * 4 * 3
-    assert sum(abs(error) <= 0.15 for error in errors.values()) >= 0.6 * len(errors)
+    assert sum(abs(error) <= 0.15 for error in errors.values()) >= near * len(errors)
     assert max(abs(error) for error in errors.values()) < 0.5
     assert min(each["rank_correlation"] for each in outcomes) > 0.5
     text = succeed("validate")

@@ -27,8 +27,10 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     A and B are campaigns, SYSTEM/CAMPAIGN where several systems have one of that name, or systems
     with all their campaigns; of a system's id any part that no other has.
     """
+    from tuner import tuning
     from tuner.comparison import compare as compared
     from tuner.comparison import measured
+    from tuner.selection import soaks
     from tuner.show.comparison import Subject, show_comparison
     from tuner.show.results import console
     from tuner.store import Store
@@ -39,6 +41,8 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
             raise SwitchpointError(f"{a} and {b} are the same: there is nothing to compare")
         cells = [store.contents(key) for key in keys]
         described = store.systems().set_index("system")
+        soaked = [soaks.verdicts(store.soaks(key[0])) for key in keys]
+    required = [tuning.required_on(str(described.loc[key[0], "name"])) for key in keys]
     first, second = subjects = [
         Subject("/".join(key), str(described.loc[key[0], "mpi_library"]), len(of_key))
         for key, of_key in zip(keys, cells, strict=True)
@@ -46,7 +50,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     for subject in subjects:
         if not subject.cells:
             raise SwitchpointError(f"{subject.name} has no measured methods to compare")
-    result = compared(*map(measured, cells))
+    result = compared(*map(measured, cells, (None, None), soaked, required))
     if as_json:
         document = {name: asdict(each) for name, each in zip("ab", subjects, strict=True)}
         click.echo(json.dumps(document | asdict(result), indent=1))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.commands.options import json_option
+from tuner.commands.options import json_option, whole_number
 
 if TYPE_CHECKING:
     from tuner.matrices.amg import Level
     from tuner.matrices.lookalike import Lookalike
 
 _seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of all chances."
+    "--seed", type=whole_number(0), default=1, show_default=True, help="Of all chances."
 )
 _directory_option = click.option(
     "--directory",
@@ -38,7 +38,7 @@ def make() -> None:
 @click.argument("names", nargs=-1)
 @click.option(
     "--rows",
-    type=click.IntRange(min=2),
+    type=whole_number(2),
     show_default="those of the original",
     help="Make a version with so many rows.",
 )
@@ -79,7 +79,7 @@ def lookalike(
 
 @make.command()
 @click.argument("problem", type=click.Choice(["diffusion", "elasticity"]))
-@click.option("--rows", type=click.IntRange(min=4), required=True, help="About so many rows.")
+@click.option("--rows", type=whole_number(4), required=True, help="About so many rows.")
 @_directory_option
 @_gzip_option
 @json_option
@@ -102,10 +102,10 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
 
 @make.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--rows", type=click.IntRange(min=1), required=True, help="Rows and columns.")
+@click.option("--rows", type=whole_number(1), required=True, help="Rows and columns.")
 @click.option(
     "--nonzeros",
-    type=click.IntRange(min=1),
+    type=whole_number(1),
     default=25,
     show_default=True,
     help="Entries of every row.",

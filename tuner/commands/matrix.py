@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tuner.commands.make import make
-from tuner.commands.options import json_option
+from tuner.commands.options import json_option, whole_number
 
 _FILE = click.Path(path_type=Path)
 
@@ -59,14 +59,14 @@ def info(file: Path, as_json: bool) -> None:
 
 @matrix.command()
 @click.argument("file", type=_FILE)
-@click.option("--parts", type=click.IntRange(min=1), required=True, help="How many parts.")
+@click.option("--parts", type=whole_number(1), required=True, help="How many parts.")
 @click.option(
     "--by",
     type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
     required=True,
     help="Blocks of rows, row r in part r mod K, METIS, or Mt-KaHyPar.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of both.")
+@click.option("--seed", type=whole_number(0), default=1, show_default=True, help="Of both.")
 @json_option
 def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None:
     """Deal the rows of the matrix in FILE to parts, and keep that in a file beside it.

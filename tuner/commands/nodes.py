@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from tuner.commands.options import json_option
+from tuner.commands.options import json_option, whole_number
 from tuner.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
 from tuner.nodes import namespaces
 from tuner.nodes.launch import launch
@@ -75,9 +75,16 @@ def status(name: str, as_json: bool) -> None:
 
 @nodes.command("exec", context_settings={"ignore_unknown_options": True})
 @click.option(
-    "-n", "--procs", type=int, help="Start the command as an MPI program of so many ranks."
+    "-n",
+    "--procs",
+    type=whole_number(1),
+    help="Start the command as an MPI program of so many ranks.",
 )
-@click.option("--ppn", type=int, help="Ranks on a node; by default as evenly as the nodes allow.")
+@click.option(
+    "--ppn",
+    type=whole_number(1),
+    help="Ranks on a node; by default as evenly as the nodes allow.",
+)
 @click.option(
     "--environment", metavar="NAME", help="The MPI to start by, as mpich; by default the first."
 )

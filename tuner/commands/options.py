@@ -15,10 +15,26 @@ from tuner.places import database_path
 if TYPE_CHECKING:
     from tuner.store import Store
 
+_MOST = 2**31 - 1
+
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 Option = Callable[[Callable[..., None]], Callable[..., None]]
 """What adds an option to a command."""
+
+
+def whole_number(least: int) -> click.IntRange:
+    """So many of something, up to what MPI counts."""
+    return click.IntRange(least, _MOST)
+
+
+def whole_numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    """Whole numbers from 1 on, separated by commas, increasing."""
+    words = value.split(",")
+    if not all(word.isdecimal() and 1 <= int(word) <= _MOST for word in words):
+        raise click.BadParameter(f"{value!r} is not a comma list of whole numbers from 1 on")
+    return sorted(set(map(int, words)))
+
 
 database_option = click.option(
     "--database",
@@ -36,10 +52,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 require_soak_option = click.option(
     "--require-soak",
     "required_executions",
-    type=click.IntRange(min=0),
+    type=whole_number(0),
     metavar="EXECUTIONS",
     help="Choose only methods that passed so many executions in soaks; 0 asks for none.  "
-    "[default: SWITCHPOINT_REQUIRE_SOAK, or 2000]",
+    "[default: SWITCHPOINT_REQUIRE_SOAK, or 10000]",
 )
 
 
@@ -47,7 +63,7 @@ def launches_option(least: int, default: int, text: str) -> Option:
     """`--launches`: how many there are of something."""
     return click.option(
         "--launches",
-        type=click.IntRange(min=least),
+        type=whole_number(least),
         default=default,
         show_default=True,
         help=text,
@@ -59,7 +75,7 @@ def budget_option(default_s: float, what: str = "a launch") -> Option:
     return click.option(
         "--budget",
         "budget_s",
-        type=click.FloatRange(min=0.1),
+        type=click.FloatRange(0.1, 1e6),
         default=default_s,
         show_default=True,
         help=f"Time for {what}, in seconds.",
@@ -69,6 +85,27 @@ def budget_option(default_s: float, what: str = "a launch") -> Option:
 def system_option(text: str) -> Option:
     """`--system`, which takes any part of an id that only one system has."""
     return click.option("--system", metavar="ID", help=text)
+
+
+def require_store(database: Path) -> None:
+    """Fails when there is no store: only ingest makes one."""
+    from tuner.store import MissingStoreError
+
+    if not database.is_file():
+        raise MissingStoreError(database)
+
+
+def tuned(database: Path) -> Store:
+    """The store for reading; tables that a rebuilt one lacks are made first."""
+    from tuner.store import Store
+    from tuner.tuning import tune_missing
+
+    with Store.open(database, readonly=True) as store:
+        incomplete = store.untuned()
+    if incomplete:
+        with Store.open(database) as store:
+            tune_missing(store)
+    return Store.open(database, readonly=True)
 
 
 def systems_of(store: Store) -> list[str]:

@@ -15,7 +15,7 @@ from tuner.commands.options import FILE, json_option
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tuner.planning import Budget
+    from tuner.campaign.planning import Budget
 
 
 class _BudgetType(click.ParamType):  # type: ignore[type-arg]
@@ -27,7 +27,7 @@ class _BudgetType(click.ParamType):  # type: ignore[type-arg]
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> Budget:
         """More than 0."""
-        from tuner.planning import Budget
+        from tuner.campaign.planning import Budget
 
         found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh%])", str(value))
         number = float(found[1]) if found else 0.0
@@ -49,7 +49,7 @@ def plan(file: Path | None, as_json: bool) -> None:
 
     For each step its launches, how many are done, and their methods and sizes.
     """
-    from tuner import planned
+    from tuner.campaign import planned
     from tuner.show.plan import show_plan
     from tuner.show.results import console
 
@@ -68,11 +68,12 @@ def carry_out(
     path: Path, dry_run: bool, as_json: bool, out: Console, required: int
 ) -> dict[str, Any]:
     """Shows a plan and runs it to its end, soaks with it; a dry run only shows it."""
-    from tuner import planned, workflow
-    from tuner.dispatch import Request
-    from tuner.planning import SOAKS_S
+    from tuner import workflow
+    from tuner.campaign import planned
+    from tuner.campaign.dispatch import Request
+    from tuner.campaign.planning import SOAKS_S
+    from tuner.campaign.soaking import Site
     from tuner.show.plan import show_plan
-    from tuner.soaking import Site
 
     loaded = planned.load(path)
     if dry_run and as_json:

@@ -17,13 +17,14 @@ from tuner.commands.options import (
     launches_option,
     one_system,
     system_option,
+    whole_number,
 )
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tuner.regret import Line, Outcome, Verdict
+    from tuner.studies.regret import Line, Outcome, Verdict
 
 
 @click.command()
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--problems",
     "count",
-    type=click.IntRange(min=1),
+    type=whole_number(1),
     default=20,
     show_default=True,
     help="Random problems, of the operations in turn, at three sizes each.",
@@ -56,14 +57,17 @@ def regret(
 
     Sizes, process counts and patterns are random. Exits with 1 when a target is missed.
     """
-    from tuner import export, planned
-    from tuner import regret as regretting
+    from tuner import atomic, export
+    from tuner.campaign import planned
+    from tuner.fitting import last_fitted
     from tuner.places import results_directory
     from tuner.show.results import console
     from tuner.store import Store
+    from tuner.studies import regret as regretting
 
     with Store.open(database, readonly=True) as store:
-        table = store.table(one_system(store, system))
+        name = one_system(store, system)
+        table, model = store.table(name), last_fitted(store, name)
     if table is None or not table.rules:
         raise SwitchpointError("there is no table to judge; run `switchpoint tune`")
     out = console(stderr=as_json)
@@ -71,7 +75,7 @@ def regret(
     outcomes: list[Outcome] = []
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "switchpoint.table"
-        export.write(table, "table", path)
+        export.write(table, "table", path, model)
         request = regretting.Request(
             path, provenance.name.partition("+")[0], provenance.environment, launches, budget_s
         )
@@ -91,8 +95,7 @@ def regret(
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
     study = results_directory() / "studies" / f"regret-{provenance.system}-{seed}.json"
-    study.parent.mkdir(parents=True, exist_ok=True)
-    study.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    atomic.write(study, json.dumps(document, indent=1) + "\n")
     if as_json:
         click.echo(json.dumps(document, indent=1))
     else:

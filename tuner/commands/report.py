@@ -7,15 +7,7 @@ from pathlib import Path
 
 import click
 
-from tuner.commands.options import json_option
-
-
-def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
-    """A comma list of whole numbers, each at least 1."""
-    words = value.split(",")
-    if not all(word.isdecimal() and int(word) for word in words):
-        raise click.BadParameter(f"{value} is not a comma list of whole numbers from 1 on")
-    return tuple(map(int, words))
+from tuner.commands.options import json_option, whole_number, whole_numbers
 
 
 @click.group()
@@ -26,7 +18,11 @@ def report() -> None:
 @report.command()
 @click.argument("matrix", type=click.Path(path_type=Path))
 @click.option(
-    "--parts", required=True, metavar="K[,K...]", callback=_numbers, help="Numbers of processes."
+    "--parts",
+    required=True,
+    metavar="K[,K...]",
+    callback=whole_numbers,
+    help="Numbers of processes.",
 )
 @click.option(
     "--by",
@@ -44,14 +40,14 @@ def report() -> None:
 )
 @click.option(
     "--ppn",
-    type=click.IntRange(min=1),
+    type=whole_number(1),
     default=16,
     show_default=True,
     help="Processes a node, in the order of ranks.",
 )
 @click.option(
     "--item-bytes",
-    type=click.IntRange(min=1),
+    type=whole_number(1),
     default=8,
     show_default=True,
     help="Size of an element of the vector.",
@@ -59,7 +55,7 @@ def report() -> None:
 @json_option
 def structure(
     matrix: Path,
-    parts: tuple[int, ...],
+    parts: list[int],
     by: str,
     methods: str,
     ppn: int,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.commands.options import json_option
+from tuner.commands.options import json_option, whole_number, whole_numbers
 
 if TYPE_CHECKING:
     from tuner.studies.findings import Finding
@@ -19,18 +19,15 @@ if TYPE_CHECKING:
 _PPN = 16
 
 
-def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
-    """Whole numbers from 1 on, separated by commas, increasing."""
-    words = value.split(",") if value else []
-    if not all(word.isdecimal() and int(word) for word in words):
-        raise click.BadParameter(f"{value} is not a comma list of whole numbers from 1 on")
-    return sorted(set(map(int, words)))
-
-
 def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
     """An option that takes a comma list."""
     return click.option(
-        name, default=default, show_default=True, metavar="N[,N...]", callback=_numbers, help=text
+        name,
+        default=default,
+        show_default=True,
+        metavar="N[,N...]",
+        callback=whole_numbers,
+        help=text,
     )
 
 
@@ -42,7 +39,7 @@ def machine_option(default: str) -> Callable[..., Any]:
 
 
 ppn_option = click.option(
-    "--ppn", type=click.IntRange(1), default=_PPN, show_default=True, help="Ranks of a node."
+    "--ppn", type=whole_number(1), default=_PPN, show_default=True, help="Ranks of a node."
 )
 
 
@@ -91,7 +88,7 @@ def show_findings(findings: Sequence[Finding], campaign: str) -> None:
 @machine_option("torus-4x4x2-bluegenep")
 @numbers_option("--procs", "64,128,256,512", "Ranks.")
 @click.option(
-    "--degree", type=click.IntRange(1), default=6, show_default=True, help="Neighbours of a rank."
+    "--degree", type=whole_number(1), default=6, show_default=True, help="Neighbours of a rank."
 )
 @numbers_option("--sweep", "1,4,16", "Neighbours to try on the most ranks.")
 @click.option(
@@ -102,7 +99,7 @@ def show_findings(findings: Sequence[Finding], campaign: str) -> None:
     help="Comma list of what to count neighbours in, dealt in blocks; empty for none.",
 )
 @click.option(
-    "--rows", type=click.IntRange(64), default=20000, show_default=True, help="Of each of them."
+    "--rows", type=whole_number(64), default=20000, show_default=True, help="Of each of them."
 )
 @ppn_option
 @json_option
@@ -167,11 +164,11 @@ def dsde(
 @machine_option("torus-4x4x2-bluewaters")
 @numbers_option("--procs", "64,512", "Ranks.")
 @click.option(
-    "--rows", type=click.IntRange(64), default=40000, show_default=True, help="Of finest levels."
+    "--rows", type=whole_number(64), default=40000, show_default=True, help="Of finest levels."
 )
 @click.option(
     "--random-rows",
-    type=click.IntRange(1),
+    type=whole_number(1),
     default=20,
     show_default=True,
     help="Of random matrices, for each rank.",
@@ -179,7 +176,7 @@ def dsde(
 @numbers_option("--nonzeros", "25,50,100", "Entries of each row of random matrices.")
 @click.option(
     "--simulated",
-    type=click.IntRange(0),
+    type=whole_number(0),
     default=64,
     show_default=True,
     help="Simulate up to so many ranks; beyond, times are predicted.",
@@ -277,7 +274,7 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
 )
 @click.option("--matrices", metavar="NAMES", show_default="the table's", help="Comma list.")
 @numbers_option("--procs", "32,64,128,256,512", "Ranks.")
-@click.option("--rows", type=click.IntRange(64), default=8000, show_default=True, help="Of each.")
+@click.option("--rows", type=whole_number(64), default=8000, show_default=True, help="Of each.")
 @click.option(
     "--by",
     type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
@@ -287,7 +284,7 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
 )
 @click.option(
     "--simulated",
-    type=click.IntRange(0),
+    type=whole_number(0),
     default=512,
     show_default=True,
     help="Simulate up to so many ranks; beyond, times are predicted.",

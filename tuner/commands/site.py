@@ -11,7 +11,8 @@ from typing import TypeVar
 
 import click
 
-from tuner.dispatch import CHECKS
+from tuner.campaign.dispatch import CHECKS
+from tuner.commands.options import whole_number
 from tuner.sites import environments, schedulers
 from tuner.sites.configuration import Site, SiteError, host_pattern, host_stem
 from tuner.sites.environments import reframe_name
@@ -46,7 +47,7 @@ def site() -> None:
     help="Measure this partition or queue; may be repeated.",
 )
 @click.option("--account", metavar="NAME", help="What jobs are charged to; '' for none.")
-@click.option("--max-nodes", type=click.IntRange(min=1), help="Most nodes of a job.")
+@click.option("--max-nodes", type=whole_number(1), help="Most nodes of a job.")
 @click.option(
     "--modules",
     "module_sets",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from tuner.campaign.dispatch import CHECKS
 from tuner.commands.options import require_soak_option, system_option
-from tuner.dispatch import CHECKS
 from tuner.errors import SwitchpointError
 
 
@@ -19,17 +19,28 @@ from tuner.errors import SwitchpointError
     help="The ReFrame configuration of a system that is not of this machine.",
 )
 @system_option("Only this system; any unambiguous part of its id.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.1, 1e6),
+    default=10.0,
+    show_default=True,
+    help="Time for each system; what it ends before, the next call goes on with.",
+)
 @require_soak_option
-def soak(config: Path | None, system: str | None, required_executions: int | None) -> None:
+def soak(
+    config: Path | None, system: str | None, minutes: float, required_executions: int | None
+) -> None:
     """Execute very often the methods that won, choose those that pass, and export the tables.
 
     `switchpoint run` does so at its end; this does what it left, or what a site requires since.
     """
-    from tuner import soaking, soaks, tuning, workflow
+    from tuner import tuning, workflow
+    from tuner.campaign import soaking
     from tuner.commands.options import one_system, systems_of
     from tuner.nodes import namespaces
     from tuner.nodes.launch import SYSTEM as VIRTUAL
     from tuner.places import database_path
+    from tuner.selection import soaks
     from tuner.show.results import console
     from tuner.simulation.machines import SYSTEM as SIMULATED
     from tuner.store import Store
@@ -51,5 +62,6 @@ def soak(config: Path | None, system: str | None, required_executions: int | Non
                 f"{name} is not of this machine; name its configuration by --config"
             )
         with namespaces.available() if kind == VIRTUAL else nullcontext():
-            soaking.soak([name], soaking.Site(its, required or soaks.ENOUGH), out)
+            site = soaking.Site(its, required or soaks.ENOUGH)
+            soaking.soak([name], site, out, 60 * minutes)
     workflow.tune_systems(names, out, required)

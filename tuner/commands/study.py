@@ -14,11 +14,12 @@ from tuner.commands.options import (
     environment_option,
     json_option,
     launches_option,
+    whole_number,
 )
 from tuner.commands.scale import dsde, grids, nap, stfw
 
 if TYPE_CHECKING:
-    from tuner.applications import Improvement
+    from tuner.studies.applications import Improvement
 
 
 @click.group()
@@ -34,7 +35,7 @@ study.add_command(stfw)
 
 @study.command()
 @click.argument("matrix", type=click.Path(path_type=Path))
-@click.option("--procs", type=click.IntRange(min=2), required=True, help="Processes.")
+@click.option("--procs", type=whole_number(2), required=True, help="Processes.")
 @click.option(
     "--by",
     type=click.Choice(["graph", "hypergraph"]),
@@ -58,7 +59,7 @@ study.add_command(stfw)
 )
 @click.option(
     "--ppn",
-    type=click.IntRange(min=1),
+    type=whole_number(1),
     show_default="the machine's nodes, or as evenly as the virtual ones allow",
     help="So many processes on each node; on this machine as it is, take so many for one.",
 )
@@ -82,7 +83,7 @@ def crossover(
 
     The alternative is rows that are dealt out in strides, at no cost.
     """
-    from tuner import crossover as crossing
+    from tuner.studies import crossover as crossing
 
     request = crossing.Request(
         *(matrix, procs, by, methods, ppn, launches, budget_s, environment, system == "nodes")
@@ -112,7 +113,7 @@ def crossover(
     required=True,
     help="The table that the preloaded library reads.",
 )
-@click.option("--procs", type=click.IntRange(min=1), required=True, help="Processes.")
+@click.option("--procs", type=whole_number(1), required=True, help="Processes.")
 @click.option(
     "--sizes",
     metavar="LIST",
@@ -121,7 +122,7 @@ def crossover(
     help="Unknowns, multiples of the processes, separated by spaces.",
 )
 @click.option(
-    "--iterations", type=click.IntRange(min=1), default=100, show_default=True, help="Of a launch."
+    "--iterations", type=whole_number(1), default=100, show_default=True, help="Of a launch."
 )
 @launches_option(2, 5, "Pairs of launches.")
 @click.option(
@@ -149,8 +150,8 @@ def applications(
 
     The programs know nothing of Switchpoint and run with and without the preloaded library.
     """
-    from tuner import applications as applying
-    from tuner import layouts
+    from tuner.studies import applications as applying
+    from tuner.studies import layouts
 
     if not all(word.isdigit() for word in sizes.split()) or not sizes.split():
         raise click.BadParameter(f"{sizes!r} is no list of sizes", param_hint="--sizes")

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from tuner import atomic
 from tuner.matrices.market import Indices, MatrixError, Pattern, stem
 from tuner.matrices.ownership import RULES, Ownership
 from tuner.matrices.partitioners import PARTITIONERS, partitioned, version
@@ -93,10 +94,10 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
     parts = partitioned(pattern, by, procs, seed)
     seconds = time.perf_counter() - start
     # The record goes first and comes last, so that a file is never taken for what it is not.
-    _write(beside, b"{}")
-    _write(path, "".join(f"{part}\n" for part in parts.tolist()).encode("ascii"))
+    atomic.write(beside, b"{}")
+    atomic.write(path, "".join(f"{part}\n" for part in parts.tolist()).encode("ascii"))
     record = _Record(matrix_sha256, _sha256(path), version(by), seed, seconds)
-    _write(beside, msgspec.json.encode(record) + b"\n")
+    atomic.write(beside, msgspec.json.encode(record) + b"\n")
     return Kept(path, parts, seconds, reused=False)
 
 
@@ -133,18 +134,6 @@ def _read_record(path: Path) -> _Record | None:
         return None
     except msgspec.DecodeError:
         return _Record("", "", "", 0, 0)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Writes a file whole, aside first."""
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        aside.write_bytes(content)
-        aside.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _sha256(path: Path) -> str:

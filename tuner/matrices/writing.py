@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tuner.atomic import replacing
 from tuner.matrices.market import BANNER, Indices
 
 # Rows and columns from 0 and, in a real matrix, values.
@@ -45,19 +46,15 @@ def write(
     Raises:
         OSError: it cannot be written; nothing is left of it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.partial")
     head = f"{BANNER} matrix coordinate {field} {symmetry}\n% {comment}\n{rows} {rows} {entries}\n"
-    try:
-        with aside.open("wb") as plain, _packed_as_named(path, plain) as file:
-            file.write(head.encode())
-            for block in blocks:
-                _write_block(file, block)
-        aside.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        aside.unlink(missing_ok=True)
+    with (
+        replacing(path) as aside,
+        aside.open("wb") as plain,
+        _packed_as_named(path, plain) as file,
+    ):
+        file.write(head.encode())
+        for block in blocks:
+            _write_block(file, block)
 
 
 def _packed_as_named(path: Path, plain: BinaryIO) -> BinaryIO:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from tuner.comparison import FALSE_DISCOVERIES, Choice, Comparison, Loss, Moved, Where
-from tuner.records import COLLECTIVES
+from tuner.operations import COLLECTIVES
 from tuner.show.results import plain_grid
 from tuner.units import multiple_text, size_text
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from rich.console import Console
 
-from tuner.planning import STAGES, Plan
+from tuner.campaign.planning import STAGES, Plan
 from tuner.show.results import plain_grid
 from tuner.units import size_text
 

@@ -10,9 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
-from tuner import soaks, trust
 from tuner.export import speed, table_document
-from tuner.records import COLLECTIVES, DEFAULT_METHODS, Rule, Table
+from tuner.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.selection import soaks, trust
+from tuner.tables import Rule, Table
 from tuner.units import bytes_text, degree_text, significant, span_text
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
             row["system"],
             str(row["launches"]),
             str(row["launches"] - row["complete"]),
-            str(row["samples"]),
+            f"{row['executions']} executions in soaks"
+            if row["executions"]
+            else str(row["samples"]),
             row["commit"],
         )
     out.print(grid)
@@ -163,6 +166,8 @@ def _layout_text(rule: Rule) -> str:
 
 def _speed_text(rule: Rule) -> str:
     point = rule.evidence
+    if point.launches == 0:
+        return "no launch counts"
     if point.challenger is None or point.challenger == rule.method:
         return speed(point)
     return f"{point.challenger}: {speed(point)}"

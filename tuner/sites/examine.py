@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tuner import dispatch
-from tuner.dispatch import DispatchError, Request
+from tuner.campaign import dispatch
+from tuner.campaign.dispatch import DispatchError, Request
 from tuner.doctor import Part
 from tuner.errors import SwitchpointError
 from tuner.mpi import identify

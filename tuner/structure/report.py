@@ -84,7 +84,7 @@ def _halo(request: Request, pattern: Pattern, procs: int) -> Halo:
 def show(rows: Sequence[Row], out: Console) -> None:
     """Prints the table; bytes are of an execution, vavg, vmax and buffer of a process."""
     names = ("parts", "method", "grid", "mmax", "bound", "mavg", "vavg", "vmax", "buffer")
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in (*names, "off-node mmax", "off-node bytes"):
         table.add_column(name, justify="left" if name in ("method", "grid") else "right")
     for row in rows:

@@ -1,1 +1,1 @@
-"""Studies of the papers on simulated machines; each is a command, and its launches a campaign."""
+"""Questions answered by measuring and choosing, each by a command: the papers', and regret."""

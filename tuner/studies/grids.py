@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tuner.layouts import DEFAULT, LAYOUTS, OPERATIONS
 from tuner.studies.findings import Finding
+from tuner.studies.layouts import DEFAULT, LAYOUTS, OPERATIONS
 from tuner.studies.simulator import Simulator
 
 _LEAST = 0.005  # a saving that counts as one

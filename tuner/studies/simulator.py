@@ -10,16 +10,16 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tuner import rawfiles
 from tuner.errors import SwitchpointError
-from tuner.launches import run
 from tuner.mpi import CHECKOUT, Mpi, available_cores, build_root, identify
+from tuner.places import new_campaign
 from tuner.simulation.launch import TOOLCHAIN, launch
 from tuner.simulation.machines import Machine
+from tuner.studies.launches import run
 
 Tell = Callable[[str], None]
 """Takes a line about what is going on."""
@@ -91,7 +91,7 @@ def simulator(machine: Machine, ppn: int, study: str, tell: Tell) -> Simulator:
         raise StudyError(
             "no smpicc with its smpirun on the path: install SimGrid (Debian: libsimgrid-dev)"
         )
-    campaign = f"{study}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    campaign = new_campaign(f"{study}-")
     return Simulator(mpi, _swpbench(tell), machine, ppn, campaign, tell)
 
 

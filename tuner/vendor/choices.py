@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuner.errors import SwitchpointError
-from tuner.records import APART, COLLECTIVES, Rule, Table
+from tuner.operations import APART, COLLECTIVES
+from tuner.tables import Rule, Table
 
 ROOT_KNOWS = ("gather", "scatter")
 """Of these a library's readers take the size from arguments that count at some ranks only."""

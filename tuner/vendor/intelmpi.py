@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tuner.records import Table
+from tuner.tables import Table
 from tuner.vendor.choices import Choices, Interval, VendorError, choices_of
 from tuner.vendor.library import version_for
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuner.mpi import Mpi, find_mpis
 from tuner.vendor.choices import VendorError
@@ -94,18 +94,32 @@ def made_for(text: str) -> tuple[str, str] | None:
     return next(key for key, name in FAMILIES.items() if name == match.group(1)), match.group(2)
 
 
-def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, int]]:
-    """The numbers of the algorithms of each operation, by name, from the library's ompi_info."""
+class Algorithm(NamedTuple):
+    """One of Open MPI's, as its rules files have it; fan_out is 0 where it knows none."""
+
+    number: int
+    fan_out: int
+
+
+def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
+    """The algorithms of each operation, by name, from the library's ompi_info.
+
+    Set by its variable, `chain` has the fan-out of another variable; a file tells its own.
+    """
     program = Path(mpi.mpiexec).with_name("ompi_info")
     command = [str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise VendorError(f"{program} does not run: {error}") from error
-    found: dict[str, dict[str, int]] = {}
+    fan_outs = dict(
+        re.findall(r"coll_tuned_(\w+)_algorithm_chain_fanout:value:(\d+)", answer.stdout)
+    )
+    found: dict[str, dict[str, Algorithm]] = {}
     pattern = r"coll_tuned_(\w+)_algorithm:enumerator:value:(\d+):(\S+)"
     for operation, number, name in re.findall(pattern, answer.stdout):
-        found.setdefault(operation, {})[name] = int(number)
+        fan_out = int(fan_outs.get(operation, 0)) if name == "chain" else 0
+        found.setdefault(operation, {})[name] = Algorithm(int(number), fan_out)
     if not found:
         raise VendorError(f"{program} names no algorithms: {answer.stderr.strip()[:200]}")
     return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tuner.records import Table
+from tuner.tables import Table
 from tuner.vendor.choices import Choices, Interval, VendorError, choices_of
 from tuner.vendor.library import installation, mpich_selection, version_for
 

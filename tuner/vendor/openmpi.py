@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tuner.records import Table
+from tuner.tables import Table
 from tuner.vendor.choices import Choices, Interval, VendorError, choices_of
-from tuner.vendor.library import installation, openmpi_algorithms, version_for
+from tuner.vendor.library import Algorithm, installation, openmpi_algorithms, version_for
 
 SERIES = ("4.", "5.")
 """Whose readers know this format; the numbers of operations are the same in both."""
@@ -63,7 +63,7 @@ def _sizes(
     choices: Choices,
     operation: str,
     by_procs: dict[int, list[Interval]],
-    algorithms: dict[str, int],
+    algorithms: dict[str, Algorithm],
 ) -> list[dict[str, Any]]:
     """Each process count, and those around it, for which the library chooses.
 
@@ -78,7 +78,7 @@ def _sizes(
     return sizes
 
 
-_OWN = [{"low": 0, "number": 0, "name": "the library's choice"}]
+_OWN: list[dict[str, Any]] = [{"low": 0, "number": 0, "fan_out": 0, "name": "the library's choice"}]
 
 
 def _messages(
@@ -86,7 +86,7 @@ def _messages(
     operation: str,
     procs: int,
     intervals: list[Interval],
-    algorithms: dict[str, int],
+    algorithms: dict[str, Algorithm],
 ) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     for interval in intervals:
@@ -98,6 +98,6 @@ def _messages(
         if name is not None and name not in algorithms:
             choices.leave_out(operation, procs, f"the library has no algorithm {name}")
             name = None
-        number = 0 if name is None else algorithms[name]
-        messages.append({"low": low, "number": number, "name": name or _OWN[0]["name"]})
+        chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
+        messages.append(_OWN[0] | chosen | {"low": low})
     return messages

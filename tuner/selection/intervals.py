@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
-from tuner.records import UNSOAKED, Point
+from tuner.tables import UNSOAKED, Point
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TypeVar
 
-from tuner.intervals import (
+from tuner.selection.intervals import (
     Degrees,
     Interval,
     MeanDegrees,

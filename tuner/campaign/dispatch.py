@@ -28,7 +28,7 @@ from typing import Any
 
 from tuner.errors import SwitchpointError
 
-CHECKS = Path(__file__).resolve().parent.parent / "checks"
+CHECKS = Path(__file__).resolve().parents[2] / "checks"
 WARNINGS = ("skipping test", "does not exist")
 SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
 PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"

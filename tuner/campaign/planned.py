@@ -6,21 +6,19 @@ The file and the raw files are all the state there is: a campaign that was kille
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
 
-from tuner import dispatch, fitting, predicting, rawfiles, soaks
-from tuner.dispatch import DispatchError, Request
-from tuner.errors import SwitchpointError
-from tuner.models.predict import Times
-from tuner.places import database_path, results_directory
-from tuner.planning import (
+from tuner import atomic, fitting, predicting, rawfiles
+from tuner.campaign import dispatch
+from tuner.campaign.dispatch import DispatchError, Request
+from tuner.campaign.planning import (
     SESSION_S,
     STAGES,
     START_S,
@@ -35,7 +33,12 @@ from tuner.planning import (
     next_batch,
     octaves,
 )
-from tuner.records import DEFAULT_METHODS, RULED_OPERATIONS, Cell
+from tuner.errors import SwitchpointError
+from tuner.models.predict import Times
+from tuner.operations import DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.places import database_path, new_campaign, results_directory
+from tuner.records import Cell
+from tuner.selection import soaks
 from tuner.store import Store
 
 RAW_NAME = "planned"
@@ -73,11 +76,8 @@ def load(path: Path) -> Plan:
 
 
 def save(plan: Plan, path: Path) -> None:
-    """Writes a plan, aside first: a killed run leaves the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".partial")
-    aside.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
-    aside.replace(path)
+    """Writes a plan: a killed run leaves the old one or the new one."""
+    atomic.write(path, msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
 
 
 def make(config: Path, options: list[str], budget: Budget, variables: dict[str, str]) -> Path:
@@ -87,7 +87,7 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
         DispatchError: nothing would run.
         PlanError: the budget is too small, or nothing can be tuned.
     """
-    name = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = new_campaign()
     session = dispatch.plan(Request(config, options, variables | {"campaign": name}))
     session.clear()
     failed = _failed()
@@ -106,7 +106,7 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
         raise PlanError("nothing to plan: no check of an operation that tables have rules for")
     if not budget.share and budget.seconds < least_s(len(cases)):
         raise PlanError(
-            f"{len(cases)} cases need at least {least_s(len(cases)):.0f} s; give a larger "
+            f"{len(cases)} cases need at least {math.ceil(least_s(len(cases)))} s; give a larger "
             "--budget, or fewer cases, as in `-- --name=exchange`"
         )
     plan = Plan(
@@ -203,13 +203,16 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> None:
     options += ["--keep-stage-files", *["--dont-restage"] * Path(plan.stage).is_dir()]
     request = Request(Path(plan.config), options, variables, {dispatch.PLAN: str(path)})
     log = results_directory() / "logs" / f"{plan.campaign}-{len(plan.batches)}.log"
-    started_s, clock_s = time.monotonic(), plan.spent_s
+    before, started_s = rawfiles.of_campaign(plan.campaign), time.monotonic()
+    took_s = 0.0
     try:
         session = dispatch.run(request, dispatch.plan(request), log, _progress(plan, console))
-        clock_s += time.monotonic() - started_s - session.build_s
+        took_s = time.monotonic() - started_s - session.build_s
     finally:
         _keep_finished(plan)
-        plan.spent_s = max(spent_s(plan), clock_s)
+        plan.spent_s = max(spent_s(plan), plan.spent_s + took_s)
+        made = sorted({*rawfiles.of_campaign(plan.campaign)} - {*before})
+        plan.slow = max((took_s - _seconds(made)) / (START_S * len(made) + SESSION_S), 1.0)
         save(plan, path)
     if session.failures:
         failures = "\n  ".join(session.failures)
@@ -223,9 +226,13 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> None:
 def spent_s(plan: Plan) -> float:
     """The seconds that the finished launches took by their closing records, and their starts."""
     files = rawfiles.of_campaign(plan.campaign)
-    ends = [json.loads(path.read_bytes().splitlines()[-1]) for path in files]
-    launches_s = sum(START_S + end["seconds"] for end in ends)
-    return float(launches_s + SESSION_S * len(plan.batches))
+    return _seconds(files) + START_S * len(files) + SESSION_S * len(plan.batches)
+
+
+def _seconds(files: Collection[Path]) -> float:
+    """What launches took by their closing records."""
+    ends = (json.loads(path.read_bytes().splitlines()[-1]) for path in files)
+    return float(sum(end["seconds"] for end in ends))
 
 
 def cost_share(campaigns: Collection[str]) -> float | None:

@@ -17,10 +17,11 @@ import numpy as np
 
 from tuner.benchfile import BenchFile
 from tuner.errors import SwitchpointError
-from tuner.launches import measure
 from tuner.mpi import Launch
-from tuner.records import AUTO, COLLECTIVES, DEFAULT_METHODS, Table
+from tuner.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
+from tuner.studies.launches import measure
 from tuner.systems import kernels, launch_on
+from tuner.tables import Table
 
 WORSE = 0.02
 """From here on a choice counts as slower than the default."""

@@ -1,21 +1,24 @@
 """Tells which parts of a campaign were disturbed: canary, drift, clock, load. No input or output.
 
 None of them knows of methods, so that leaving out what they show favours none. A canary is a
-ping-pong of 8 bytes in every round.
+ping-pong of 8 bytes in every round. After large exchanges it is slower: caches are cold, and other
+ranks are still at work. So canaries are compared less what is usual at their size.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tuner import stats
-from tuner.records import Cell, CellKey, Header, Part, Provenance
+from tuner.records import Cell, CellKey, Header, Part
+from tuner.tables import Provenance
 
 SLOW = math.log(2)
 """How much slower than usual a canary is that tells of a disturbance, as a logarithm."""
@@ -44,12 +47,15 @@ CAUSES = {
 }
 """Of parts that do not count."""
 
-_QUANTILES = (0.05, 0.25)
-"""What usual is: the fast ones, for half of a campaign may be disturbed."""
+_FAST = (0.05, 0.25)
+"""Quantiles of launches that tell what is usual: half of a campaign may be disturbed."""
 
-_SIGMAS_BETWEEN = 0.9704  # those quantiles of a normal distribution
+_MIDDLE = (0.25, 0.5)
+"""Of what a size adds within a launch, which other work slows whole."""
 
 Place = tuple[str, int, int, int, bool, str]
+
+_Case = tuple[Place, str, str, int]  # and operation, pattern, size
 
 
 def place_of(key: CellKey) -> Place:
@@ -71,7 +77,7 @@ class Trust:
     def judged(self, cell: Cell) -> Iterator[tuple[Part, str, bool]]:
         """Each part, why it does not count (one of CAUSES, or ""), and whether it is noisy."""
         key = cell.key
-        slowest_s = self._slowest_canary_s[place_of(key)]
+        slowest_s = self._slowest_canary_s.get(_case_of(key), math.inf)
         late_most = math.inf if key.oversubscribed else LATE_MOST
         for part in map(Part._make, cell.parts.tolist()):
             drift = abs(self._drifts.get((part.launch, key.size_bytes), 0.0))
@@ -129,21 +135,44 @@ def notes(provenance: Provenance) -> list[str]:
     return lines
 
 
-def _limits(cells: Iterable[Cell]) -> dict[Place, float]:
-    """The slowest canary, in seconds, with which a launch's part of a cell counts."""
-    canaries: dict[Place, list[float]] = defaultdict(list)
+def _case_of(key: CellKey) -> _Case:
+    return place_of(key), key.operation, key.pattern, key.size_bytes
+
+
+def _limits(cells: Sequence[Cell]) -> dict[_Case, float]:
+    """The slowest canary, in seconds, with which a launch's part of a cell counts.
+
+    What is usual at a launch's least size, and what other sizes usually add to it.
+    """
+    canaries: dict[tuple[Place, int], dict[_Case, list[float]]] = defaultdict(dict)
     for cell in cells:
-        canaries[place_of(cell.key)] += cell.parts["canary_s"].tolist()
-    return {place: _limit(np.array(values)) for place, values in canaries.items()}
+        case = _case_of(cell.key)
+        for launch, canary_s in cell.parts[["launch", "canary_s"]].tolist():
+            canaries[case[0], launch].setdefault(case, []).append(canary_s)
+    least: dict[Place, list[float]] = defaultdict(list)
+    added: dict[_Case, list[float]] = defaultdict(list)
+    for (place, _), of_launch in canaries.items():
+        medians_s = {case: statistics.median(values) for case, values in of_launch.items()}
+        first = min(medians_s, key=lambda case: case[-1])
+        if min(medians_s.values()) > 0:
+            least[place].append(math.log(medians_s[first]))
+            for case, median_s in medians_s.items():
+                added[case].append(math.log(median_s / medians_s[first]))
+    usual = {place: _usual(logs, _FAST) for place, logs in least.items()}
+    limits = {}
+    for case, logs in added.items():
+        at_least, deviation = usual[case[0]]
+        more, its_deviation = _usual(logs, _MIDDLE)
+        margin = max(SLOW, DEVIATIONS * deviation, DEVIATIONS * its_deviation)
+        limits[case] = math.exp(at_least + max(more, 0.0) + margin)
+    return limits
 
 
-def _limit(canaries_s: NDArray[np.float64]) -> float:
-    known = canaries_s[canaries_s > 0]
-    if not len(known):
-        return float("inf")
-    fastest, usual = np.quantile(np.log(known), _QUANTILES)
-    deviation = (usual - fastest) / _SIGMAS_BETWEEN
-    return float(np.exp(usual + max(SLOW, DEVIATIONS * deviation)))
+def _usual(logs: list[float], quantiles: tuple[float, float]) -> tuple[float, float]:
+    """The upper quantile, and the standard deviation that the two are apart by."""
+    low, high = np.quantile(logs, quantiles)
+    below, above = map(NormalDist().inv_cdf, quantiles)
+    return float(high), float((high - low) / (above - below))
 
 
 def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuner import benchfile
-from tuner.applications import Build, Improvement, improvement
-from tuner.launches import measure
 from tuner.mpi import launch
 from tuner.stats import Floats
+from tuner.studies.applications import Build, Improvement, improvement
+from tuner.studies.launches import measure
 
 OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
 """Those of the paper."""

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
-from tuner.records import DEFAULT_METHODS, Cell
-from tuner.selection import ERROR_LEVEL, NEARLY
+from tuner.operations import DEFAULT_METHODS
+from tuner.records import Cell
+from tuner.selection.decisions import ERROR_LEVEL, NEARLY
 
 ANCHORS = 6
 """Sizes at which every method is measured."""
@@ -66,7 +67,7 @@ START_S = 0.5
 SESSION_S = 6.0
 """ReFrame's own work for a stage."""
 
-SOAKS_S = 12.0
+SOAKS_S = 15.0
 """For what won, to be executed very often, and ReFrame's work for that."""
 
 LEAST_BUDGET_S = 0.3
@@ -129,7 +130,8 @@ class Batch:
 class Plan:
     """A campaign as planned so far. `spent_s` is of the clock, with ReFrame's own work.
 
-    With a share, `budget_s` is that of what the measurements so far let everything cost.
+    With a share, `budget_s` is that of what the measurements so far let everything cost. `slow` is
+    how many times as long starts and sessions took as foreseen, in the last stage.
     """
 
     campaign: str
@@ -142,6 +144,12 @@ class Plan:
     batches: list[Batch] = field(default_factory=list)
     spent_s: float = 0.0
     share: float = 0.0
+    slow: float = 1.0
+
+    @property
+    def start_s(self) -> float:
+        """What starting a launch is foreseen to take."""
+        return START_S * self.slow
 
     @property
     def config_file(self) -> Path:
@@ -199,9 +207,9 @@ def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch |
     entrants = _entrants(plan, left[0], races(plan, cells), baseline) if left else []
     if not entrants:
         return None
-    rest_s = plan.budget_s - plan.spent_s - len(left) * SESSION_S - SOAKS_S
+    rest_s = plan.budget_s - plan.spent_s - (len(left) * SESSION_S + SOAKS_S) * plan.slow
     share_s = max(rest_s, 0) * STAGES[left[0]].share / sum(STAGES[name].share for name in left)
-    if len(entrants) * STAGES[left[0]].launches * (START_S + LEAST_BUDGET_S) > share_s:
+    if len(entrants) * STAGES[left[0]].launches * (plan.start_s + LEAST_BUDGET_S) > share_s:
         entrants = _together(entrants)
     return Batch(left[0], _tasks(plan, entrants, left[0], share_s))
 
@@ -405,7 +413,7 @@ def _together(entrants: list[_Entrant]) -> list[_Entrant]:
 def _tasks(plan: Plan, entrants: list[_Entrant], stage: str, share_s: float) -> list[Task]:
     """The launches of a batch, which share its time by what they are expected to need."""
     launches = STAGES[stage].launches
-    spare_s = max(share_s / launches - len(entrants) * START_S, 0)
+    spare_s = max(share_s / launches - len(entrants) * plan.start_s, 0)
     whole_s = sum(entrant.cost_s for entrant in entrants)
     tasks: list[Task] = []
     for _ in range(launches):

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tuner import benchfile
+from tuner import atomic, benchfile
 from tuner.errors import SwitchpointError
-from tuner.launches import measure
 from tuner.matrices.market import read_pattern, stem
 from tuner.matrices.partition import kept_partition
 from tuner.mpi import Launch, launch
@@ -26,6 +25,7 @@ from tuner.nodes.namespaces import meant
 from tuner.places import results_directory
 from tuner.records import Header
 from tuner.stats import Floats, mean_interval
+from tuner.studies.launches import measure
 from tuner.systems import Kernels, kernels
 
 _THIS_MACHINE = "local:cpu"
@@ -174,9 +174,7 @@ def crossover(method: str, strided_s: Floats, balanced_s: Floats, partition_s: f
 
 def _store(result: Study) -> Path:
     date = result.date.replace("-", "").replace(":", "")
-    directory = results_directory() / "studies"
-    directory.mkdir(parents=True, exist_ok=True)
     name = f"crossover-{stem(Path(result.matrix))}-{result.partitioner}-{result.procs}-{date}.json"
-    path = directory / name
-    path.write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
+    path = results_directory() / "studies" / name
+    atomic.write(path, json.dumps(asdict(result), indent=1) + "\n")
     return path

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from tuner.interpolation import Layouts, with_layouts_between
-from tuner.intervals import degrees_of
-from tuner.records import Point, Rule
+from tuner.selection.interpolation import Layouts, with_layouts_between
+from tuner.selection.intervals import degrees_of
+from tuner.tables import Point, Rule
 
 
 def compile_rules(points: Iterable[Point]) -> list[Rule]:

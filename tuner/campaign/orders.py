@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tuner import rawfiles
-from tuner.dispatch import Request
+from tuner import atomic, rawfiles
+from tuner.campaign.dispatch import Request
 from tuner.errors import SwitchpointError
 from tuner.places import results_directory
 
@@ -42,11 +42,8 @@ class Order:
     def write(self) -> None:
         """Keeps the order, unless it is there."""
         path = _path(self.campaign)
-        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            aside = path.with_suffix(".partial")  # killed, it leaves all or nothing
-            aside.write_text(json.dumps(asdict(self), indent=1, default=str) + "\n")
-            aside.replace(path)
+            atomic.write(path, json.dumps(asdict(self), indent=1, default=str) + "\n")
 
 
 def read(campaign: str) -> Order:

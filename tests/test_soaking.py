@@ -1,0 +1,127 @@
+"""`switchpoint soak`: what won is executed very often, and is chosen or makes room."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.kernels.conftest import build_kernels
+from tests.test_cli import fail, succeed
+from tests.test_workflow import corrupting, processes_below
+from tuner import rawfiles, workflow
+from tuner.campaign import soaking
+from tuner.cli import THIS_MACHINE
+from tuner.mpi import find_mpis, launch
+from tuner.places import database_path
+from tuner.store import Store
+from tuner.studies import launches
+
+TIMES_S = {
+    "direct": {8: 9e-6, 4096: 9e-6},
+    "neighbor": {8: 1e-6, 4096: 3e-6},
+    "alltoallv": {8: 2e-6, 4096: 2e-6},
+}
+"""As if measured: neighbor wins at 8 bytes, alltoallv at 4 KiB, or where neighbor cannot."""
+
+
+def measured(results: Path, scratch: Path, system: str = "local:cpu") -> workflow.Tuned:
+    """A campaign of this machine with TIMES_S, and its table."""
+    mpi = find_mpis()[0]
+    path = scratch / "once.jsonl"
+    words = ["--op", "exchange", "--pattern", "random:degree=1", "--sizes", "8,4K", "--quiet"]
+    words += ["--methods", " ".join(TIMES_S), "--campaign", "fast", "--max-samples", "20"]
+    words += ["--system", system, "--environment", mpi.name]
+    swpbench = build_kernels(mpi) / "bench" / "swpbench"
+    launches.run(launch(mpi, 2), swpbench, words, path, timeout_s=60)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    raw_files = []
+    for number in range(6):
+        for line in lines:
+            if line["record"] == "header":
+                line["launch"] = number
+            elif line["record"] == "case":
+                count = len(line["samples_s"])
+                time_s = TIMES_S[line["method"]][line["size_bytes"]] * (1 + number / 1000)
+                line |= {"samples_s": [time_s] * count, "canary_s": [1e-6] * count}
+                line["late"] = [0] * count
+        raw_files.append(scratch / f"fast-{number}.jsonl")
+        raw_files[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rawfiles.keep(raw_files)
+    (tuned,) = workflow.tune(list(results.glob("*/fast/*")), Console())
+    assert {rule.method for rule in tuned.table.rules} == {"direct"}
+    return tuned
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "200")
+    return tmp_path
+
+
+def test_what_wins_is_soaked_and_what_fails_makes_room(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, path = measured(results, tmp_path)
+    place = [f"--prefix={tmp_path / 'reframe'}"]
+    site = soaking.Site(THIS_MACHINE, 200, place, corrupting(find_mpis()[0], tmp_path, "neighbor"))
+    soaking.soak([table.provenance.system], site, Console())
+    said = capsys.readouterr().out
+    assert "200 executions each: exchange alltoallv, exchange neighbor; " in said
+    assert "soak failed: " in said
+    assert "200 executions each: exchange alltoallv; layouts and sizes: 1" in said
+    succeed("soak")  # nothing is left to do
+    assert "method=alltoallv" in path.read_text()
+    assert "exchange neighbor failed its soak, and is in no rule" in succeed("show")
+
+
+CLUSTER = """
+from checks.machine import site
+
+site_configuration = site(
+    {"name": "cluster", "prefix": PREFIX},
+    [{"name": "cpu", "processor": {"num_cpus": 2, "num_cpus_per_core": 1}}],
+)
+"""
+
+
+@pytest.mark.nightly
+def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
+    results: Path, tmp_path: Path
+) -> None:
+    """Nothing that was finished is lost, or executed again."""
+    table, path = measured(results, tmp_path, "cluster:cpu")
+    told = f"{table.provenance.system} is not of this machine; name its configuration by --config"
+    assert told in fail("soak")
+    config = tmp_path / "cluster.py"
+    config.write_text(CLUSTER.replace("PREFIX", repr(str(tmp_path / "reframe"))))
+    options = ["soak", "--config", str(config), "--require-soak", "5000"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tuner.cli", *options], start_new_session=True
+    ) as run:
+        while run.poll() is None and not (done := finished(tmp_path / "reframe")):
+            time.sleep(0.02)
+        assert run.poll() is None
+        os.killpg(run.pid, signal.SIGKILL)
+    while processes_below(tmp_path / "reframe"):
+        time.sleep(0.1)
+    contents = {file.read_bytes() for file in done}
+    succeed(*options)
+    assert contents <= {file.read_bytes() for file in results.glob("cluster-*/*Z/*.jsonl")}
+    with Store.open(database_path(), readonly=True) as store:
+        soaked = store.soaks(table.provenance.system)
+    executions = soaked.set_index(["method", "size_bytes"])["executions"].to_dict()
+    assert executions == {("neighbor", 8): 5000, ("alltoallv", 4096): 5000}
+    assert len(soaked) == 2
+    assert "method=neighbor" in path.read_text()
+
+
+def finished(stage: Path) -> list[Path]:
+    """The complete raw files below."""
+    return [path for path in stage.rglob("soak-*.jsonl") if b'"record": "end"' in path.read_bytes()]

@@ -1,0 +1,170 @@
+"""`switchpoint ingest`, `tune`, `export` and `show`: from raw files to the table of a system."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.commands.model import show_models
+from tuner.commands.options import (
+    FILE,
+    database_option,
+    json_option,
+    one_system,
+    require_soak_option,
+    require_store,
+    system_option,
+    systems_of,
+    tuned,
+)
+from tuner.commands.overlap import show_overlap
+from tuner.errors import SwitchpointError
+from tuner.export import FORMS
+
+if TYPE_CHECKING:
+    from tuner.store import Store
+    from tuner.tables import Table
+
+
+@click.command()
+@click.argument("sources", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@database_option
+@json_option
+def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
+    """Bring raw files into the store.
+
+    SOURCES are raw files, or directories with such below; without any, all of the results but the
+    committed sample. What is there already stays as it is. Lines that cannot be used are told with
+    file and line, and the rest is ingested.
+    """
+    from tuner.ingest import ingest as bring_in
+    from tuner.rawfiles import of_results
+
+    report = bring_in(database, list(sources) or of_results())
+    if as_json:
+        click.echo(json.dumps({**asdict(report), "database": str(database)}, indent=1))
+        return
+    for problem in report.problems:
+        click.echo(f"warning: {problem}", err=True)
+    click.echo(
+        f"{database}: {report.launches} launches with {report.samples} samples from "
+        f"{report.files} files, {report.unchanged} of them there already, "
+        f"{len(report.problems)} problems"
+    )
+
+
+@click.command()
+@system_option("Tune only this system; any unambiguous part of its id.")
+@click.option(
+    "--campaign",
+    "campaigns",
+    multiple=True,
+    metavar="NAME",
+    help="Use only this campaign; may be repeated.",
+)
+@require_soak_option
+@database_option
+@json_option
+def tune(
+    system: str | None,
+    campaigns: tuple[str, ...],
+    required_executions: int | None,
+    database: Path,
+    as_json: bool,
+) -> None:
+    """Choose the methods of every system and store its table."""
+    from tuner.export import table_document
+    from tuner.show.results import console, show_table
+    from tuner.store import Store
+    from tuner.tuning import tune as make_table
+
+    require_store(database)
+    with Store.open(database) as store:
+        names = [one_system(store, system)] if system else systems_of(store)
+        tables = [
+            make_table(store, name, list(campaigns) or None, required_executions) for name in names
+        ]
+    if as_json:
+        click.echo(json.dumps([table_document(table) for table in tables], indent=1))
+        return
+    out = console()
+    for table in tables:
+        show_table(table, 0, out)
+
+
+@click.command()
+@system_option("The system; needed when there are several. Any unambiguous part of its id.")
+@click.option("--format", "form", type=click.Choice(FORMS), default="table", help="The form.")
+@click.option("--output", type=FILE, help="Write this file; otherwise standard output.")
+@database_option
+def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
+    """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
+    from tuner import export as exporting
+    from tuner.fitting import last_fitted
+
+    with tuned(database) as store:
+        table = _table(store, one_system(store, system))
+        model = last_fitted(store, table.provenance.system)
+    if output is None:
+        click.echo(exporting.export(table, form, model), nl=False)
+        return
+    exporting.write(table, form, output, model)
+    if form in exporting.LIBRARIES:
+        what = "for its MPI library; the file tells what it leaves out of the table, and why"
+    else:
+        what = f"{len(table.rules)} rules"
+    click.echo(f"{output}: of {table.provenance.system}, {what}")
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["models", "overlap"]), required=False)
+@system_option("Show only this system; any unambiguous part of its id.")
+@database_option
+@json_option
+def show(what: str | None, system: str | None, database: Path, as_json: bool) -> None:
+    """Show systems, campaigns, tables with their switch points, and sparse products.
+
+    `show models`: the fitted parameters with their intervals, and the share of measured cases
+    that they predict within 15 %. `show overlap`: where the time goes of communication that hides
+    behind computation, and where it is predicted to go.
+    """
+    if what:
+        (show_models if what == "models" else show_overlap)(system, database, as_json)
+        return
+    from tuner.campaign import orders
+    from tuner.products import last_measured
+    from tuner.show import results as showing
+
+    with tuned(database) as store:
+        names = [one_system(store, system)] if system else systems_of(store)
+        systems = store.systems()
+        systems = systems[systems["system"].isin(names)]
+        campaigns = store.campaigns()
+        campaigns = campaigns[campaigns["system"].isin(names)]
+        tables = [_table(store, name) for name in names]
+        products = {name: last_measured(store, name) for name in names}
+    if as_json:
+        click.echo(showing.as_json(systems, campaigns, tables, products.values()))
+        return
+    out = showing.console()
+    showing.show_systems(systems, campaigns, out)
+    for order in orders.partial():
+        out.print(str(order), highlight=False, soft_wrap=True)
+    launches = dict(zip(systems["system"], systems["launches"], strict=True))
+    for table in tables:
+        out.print()
+        unused = int(launches[table.provenance.system]) - table.provenance.launches
+        showing.show_table(table, unused, out)
+    for name, rows in products.items():
+        showing.show_products(name, rows, out)
+
+
+def _table(store: Store, system: str) -> Table:
+    table = store.table(system)
+    if table is None:
+        raise SwitchpointError(f"{system} has no table; run `switchpoint tune`")
+    return table

@@ -1,0 +1,197 @@
+"""What soaks tell of methods: which failed on a system, and how often the others were executed.
+
+A method is chosen only where it was executed often enough, and nowhere once it failed. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tuner.operations import DEFAULT_METHODS
+from tuner.records import Cell
+from tuner.selection.intervals import degree_class
+from tuner.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENOUGH = 10_000
+"""Executions that a method has to pass before it is chosen, unless another number is required.
+
+On each layout on which it won, at the smallest of the sizes at which it did; of the largest, whose
+executions take longest and tell of another protocol, a tenth is enough.
+"""
+
+LARGEST_SHARE = 10
+
+Method = tuple[str, str]
+"""Operation and method."""
+
+
+def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
+    """Of every method that was soaked, by the sources with which that was done last.
+
+    soaks: of `Store.soaks`. One failure on any layout, pattern or size is one of the method,
+    whatever passed besides; only other sources are tried anew.
+    """
+    by_method: dict[Method, list[dict[Hashable, Any]]] = defaultdict(list)
+    for row in soaks.to_dict("records"):
+        by_method[row["operation"], row["method"]].append(row)
+    found = []
+    for (operation, method), rows in sorted(by_method.items()):
+        last = [row for row in rows if row["commit"] == rows[-1]["commit"]]
+        failed = next((row for row in last if not row["passed"]), None)
+        failure = ""
+        if failed is not None:
+            failure = (
+                f"{failed['reason']} ({failed['size_bytes']} B, {failed['pattern']} on "
+                f"{failed['nodes']} x {failed['ppn']}, {failed['date']})"
+            )
+        counts: dict[tuple[int, int, int], int] = defaultdict(int)
+        for row in last:
+            if row["passed"]:
+                counts[row["nodes"], row["ppn"], row["size_bytes"]] += int(row["executions"])
+        places = [SoakedAt(*place, count) for place, count in sorted(counts.items())]
+        found.append(Soaked(operation, method, sum(counts.values()), failure, places))
+    return found
+
+
+def candidates(cells: Iterable[Cell], soaks: Iterable[Soaked]) -> list[Cell]:
+    """The cells of methods that never failed, and of the default, as there must be one."""
+    failed = {(each.operation, each.method) for each in soaks if each.failure}
+    return [
+        cell
+        for cell in cells
+        if (what := (cell.key.operation, cell.key.method)) not in failed or _is_default(what)
+    ]
+
+
+class Lack(NamedTuple):
+    """What a method that won has still to pass on one layout at one size."""
+
+    operation: str
+    method: str
+    nodes: int
+    ppn: int
+    size_bytes: int
+    executions: int
+
+
+def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) -> list[Point]:
+    """Keeps the default where a method won that failed, or passed fewer executions than required.
+
+    Of neighbouring sizes with one winner the smallest counts, and the largest with a tenth of the
+    number, on their layout. The others have raced against it all the same: who is chosen was chosen
+    among them all.
+    """
+    points = list(points)
+    withheld = {point for run, _ in _lacking(points, soaks, required) for point in run}
+    return [
+        point._replace(method=DEFAULT_METHODS[point.operation], status=UNSOAKED)
+        if point in withheld
+        else point
+        for point in points
+    ]
+
+
+def waiting(table: Table) -> list[Lack]:
+    """What the methods that won lack before they are chosen there."""
+    provenance = table.provenance
+    found = _lacking(table.points, provenance.soaks, provenance.required_executions)
+    return sorted({lack for _, lacks in found for lack in lacks})
+
+
+def _lacking(
+    points: Iterable[Point], soaks: Iterable[Soaked], required: int
+) -> Iterator[tuple[list[Point], list[Lack]]]:
+    """The runs of sizes that have to wait, with what for; of failed methods for ever."""
+    known = {(each.operation, each.method): each for each in soaks}
+    for run in _runs(points):
+        operation, method = run[0].operation, _winner(run[0])
+        nodes, ppn = run[0].nodes, run[0].ppn
+        its = known.get((operation, method), Soaked(operation, method, 0, ""))
+        counts = {place[:3]: place.executions for place in its.places}
+        needed = {run[-1].bytes: -(-required // LARGEST_SHARE)} | {run[0].bytes: required}
+        lacks = [
+            Lack(operation, method, nodes, ppn, size, number - count)
+            for size, number in sorted(needed.items())
+            if (count := counts.get((nodes, ppn, size), 0)) < number
+        ]
+        if lacks or its.failure:
+            yield run, lacks
+
+
+def _runs(points: Iterable[Point]) -> Iterator[list[Point]]:
+    """Neighbouring sizes of a degree class with one winner, but for defaults: those of a rule."""
+
+    def place(point: Point) -> tuple[str, int, int, tuple[int, float]]:
+        degree = degree_class(point.operation, point.mmax, point.mavg)
+        return point.operation, point.nodes, point.ppn, degree
+
+    ordered = sorted(points, key=lambda point: (place(point), point.bytes))
+    for (_, method), run in groupby(ordered, lambda point: (place(point), _winner(point))):
+        of_run = list(run)
+        if method != DEFAULT_METHODS[of_run[0].operation]:
+            yield of_run
+
+
+def _winner(point: Point) -> str:
+    """Also of points that wait."""
+    waits = point.status == UNSOAKED and point.challenger is not None
+    return str(point.challenger) if waits else point.method
+
+
+def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
+    """How often each method that the table chooses was soaked on each layout, but for defaults."""
+    counted: dict[tuple[str, str, int, int], int] = defaultdict(int)
+    for its in table.provenance.soaks:
+        for nodes, ppn, _, count in its.places:
+            counted[its.operation, its.method, nodes, ppn] += count
+    return {
+        where: counted[where]
+        for run in _runs(table.points)
+        if (where := (run[0].operation, run[0].method, run[0].nodes, run[0].ppn))
+        and not _is_default(where[:2])
+    }
+
+
+def notes(table: Table) -> list[str]:
+    """What a reader must know before trusting the table's methods, a line each."""
+    lines = [
+        f"{each.operation} {each.method} failed its soak, and is "
+        + (
+            "the default all the same"
+            if _is_default((each.operation, each.method))
+            else "in no rule"
+        )
+        + f": {each.failure}"
+        for each in table.provenance.soaks
+        if each.failure
+    ]
+    required = table.provenance.required_executions
+    if withheld := {each[:4] for each in waiting(table)}:
+        lines.append(
+            f"faster, but in no rule before {required} executions in soaks: {_named(withheld)}; "
+            "`switchpoint soak` does them"
+        )
+    if rarely := [where for where, count in executions(table).items() if count < ENOUGH]:
+        lines.append(f"not soaked: {_named(rarely)}; `switchpoint soak` does it")
+    if required:
+        lines.append(f"only methods that passed {required} executions in soaks are chosen")
+    return lines
+
+
+def _named(places: Iterable[tuple[str, str, int, int]]) -> str:
+    """Methods, each with its layouts."""
+    layouts: dict[Method, list[str]] = defaultdict(list)
+    for operation, method, nodes, ppn in sorted(places):
+        layouts[operation, method].append(f"{nodes} x {ppn}")
+    return "; ".join(f"{' '.join(what)} on {', '.join(on)}" for what, on in layouts.items())
+
+
+def _is_default(what: Method) -> bool:
+    operation, method = what
+    return method == DEFAULT_METHODS[operation]
