@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 import dash_bootstrap_components as dbc
+import scipy.special  # noqa: F401  comparisons load it at their first use: no visitor shall wait
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, set_props
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate

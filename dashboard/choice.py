@@ -102,8 +102,8 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(systems))
     campaigns = store.campaigns_with_cells(system)
-    newest = _newest_with(store, system, campaigns, query.operation)
-    campaign = filters.choose("campaign", named(campaigns), newest)
+    asked = store.campaigns_with_cells(system, query.operation) if query.operation else campaigns
+    campaign = filters.choose("campaign", named(campaigns), default=next(iter(asked), ""))
     cases = store.cases(system, campaign)
     operation = filters.choose("operation", named(operations_of(cases)))
     cases = cases[cases["operation"] == operation]
@@ -114,12 +114,6 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
         system=systems.set_index("system").loc[system].to_dict(),
         cases=cases[cases["pattern"] == pattern],
     )
-
-
-def _newest_with(store: Store, system: str, campaigns: list[str], operation: str) -> str:
-    """The newest campaign of an operation; "" when none is asked for or has it."""
-    having = (name for name in campaigns if operation in set(store.cases(system, name).operation))
-    return next(having, "") if operation else ""
 
 
 def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
@@ -156,8 +150,7 @@ def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
 def explorable(store: Store) -> pd.DataFrame:
     """The systems that measured methods, `newest_first`; others have probes alone."""
     systems = newest_first(store.systems())
-    measured = [bool(store.campaigns_with_cells(system)) for system in systems["system"]]
-    return systems[measured]
+    return systems[systems["system"].isin(store.systems_with_cells())]
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:
@@ -205,7 +198,8 @@ def layout_options(cases: pd.DataFrame) -> list[Option]:
 
 def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = False) -> list[Option]:
     """The layouts of rows by their keys: most processes first, the oversubscribed ones last."""
-    rows = rows.assign(key=keys)
+    rows = rows[_LAYOUT if with_sync else [name for name in _LAYOUT if name != "sync"]]
+    rows = rows.assign(key=keys).drop_duplicates()
     rows = rows.sort_values(["oversubscribed", "procs", "nodes"], ascending=[True, False, True])
     pairs: list[Option] = []
     for row in rows.drop_duplicates("key").itertuples():

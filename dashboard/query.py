@@ -6,6 +6,7 @@ Each page has one dataclass of its parameters. Text from outside becomes such an
 
 import re
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote
 
@@ -44,17 +45,17 @@ class Query:
 
     def __post_init__(self) -> None:
         """Refuse values that are not of the declared form, wherever they come from."""
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name, _, pattern in _parameters(type(self)):
+            value = getattr(self, name)
             if not isinstance(value, str):
-                raise MalformedError(f"{item.name} is not text")
-            if value and not item.metadata["pattern"].fullmatch(value):
-                raise MalformedError(f"{item.name} is malformed")
+                raise MalformedError(f"{name} is not text")
+            if value and not pattern.fullmatch(value):
+                raise MalformedError(f"{name} is malformed")
 
     @classmethod
     def parse(cls, search: str) -> Self:
         """Read `?key=value&…`; `MalformedError` for an unknown or repeated key or a bad value."""
-        names = {item.metadata["key"]: item.name for item in fields(cls)}
+        names = {key: name for name, key, _ in _parameters(cls)}
         values: dict[str, str] = {}
         try:
             pairs = parse_qsl(
@@ -74,9 +75,15 @@ class Query:
 
     def search(self) -> str:
         """The query of a URL, `?` included; empty when all is default."""
-        given = [(item.metadata["key"], getattr(self, item.name)) for item in fields(self)]
+        given = [(key, getattr(self, name)) for name, key, _ in _parameters(type(self))]
         text = "&".join(f"{key}={quote(value, safe=':=,@/')}" for key, value in given if value)
         return f"?{text}" if text else ""
+
+
+@cache
+def _parameters(kind: type[Query]) -> list[tuple[str, str, re.Pattern[str]]]:
+    """Of each field its name, its key in the URL, and what its values look like."""
+    return [(each.name, each.metadata["key"], each.metadata["pattern"]) for each in fields(kind)]
 
 
 def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:

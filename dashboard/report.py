@@ -23,6 +23,7 @@ from dashboard.pages import (
     table,
 )
 from dashboard.pages.page import Page
+from tuner import atomic
 from tuner.store import Store
 
 _DOCUMENT = """<!DOCTYPE html>
@@ -39,7 +40,9 @@ for (const data of document.querySelectorAll("script.figure")) {
   Plotly.newPlot(data.previousElementSibling, traces, layout, CONFIG);
 }
 """
+Props = dict[str, Any]
 _ATTRIBUTES = {"className": "class", "tabIndex": "tabindex", "colSpan": "colspan"}
+_KEPT = {"className", "style", "scope", "role", "title", "tabIndex", "colSpan"}
 _LEFT_OUT = {"Location", "Store", "Button", "Figcaption"}  # what needs a server, or a script
 _VOID = {"br", "hr", "img"}
 
@@ -68,14 +71,16 @@ def html_report(store: Store) -> str:
 
 def _views(store: Store, system: str) -> Iterator[tuple[Page, str]]:
     """The pages of a system and their queries: the newest campaign, operation by operation."""
-    yield table.PAGE, table.TableQuery(system).search()
+    yield table.PAGE, table.TableQuery(system, table.ALL).search()
     if not store.overlap(system).empty:
         yield overlap.PAGE, overlap.OverlapQuery(system).search()
     campaigns = store.campaigns_with_cells(system)
     if not campaigns:
         return
-    operations = sorted(store.cases(system, campaigns[0])["operation"].unique())
-    for operation in operations:
+    operations, *before = (
+        set(store.cases(system, campaign)["operation"]) for campaign in campaigns[:2]
+    )
+    for operation in sorted(operations):
         yield best.PAGE, best.MapQuery(system, campaigns[0], operation).search()
         yield explore.PAGE, explore.ExploreQuery(system, campaigns[0], operation).search()
         if operation == "exchange":  # of others plans count nothing
@@ -84,6 +89,7 @@ def _views(store: Store, system: str) -> Iterator[tuple[Page, str]]:
             yield models.PAGE, models.CaseQuery(system, campaigns[0], operation).search()
         if len(campaigns) > 1:
             yield history.PAGE, history.HistoryQuery(system, operation=operation).search()
+        if any(operation in each for each in before):
             yield compare.PAGE, compare.CompareQuery(system, operation=operation).search()
 
 
@@ -92,34 +98,34 @@ def _view(page: Page, store: Store, search: str) -> Markup:
 
 
 def _html(node: Any) -> Markup:
-    """A component of Dash as HTML."""
+    """A component of Dash, or an element, as HTML."""
     if node is None:
         return Markup()
     if isinstance(node, list | tuple):
         return Markup().join(map(_html, node))
-    if not isinstance(node, Component):
+    if isinstance(node, Component):
+        node = node.to_plotly_json()
+    if not isinstance(node, dict):
         return escape(node)
-    kind = node.to_plotly_json()["type"]
+    kind, props = node["type"], node["props"]
     if kind in _LEFT_OUT:
         return Markup()
     special = _SPECIAL.get(kind)
     if special is not None:
-        return special(node)
-    if getattr(node, "className", None) == "links":  # to pages that are not here
+        return special(props)
+    if props.get("className") == "links":  # to pages that are not here
         return Markup()
-    return _element(kind.lower(), node)
+    return _element(kind.lower(), props)
 
 
-def _element(tag: str, node: Component) -> Markup:
-    props = node.to_plotly_json()["props"]
-    content = _html(props.pop("children", None))
+def _element(tag: str, props: Props) -> Markup:
+    content = _html(props.get("children"))
     if tag == "a":
         tag = "span"  # it leads to a page that is not here
     attributes = Markup().join(
         Markup(' {}="{}"').format(_ATTRIBUTES.get(name, name), _value(value))
         for name, value in props.items()
-        if name in ("className", "style", "scope", "role", "title", "tabIndex", "colSpan")
-        or name.startswith("aria-")
+        if (name in _KEPT or name.startswith("aria-")) and value is not None
     )
     if tag in _VOID:
         return Markup("<{}{}>").format(tag, attributes)
@@ -135,28 +141,26 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def _graph(node: Component) -> Markup:
-    figure = Markup(json.dumps(node.figure).replace("<", "\\u003c"))  # noqa: S704  no tag in it
+def _graph(props: Props) -> Markup:
+    figure = Markup(json.dumps(props["figure"]).replace("<", "\\u003c"))  # noqa: S704  no tag in it
     return Markup(
         '<div style="height:{}px"></div><script type="application/json" class="figure">{}</script>'
-    ).format(node.figure["layout"]["height"], figure)
+    ).format(props["figure"]["layout"]["height"], figure)
 
 
-def _select(node: Component) -> Markup:
+def _select(props: Props) -> Markup:
     """What is chosen."""
-    chosen = [option["label"] for option in node.options if option["value"] == node.value]
+    chosen = [each["label"] for each in props["options"] if each["value"] == props["value"]]
     return Markup("<strong>{}</strong>").format(*chosen)
 
 
-_SPECIAL: dict[str, Callable[[Component], Markup]] = {
+_SPECIAL: dict[str, Callable[[Props], Markup]] = {
     "Graph": _graph,
     "Select": _select,
-    "Alert": lambda node: _element("div", node),
+    "Alert": lambda props: _element("div", props),
 }
 
 
 def write_report(store: Store, path: Path) -> None:
-    """Write the report to a file, aside first."""
-    aside = path.with_name(f".{path.name}.partial")
-    aside.write_text(html_report(store), encoding="utf-8")
-    aside.replace(path)
+    """Writes the report to a file, whole. Raises OSError."""
+    atomic.write(path, html_report(store))

@@ -4,6 +4,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from tuner.units import degree_text, span_text
@@ -36,14 +37,27 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
     for name in ("nodes", "ppn", "mmax", "mavg"):
         holds &= (rules[f"{name}_low"] <= case[name]) & (case[name] <= rules[f"{name}_high"])
     rules = rules[holds]
-    cuts = sorted({*rules["bytes_low"], *(rules["bytes_high"] + 1)} - {math.inf})
-    pieces: list[dict[str, Any]] = []
-    for low, following in pairwise([*cuts, math.inf]):
+    lows, highs = rules["bytes_low"].to_numpy(), rules["bytes_high"].to_numpy()
+    pieces: list[tuple[int, float, float]] = []
+    for low, following in pairwise([*sorted({*lows, *(highs + 1)} - {math.inf}), math.inf]):
         high = following - 1
-        covering = rules[(rules["bytes_low"] <= low) & (high <= rules["bytes_high"])]
-        if not covering.empty:
-            pieces.append(covering.iloc[0].to_dict() | {"bytes_low": low, "bytes_high": high})
-    return pd.DataFrame(pieces, columns=rules.columns)
+        (covering,) = np.nonzero((lows <= low) & (high <= highs))
+        if len(covering):
+            pieces.append((covering[0], low, high))
+    first, low, high = zip(*pieces, strict=True) if pieces else ((), (), ())
+    selected = rules.iloc[list(first)].reset_index(drop=True)
+    return selected.assign(bytes_low=np.array(low, float), bytes_high=np.array(high, float))
+
+
+def of_largest_layouts(rules: pd.DataFrame) -> pd.DataFrame:
+    """The rules of each operation's largest measured layout, of those that fit if there are any."""
+    measured = rules[
+        rules["nodes"].between(rules["nodes_low"], rules["nodes_high"])
+        & rules["ppn"].between(rules["ppn_low"], rules["ppn_high"])
+    ]
+    ordered = measured.sort_values(["oversubscribed", "procs"], ascending=[True, False])
+    largest = ordered.drop_duplicates("operation")
+    return measured.merge(largest[["operation", "nodes", "ppn", "oversubscribed"]])
 
 
 def size_range(rules: pd.DataFrame) -> tuple[float, float]:

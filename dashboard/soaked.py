@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 
-from tuner import soaks
-from tuner.records import DEFAULT_METHODS, Soaked
-from tuner.soaks import Method
+from tuner.operations import DEFAULT_METHODS
+from tuner.selection import soaks
+from tuner.selection.soaks import Method
 from tuner.store import Store
+from tuner.tables import Soaked
 
 
 class Standing:
@@ -26,8 +27,8 @@ class Standing:
 
 def of_table(store: Store, system: str) -> Standing:
     """As the table knew them when it was made."""
-    table = store.table(system)
-    return Standing(table.provenance.soaks if table else ())
+    provenance = store.provenance(system)
+    return Standing(provenance.soaks if provenance else ())
 
 
 def of_now(store: Store, system: str) -> Standing:

@@ -33,6 +33,11 @@ def share_text(share: float) -> str:
     return f"{100 * share:.1f} %" if share else "0 %"
 
 
+def change_text(share: float) -> str:
+    """A change by a share as `+0.4 %`, `-2.0 %`; `0 %` for what rounds to it."""
+    return f"{100 * share:+.1f} %" if abs(share) >= 0.0005 else "0 %"
+
+
 def interval_text(low: float, high: float, text: Callable[[float], str]) -> str:
     """Both ends, each by `text`; empty when an end is missing."""
     if not (math.isfinite(low) and math.isfinite(high)):

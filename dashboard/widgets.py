@@ -7,6 +7,7 @@ import dash_bootstrap_components as dbc
 from dash import dcc, html
 from dash.development.base_component import Component
 
+from dashboard.elements import Element, element
 from dashboard.figures.axes import CONFIG, Figure
 from dashboard.figures.methods import method_style
 
@@ -66,9 +67,14 @@ def graph(element_id: str, figure: Figure, description: str, data: str = "") -> 
     )
 
 
-def method_name(spec: str) -> Component:
+def method_name(spec: str) -> Element:
     """A method with the square of its colour, as in the figures."""
-    return html.Span(spec, className="method", style={"--method": method_style(spec).color})
+    return element("Span", spec, className="method", style={"--method": method_style(spec).color})
+
+
+def prose(text: str) -> list[Component | str]:
+    """A text in which commands stand between backticks."""
+    return [html.Code(piece) if code % 2 else piece for code, piece in enumerate(text.split("`"))]
 
 
 def badge(text: str, color: str = "warning") -> Component:
@@ -100,7 +106,7 @@ def commands(element_id: str, lines: Sequence[str]) -> Component:
     )
 
 
-def data_table(caption: str, header: Sequence[str], rows: Sequence[Component]) -> Component:
+def data_table(caption: str, header: Sequence[str], rows: Sequence[Element]) -> Component:
     """A table that scrolls by itself where the page is too narrow for it."""
     return html.Div(
         html.Table(

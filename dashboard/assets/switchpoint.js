@@ -66,3 +66,11 @@ document.addEventListener("click", (event) => {
   });
   input.click();
 });
+
+// Paper is narrower than most windows: what was drawn for one can be scaled then.
+window.addEventListener("beforeprint", () => {
+  for (const drawn of document.querySelectorAll(".js-plotly-plot .main-svg")) {
+    const { width, height } = drawn;
+    drawn.setAttribute("viewBox", `0 0 ${width.baseVal.value} ${height.baseVal.value}`);
+  }
+});

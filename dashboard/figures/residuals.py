@@ -83,13 +83,13 @@ def _method(method: str, rows: pd.DataFrame) -> list[dict[str, Any]]:
 def _share_axis(reach: float) -> dict[str, Any]:
     step = next(step for step in (0.1, 0.2, 0.5, 1.0) if reach / step <= 4)
     count = math.floor(reach / step)
-    ticks = [round(step * mark, 2) for mark in range(-count, count + 1)]
+    ticks = [round(step * mark, 2) for mark in range(-count, count + 1) if step * mark >= -1]
     return {
         "domain": list(_RESIDUALS),
         "title": {"text": "model too long by", "standoff": 8, "font": {"size": 13}},
-        "range": [-reach, reach],
+        "range": [max(-reach, -1.15), reach],  # no time is too short by more than all of it
         "tickvals": ticks,
-        "tickformat": "+.0%",
+        "ticktext": [f"{mark:+.0%}" if mark else "0%" for mark in ticks],
         "gridcolor": GRID,
         "linecolor": LINE,
         "showline": True,

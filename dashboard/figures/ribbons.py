@@ -1,13 +1,13 @@
 """A method table as ribbons: which method is used at which message size."""
 
 import math
-from typing import Any
 
 import pandas as pd
 
 from dashboard.figures.axes import Figure, base_layout, byte_axis, message
 from dashboard.figures.methods import method_style, transparent
 from dashboard.units import ratio_text
+from tuner.tables import UNSOAKED
 from tuner.units import bytes_text
 
 # Statuses of rules that rest on a difference that was shown; the others are drawn hollow.
@@ -23,7 +23,7 @@ def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) ->
     """One bar trace of segments, cut at `x_range` (bytes).
 
     selected: row (place on the y axis), bytes_low, bytes_high (both included, infinite:
-    open), method, status, speedup.
+    open), method, status, speedup, challenger (which waits where the status is unsoaked).
     """
     low = selected["bytes_low"].clip(lower=x_range[0], upper=x_range[1])
     # The segment ends where the next size would begin, so that neighbours touch.
@@ -37,7 +37,12 @@ def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) ->
         "x": (high - low).tolist(),
         "y": selected["row"].tolist(),
         "width": _BAR,
-        "text": selected["method"].tolist(),
+        "text": [
+            f"{method}, {challenger} waits" if status == UNSOAKED else method
+            for method, status, challenger in zip(
+                *(selected[name] for name in ("method", "status", "challenger")), strict=True
+            )
+        ],
         "textposition": "inside",
         "insidetextanchor": "middle",
         "textangle": 0,
@@ -49,17 +54,20 @@ def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) ->
             ],
             "line": {"color": [style.color for style in styles], "width": 1.5},
         },
-        "customdata": [_hover(rule) for rule in selected.to_dict("records")],
+        "customdata": [
+            _hover(*rule)
+            for rule in zip(*(selected[name].tolist() for name in _HOVERED), strict=True)
+        ],
         "hovertemplate": "%{customdata}<extra></extra>",
     } | axes
 
 
-def _hover(rule: dict[str, Any]) -> str:
-    lines = [f"<b>{rule['method']}</b>", bytes_text(rule["bytes_low"], rule["bytes_high"])]
-    if rule["status"] == "faster":
-        lines.append(f"{ratio_text(rule['speedup'])} the speed of the default")
-    else:
-        lines.append(str(rule["status"]))
+_HOVERED = ("method", "bytes_low", "bytes_high", "status", "speedup")
+
+
+def _hover(method: str, low: float, high: float, status: str, speedup: float) -> str:
+    faster = f"{ratio_text(speedup)} the speed of the default"
+    lines = (f"<b>{method}</b>", bytes_text(low, high), faster if status == "faster" else status)
     return "<br>".join(lines)
 
 

@@ -16,6 +16,7 @@ from dashboard.choice import (
     layout_keys,
     layout_options,
 )
+from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.methods import short_name
 from dashboard.figures.tiles import tiles
 from dashboard.pages import explore
@@ -26,7 +27,7 @@ from dashboard.speedup import paired_speedups
 from dashboard.units import ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import card, data_table, href
-from tuner.records import DEFAULT_METHODS
+from tuner.operations import DEFAULT_METHODS
 from tuner.store import Store
 from tuner.units import size_text
 
@@ -70,8 +71,8 @@ def _choose(store: Store, query: MapQuery, *, strict: bool) -> MapChoice:
 def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
     """One row a layout and size, the largest layouts first."""
     default = DEFAULT_METHODS[chosen.query.operation]
-    cells = store.cells(*chosen.key)
-    cells["layout"] = layout_keys(cells)
+    cells = store.cells(*chosen.key)[_MEASURED]
+    cells = cells.assign(layout=layout_keys(cells))
     contents = store.contents(chosen.key, samples=False)
     frames = []
     for layout, text in layout_options(chosen.cases):
@@ -90,6 +91,7 @@ def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
 
 
 _LAYOUT = ("procs", "nodes", "ppn", "oversubscribed", "sync")
+_MEASURED = [*_LAYOUT, "size_bytes", "bytes", "method", "median_s"]
 _NUMBERS = [
     *("procs", "nodes", "ppn", "oversubscribed", "size_bytes", "bytes", "method", "default"),
     *("median_s", "speedup", "speedup_low", "speedup_high", "told_apart"),
@@ -111,17 +113,16 @@ def _listed(best: pd.DataFrame, link: explore.ExploreQuery) -> Component:
     sizes = sorted(best["size_bytes"].unique().tolist())
     rows = []
     for row, tiles_of_row in best.groupby("row", sort=False):
-        cells = dict.fromkeys(sizes, html.Td())
+        cells = dict.fromkeys(sizes, data_cell())
         for tile in tiles_of_row.to_dict("records"):
             to = replace(link, layout=tile["layout"], size=str(tile["size_bytes"])).search()
             text = short_name(tile["method"])
             if tile["method"] != tile["default"]:
                 text += f" {ratio_text(tile['speedup'])}"
             even = None if tile["told_apart"] else "even"
-            cells[tile["size_bytes"]] = html.Td(
-                html.A(text, href=href(explore.PATH, to)), className=even
-            )
-        rows.append(html.Tr([html.Th(row, scope="row"), *cells.values()]))
+            shown = anchor(text, href(explore.PATH, to))
+            cells[tile["size_bytes"]] = data_cell(shown, className=even)
+        rows.append(table_row([row_head(row), *cells.values()]))
     header = ["Processes", *map(size_text, sizes)]
     return data_table("The fastest method by processes and size", header, rows)
 

@@ -25,9 +25,11 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, WORD, Query, parameter
 from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import Option, badge, card, commands, href, method_name
-from tuner.records import COLLECTIVES, DEFAULT_METHODS, NAME, UNSOAKED
+from dashboard.widgets import Option, badge, card, commands, href, method_name, prose
+from tuner.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.records import NAME
 from tuner.store import Store
+from tuner.tables import UNSOAKED
 from tuner.units import size_text
 
 PATH = "/choose"
@@ -155,7 +157,7 @@ def _answer(choice: ChooseChoice) -> list[Component]:
         return [html.P(f"No rule of the table is about this case: {default} is used.")]
     lines: list[Any] = [
         html.P(method_name(rule["method"]), className="answer"),
-        html.P(_STATUSES[rule["status"]]),
+        html.P(prose(_STATUSES[rule["status"]])),
     ]
     if choice.soak:
         lines.append(html.P(f"{choice.soak.capitalize()}."))

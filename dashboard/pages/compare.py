@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -19,24 +18,26 @@ from dashboard.choice import (
     operations_of,
     system_options,
 )
+from dashboard.elements import anchor, data_cell, row_head, table_row
+from dashboard.figures.axes import message
 from dashboard.figures.changes import changes
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, parameter
-from dashboard.snapshot import Snapshot, snapshot
 from dashboard.soaked import Standing
-from dashboard.units import interval_text, ratio_text
+from dashboard.units import change_text, interval_text, ratio_text
 from dashboard.widgets import Option, card, data_table, href, method_name
-from tuner import comparison
+from tuner import comparison, tuning
 from tuner.comparison import Change, Choice, Comparison, Loss, Measured, Moved, Where
-from tuner.records import COLLECTIVES, NAME
+from tuner.operations import COLLECTIVES
+from tuner.records import NAME
+from tuner.selection import soaks
 from tuner.store import Store
 from tuner.units import size_text
 
 PATH = "/compare"
 _ROWS = 40
-_KEPT = 64  # campaigns, of each an operation
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,15 @@ class CompareQuery(Query):
 
 @dataclass(frozen=True)
 class CompareChoice:
-    """A complete query, what its selects offer, and what differs; None: A and B are the same."""
+    """A complete query, what its selects offer, and what differs; None: A and B are the same.
+
+    undecided: a campaign of the two whose decisions the store does not have, or "".
+    """
 
     query: CompareQuery
     options: dict[str, list[Option]]
     found: Comparison | None
+    undecided: str
 
 
 def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
@@ -76,19 +81,21 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     others_operations = set(operations_of(store.cases(other_system, other_campaign)))
     common = [name for name in operations if name in others_operations]
     operation = filters.choose("operation", named(operations), default=next(iter(common), ""))
+    sides = [(system, campaign), (other_system, other_campaign)]
     found = None
-    if (system, campaign) != (other_system, other_campaign):
-        found = comparison.compare(
-            _of_campaign(snapshot(store), system, campaign, operation),
-            _of_campaign(snapshot(store), other_system, other_campaign, operation),
-        )
-    return CompareChoice(filters.query, filters.options, found)
+    if sides[0] != sides[1]:
+        found = comparison.compare(*(_measured(store, *side, operation) for side in sides))
+    undecided = next((name for of, name in sides if name in store.undecided(of)), "")
+    return CompareChoice(filters.query, filters.options, found, undecided)
 
 
-@lru_cache(maxsize=_KEPT)
-def _of_campaign(now: Snapshot, system: str, campaign: str, operation: str) -> Measured:
-    """What is compared of a campaign; kept, for its methods are chosen anew."""
-    return comparison.measured(now.store.contents((system, campaign, operation)))
+def _measured(store: Store, system: str, campaign: str, operation: str) -> Measured:
+    return comparison.measured(
+        store.contents((system, campaign, operation), samples=False),
+        store.decisions(system, campaign, operation),
+        soaks.verdicts(store.soaks(system)),
+        tuning.required_on(str(store.systems().set_index("system").loc[system, "name"])),
+    )
 
 
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
@@ -116,20 +123,31 @@ def _case_text(where: Where) -> str:
 
 def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
     found = choice.found
-    return {
+    if found is None:
+        nothing = html.P("Nothing to compare.")
+        parts = {"summary": _same(), "changes": message("Nothing to compare.", 120)}
+        return parts | {"rows": [], "moved": nothing, "loss": nothing}
+    parts = {
         "summary": _summary(found),
         "changes": changes(_changed(store, choice)),
         "rows": _change_table(choice),
-        "moved": _moved_table(
-            found.moved if found else [], choice.query.operation, _soaks(store, choice)
-        ),
-        "loss": _loss(found.loss if found else None),
+    }
+    if choice.undecided:
+        tune = html.Code("switchpoint tune")
+        waiting = html.P(["Not known before ", tune, f" has decided {choice.undecided}."])
+        return parts | {"moved": waiting, "loss": waiting}
+    return parts | {
+        "moved": _moved_table(found.moved, choice.query.operation, _soaks(store, choice)),
+        "loss": _loss(found.loss),
     }
 
 
-def _summary(found: Comparison | None) -> Component:
-    if found is None:
-        return html.P("A and B are the same: choose another campaign or system.")
+def _same() -> Component:
+    text = "A and B are the same: choose another campaign or system, or measure another by "
+    return html.P([text, html.Code("switchpoint run"), "."])
+
+
+def _summary(found: Comparison) -> Component:
     if found.common_ratio is None:
         return html.P("No method was measured in the same case by both.")
     return html.P(
@@ -146,18 +164,15 @@ def _change_table(choice: CompareChoice) -> list[Component]:
     rows = []
     for change in found[:_ROWS]:
         where = change.where
-        rows.append(
-            html.Tr(
-                [
-                    html.Th(method_name(where.method), scope="row"),
-                    html.Td(size_text(where.bytes)),
-                    html.Td(ratio_text(change.ratio)),
-                    html.Td(interval_text(change.low, change.high, ratio_text)),
-                    html.Td(_case_text(where), className="wrap"),
-                    html.Td(_samples(choice.query, where)),
-                ]
-            )
-        )
+        cells = [
+            row_head(method_name(where.method)),
+            data_cell(size_text(where.bytes)),
+            data_cell(ratio_text(change.ratio)),
+            data_cell(interval_text(change.low, change.high, ratio_text)),
+            data_cell(_case_text(where), className="wrap"),
+            data_cell(_samples(choice.query, where)),
+        ]
+        rows.append(table_row(cells))
     header = ("Method", "Bytes", "Time in B / A", "95 %", "Case", "Samples")
     table = data_table("Cells that changed, the largest first", header, rows)
     if len(found) <= _ROWS:
@@ -174,11 +189,11 @@ def _samples(query: CompareQuery, where: Where) -> list[Any]:
         ("A", query.system, query.campaign),
         ("B", query.other_system, query.other_campaign),
     ):
-        link = explore.ExploreQuery(
+        query_of_cell = explore.ExploreQuery(
             *(system, campaign, where.operation, where.pattern, layout_key(*layout)),
             size=str(where.size_bytes),
         )
-        links += [html.A(letter, href=href(explore.PATH, link.search())), " "]
+        links += [anchor(letter, href(explore.PATH, query_of_cell.search())), " "]
     return links
 
 
@@ -202,8 +217,9 @@ def _moved_table(
             for choices, standing in zip((each.a, each.b), standings, strict=True)
         ]
         texts = (*methods, f"{each.sizes}, {each.shown}")
-        cells = [html.Td(text, className="wrap") for text in texts]
-        rows.append(html.Tr([html.Th(case, scope="row"), *cells]))
+        rows.append(
+            table_row([row_head(case), *(data_cell(text, className="wrap") for text in texts)])
+        )
     header = ("Case", "Methods of A", "Methods of B", "Sizes that differ, shown by both")
     return data_table("Cases in which another method is chosen", header, rows)
 
@@ -220,17 +236,17 @@ def _choices_text(operation: str, choices: Sequence[Choice], standing: Standing)
     return ", ".join(texts)
 
 
-def _loss(loss: Loss | None) -> Component:
-    if loss is None or loss.mean is None or loss.p95 is None or loss.worst is None:
+def _loss(loss: Loss) -> Component:
+    if loss.mean is None or loss.p95 is None or loss.worst is None:
         return html.P("Not known: A has not measured the methods of B's table.")
     texts = [
-        f"With the table of B, the {loss.cases} cases of A take {loss.mean:+.1%} time in the mean "
-        f"and {loss.p95:+.1%} at the 95th percentile."
+        f"With the table of B, the times of A's {loss.cases} cases change by "
+        f"{change_text(loss.mean)} in the mean and {change_text(loss.p95)} at the 95th percentile."
     ]
     if loss.worst_where:
         where = loss.worst_where
         texts.append(
-            f"Worst: {loss.worst:+.1%} by {where.method} for {_case_text(where)} at "
+            f"Worst: {change_text(loss.worst)} by {where.method} for {_case_text(where)} at "
             f"{size_text(where.bytes)}."
         )
     if loss.without_rule:

@@ -12,6 +12,7 @@ from dash.development.base_component import Component
 
 from dashboard import ids, rules
 from dashboard.choice import CaseChoice, CaseQuery, choose_case, layout_keys, layout_text
+from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.axes import message
 from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import HEIGHT as ECDF_HEIGHT
@@ -24,8 +25,9 @@ from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, method_name
 from tuner import products
-from tuner.records import COLLECTIVES, DEFAULT_METHODS, Cell
-from tuner.selection import MIN_LAUNCHES
+from tuner.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.records import Cell
+from tuner.selection.decisions import MIN_LAUNCHES
 from tuner.store import Store
 from tuner.units import size_text
 
@@ -203,10 +205,8 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
             share_text(row["above_2_medians"]),
             time_text(row["plan_median_s"]),
         )
-        name = html.Th(method_name(row["method"]), scope="row")
-        rows.append(
-            html.Tr([name, *(html.Td(text) for text in texts)], className="even" if even else None)
-        )
+        cells = [row_head(method_name(row["method"])), *map(data_cell, texts)]
+        rows.append(table_row(cells, className="even" if even else None))
     header = [*_COLUMNS[:5], *(_PRODUCT_COLUMNS.values() if of_products else ()), *_COLUMNS[5:]]
     return data_table("Methods at this size, the fastest first", header, rows)
 

@@ -10,6 +10,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from dashboard.choice import CaseChoice, CaseQuery, choose_case
+from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.figures.changes import history
 from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
@@ -126,34 +127,26 @@ def _changes(choice: HistoryChoice) -> Component:
 
 def _rows(
     before: Campaign, after: Campaign, changed: list[Change], choice: HistoryChoice
-) -> list[Component]:
+) -> list[Element]:
     if not changed:
         return []
     largest = changed[0]
     library = after.mpi_library
     if library != before.mpi_library:
         library = f"{before.mpi_library} → {library}"
-    link = compare.CompareQuery(
+    compared = compare.CompareQuery(
         *(before.system, before.name, after.system, after.name, choice.query.operation)
     )
     where = largest.where
-    return [
-        html.Tr(
-            [
-                html.Th(after.name, scope="row"),
-                html.Td(library),
-                html.Td(f"{len(changed)} of {len(after.cells)}"),
-                html.Td(
-                    [
-                        method_name(where.method),
-                        f" at {size_text(where.bytes)}: {ratio_text(largest.ratio)} the time",
-                    ]
-                ),
-                html.Td(interval_text(largest.low, largest.high, ratio_text)),
-                html.Td(html.A("compare", href=href(compare.PATH, link.search()))),
-            ]
-        )
-    ]
+    what = f" at {size_text(where.bytes)}: {ratio_text(largest.ratio)} the time"
+    cells = (
+        library,
+        f"{len(changed)} of {len(after.cells)}",
+        [method_name(where.method), what],
+        interval_text(largest.low, largest.high, ratio_text),
+        anchor("compare", href(compare.PATH, compared.search())),
+    )
+    return [table_row([row_head(after.name), *map(data_cell, cells)])]
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:

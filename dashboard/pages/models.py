@@ -9,6 +9,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from dashboard.choice import CaseChoice, CaseQuery, choose_case
+from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.residuals import residuals
 from dashboard.pages.explore import size_title
 from dashboard.pages.page import FilteredPage
@@ -122,8 +123,7 @@ def _parameters(model: SystemModel) -> list[Component]:
                 values = [(getattr(each, field), unit) for field, unit in columns.values()]
                 texts = [sizes_text(each.from_bytes, each.up_to_bytes)]
                 texts += [parameter_text(value, unit) for value, unit in values]
-                head = html.Th(_words(scope), scope="row")
-                rows.append(html.Tr([head, *map(html.Td, texts)]))
+                rows.append(table_row([row_head(_words(scope)), *map(data_cell, texts)]))
                 reasons += [
                     f"{title}, {_words(scope)}, {heading.split()[0]}: {value.reason}"
                     for heading, (value, _) in zip(columns, values, strict=True)

@@ -9,6 +9,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from dashboard.choice import Filters, named, newest_first, options_of, system_options
+from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.breakdown import PARTS, breakdown
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
@@ -119,18 +120,17 @@ def _methods(rows: pd.DataFrame) -> Component | None:
     if rows.empty:
         return None
     body = []
-    for row in rows.sort_values("total_s").to_dict("records"):
-        slowed = row["computation_s"] / row["alone_s"] if row["alone_s"] else float("nan")
-        predicted = row["predicted_s"]
+    for each in rows.sort_values("total_s").to_dict("records"):
+        slowed = each["computation_s"] / each["alone_s"] if each["alone_s"] else float("nan")
+        predicted = each["predicted_s"]
         texts = (
-            time_text(row["total_s"]),
-            *(time_text(row[part]) for part in PARTS),
+            time_text(each["total_s"]),
+            *(time_text(each[part]) for part in PARTS),
             ratio_text(slowed),
             time_text(float("nan") if predicted is None else predicted),
-            str(row["launches"]),
+            str(each["launches"]),
         )
-        head = html.Th(row["method"], scope="row")
-        body.append(html.Tr([head, *map(html.Td, texts)]))
+        body.append(table_row([row_head(each["method"]), *map(data_cell, texts)]))
     return data_table("Methods of overlap, the fastest first", (*_HEADER, *_MORE), body)
 
 

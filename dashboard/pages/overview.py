@@ -14,14 +14,15 @@ from dash.development.base_component import Component
 
 from dashboard import rules
 from dashboard.choice import newest_first, system_options, unreal
+from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.ribbons import ribbons
 from dashboard.pages import choose, explore, history, table
 from dashboard.query import Query
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, href
-from tuner import trust
 from tuner.records import Launch
+from tuner.selection import trust
 from tuner.store import Store
 
 PATH = "/"
@@ -150,12 +151,23 @@ def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
     """The system's table at a glance."""
     if chosen.empty:
         return html.P(["No table yet: run ", html.Code("switchpoint tune"), "."])
-    rows = chosen.assign(row=[rules.case_text(rule) for rule in chosen.itertuples()])
-    return graph(
+    shown = rules.of_largest_layouts(chosen)
+    rows = shown.assign(row=[rules.case_text(rule) for rule in shown.itertuples()])
+    of_all = table.TableQuery(system, table.ALL).search()
+    figure = graph(
         f"overview-{system}",
-        ribbons(rows, rules.size_range(chosen)),
+        ribbons(rows, rules.size_range(shown)),
         f"The method that the table of {label} selects at each message size.",
-        href(f"{table.PATH}/rules.csv", table.TableQuery(system).search()),
+        href(f"{table.PATH}/rules.csv", of_all),
+    )
+    if len(shown) == len(chosen):
+        return figure
+    link = anchor(f"all {len(chosen)} rules", href(table.PATH, of_all))
+    return html.Div(
+        [
+            html.P(["At the largest layout of each operation, of ", link, "."], className="hint"),
+            figure,
+        ]
     )
 
 
@@ -192,18 +204,15 @@ def _campaigns(
         query = explore.ExploreQuery(row["system"], row["campaign"])
         name = row["campaign"]
         if name in explorable:
-            name = html.A(name, href=href(explore.PATH, query.search()))
+            name = anchor(name, href(explore.PATH, query.search()))
         launches = f"{row['launches']}, {cut_off} cut off" if cut_off else str(row["launches"])
-        rows.append(
-            html.Tr(
-                [
-                    html.Th(name, scope="row"),
-                    html.Td(age_text(row["first_date"], now), title=row["first_date"]),
-                    html.Td(launches),
-                    html.Td(f"{row['samples']:,}"),
-                    html.Td(loads.get(row["campaign"], "")),
-                    html.Td(html.Code(row["commit"][:12])),
-                ]
-            )
-        )
+        cells = [
+            row_head(name),
+            data_cell(age_text(row["first_date"], now), title=row["first_date"]),
+            data_cell(launches),
+            data_cell(f"{row['samples']:,}"),
+            data_cell(loads.get(row["campaign"], "")),
+            data_cell(html.Code(row["commit"][:12])),
+        ]
+        rows.append(table_row(cells))
     return data_table(f"Campaigns of {label}, the newest first", header, rows)

@@ -3,43 +3,61 @@
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dash_bootstrap_components as dbc
+import pandas as pd
 from dash import Dash, Input, Output, html
 from dash.development.base_component import Component
 from flask import Response, request
 
 from dashboard import ids, rules, soaked, web
-from dashboard.choice import Filters, layout_key, newest_first, system_options
+from dashboard.choice import (
+    Filters,
+    layout_key,
+    named,
+    newest_first,
+    operations_of,
+    system_options,
+)
+from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.exported import FORMS, exported
 from dashboard.figures.ribbons import DECIDED, ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
-from dashboard.query import Query, UnknownError, one_of, parameter
+from dashboard.query import WORD, Query, UnknownError, one_of, parameter
 from dashboard.soaked import Standing
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, card, commands, data_table, graph, href, method_name
-from tuner.records import NAME, UNSOAKED
+from dashboard.widgets import Option, card, commands, data_table, graph, href, method_name, prose
+from tuner.records import NAME
 from tuner.store import Store
+from tuner.tables import UNSOAKED
 from tuner.units import bytes_text
 
 PATH = "/table"
 DOWNLOAD_PATH = f"{PATH}/download"
+ALL = "all"  # operations
 _MOST_LINES = 4000  # of a pasted table
 
-
+_HINT = (
+    "The first rule that holds, and whose method can be used, is taken. Where the default stays, "
+    "the speed-up is that of the best of the others. Grey: nothing was shown to be faster than the "
+    "default or, unsoaked, what was is executed very often before it is chosen, by `switchpoint "
+    "soak`. Bytes: of a message in the mean, and of collectives of a rank's block, or of the whole "
+    "vector (bcast, reduce, allreduce)."
+)
 _HEADER = ("Case", "Bytes", "Method", "Status", "Speed-up (95 %)", "Soak", "Evidence")
 
 
 @dataclass(frozen=True)
 class TableQuery(Query):
-    """The system, and the form in which its table is exported."""
+    """The system, whose rules are listed, and the form in which its table is exported."""
 
     system: str = parameter("s", NAME, "System")
+    operation: str = parameter("o", WORD, "Rules of")
     form: str = parameter("f", one_of(*FORMS), "Form")
 
 
@@ -52,23 +70,31 @@ class FormQuery(Query):
 
 @dataclass(frozen=True)
 class TableChoice:
-    """A complete query, and what its selects offer."""
+    """A complete query, what its selects offer, and the rules of the operation."""
 
     query: TableQuery
     options: dict[str, list[Option]]
+    rules: pd.DataFrame
 
 
 def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
     filters = Filters(query, strict=strict)
-    filters.choose("system", system_options(newest_first(store.systems())))
+    system = filters.choose("system", system_options(newest_first(store.systems())))
+    found = store.rules(system)
+    operations = named(operations_of(found))
+    operation = filters.choose("operation", [*operations, (ALL, "all operations")])
+    if operation != ALL:
+        found = found[found["operation"] == operation]
     filters.choose("form", ((name, form.title) for name, form in FORMS.items()))
-    return TableChoice(filters.query, filters.options)
+    return TableChoice(filters.query, filters.options, found)
 
 
 def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
-    table = rules.with_speedup(store.rules(choice.query.system))
+    table = rules.with_speedup(choice.rules)
     standing = soaked.of_table(store, choice.query.system)
-    rows = table.assign(row=[rules.case_text(rule) for rule in table.itertuples()])
+    of_table = list(table.itertuples())
+    cases = [rules.case_text(rule) for rule in of_table]
+    rows = table.assign(row=cases)
     figure = graph(
         ids.of(PATH, "ribbons-figure"),
         ribbons(rows, rules.size_range(table)),
@@ -80,21 +106,27 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
         "rules": data_table(
             "The rules, the first that holds first",
             _HEADER,
-            [_row(rule, standing) for rule in table.itertuples()],
+            [_row(rule, case, standing) for rule, case in zip(of_table, cases, strict=True)],
         ),
         "export": _export(store, choice.query),
     }
 
 
-def _row(rule: Any, standing: Standing) -> Component:
-    evidence = html.A(_samples_text(rule.launches), href=_evidence(rule))
+def _row(rule: Any, case: str, standing: Standing) -> Element:
+    evidence = anchor(_samples_text(rule.launches), _evidence(rule))
     soak = standing.text(rule.operation, rule.method)
     if rule.status == UNSOAKED:
         soak = f"{rule.challenger} waits for it"
-    texts = (bytes_text(rule.bytes_low, rule.bytes_high), method_name(rule.method), rule.status)
-    cells = [html.Td(text) for text in (*texts, _speedup_text(rule), soak, evidence)]
-    head = html.Th(rules.case_text(rule), scope="row", className="wrap")
-    return html.Tr([head, *cells], className=None if rule.status in DECIDED else "even")
+    cells = (
+        bytes_text(rule.bytes_low, rule.bytes_high),
+        method_name(rule.method),
+        rule.status,
+        _speedup_text(rule),
+        soak,
+        evidence,
+    )
+    even = None if rule.status in DECIDED else "even"
+    return table_row([row_head(case, className="wrap"), *map(data_cell, cells)], className=even)
 
 
 def _samples_text(launches: int) -> str:
@@ -132,13 +164,13 @@ def _evidence(rule: Any) -> str:
 
 def _export(store: Store, query: TableQuery) -> list[Component]:
     """The link to the file, the lines that switch it on, and the file itself to look at."""
-    form = FORMS[query.form]
+    form, whole = FORMS[query.form], replace(query, operation="")
     try:
         text = exported(store, query.system, query.form)
     except UnknownError as reason:
         return [html.P(f"Not in this form: {reason.args[0]}")]
     return [
-        html.P(html.A(f"Download {form.file}", href=href(DOWNLOAD_PATH, query.search()))),
+        html.P(html.A(f"Download {form.file}", href=href(DOWNLOAD_PATH, whole.search()))),
         *([commands(ids.of(PATH, "commands"), form.use)] if form.use else []),
         html.Pre(html.Code(text), className="preview", tabIndex=0, **{"aria-label": form.file}),
     ]
@@ -150,17 +182,12 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         card(
             "Rules",
             html.P(
-                "The first rule that holds, and whose method can be used, is taken. Where the "
-                "default stays, the speed-up is that of the best of the others. Grey: nothing was "
-                "shown to be faster than the default or, unsoaked, what was is executed very "
-                "often before it is chosen, by `switchpoint soak`. Bytes: of a message in the "
-                "mean, and of collectives of a rank's block, or of the whole vector (bcast, "
-                "reduce, allreduce).",
+                prose(_HINT),
                 className="hint",
             ),
             parts["rules"],
         ),
-        card("Export", parts["form"], parts["export"]),
+        card("Export of all rules", parts["form"], parts["export"]),
         card(
             "Compare with yours",
             html.Label(
@@ -210,7 +237,7 @@ class _TablePage(FilteredPage[TableChoice]):
             if not pasted:
                 return []
             with open_store() as store:
-                query = _choose(store, TableQuery(system, form), strict=True).query
+                query = _choose(store, TableQuery(system, form=form), strict=True).query
                 return _difference(exported(store, query.system, query.form), pasted)
 
         @app.server.get(DOWNLOAD_PATH)
@@ -232,6 +259,6 @@ PAGE = _TablePage(
     choose=_choose,
     draw=_draw,
     body=_body,
-    data={"rules": lambda store, choice: store.rules(choice.query.system)},
+    data={"rules": lambda store, choice: choice.rules},
     moved=("form",),
 )

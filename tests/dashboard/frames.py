@@ -1,4 +1,6 @@
-"""Frames with the columns of the store, for tests of pure functions."""
+"""Frames with the columns of the store, for tests of pure functions, and what pages say."""
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,5 +51,17 @@ def selected() -> pd.DataFrame:
             "method": ["stfw:dims=3", "stfw:dims=2", "direct"],
             "status": ["faster", "faster", "tie"],
             "speedup": [2.1, 1.4, 1.0],
+            "challenger": ["stfw:dims=3", "stfw:dims=2", "neighbor"],
         }
     )
+
+
+def said(content: Any) -> str:
+    """All texts of components and elements, one after the other."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list | tuple):
+        return " ".join(map(said, content))
+    if isinstance(content, dict):
+        return said(content["props"]["children"] or "")
+    return said(getattr(content, "children", None) or "")

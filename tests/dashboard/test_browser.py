@@ -141,6 +141,18 @@ def test_pages_are_drawn_over_ten_million_samples(browser: Browser, tmp_path: Pa
     assert visit.troubles == []
 
 
+def test_figures_fit_the_paper_and_filters_are_on_it(visit: Visit) -> None:
+    page = visit.open("/explore")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 720, "height": 1000})
+    figures = page.locator(".js-plotly-plot .main-svg").all()
+    widths = [figure.bounding_box()["width"] for figure in figures]
+    assert figures and max(widths) <= 720
+    expect(page.get_by_label("Operation")).to_be_visible()
+    expect(page.locator("header")).to_be_hidden()
+
+
 @pytest.mark.parametrize("visit", [(1024, "dark")], indirect=True)
 def test_dark_is_dark(visit: Visit) -> None:
     page = visit.open("/explore")
@@ -187,7 +199,7 @@ def test_a_click_on_a_point_takes_its_size(visit: Visit) -> None:
 
 
 def test_every_rule_links_to_the_samples_of_its_cell(visit: Visit) -> None:
-    page = visit.open("/table")
+    page = visit.open("/table?o=all")
     expect(page.get_by_role("link", name="samples").first).to_be_visible()
     links = page.get_by_role("link", name="samples")
     assert links.count() > 3

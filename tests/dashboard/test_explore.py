@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.pages.explore import ExploreQuery, _cell_table, _choose, _draw
 from dashboard.query import MalformedError, UnknownError
-from tests.dashboard.frames import cells
+from tests.dashboard.frames import cells, said
 from tuner.store import Store
 
 
@@ -27,9 +27,10 @@ def test_grey_is_what_is_not_told_apart_from_the_default(
         plan_median_s=1e-5,
     )
     table = _cell_table(cell, "direct").children
-    rows = {row.children[0].children.children: row for row in table.children[2].children}
-    assert getattr(rows["neighbor"], "className", None) == ("even" if grey else None)
-    assert getattr(rows["direct"], "className", None) is None
+    rows = [row["props"] for row in table.children[2].children]
+    classes = {said(row["children"][0]): row["className"] for row in rows}
+    assert classes["neighbor"] == ("even" if grey else None)
+    assert classes["direct"] is None
 
 
 @pytest.mark.parametrize(

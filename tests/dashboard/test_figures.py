@@ -17,6 +17,7 @@ from dashboard.figures.residuals import residuals
 from dashboard.figures.ribbons import ribbons
 from dashboard.figures.tiles import tiles
 from tests.dashboard import frames
+from tuner.tables import UNSOAKED
 
 METHODS = [
     *("direct", "neighbor", "alltoallv", "nap"),
@@ -192,6 +193,12 @@ def test_rules_that_show_no_difference_are_hollow() -> None:
     figure = ribbons(frames.selected().assign(row="case"), (8, 2**20))
     alphas = [color.rpartition(",")[2] for color in figure["data"][0]["marker"]["color"]]
     assert alphas == ["0.36)", "0.36)", "0.08)"]
+
+
+def test_a_ribbon_names_what_waits_for_a_soak() -> None:
+    waiting = frames.selected().assign(row="case", method="direct", status=UNSOAKED)
+    texts = ribbons(waiting, (8, 2**20))["data"][0]["text"]
+    assert texts[0] == "direct, stfw:dims=3 waits"
 
 
 def test_ribbons_join_and_end_at_the_axis() -> None:

@@ -2,13 +2,14 @@
 
 import json
 import re
+import shutil
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from dash.development.base_component import Component
 
 from dashboard.pages import (
     best,
@@ -26,20 +27,13 @@ from dashboard.pages.page import FilteredPage
 from dashboard.query import UnknownError
 from tests import overlaps, probes, test_soaks
 from tests.dashboard import large as large_store
+from tests.dashboard.frames import said
 from tests.synthetic import Campaign, exchange_times, write
+from tuner import comparison
 from tuner.fitting import fit
 from tuner.ingest import ingest
 from tuner.store import Store
 from tuner.tuning import tune, tune_missing
-
-
-def said(component: Component | list[Component]) -> str:
-    """All texts of components, one after the other."""
-    if isinstance(component, str):
-        return component
-    if isinstance(component, list | tuple):
-        return " ".join(map(said, component))
-    return said(getattr(component, "children", None) or "")
 
 
 def drawn(page: FilteredPage[Any], database: Path, search: str = "") -> tuple[Any, dict[str, Any]]:
@@ -107,7 +101,7 @@ def test_the_map_has_the_fastest_method_of_every_layout(database: Path) -> None:
 
 def test_every_tile_of_the_map_is_a_link_too(database: Path) -> None:
     choice, parts = drawn(best.PAGE, database, "?o=exchange&l=all")
-    links = re.findall(r"href='explore([^']+)'", str(parts["listed"]))
+    links = re.findall(r"'href': 'explore([^']+)'", str(parts["listed"]))
     assert len(links) == len(choice.best)
     sizes = {drawn(explore.PAGE, database, link)[0].query.size for link in links[:3]}
     assert len(sizes) == 3
@@ -193,6 +187,13 @@ def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None
 def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
     choice, parts = drawn(compare.PAGE, upgraded)
     assert choice.found is not None
+    sides = [
+        (choice.query.system, choice.query.campaign),
+        (choice.query.other_system, choice.query.other_campaign),
+    ]
+    with Store.open(upgraded, readonly=True) as store:
+        cells = [store.contents((*side, choice.query.operation)) for side in sides]
+    assert choice.found == comparison.compare(*map(comparison.measured, cells))
     assert {change.where.method for change in choice.found.changes} == {"neighbor"}
     assert all(0.4 < change.ratio < 2.5 for change in choice.found.changes)
     assert "3 of 12 cells" in said(parts["summary"])
@@ -200,6 +201,16 @@ def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
     same += f"&t={choice.query.system}&u={choice.query.campaign}"
     _, parts = drawn(compare.PAGE, upgraded, same)
     assert "the same" in said(parts["summary"])
+    assert {said(parts["moved"]), said(parts["loss"])} == {"Nothing to compare."}
+
+
+def test_what_is_not_decided_yet_is_said_in_a_comparison(upgraded: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(upgraded, tmp_path))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE launch SET decided = 0")
+    _, parts = drawn(compare.PAGE, path)
+    assert "switchpoint tune" in said(parts["moved"]) and "switchpoint tune" in said(parts["loss"])
+    assert "3 of 12 cells" in said(parts["summary"])
 
 
 def test_a_comparison_with_what_is_not_there_is_refused(upgraded: Path) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import plotly.graph_objects as go
 
 from dashboard.report import html_report
+from tests import synthetic
 from tests.test_cli import succeed
 from tuner.store import Store
 
@@ -49,3 +51,16 @@ def test_a_report_needs_nothing_else_and_has_every_system(database: Path) -> Non
     assert len(figures) > 10
     for figure in figures:
         go.Figure(json.loads(figure))
+
+
+def test_the_newest_campaign_may_have_operations_of_its_own(tmp_path: Path) -> None:
+    """There is nothing to compare these with."""
+    older = synthetic.Campaign(samples=20)
+    newer = replace(older, name="20261122T034500Z", operation="discovery")
+    newer = replace(newer, methods=("pex", "nbx"), times=synthetic.discovery_times)
+    for campaign in (older, newer):
+        synthetic.write(tmp_path, campaign)
+    database, path = tmp_path / "s.db", tmp_path / "report.html"
+    succeed("ingest", tmp_path, "--database", database)
+    succeed("report", "html", "--database", database, "--output", path)
+    assert "discovery" in path.read_text()
