@@ -204,12 +204,16 @@ def test_other_process_counts_are_the_library_s(
     ]
     banner = BANNERS[mpi.family].format(mpi.version, mpi.version)
     file.write_text(export(table(banner, rules), mpi.family))
-    plain = observe(FORCING[mpi.family], procs=3)
-    tuned = observe(use(file), procs=3)
-    one, other = observe(forced(mpi, 0), procs=3), observe(forced(mpi, 1), procs=3)
-    for size in SIZES:
-        key = "allgather", size
-        assert not tuned.mostly[key] & other.mark(key, one) - plain.ever[key]
+    environments = FORCING[mpi.family], use(file), forced(mpi, 0), forced(mpi, 1)
+    plain, tuned, one, other = runs = [observe(each, procs=3) for each in environments]
+    for _ in range(ATTEMPTS):
+        keys = [("allgather", size) for size in SIZES]
+        strange = [tuned.mostly[key] & other.mark(key, one) - plain.ever[key] for key in keys]
+        if not any(strange):
+            break
+        for seen, environment in zip(runs, environments, strict=True):
+            seen.add(observe(environment, procs=3))
+    assert not any(strange)
 
 
 @pytest.mark.parametrize("form", ["openmpi", "mpich"])
