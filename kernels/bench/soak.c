@@ -47,6 +47,13 @@ static void do_next(const char *doing) {
   watchdog_beat();
 }
 
+static void begin(const struct method *method) {
+  now.method = method->spec;
+  now.begin_ns = clock_ns();
+  now.executions = 0;
+  do_next("planning before execution");
+}
+
 static int write_record(const struct verdict *verdict) {
   struct output *output = &now.session->output;
   struct json json;
@@ -233,10 +240,7 @@ static int soak_method(struct workload *workload, const struct method *method, b
   struct session *session = now.session;
   struct verdict verdict = {.failure = NONE};
   swp_plan *plan = NULL;
-  now.method = method->spec;
-  now.begin_ns = clock_ns();
-  now.executions = 0;
-  do_next("planning before execution");
+  begin(method);
   if (!method->applicable) {
     session_skip(session, method->spec, workload->payload.item_bytes, "not applicable to so many processes");
     return 0;
@@ -280,6 +284,10 @@ static int soak_size(struct session *session, int64_t size_bytes, int *failed) {
   struct workload workload;
   int status = session_workload(session, size_bytes, &workload);
   now.workload = &workload;
+  begin(&session->methods[0]); /* the watchdog tells of it from its start on */
+  if (status == 0)
+    status = team_agree(session->team, watchdog_start(session->options->limit_s, end_of_hang));
+  const bool watched = status == 0;
   for (int m = 0; status == 0 && m < session->nmethods; m++) {
     bool passed = true;
     if (is_over(session))
@@ -288,7 +296,8 @@ static int soak_size(struct session *session, int64_t size_bytes, int *failed) {
       status = soak_method(&workload, &session->methods[m], &passed);
     *failed += !passed;
   }
-  do_next("freeing after execution");
+  if (watched)
+    watchdog_stop();
   workload_free(&workload);
   return status;
 }
@@ -317,16 +326,11 @@ int soak(const struct team *team, const struct options *options) {
     return team_agree(team, failure_set("soak is of real machines, not of simulated ones"));
   int status = session_prepare(&session, team, options, "soak");
   now.session = &session;
-  if (status == 0)
-    status = team_agree(team, watchdog_start(options->limit_s, end_of_hang));
-  const bool watched = status == 0;
   for (int i = 0; status == 0 && i < options->nsizes; i++)
     if (session_is_possible(&session, options->sizes_bytes[i]))
       status = soak_size(&session, options->sizes_bytes[i], &failed);
     else
       session_skip_size(&session, options->sizes_bytes[i], "messages of over 2 GiB - 1");
-  if (watched)
-    watchdog_stop();
   if (status == 0)
     status = finish(&session, failed);
   session_free(&session);

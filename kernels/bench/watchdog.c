@@ -1,6 +1,5 @@
 #include "watchdog.h"
 
-#include "clock.h"
 #include "error.h"
 #include "symbols.h"
 
@@ -8,6 +7,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static struct {
   pthread_t watched, thread;
   int64_t limit_ns;
   void (*hangs)(const struct where *where);
-  atomic_int_least64_t beat_ns; /* when it last gave a sign of life */
+  atomic_uint beats; /* signs of life that it gave */
   atomic_bool ends, bites;
   void *frames[WATCHDOG_FRAMES + OWN_FRAMES];
   atomic_int nframes; /* -1: not read yet */
@@ -48,13 +49,18 @@ static void interrupt(struct where *where) {
     symbol_name(dog.frames[i], where->names[where->count++], WATCHDOG_NAME);
 }
 
+/* Counts its own pauses, as a clock goes on while the job or the machine is suspended. */
 static void *watch(void *unused) {
   static struct where where;
   const int64_t pause_ns = dog.limit_ns / 20 < 100000000 ? dog.limit_ns / 20 : 100000000;
+  unsigned beats = dog.beats;
+  int64_t quiet_ns = 0;
   (void)unused;
   while (!dog.ends) {
     sleep_ns(pause_ns);
-    if (!dog.ends && clock_ns() - dog.beat_ns > dog.limit_ns) {
+    quiet_ns = dog.beats == beats ? quiet_ns + pause_ns : 0;
+    beats = dog.beats;
+    if (!dog.ends && quiet_ns > dog.limit_ns) {
       dog.bites = true;
       interrupt(&where);
       dog.hangs(&where);
@@ -79,7 +85,7 @@ int watchdog_start(double limit_s, void (*hangs)(const struct where *where)) {
 }
 
 void watchdog_beat(void) {
-  dog.beat_ns = clock_ns();
+  dog.beats++;
   while (dog.bites) /* too late: the job is being ended */
     pause();
 }

@@ -1,13 +1,18 @@
 """`swpbench soak`: what passes, and that a hang, a wrong byte, a leak and an error are found."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
-from tests.kernels.conftest import Kernels, on_ranks
+from tests.kernels.conftest import TIMEOUT_S, Kernels, on_ranks
+from tuner.mpi import launch
 
 CORRUPT = "bench/swpbench_corrupt"
 RING = ("--op", "exchange", "--pattern", "random:degree=1", "--sizes", "8")
@@ -101,6 +106,43 @@ def test_a_hang_ends_with_the_stacks_of_all_ranks(
     assert re.search(r"^swpbench: rank 1   hang_here\+0x", result.stderr, re.MULTILINE)
     assert any(frame.startswith("main+0x") for frame in record["stack"])
     assert "swpbench: soak failed: " in result.stderr
+
+
+def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    start = launch(any_kernels.mpi, 2, build=any_kernels.build)
+    words = [*RING, "--methods", "direct", "--executions", "100000000"]
+    words += ["--limit", "0.5", "--budget", "1", "--out", str(out)]
+    soaking = subprocess.Popen(
+        [*start.argv_prefix, str(any_kernels.build / SWPBENCH), "soak", *words],
+        env=os.environ | start.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while soaking.poll() is None and not (out.is_file() and out.read_text()):
+        time.sleep(0.02)
+    ranks = ranks_that_write(out)
+    assert len(ranks) == 2
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for rank in ranks:
+            os.kill(rank, number)
+        time.sleep(2 if number == signal.SIGSTOP else 0)
+    _, stderr = soaking.communicate(timeout=TIMEOUT_S)
+    assert soaking.returncode == 0, stderr
+
+
+def ranks_that_write(out: Path) -> list[int]:
+    """The processes of swpbench that were told to write a file."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            program, *words = path.read_text().split("\0")
+        except OSError:
+            continue
+        if str(out) in words and Path(program).name == "swpbench":
+            found.append(int(path.parent.name))
+    return found
 
 
 def test_a_leak_is_found(kernels: Kernels, tmp_path: Path) -> None:
