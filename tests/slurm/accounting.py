@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 PROGRAMS = ("mariadb-install-db", "mariadbd", "slurmdbd")
-START_S = 30.0
+START_S = 120.0
 CONFIGURATION = """\
 DbdHost=localhost
 DbdAddr=127.0.0.1

@@ -5,7 +5,9 @@ free ports of the loopback address, and each virtual node is a slurmd of its own
 """
 
 import getpass
+import itertools
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -13,14 +15,16 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.slurm import accounting
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
-START_S = 30.0
+START_S = 120.0
 END_S = 10.0
+PRIVILEGED = 1024  # ports below are
 CONFIGURATION = """\
 ClusterName=switchpoint
 SlurmctldHost={host}(127.0.0.1)
@@ -50,7 +54,7 @@ MpiDefault=pmi2
 SwitchType=switch/none
 ReturnToService=2
 KillWait=5
-SlurmdTimeout=5
+SlurmdTimeout=20
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{slurmd_ports}] \
 CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 State=UNKNOWN
 PartitionName=cpu Nodes=ALL Default=YES MaxTime=30 State=UP OverSubscribe=NO
@@ -221,10 +225,15 @@ def _exists(pid: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Ports that nobody listens on, and that the kernel gives to no connection meanwhile."""
+    lowest_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    candidates = list(range(PRIVILEGED, lowest_given))
+    random.shuffle(candidates)
+    return list(itertools.islice(filter(_is_free, candidates), count))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as asking, suppress(OSError):
+        asking.bind(("", port))
+        return True
+    return False
