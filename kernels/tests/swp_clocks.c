@@ -107,14 +107,13 @@ static void common_and_own_time_are_inverse(void) {
            (long long)own, (long long)clocks_own(&clocks, clocks_common(&clocks, own)));
 }
 
-/* What this rank's common time is off by now. */
-static double error_s(const struct clocks *clocks) {
-  const int64_t now = true_ns();
-  const int64_t common = clocks_common(clocks, shown_ns(machine, now) + stepped_ns);
-  return fabs((double)(common - shown_ns(0, now)) * 1e-9);
+/* What this rank's common time is off by at a time. */
+static double error_s(const struct clocks *clocks, int64_t time_ns) {
+  const int64_t common = clocks_common(clocks, shown_ns(machine, time_ns) + stepped_ns);
+  return fabs((double)(common - shown_ns(0, time_ns)) * 1e-9);
 }
 
-/* What a check says, and by what that may be another between then and `since`, or now. */
+/* What a check says, and by what that may be another between `since` and now. */
 static double bound_s(const struct clocks *clocks, int64_t since_ns) {
   const struct clock_check check = clocks_check(clocks);
   return check.error_s + WORST_DRIFT * (double)(true_ns() - since_ns) * 1e-9 + 1e-8;
@@ -124,7 +123,8 @@ static void offsets_are_known_as_well_as_the_check_says(void) {
   test_case("offsets");
   struct clocks clocks = clocks_create(&team);
   clocks_learn(&clocks);
-  const double bound = bound_s(&clocks, true_ns()), error = error_s(&clocks);
+  const int64_t now = true_ns();
+  const double bound = bound_s(&clocks, now), error = error_s(&clocks, now);
   EXPECT(error <= bound, "off by %g s, said %g s", error, bound);
   EXPECT(bound < 1, "known to %g s of hours", bound);
 }
@@ -137,7 +137,8 @@ static void drifts_are_known_after_some_time(void) {
     clocks_learn(&clocks);
     let_pass(LONG_NS);
   }
-  const double bound = bound_s(&clocks, true_ns()), error = error_s(&clocks);
+  const int64_t now = true_ns();
+  const double bound = bound_s(&clocks, now), error = error_s(&clocks, now);
   EXPECT(error <= bound, "off by %g s, said %g s", error, bound);
   EXPECT(error < 0.01, "off by %g s", error);
 }
