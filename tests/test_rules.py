@@ -41,6 +41,7 @@ def point(
         ratio_low=ratio * 0.9,
         ratio_high=ratio * 1.1,
         launches=5,
+        ratios=() if method == "direct" else ((method, ratio),),
     )
 
 

@@ -97,11 +97,15 @@ def table_document(table: Table) -> dict[str, Any]:
         "provenance": asdict(table.provenance),
         "rules": [
             rule._asdict()
-            | {"interpolated": rule.interpolated, "evidence": rule.evidence._asdict()}
+            | {"interpolated": rule.interpolated, "evidence": _point_document(rule.evidence)}
             for rule in table.rules
         ],
-        "points": [point._asdict() for point in table.points],
+        "points": [_point_document(point) for point in table.points],
     }
+
+
+def _point_document(point: Point) -> dict[str, Any]:
+    return point._asdict() | {"ratios": dict(point.ratios)}
 
 
 def _table_text(table: Table, model: SystemModel | None) -> str:

@@ -277,10 +277,15 @@ CREATE TABLE decision (
   ratio REAL,
   ratio_low REAL,
   ratio_high REAL,
-  launches INTEGER NOT NULL
+  launches INTEGER NOT NULL,
+  ratios TEXT NOT NULL         -- JSON: of every other method its time / time of the default
 );
 
 CREATE INDEX decision_campaign ON decision (system, campaign, operation);
 
 -- Whether the decisions of its campaign have regard to a launch.
 ALTER TABLE launch ADD COLUMN decided INTEGER NOT NULL DEFAULT 0;
+
+-- As in `decision`.
+ALTER TABLE point ADD COLUMN ratios TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE rule ADD COLUMN ratios TEXT NOT NULL DEFAULT '{}';

@@ -46,6 +46,7 @@ __all__ = [
 _CELL = (*CellKey._fields, *Features._fields, *CellSummary._fields, "parts", "rounds", "samples")
 _OVERSUBSCRIBED = CellKey._fields.index("oversubscribed")
 _POINT_OVERSUBSCRIBED = Point._fields.index("oversubscribed")
+_POINT_RATIOS = Point._fields.index("ratios")
 _PRODUCT = (*CellKey._fields, *Product._fields[1:])
 _PROBE = (*ProbeLaunch._fields, *ProbeKey._fields, "samples")
 _OVERLAP = (*ProbeLaunch._fields, *Breakdown._fields)
@@ -111,11 +112,12 @@ class Store(Database):
             self._execute(f"DELETE FROM {name} WHERE system = ?", [system])  # noqa: S608
         provenance = json.dumps(asdict(table.provenance))
         self._insert("tuned", ("system", "provenance"), [(system, provenance)])
-        points = ((system, *point) for point in table.points)
+        points = ((system, *_point_row(point)) for point in table.points)
         self._insert("point", ("system", *Point._fields), points)
         rules = []
         for rank, rule in enumerate(table.rules):
-            fields = {**rule.evidence._asdict(), **rule._asdict()}
+            evidence = dict(zip(Point._fields, _point_row(rule.evidence), strict=True))
+            fields = evidence | rule._asdict()
             rules.append((system, rank, *(fields[name] for name in _RULE)))
         self._insert("rule", ("system", "rank", *_RULE), rules)
 
@@ -123,7 +125,8 @@ class Store(Database):
         """Puts what a campaign alone decides in the place of what it did."""
         key = (system, campaign)
         self._execute("DELETE FROM decision WHERE system = ? AND campaign = ?", key)
-        self._insert("decision", ("system", *Point._fields), ((system, *each) for each in points))
+        rows = ((system, *_point_row(point)) for point in points)
+        self._insert("decision", ("system", *Point._fields), rows)
         self._execute("UPDATE launch SET decided = 1 WHERE system = ? AND campaign = ?", key)
 
     # ---- Reading ----
@@ -395,9 +398,16 @@ def cell_of(row: CellRow) -> Cell:
     )
 
 
+def _point_row(point: Point) -> list[Any]:
+    fields: list[Any] = list(point)
+    fields[_POINT_RATIOS] = json.dumps(dict(point.ratios))
+    return fields
+
+
 def _point(row: Iterable[Any]) -> Point:
     fields = list(row)
     fields[_POINT_OVERSUBSCRIBED] = bool(fields[_POINT_OVERSUBSCRIBED])
+    fields[_POINT_RATIOS] = tuple(json.loads(fields[_POINT_RATIOS]).items())
     return Point._make(fields)
 
 

@@ -39,6 +39,9 @@ class Point(NamedTuple):
     `status` tells why the method: "faster", shown to be so; "default", shown to be faster than
     every other; "tie", nothing was shown; "undecided", too few launches to show anything;
     "unsoaked", the challenger is shown to be faster, but was not executed very often yet.
+
+    `ratios` are of every other method that launches have beside the default, by its name: what lies
+    between measured layouts follows from them.
     """
 
     campaign: str
@@ -60,6 +63,7 @@ class Point(NamedTuple):
     ratio_low: float | None
     ratio_high: float | None
     launches: int
+    ratios: tuple[tuple[str, float], ...] = ()
 
 
 class Rule(NamedTuple):

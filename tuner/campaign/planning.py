@@ -21,7 +21,8 @@ import numpy as np
 from tuner import stats
 from tuner.operations import DEFAULT_METHODS
 from tuner.records import Cell
-from tuner.selection.decisions import ERROR_LEVEL, NEARLY
+from tuner.selection.decisions import ERROR_LEVEL
+from tuner.selection.intervals import NEARLY
 
 ANCHORS = 6
 """Sizes at which every method is measured."""

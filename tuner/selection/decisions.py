@@ -18,7 +18,7 @@ import numpy as np
 from tuner import stats
 from tuner.operations import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.records import Cell
-from tuner.selection.intervals import MAVG_DIGITS, degree_class
+from tuner.selection.intervals import MAVG_DIGITS, NEARLY, degree_class
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import NOISY_CLEAN, Trust
 from tuner.simulation import machines
@@ -32,9 +32,6 @@ NOISY_ERROR_LEVEL = 0.01
 
 MIN_LAUNCHES = 5
 """To leave the default: all but the last to choose, the last to confirm."""
-
-NEARLY = math.log(1.02)
-"""How much slower a neighbour's method may be that ties, to spare a switch point."""
 
 Ratios = dict["_Launch", float]
 """Logarithms of time / time, by launch, in the order of time."""
@@ -268,6 +265,7 @@ def _point(verdict: _Verdict) -> Point:
         ratio_low=low,
         ratio_high=high,
         launches=len(logs) or len(trial.medians[trial.default]),
+        ratios=tuple((name, _exp(_mean(of.values()))) for name, of in sorted(others.items())),
     )
 
 

@@ -1,39 +1,33 @@
 """What holds between measured process counts and layouts.
 
-A method that both neighbours choose for a size holds between them; where they differ, nothing is
-said, and the library estimates or takes its default. No input or output.
+Every method's time over the default's is taken to lie, in logarithms, on the straight line between
+those of the neighbours; of what they choose, the fastest by that is chosen. No input or output.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TypeVar
 
-from tuner.selection.intervals import (
-    Degrees,
-    Interval,
-    MeanDegrees,
-    N,
-    Sizes,
-    merge_degrees,
-    merge_means,
-    points_of,
-    weaker,
-)
+import numpy as np
+
+from tuner.operations import DEFAULT_METHODS
+from tuner.selection.intervals import NEARLY, At, Classes, Interval, N, weaker
+from tuner.tables import Point
 
 T = TypeVar("T")
 
 Span = tuple[int, int]
 """Both ends included."""
 
-Layouts = dict[tuple[Span, Span], Degrees]
+Layouts = dict[tuple[Span, Span], Classes]
 """What was decided, by nodes and processes per node."""
 
 BANDS_PER_OCTAVE = 2
-"""Parts of the gap between neighbours, in each of which switch points stay where they are."""
+"""Parts of the gap between neighbours, in each of which one choice holds."""
 
 
 def with_layouts_between(measured: Layouts) -> Layouts:
@@ -42,78 +36,126 @@ def with_layouts_between(measured: Layouts) -> Layouts:
 
 
 def _along(layouts: Layouts, axis: int) -> Layouts:
-    lines: dict[Span, dict[Span, Degrees]] = defaultdict(dict)
-    for layout, degrees in layouts.items():
-        lines[layout[1 - axis]][layout[axis]] = degrees
+    lines: dict[Span, dict[Span, Classes]] = defaultdict(dict)
+    for layout, classes in layouts.items():
+        lines[layout[1 - axis]][layout[axis]] = classes
     found = dict(layouts)
     for other, line in lines.items():
         for a, b in pairwise(sorted(line)):
             if _comparable(a, line[a], line[b]):
-                for span, degrees in _between(a[1], b[0], line[a], line[b]):
-                    found[(other, span) if axis else (span, other)] = degrees
+                for span, place in _bands(a[1], b[0]):
+                    if classes := _classes_between(line[a], line[b], place):
+                        found[(other, span) if axis else (span, other)] = classes
     return found
 
 
-def _comparable(a: Span, at_a: Degrees, at_b: Degrees) -> bool:
+def _comparable(a: Span, at_a: Classes, at_b: Classes) -> bool:
     """One node has no network, one process a node no neighbours: nothing is like them.
 
     Neither are more processes than cores like as many.
     """
-    crowded = [{point.oversubscribed for point in points_of(degrees)} for degrees in (at_a, at_b)]
+    crowded = [
+        {at.point.oversubscribed for _, means in classes for _, here in means for at in here}
+        for classes in (at_a, at_b)
+    ]
     return a[0] > 1 and crowded[0] == crowded[1]
 
 
-def _between(a: int, b: int, at_a: Degrees, at_b: Degrees) -> Iterator[tuple[Span, Degrees]]:
-    """The bands between two neighbours of which something can be said."""
-    found: list[tuple[Span, Degrees]] = []
-    for low, high in _bands(a, b):
-        place = math.log(math.sqrt(low * high) / a) / math.log(b / a)
-        degrees = _degrees_between(at_a, at_b, place)
-        if found and found[-1][1] == degrees:
-            low = found.pop()[0][0]
-        found.append(((low, high), degrees))
-    return ((span, degrees) for span, degrees in found if any(points_of(degrees)))
+def _bands(a: int, b: int) -> Iterator[tuple[Span, float]]:
+    """The numbers between two, in parts of about the same ratio, with the place of their middle.
 
-
-def _bands(a: int, b: int) -> list[Span]:
-    """The numbers between two, in parts of about the same ratio."""
+    From 0, a, to 1, b, in logarithms.
+    """
     count = math.ceil(BANDS_PER_OCTAVE * math.log2(b / a))
     ends = [a, *(round(a * (b / a) ** (part / count)) for part in range(1, count)), b - 1]
-    return [(low + 1, high) for low, high in pairwise(ends) if low < high]
+    for low, high in pairwise(ends):
+        if low < high:
+            place = math.log(math.sqrt((low + 1) * high) / a) / math.log(b / a)
+            yield (low + 1, high), place
 
 
-def _degrees_between(a: Degrees, b: Degrees, place: float) -> Degrees:
-    return merge_degrees(
-        [(mmax, _means_between(one, other, place)) for mmax, one, other in _overlaps(a, b)]
-    )
-
-
-def _means_between(a: MeanDegrees, b: MeanDegrees, place: float) -> MeanDegrees:
-    return merge_means(
-        [(mavg, _sizes_between(one, other, place)) for mavg, one, other in _overlaps(a, b)]
-    )
-
-
-def _sizes_between(a: Sizes, b: Sizes, place: float) -> Sizes:
-    """At a place from 0, a, to 1, b, in logarithms.
-
-    Where both go through the same methods, the switch points lie between theirs.
-    """
-    if [point.method for _, point in a] != [point.method for _, point in b]:
-        return [
-            (size, weaker(one, other))
-            for size, one, other in _overlaps(a, b)
-            if one.method == other.method
+def _classes_between(a: Classes, b: Classes, place: float) -> Classes:
+    found: Classes = []
+    for mmax, of_a, of_b in _overlaps(a, b):
+        means = [
+            (mavg, here)
+            for mavg, at_a, at_b in _overlaps(of_a, of_b)
+            if (here := _between(at_a, at_b, place))
         ]
-    pieces: Sizes = []
-    low = None
-    for (at_a, one), (at_b, other) in zip(a, b, strict=True):
-        high = None
-        if at_a.high is not None and at_b.high is not None:
-            high = round(at_a.high ** (1 - place) * at_b.high**place)
-        pieces.append((Interval(low, high), weaker(one, other)))
-        low = None if high is None else high + 1
-    return pieces
+        if means:
+            found.append((mmax, means))
+    return found
+
+
+def _between(a: list[At], b: list[At], place: float) -> list[At]:
+    """What holds at the sizes of either; nothing where no choice of one was measured on both."""
+    default = DEFAULT_METHODS[a[0].point.operation]
+    chosen = {at.point.method for at in (*a, *b)} - {default}
+    curves = [
+        (method, of_a, of_b)
+        for method in sorted(chosen)
+        if (of_a := _curve(a, method)) and (of_b := _curve(b, method))
+    ]
+    if chosen and not curves:
+        return []
+    found = []
+    for size in sorted({at.bytes for at in (*a, *b)}):
+        logs = {
+            method: (1 - place) * _at(of_a, size) + place * _at(of_b, size)
+            for method, of_a, of_b in curves
+        }
+        both = {_nearest(a, size).method, _nearest(b, size).method}
+        method = min(logs, key=lambda name: logs[name], default=default)
+        if len(both) == 1:
+            (method,) = both
+        elif logs[method] > -NEARLY:
+            method = default
+        ratios = {name: math.exp(log) for name, log in logs.items()}
+        found.append(At(size, _evidence(a, b, method, size), ratios))
+    return found
+
+
+def _nearest(here: Iterable[At], size: int) -> Point:
+    return min(here, key=lambda at: abs(math.log((at.bytes + 1) / (size + 1)))).point
+
+
+Curve = dict[float, float]
+"""The logarithm of a ratio by that of the bytes."""
+
+
+def _curve(here: list[At], method: str) -> Curve:
+    return {
+        math.log(max(at.bytes, 1)): math.log(at.ratios[method])
+        for at in here
+        if method in at.ratios
+    }
+
+
+def _at(curve: Curve, size: int) -> float:
+    """Between two measured sizes; beyond them, as at the last."""
+    return float(np.interp(math.log(max(size, 1)), list(curve), list(curve.values())))
+
+
+def _evidence(a: list[At], b: list[At], method: str, size: int) -> Point:
+    """The weaker of the points nearest in size at which a neighbour chooses the method.
+
+    The default stays also where neither chooses it: nothing tells for it then.
+    """
+    found = [
+        _nearest(choosing, size)
+        for here in (a, b)
+        if (choosing := [at for at in here if at.point.method == method])
+    ]
+    if found:
+        return weaker(found[0], found[-1])
+    return a[0].point._replace(
+        method=method,
+        status="tie",
+        challenger=None,
+        ratio=None,
+        ratio_low=None,
+        ratio_high=None,
+    )
 
 
 def _overlaps(

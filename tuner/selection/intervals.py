@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tuner.tables import UNSOAKED, Point
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
+
+NEARLY = math.log(1.02)
+"""Less is not worth a switch point, nor leaving the default on a layout that was not measured."""
 
 MAVG_DIGITS = 6
 """Mean degrees that agree so far are the same."""
@@ -31,6 +34,22 @@ class Interval(NamedTuple, Generic[N]):
 Sizes = list[tuple[Interval[int], Point]]
 MeanDegrees = list[tuple[Interval[float], Sizes]]
 Degrees = list[tuple[Interval[int], MeanDegrees]]
+
+
+class At(NamedTuple):
+    """What holds at one size of one degree class: a point that tells of it, and the ratios there.
+
+    Between measured layouts the point is of a neighbour.
+    """
+
+    bytes: int
+    point: Point
+    ratios: dict[str, float]
+
+
+MeanClasses = list[tuple[Interval[float], list[At]]]
+Classes = list[tuple[Interval[int], MeanClasses]]
+"""All degree classes of one layout, each by increasing sizes."""
 
 
 def whole_intervals(values: Sequence[int]) -> list[Interval[int]]:
@@ -51,34 +70,38 @@ def degree_class(operation: str, mmax: int, mavg: float) -> tuple[int, float]:
     return mmax, 0.0 if operation == "discovery" else round(mavg, MAVG_DIGITS)
 
 
-def degrees_of(points: Iterable[Point]) -> Degrees:
-    """What the points of one operation and layout say of every degree and size."""
-    classes: dict[int, dict[float, list[Point]]] = defaultdict(lambda: defaultdict(list))
-    for point in points:
+def classes_of(points: Iterable[Point]) -> Classes:
+    """The points of one operation and layout by what they say of degrees."""
+    classes: dict[int, dict[float, list[At]]] = defaultdict(lambda: defaultdict(list))
+    for point in sorted(points, key=lambda point: point.bytes):
         mmax, mavg = degree_class(point.operation, point.mmax, point.mavg)
-        classes[mmax][mavg].append(point)
+        classes[mmax][mavg].append(At(point.bytes, point, dict(point.ratios)))
     maxima = sorted(classes)
-    pieces = [
-        (interval, _mean_degrees(classes[mmax]))
+    return [
+        (interval, _mean_classes(classes[mmax]))
         for interval, mmax in zip(whole_intervals(maxima), maxima, strict=True)
     ]
-    return merge_degrees(pieces)
 
 
-def _mean_degrees(classes: dict[float, list[Point]]) -> MeanDegrees:
+def _mean_classes(classes: dict[float, list[At]]) -> MeanClasses:
     means = sorted(classes)
-    pieces = [
-        (interval, _sizes(classes[mavg]))
+    return [
+        (interval, classes[mavg])
         for interval, mavg in zip(real_intervals(means), means, strict=True)
     ]
-    return merge_means(pieces)
 
 
-def _sizes(points: list[Point]) -> Sizes:
-    ordered = sorted(points, key=lambda point: point.bytes)
-    intervals = whole_intervals([point.bytes for point in ordered])
-    pieces = list(zip(intervals, ordered, strict=True))
-    return _merge(pieces, lambda a, b: _kept_apart(a) == _kept_apart(b), weaker)
+def degrees_of(classes: Classes) -> Degrees:
+    """What holds for every degree and size of a layout."""
+    return merge(
+        [(mmax, merge([(mavg, _sizes(here)) for mavg, here in means])) for mmax, means in classes]
+    )
+
+
+def _sizes(here: list[At]) -> Sizes:
+    intervals = whole_intervals([at.bytes for at in here])
+    pieces = list(zip(intervals, (at.point for at in here), strict=True))
+    return merge(pieces, lambda a, b: _kept_apart(a) == _kept_apart(b))
 
 
 def _kept_apart(point: Point) -> tuple[str, str | None]:
@@ -86,49 +109,30 @@ def _kept_apart(point: Point) -> tuple[str, str | None]:
     return point.method, point.challenger if point.status == UNSOAKED else None
 
 
-def points_of(degrees: Degrees) -> Iterator[Point]:
-    """All points."""
-    return (point for _, means in degrees for _, sizes in means for _, point in sizes)
-
-
-def merge_means(pieces: MeanDegrees) -> MeanDegrees:
-    """Unites neighbouring mean degrees that choose alike."""
-    return _merge(pieces, _same_sizes, _join_sizes)
-
-
-def merge_degrees(pieces: Degrees) -> Degrees:
-    """Unites neighbouring largest degrees that choose alike."""
-    return _merge(pieces, _same_means, _join_means)
-
-
-def _same_sizes(a: Sizes, b: Sizes) -> bool:
-    return [(size, point.method) for size, point in a] == [
-        (size, point.method) for size, point in b
-    ]
-
-
-def _join_sizes(a: Sizes, b: Sizes) -> Sizes:
-    return [(size, weaker(one, other)) for (size, one), (_, other) in zip(a, b, strict=True)]
-
-
-def _same_means(a: MeanDegrees, b: MeanDegrees) -> bool:
-    return [mavg for mavg, _ in a] == [mavg for mavg, _ in b] and all(
-        _same_sizes(one, other) for (_, one), (_, other) in zip(a, b, strict=True)
+def same(a: Any, b: Any) -> bool:
+    """Whether two choose alike: points, or the same intervals of what does."""
+    if isinstance(a, Point):
+        return bool(a.method == b.method)
+    return [interval for interval, _ in a] == [interval for interval, _ in b] and all(
+        same(one, other) for (_, one), (_, other) in zip(a, b, strict=True)
     )
 
 
-def _join_means(a: MeanDegrees, b: MeanDegrees) -> MeanDegrees:
-    return [(mavg, _join_sizes(one, other)) for (mavg, one), (_, other) in zip(a, b, strict=True)]
+def join(a: Any, b: Any) -> Any:
+    """Of two that choose alike the weaker points."""
+    if isinstance(a, Point):
+        return weaker(a, b)
+    return [(interval, join(one, other)) for (interval, one), (_, other) in zip(a, b, strict=True)]
 
 
-def _merge(
-    pieces: list[tuple[Interval[N], T]], same: Callable[[T, T], bool], join: Callable[[T, T], T]
+def merge(
+    pieces: list[tuple[Interval[N], T]], alike: Callable[[T, T], bool] = same
 ) -> list[tuple[Interval[N], T]]:
     """Unites neighbouring intervals with the same content."""
     merged = pieces[:1]
     for interval, content in pieces[1:]:
         before, last = merged[-1]
-        if same(last, content):
+        if alike(last, content):
             merged[-1] = Interval(before.low, interval.high), join(last, content)
         else:
             merged.append((interval, content))

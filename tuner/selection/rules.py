@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import groupby
 
-from tuner.selection.interpolation import Layouts, with_layouts_between
-from tuner.selection.intervals import degrees_of
+from tuner.selection.interpolation import Layouts, Span, with_layouts_between
+from tuner.selection.intervals import Degrees, classes_of, degrees_of, join, same
 from tuner.tables import Point, Rule
+
+Chosen = dict[tuple[Span, Span], Degrees]
+"""By nodes and processes per node."""
 
 
 def compile_rules(points: Iterable[Point]) -> list[Rule]:
@@ -15,18 +19,38 @@ def compile_rules(points: Iterable[Point]) -> list[Rule]:
     rules = []
     for operation, here in groupby(sorted(points, key=_layout), lambda point: point.operation):
         measured: Layouts = {
-            ((nodes, nodes), (ppn, ppn)): degrees_of(of_layout)
+            ((nodes, nodes), (ppn, ppn)): classes_of(of_layout)
             for (_, nodes, ppn), of_layout in groupby(here, _layout)
         }
-        for (nodes_span, ppn_span), degrees in sorted(
-            with_layouts_between(measured).items(), key=lambda item: item[0]
-        ):
+        chosen = {
+            layout: degrees_of(classes)
+            for layout, classes in with_layouts_between(measured).items()
+        }
+        between = {layout: chosen.pop(layout) for layout in [*chosen] if layout not in measured}
+        chosen |= _united(_united(between, 1), 0)
+        for (nodes_span, ppn_span), degrees in sorted(chosen.items(), key=lambda item: item[0]):
             for mmax, means in degrees:
                 for mavg, sizes in means:
                     for size, point in sizes:
                         bounds = (*nodes_span, *ppn_span, *mmax, *mavg, *size)
                         rules.append(Rule(operation, *bounds, point.method, point))
     return rules
+
+
+def _united(layouts: Chosen, axis: int) -> Chosen:
+    """Unites layouts along nodes or processes per node that follow each other and choose alike."""
+    lines: dict[Span, list[tuple[Span, Degrees]]] = defaultdict(list)
+    for layout, degrees in sorted(layouts.items(), key=lambda item: item[0]):
+        line, span = lines[layout[1 - axis]], layout[axis]
+        if line and line[-1][0][1] + 1 == span[0] and same(line[-1][1], degrees):
+            (low, _), before = line.pop()
+            span, degrees = (low, span[1]), join(before, degrees)
+        line.append((span, degrees))
+    return {
+        (other, span) if axis else (span, other): degrees
+        for other, line in lines.items()
+        for span, degrees in line
+    }
 
 
 def _layout(point: Point) -> tuple[str, int, int]:

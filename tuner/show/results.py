@@ -98,8 +98,8 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
             out.print(f"({mark}) {words}", highlight=False)
     if any(rule.interpolated for rule in table.rules):
         out.print(
-            "(i) interpolated: what the layouts measured on both sides choose, with the speed at "
-            "the one where it is less; where they differ there is no rule",
+            "(i) interpolated between the layouts measured on both sides, with the speed at the "
+            "one where the method gains less",
             highlight=False,
         )
     if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
