@@ -8,9 +8,12 @@ import pytest
 from tests import synthetic
 from tests.kernels.conftest import build_kernels
 from tests.test_cli import call, fail, succeed
+from tests.test_export import PROVENANCE
+from tests.test_rules import point
 from tuner.mpi import find_mpis
 from tuner.store import Store
 from tuner.studies.regret import Outcome, Problem, judge, lines, problems
+from tuner.tables import Table
 
 
 def outcome(table: float, default: float = 1.0, seen: bool = True, **others: float) -> Outcome:
@@ -63,7 +66,7 @@ def test_problems_are_new_and_reproducible(results: Path) -> None:
     assert table is not None
     drawn = list(problems(table, 50, seed=1))
     assert drawn == list(problems(table, 50, seed=1))
-    assert {problem.ppn for problem in drawn} == {2, 3, 4}
+    assert {(problem.nodes, problem.ppn) for problem in drawn} == {(1, 2), (1, 3), (1, 4)}
     assert {problem.seen for problem in drawn if problem.ppn == 3} == {False}
     for problem in drawn:
         assert int(problem.pattern.rpartition("seed=")[2]) >= 1000
@@ -84,3 +87,10 @@ def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.Mo
         not all(line["met"] for line in document["targets"] if line["achieved"] is not None)
     )
     assert len(list((results / "studies").glob("regret-*.json"))) == 1
+
+
+def test_problems_lie_between_neighbours() -> None:
+    layouts = [(1, 8), (1, 16), (2, 16), (4, 16), (8, 2), (1, 1)]
+    found = [point()._replace(nodes=n, ppn=p, procs=n * p) for n, p in layouts]
+    drawn = {(each.nodes, each.ppn) for each in problems(Table(PROVENANCE, [], found), 500, seed=1)}
+    assert drawn == {*((1, ppn) for ppn in range(8, 17)), (2, 16), (3, 16), (4, 16)}

@@ -9,8 +9,10 @@ regret larger, never smaller. What was measured is used as it is.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -145,17 +147,24 @@ def _judgement(outcomes: Sequence[Outcome], chooser: str) -> Judgement:
 
 
 def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
-    """Random problems of the operations and up to the processes that a table was tuned for."""
+    """Random problems of the operations of a table, on layouts that were tuned or lie between.
+
+    Those between have as many processes a node as two tuned ones, or as many nodes.
+    """
     random = np.random.default_rng(seed)
-    layouts: dict[str, set[tuple[int, int]]] = {}
+    layouts: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for point in table.points:
-        layouts.setdefault(point.operation, set()).add((point.nodes, point.ppn))
+        if point.procs > 1:  # a process alone has nothing to choose
+            layouts[point.operation].add((point.nodes, point.ppn))
     operations = sorted(layouts)
     for number in range(count):
         operation = operations[number % len(operations)]
-        nodes, _ = max(layouts[operation])
-        most = max(ppn for of_nodes, ppn in layouts[operation] if of_nodes == nodes)
-        ppn = int(random.integers(1 if nodes > 1 else 2, most + 1))
+        pairs = _neighbours(layouts[operation])
+        first, last = pairs[int(random.integers(len(pairs)))]
+        nodes, ppn = (
+            round(math.exp(random.uniform(math.log(low), math.log(high))))
+            for low, high in zip(first, last, strict=True)
+        )
         logs = random.uniform(math.log(SMALLEST_BYTES), math.log(LARGEST_BYTES), 3)
         sizes = sorted({max(8, round(math.exp(log) / 8) * 8) for log in logs})
         yield Problem(
@@ -164,6 +173,14 @@ def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
             *(nodes, ppn, tuple(sizes)),
             (nodes, ppn) in layouts[operation],
         )
+
+
+def _neighbours(layouts: set[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs next to each other in nodes or processes a node; without any, each with itself."""
+    by_nodes, by_ppn = sorted(layouts), sorted(layouts, key=lambda layout: layout[::-1])
+    pairs = [(a, b) for a, b in pairwise(by_nodes) if a[0] == b[0]]
+    pairs += [(a, b) for a, b in pairwise(by_ppn) if a[1] == b[1]]
+    return pairs or [(layout, layout) for layout in by_nodes]
 
 
 def _pattern(operation: str, procs: int, random: np.random.Generator) -> str:
