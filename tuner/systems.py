@@ -58,8 +58,8 @@ def launch_on(
 
     Raises:
         NodesError: the virtual nodes are not up, or cannot take the ranks.
-        NetworkError: there is no such simulated machine.
-        ValueError: `procs` is less than 1, or more than a simulated machine has room for.
+        ValueError: `procs` is less than 1.
+        NetworkError: no such simulated machine, or it has no room for so many.
     """
     name, _, partition = system.partition(":")
     if name == virtual.SYSTEM:

@@ -114,7 +114,7 @@ def test_thousands_of_ranks(simgrid, swpbench, tmp_path):
 
 
 def test_what_does_not_fit_is_refused(simgrid):
-    with pytest.raises(ValueError, match="torus-4x4x2 has no room for 513 processes"):
+    with pytest.raises(NetworkError, match="torus-4x4x2 has no room for 513 processes"):
         simulated.launch(TORUS, simgrid, 513, 16)
 
 

@@ -5,8 +5,10 @@ import re
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from tests.test_cli import fail, succeed
+from tuner.cli import main
 from tuner.matrices.lookalike import originals
 from tuner.models import predict
 from tuner.models.networks import as_model
@@ -225,9 +227,33 @@ def test_store_and_forward_is_simulated_and_predicted(simulating):
     assert "reproduced: 64: volumes grow with dimensions as in the paper" in text
 
 
-def test_a_wrong_name_is_told(simulating):
-    assert "no matrix 'nobody'" in fail("study", "stfw", "--matrices", "nobody")
-    assert "no simulated machine 'ring-4'" in fail("study", "nap", "--machine", "ring-4")
+@pytest.mark.parametrize(
+    ("command", "wrong"),
+    [
+        (["stfw", "--matrices", "fe_rotor,nobody"], "no matrix 'nobody'"),
+        (["stfw", "--matrices", "gupta2", "--rows", "64"], "64 rows are too few"),
+        (["stfw", "--procs", "64,1024"], "has no room for 1024 processes, 16 on a node"),
+        (["dsde", "--matrices", "nobody"], "no matrix 'nobody'"),
+        (["dsde", "--procs", "513"], "has no room for 513 processes"),
+        (["nap", "--machine", "ring-4"], "no simulated machine 'ring-4'"),
+        (["nap", "--procs", "513"], "has no room for 513 processes"),
+        (["grids", "--procs", "64,513"], "has no room for 513 processes"),
+        (["grids", "--procs", "7,64"], "7 ranks form no grid"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_built(
+    simgrid, monkeypatch, tmp_path, command, wrong
+):
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path / "nothing"))
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    assert wrong in fail("study", *command)
+    assert not list(tmp_path.glob("matrices/*.mtx"))
+
+
+def test_sizes_of_another_form_are_refused(simgrid):
+    answer = CliRunner().invoke(main, ["study", "grids", "--sizes", "1K-64K"])
+    assert answer.exit_code == 2
+    assert "'1K-64K' is not SIZE or FIRST:LAST:xFACTOR" in answer.output
 
 
 @pytest.mark.nightly

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,15 @@ def whole_numbers(context: click.Context, parameter: click.Parameter, value: str
     if not all(word.isdecimal() and 1 <= int(word) <= _MOST for word in words):
         raise click.BadParameter(f"{value!r} is not a comma list of whole numbers from 1 on")
     return sorted(set(map(int, words)))
+
+
+def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """What has the form of swpbench's --sizes; swpbench reads it."""
+    size = "[0-9]{1,13}[KMG]?"
+    element = f"{size}(:{size}:x{size})?"
+    if not re.fullmatch(f"{element}(,{element})*", value):
+        raise click.BadParameter(f"{value!r} is not SIZE or FIRST:LAST:xFACTOR, as 8:1M:x2,3000")
+    return value
 
 
 database_option = click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.commands.options import json_option, whole_number, whole_numbers
+from tuner.commands.options import json_option, sizes, whole_number, whole_numbers
 
 if TYPE_CHECKING:
     from tuner.studies.findings import Finding
@@ -122,10 +122,11 @@ def dsde(
     most = max(procs)
     cases = [(each, degree) for each in procs]
     cases += [(most, each) for each in sweep if each != degree and each < most]
-    found = list(studying.study(simulator, cases))
-    findings = list(studying.findings(found, degree))
+    simulator.require_room(most)
     names = [name for name in matrices.split(",") if name]
     counts = list(neighbours.count(names, rows, procs, simulator.tell))
+    found = list(studying.study(simulator, cases))
+    findings = list(studying.findings(found, degree))
     if counts:
         findings.append(neighbours.finding(counts))
     if as_json:
@@ -234,6 +235,7 @@ def nap(
     default="1K:64K:x8",
     show_default=True,
     metavar="SIZES",
+    callback=sizes,
     help="As swpbench takes them.",
 )
 @ppn_option

@@ -37,10 +37,9 @@ def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = ""
     record of a raw file.
 
     Raises:
-        ValueError: the machine has no room for the ranks.
+        NetworkError: the machine has no room for the ranks.
     """
-    if procs < 1 or ppn < 1 or -(-procs // ppn) > machine.nodes:
-        raise ValueError(f"{machine.name} has no room for {procs} processes, {ppn} on a node")
+    machine.require_room(procs, ppn)
     platform, hosts = _write(machine, ppn)
     options = [f"--cfg={name}:{value}" for name, value in settings(machine, operation).items()]
     files = ["-platform", str(platform), "-hostfile", str(hosts)]

@@ -38,6 +38,11 @@ class Machine:
         """ReFrame's name: simulated:torus-4x4x2."""
         return f"{SYSTEM}:{self.name}"
 
+    def require_room(self, procs: int, ppn: int) -> None:
+        """Raises NetworkError where so many ranks, with so many on a node, have no room."""
+        if procs < 1 or ppn < 1 or -(-procs // ppn) > self.nodes:
+            raise NetworkError(f"{self.name} has no room for {procs} processes, {ppn} on a node")
+
 
 def machine(name: str) -> Machine:
     """The machine that a name tells: KIND-SIZES or KIND-SIZES-NETWORK. Raises NetworkError."""

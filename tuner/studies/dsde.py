@@ -37,7 +37,7 @@ class Row:
 
 
 def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Row]:
-    """Simulates ranks and degrees. Raises LaunchError, RawFileError, ValueError."""
+    """Simulates ranks and degrees. Raises StudyError, NetworkError, LaunchError, RawFileError."""
     machine = simulator.machine
     model = as_model(machine)
     for procs, degree in cases:

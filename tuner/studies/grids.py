@@ -6,12 +6,13 @@ here SMPI, which is told to choose as Open MPI does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tuner.studies.findings import Finding
 from tuner.studies.layouts import DEFAULT, LAYOUTS, OPERATIONS
-from tuner.studies.simulator import Simulator
+from tuner.studies.simulator import Simulator, StudyError
 
 _LEAST = 0.005  # a saving that counts as one
 
@@ -36,12 +37,19 @@ class Row:
 
 
 def study(simulator: Simulator, procs: Sequence[int], sizes: str) -> Iterator[Row]:
-    """All operations of the paper. Raises LaunchError, RawFileError, ValueError."""
-    for operation in OPERATIONS:
-        for count in procs:
-            found = simulator.run(operation, "blocks", count, f"{DEFAULT}:;{LAYOUTS}", sizes)
-            times = {(each.size_bytes, each.method): each.time_s for each in found}
-            yield row_of(operation, count, times)
+    """All operations of the paper.
+
+    Raises StudyError, NetworkError, LaunchError, RawFileError.
+    """
+    for count in procs:
+        simulator.require_room(count)
+        if all(count % size for size in range(2, math.isqrt(count) + 1)):
+            raise StudyError(f"{count} ranks form no grid: take a product of two numbers")
+    methods = f"{DEFAULT}:;{LAYOUTS}"
+    cases = [(each, "blocks", count, methods, sizes) for each in OPERATIONS for count in procs]
+    for (operation, _, count, *_), found in zip(cases, simulator.run_all(cases), strict=True):
+        times = {(each.size_bytes, each.method): each.time_s for each in found}
+        yield row_of(operation, count, times)
 
 
 def row_of(operation: str, procs: int, times: dict[tuple[int, str], float]) -> Row:

@@ -78,8 +78,9 @@ class Row:
 def study(simulator: Simulator, request: Request) -> Iterator[Row]:
     """Levels with at least a row for each rank, by problem, then random matrices.
 
-    Raises MatrixError, ModelError, LaunchError, RawFileError, ValueError.
+    Raises StudyError, NetworkError, MatrixError, ModelError, LaunchError, RawFileError.
     """
+    simulator.require_room(max(request.procs))
     directory = matrices_directory()
     for problem in amg.PROBLEMS:
         simulator.tell(f"making the levels of {problem} with {request.rows} rows")

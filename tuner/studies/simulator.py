@@ -8,8 +8,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -46,20 +48,47 @@ class Simulator:
     """swpbench for SimGrid, and the machine that it is to simulate, with ppn ranks on a node."""
 
     mpi: Mpi
-    swpbench: Path
     machine: Machine
     ppn: int
     campaign: str
     tell: Tell = field(default=lambda line: None)
+
+    @cached_property
+    def swpbench(self) -> Path:
+        """Of the build or installation that SWITCHPOINT_KERNELS names, otherwise built here.
+
+        Raises StudyError.
+        """
+        named = os.environ.get("SWITCHPOINT_KERNELS")
+        root = Path(named) if named else _build(self.tell)
+        for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
+            if os.access(program, os.X_OK):
+                return program.absolute()
+        raise StudyError(f"{root}: no swpbench in this build")
+
+    def require_room(self, procs: int) -> None:
+        """Raises NetworkError where so many ranks have no room on the machine."""
+        self.machine.require_room(procs, self.ppn)
 
     def run(
         self, operation: str, pattern: str, procs: int, methods: str, sizes: str
     ) -> list[Simulated]:
         """Simulates one launch, and keeps its raw file; a pattern's matrix has an absolute path.
 
-        Raises StudyError, LaunchError, RawFileError, ValueError: the machine has no room.
+        Raises StudyError, LaunchError, RawFileError, NetworkError.
         """
-        if " " in f"{self.swpbench}{pattern}":
+        return self._run(self.swpbench, operation, pattern, procs, methods, sizes)
+
+    def run_all(self, cases: Sequence[tuple[str, str, int, str, str]]) -> Iterator[list[Simulated]]:
+        """Several such launches, one on each core; what they found in the order of the cases."""
+        run = partial(self._run, self.swpbench)
+        with ThreadPoolExecutor(available_cores()) as executor:
+            yield from executor.map(run, *zip(*cases, strict=True))
+
+    def _run(
+        self, swpbench: Path, operation: str, pattern: str, procs: int, methods: str, sizes: str
+    ) -> list[Simulated]:
+        if " " in f"{swpbench}{pattern}":
             raise StudyError(
                 f"{pattern}: SimGrid's launcher splits paths at spaces; name another place of "
                 "results by SWITCHPOINT_RESULTS, or of a build by SWITCHPOINT_KERNELS"
@@ -72,7 +101,7 @@ class Simulator:
         words = re.sub(r"[^A-Za-z0-9]+", "-", f"{operation}-{Path(pattern).name}-{procs}-{methods}")
         with tempfile.TemporaryDirectory() as scratch:
             out = Path(scratch) / f"{words[:150].strip('-')}.jsonl"
-            file = run(start, self.swpbench, options, out, _TIMEOUT_S, cwd=Path(scratch))
+            file = run(start, swpbench, options, out, _TIMEOUT_S, cwd=Path(scratch))
             rawfiles.keep([out])
         cases = zip(file.cases, file.samples_s.tolist(), strict=True)
         return [
@@ -82,26 +111,14 @@ class Simulator:
 
 
 def simulator(machine: Machine, ppn: int, study: str, tell: Tell) -> Simulator:
-    """Builds swpbench for SimGrid, unless SWITCHPOINT_KERNELS names a build or installation.
-
-    Raises StudyError.
-    """
+    """What simulates the machine here, with a campaign of its own. Raises StudyError."""
     mpi = identify("smpicc", "smpirun")
     if mpi is None:
         raise StudyError(
             "no smpicc with its smpirun on the path: install SimGrid (Debian: libsimgrid-dev)"
         )
     campaign = new_campaign(f"{study}-")
-    return Simulator(mpi, _swpbench(tell), machine, ppn, campaign, tell)
-
-
-def _swpbench(tell: Tell) -> Path:
-    named = os.environ.get("SWITCHPOINT_KERNELS")
-    root = Path(named) if named else _build(tell)
-    for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
-        if os.access(program, os.X_OK):
-            return program.absolute()
-    raise StudyError(f"{root}: no swpbench in this build")
+    return Simulator(mpi, machine, ppn, campaign, tell)
 
 
 def _build(tell: Tell) -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tuner.matrices import lookalike
+from tuner.matrices.degree_sequence import Target
 from tuner.matrices.market import Pattern, read_pattern
 from tuner.matrices.ownership import RULES, Ownership
 from tuner.matrices.partition import kept_partition
@@ -68,8 +69,11 @@ def names(group: str) -> list[str]:
 def study(simulator: Simulator, request: Request) -> Iterator[Row]:
     """All matrices, one after the other.
 
-    Raises StudyError, MatrixError, PartitionerError, LaunchError, RawFileError, ValueError.
+    Raises StudyError, NetworkError, MatrixError, PartitionerError, LaunchError, RawFileError.
     """
+    simulator.require_room(max(request.procs))
+    for name in request.matrices:
+        lookalike_of(name, request.rows)
     for name in request.matrices:
         path = lookalike_file(name, request.rows, simulator.tell)
         pattern = read_pattern(path)
@@ -137,16 +141,21 @@ def matrices_directory() -> Path:
     return directory
 
 
-def lookalike_file(name: str, rows: int, tell: Tell) -> Path:
-    """The look-alike of a matrix with so many rows. Raises StudyError, MatrixError."""
+def lookalike_of(name: str, rows: int) -> tuple[lookalike.Original, Target]:
+    """A matrix, and what it becomes with so many rows. Raises StudyError, MatrixError."""
     originals = lookalike.originals()
     if name not in originals:
         raise StudyError(f"no matrix {name!r}; there are {', '.join(originals)}")
+    return originals[name], lookalike.scaled(originals[name].target, rows)
+
+
+def lookalike_file(name: str, rows: int, tell: Tell) -> Path:
+    """The look-alike of a matrix with so many rows. Raises StudyError, MatrixError."""
+    original, target = lookalike_of(name, rows)
     path = matrices_directory() / f"{name}-{rows}.mtx"
     if not path.is_file():
         tell(f"making a look-alike of {name} with {rows} rows")
-        original = originals[name]
-        lookalike.make(original, lookalike.scaled(original.target, rows), path, seed=1)
+        lookalike.make(original, target, path, seed=1)
     return path
 
 
