@@ -1,6 +1,6 @@
 """Builds and installs the kernels, once for each environment of a system.
 
-`-S build_kernels.build_system=Spack` has Spack build them, by the package of this checkout.
+`-S build_kernels.builder=Spack` has Spack build them, by the package of this checkout.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.buildsystems import CMake, Spack
-from reframe.core.builtins import run_after, run_before, sanity_function
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
 from tuner.mpi import available_cores, installation_directory, objects_directory
 from tuner.simulation.launch import TOOLCHAIN
@@ -26,9 +26,15 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
     """The kernels, built again only where they changed, installed where applications find them."""
 
     descr = "Switchpoint's library and swpbench"
-    build_system = "CMake"
+    # ReFrame 4.10 refuses every name for `build_system` on the command line.
+    builder = variable(str, value="CMake")
     build_locally = True
     sourcesdir = None
+
+    @run_after("init")
+    def choose_builder(self):
+        """One of ReFrame's build systems by name: CMake or Spack."""
+        self.build_system = self.builder
 
     @run_after("setup")
     def take_what_is_installed(self):

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +24,8 @@ from .recipes import read
 PARTS = ("checks", "dashboard", "docs", "kernels", "spack", "templates", "tests/data", "tuner")
 FILES = ("README.md", "pyproject.toml", "spack.yaml")
 BUILDERS = ("py-pip", "py-setuptools", "py-wheel")
+PROGRAMS = {"cmake": "cmake", "gmake": "make", "pkgconf": "pkgconf"}
+LIBRARIES = {"hwloc": "hwloc", "zlib": "zlib"}  # by pkg-config's names
 VARIANTS = {"py-pandas": "~performance"}  # else an external has Spack's defaults
 PIP_NAMES = {"reframe": "reframe-hpc", "py-flask-compress": "flask-compress"}
 
@@ -89,7 +92,8 @@ def externals(mpich, place: Path) -> dict:
         except metadata.PackageNotFoundError:
             continue
         found[name] = (version, Path(sys.prefix))
-    return {
+    found |= dict(of_this_machine())
+    return {"zlib-api": {"buildable": False}} | {
         name: {
             # What builds packages may be too old here, and is then to be had otherwise.
             "buildable": name in BUILDERS,
@@ -101,15 +105,34 @@ def externals(mpich, place: Path) -> dict:
     }
 
 
+def of_this_machine() -> Iterator[tuple[str, tuple[str, Path]]]:
+    """Programs and libraries that Spack would build, with version and prefix."""
+    for name, program in PROGRAMS.items():
+        if path := shutil.which(program):
+            version = re.search(r"\d+(\.\d+)+", said(program, "--version"))
+            yield name, (version[0], Path(path).parent.parent)
+    for name, module in LIBRARIES.items():
+        if version := said("pkg-config", "--modversion", module):
+            prefix = said("pkg-config", "--variable=prefix", module)
+            yield name, (version, Path(prefix))
+
+
+def said(*command: str) -> str:
+    """What a program prints; nothing when there is none, or it fails."""
+    if shutil.which(command[0]) is None:
+        return ""
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+
 def test_the_environment_concretizes(spack):
-    said = spack("concretize")
+    concretized = spack("concretize")
     for name in (
         "switchpoint@0.1.0",
         "py-switchpoint@0.1.0",
         "py-dash-bootstrap-components",
         "mpich@",
     ):
-        assert name in said
+        assert name in concretized
 
 
 @pytest.mark.nightly
@@ -142,7 +165,7 @@ def test_reframe_builds_by_spack(spack, tmp_path):
             *(Path(sys.executable).with_name("reframe"), "-r", "--nocolor"),
             *("-C", spack.checkout / "checks" / "config" / "local.py"),
             *("-c", spack.checkout / "checks", "--tag=smoke", "--name=^discovery"),
-            *(f"--prgenv=^{environment}$", "-S", "build_kernels.build_system=Spack"),
+            *(f"--prgenv=^{environment}$", "-S", "build_kernels.builder=Spack"),
             *("-S", "launches=1", "-S", "budget_s=0.2", "-S", "sizes=8"),
         ],
         env=spack.env
@@ -164,8 +187,7 @@ def test_reframe_builds_by_spack(spack, tmp_path):
 def test_the_kernels_install_for_simulations(spack, require):
     smpicc = shutil.which("smpicc")
     require("simgrid", smpicc is not None, "no smpicc on the path")
-    said = subprocess.run([smpicc, "--version"], capture_output=True, text=True).stdout
-    version = re.search(r"SimGrid version ([\d.]+)", said)[1].rstrip(".")
+    version = re.search(r"SimGrid version (\d+(\.\d+)+)", said(smpicc, "--version"))[1]
     site = spack.checkout.parent / "site" / "packages.yaml"
     settings = yaml.safe_load(site.read_text())
     simgrid = {"spec": f"simgrid@{version}+smpi", "prefix": str(Path(smpicc).parent.parent)}
