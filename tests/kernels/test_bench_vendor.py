@@ -8,7 +8,7 @@ import pytest
 
 from tests.kernels.benchrun import Result, bench
 from tests.kernels.conftest import Kernels
-from tests.test_vendor import ALGORITHMS
+from tests.test_vendor import ALGORITHMS, ATTEMPTS
 
 PREFIX = "vendor:algorithm="
 
@@ -34,11 +34,23 @@ def skipped(result: Result) -> dict[str, str]:
     return {skip["method"].removeprefix(PREFIX): skip["reason"] for skip in skips}
 
 
+def race(
+    kernels: Kernels, directory: Path, operation: str, wanted: set[str], **options: Any
+) -> Result:
+    """A launch that races those that are wanted; stacks are samples, and may miss one."""
+    for attempt in range(ATTEMPTS):
+        result = measure(kernels, directory / str(attempt), operation, **options)
+        if result.status == 0 and raced(result) >= wanted:
+            break
+    assert result.status == 0, result.stderr
+    assert raced(result) >= wanted, skipped(result)
+    return result
+
+
 @pytest.mark.parametrize("operation", ["bcast", "allreduce", "allgather", "alltoall"])
 def test_algorithms_that_differ_are_raced(kernels: Kernels, tmp_path: Path, operation: str) -> None:
-    result = measure(kernels, tmp_path / "o", operation)
-    assert result.status == 0, result.stderr
-    assert raced(result) >= {"vendor", *ALGORITHMS[kernels.mpi.family][operation]}
+    wanted = {"vendor", *ALGORITHMS[kernels.mpi.family][operation]}
+    result = race(kernels, tmp_path, operation, wanted)
     assert len({tuple(case["round"]) for case in result.cases}) == 1
 
 
@@ -63,18 +75,17 @@ def test_nothing_is_raced_where_setting_it_changes_nothing(
 def test_one_algorithm_alone_is_compared_with_those_not_named(
     kernels: Kernels, tmp_path: Path
 ) -> None:
-    methods = f"{PREFIX}{ALGORITHMS[kernels.mpi.family]['bcast'][1]}"
-    result = measure(kernels, tmp_path / "o", "bcast", methods=methods)
-    assert result.status == 0, result.stderr
+    name = ALGORITHMS[kernels.mpi.family]["bcast"][1]
+    result = race(kernels, tmp_path, "bcast", {name}, methods=f"{PREFIX}{name}")
     assert len(result.cases) == 1
 
 
 def test_a_name_with_a_colon_is_the_method_without_its_family(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:
-    result = measure(any_kernels, tmp_path / "o", "bcast", methods="vendor: chain:")
-    assert result.status == 0, result.stderr
-    assert raced(result) == {"vendor", "chain"}
+    wanted = {"vendor", "chain"}
+    result = race(any_kernels, tmp_path, "bcast", wanted, methods="vendor: chain:")
+    assert raced(result) == wanted
 
 
 def test_an_algorithm_of_the_environment_is_a_launch_s_only_method(
