@@ -71,7 +71,7 @@ def test_what_wins_is_soaked_and_what_fails_makes_room(
     table, path = measured(results, tmp_path)
     place = [f"--prefix={tmp_path / 'reframe'}"]
     site = soaking.Site(THIS_MACHINE, 200, place, corrupting(find_mpis()[0], tmp_path, "neighbor"))
-    soaking.soak([table.provenance.system], site, Console())
+    soaking.soak([table.provenance.system], site, Console(), most_s=600)
     said = capsys.readouterr().out
     assert "200 executions each: exchange alltoallv, exchange neighbor; " in said
     assert "soak failed: " in said

@@ -18,7 +18,8 @@ from tests.dashboard.chromium import ARGUMENTS, NAMES, NOT_DRAWN, find_chromium,
 from tuner import export
 from tuner.store import Store
 
-expect.set_options(timeout=30_000)  # other tests may keep the machine busy
+BUSY_MS = 180_000  # other tests may keep the machine busy
+expect.set_options(timeout=BUSY_MS)
 PAGES = tuple(page.path for page in pages.PAGES)
 
 
@@ -44,6 +45,7 @@ class Visit:
     def __init__(self, page: Page, address: str) -> None:
         self.page, self.address = page, address
         self.troubles: list[str] = []
+        page.set_default_timeout(BUSY_MS)
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
         page.on("request", self._request)

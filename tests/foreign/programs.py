@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import TextIO
 
 from tests.conftest import Require
-from tests.kernels.conftest import Kernels, finish
+from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
 from tests.kernels.shim import dispatched, every_method, mpi_library, run_shimmed
 from tuner import mpi
 
-TIMEOUT_S = 170
 HOME = mpi.build_root() / "foreign"  # what was fetched stays for the next night
 MPI4PY = "mpi4py==4.1.2"
 IMPI = "impi-rt==2021.18.1"
@@ -54,7 +53,6 @@ def run_dispatched(kernels: Kernels, program: Program, procs: int, scratch: Path
         *map(str, program.command[1:]),
         table=every_method(kernels, procs, scratch),
         env=_libraries(kernels) | dict(program.env),
-        timeout_s=TIMEOUT_S,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     methods = set().union(*dispatched(done.stderr).values())

@@ -95,4 +95,5 @@ def test_valgrind_finds_nothing_in_the_whole(kernels: Kernels, require, program,
     before = VALGRIND
     if (program, procs) == ("swp_faults", 4):  # on fewer, nothing is kept
         before = (*VALGRIND, f"--suppressions={TESTS / 'kept.supp'}")
-    run(kernels, program, procs, before=before, env={"SWP_TEST_TIMEOUT": "1200"})
+    env = {"SWP_TEST_TIMEOUT": "1200"}
+    run(kernels, program, procs, before=before, env=env, timeout_s=7200)

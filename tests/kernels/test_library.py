@@ -11,14 +11,10 @@ import pytest
 
 from tuner.mpi import CHECKOUT, available_cores, launch
 
-from .conftest import Kernels, finish, on_ranks
+from .conftest import TIMEOUT_S, Kernels, finish, on_ranks
 from .shim import mpi_library
 
 TESTS = CHECKOUT / "kernels" / "tests"
-TIMEOUT_S = (
-    600  # for what cannot even name the case in which it hangs, as the programs do after 60 s
-)
-
 VALGRIND = (
     "valgrind",
     "--quiet",
@@ -53,17 +49,18 @@ def run(
     *arguments: str | Path,
     before: tuple[str, ...] = (),
     env: dict[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> int:
     """Runs a test program; gives the number of cases that it says it passed.
 
     A failure or hang fails the test with the program's words. `before` goes between launcher and
-    program.
+    program. The time is for what cannot name the case in which it hangs, as the programs do.
     """
     start = launch(kernels.mpi, procs, build=kernels.build)
     command = [*start.argv_prefix, *before, kernels.build / "tests" / program, *arguments]
     environment = os.environ | start.env | (env or {})
     try:
-        done = finish([str(part) for part in command], environment, TIMEOUT_S, subprocess.STDOUT)
+        done = finish([str(part) for part in command], environment, timeout_s, subprocess.STDOUT)
     except subprocess.TimeoutExpired as expired:
         pytest.fail(f"{expired}\n{expired.output}", pytrace=False)
     output = done.stdout

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from pyamg.gallery import poisson
 from scipy.io import mmwrite
 
-from tests.kernels.conftest import Kernels
+from tests.kernels.conftest import TIMEOUT_S, Kernels
 from tuner.cli import main
 from tuner.mpi import CHECKOUT, Mpi, available_cores, find_mpis
 from tuner.nodes import namespaces
@@ -23,7 +23,6 @@ from tuner.nodes.namespaces import SET_VARIABLE, UNLIMITED, Nodes, NodesError
 from tuner.nodes.traffic import traffic
 from tuner.systems import launch_on
 
-TIMEOUT_S = 300
 PAYLOAD_BYTES = 16 << 20
 # Start and end of a program: launcher, addresses, output. Far below the payload.
 CONTROL_BYTES = 1 << 20
