@@ -226,6 +226,11 @@ class CampaignCheck(LaunchesCheck):
 
     scale = parameter(list(scales.SCALES), loggable=True)
 
+    @property
+    def runs(self) -> int:
+        """On a simulated machine another launch would tell the same."""
+        return 1 if "simulated" in self.current_partition.features else self.launches
+
     @run_after("init")
     def mark_smoke(self):
         """One short check of each operation tells whether a system works at all."""

@@ -32,7 +32,7 @@ class collective(CampaignCheck):
     @property
     def runs(self) -> int:
         """Each launch, and those apart."""
-        return self.launches * (1 + len(self.algorithms_apart))
+        return super().runs * (1 + len(self.algorithms_apart))
 
     @property
     def algorithms_apart(self) -> list[str]:

@@ -279,8 +279,8 @@ def test_what_has_launches_of_its_own_is_compared_within_its_campaign_only() -> 
 
 
 def test_one_sample_of_a_simulated_machine_tells_all(tmp_path: Path) -> None:
-    """Another would be the same; on any other machine it tells nothing."""
-    spec = synthetic.Campaign(samples=1, sample_noise=0, launch_noise=0)
+    """And one launch: another would be the same; on any other machine they tell nothing."""
+    spec = synthetic.Campaign(samples=1, launches=1, sample_noise=0, launch_noise=0)
     chosen = []
     for system in ("simulated:torus-4x4x2", "local:cpu"):
         synthetic.write(tmp_path / system, replace(spec, system=system))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,16 +57,18 @@ class _Trial:
     cells: dict[tuple[str, _Launch], Cell] = field(default_factory=dict)
     counted: int = 0
     noisy: int = 0
+    exact: bool = False
 
     def add(self, cell: Cell, trust: Trust) -> None:
         """Adds a cell, of which the parts count that nothing disturbed."""
         key = cell.key
         case = (key.pattern, key.procs, key.size_bytes)
         medians = self.medians[key.method]
+        self.exact = is_exact(cell)
         for part, refusal, noisy in trust.judged(cell):
             launch = _Launch(key.campaign, part.number, part.launch, case)
             self.cells[key.method, launch] = cell
-            enough = part.samples >= stats.MIN_SAMPLES or is_exact(cell)
+            enough = part.samples >= stats.MIN_SAMPLES or self.exact
             if enough and not refusal:
                 medians[launch] = math.log(part.median_s)
                 self.counted += 1
@@ -76,6 +78,15 @@ class _Trial:
     def error_level(self) -> float:
         """Of leaving the default, and outside of intervals."""
         return ERROR_LEVEL if self.noisy <= NOISY_CLEAN * self.counted else NOISY_ERROR_LEVEL
+
+    @property
+    def least(self) -> int:
+        """Launches that have to choose a method."""
+        return 1 if self.exact else MIN_LAUNCHES - 1
+
+    def upper_bound(self, logs: Sequence[float], level: float) -> float:
+        """Of what launches tell, at least two where that is uncertain."""
+        return max(logs) if self.exact else stats.upper_bound(logs, level)
 
     def launches(self, method: str) -> list[_Launch]:
         """The launches that have a method, also those that do not count."""
@@ -101,7 +112,7 @@ class _Trial:
         its = self.beside(launch, method, self.default) or launch
         mine = self.cells[method, launch].of_launch(launch.id)
         default = self.cells[self.default, its].of_launch(its.id)
-        if is_exact(self.cells[method, launch]):
+        if self.exact:
             return float(np.median(mine[1])) < float(np.median(default[1]))
         if its == launch:
             paired = stats.paired_log_ratios(*mine, *default)
@@ -112,7 +123,7 @@ class _Trial:
 
 
 def is_exact(cell: Cell) -> bool:
-    """Whether one sample tells all: on a simulated machine another would be the same."""
+    """Whether one sample of one launch tells all: on a simulated machine another is the same."""
     return cell.key.system.startswith(f"{machines.SYSTEM}-")
 
 
@@ -129,8 +140,10 @@ class _Verdict:
         self._confirming: dict[str, list[_Launch]] = {}
         for method, ratios in self.ratios.items():
             confirming = set({launch.case: launch for launch in ratios}.values())
-            choosing = [ratio for launch, ratio in ratios.items() if launch not in confirming]
-            if len(choosing) >= MIN_LAUNCHES - 1:
+            choosing = [
+                ratio for launch, ratio in ratios.items() if trial.exact or launch not in confirming
+            ]
+            if len(choosing) >= trial.least:
                 self._choosing[method] = choosing
                 self._confirming[method] = sorted(confirming)
         self._level = 1 - trial.error_level / max(len(others), 1)
@@ -148,12 +161,13 @@ class _Verdict:
         return self.trial.default, "tie"
 
     def _seems_faster(self, method: str) -> bool:
-        return stats.upper_bound(self._choosing[method], self._level) < 0
+        return self.trial.upper_bound(self._choosing[method], self._level) < 0
 
     def _seems_slower(self, method: str) -> bool:
         """Also of few launches: a method that was dropped on the way has no more."""
         ratios = [-ratio for ratio in self.ratios[method].values()]
-        return len(ratios) > 1 and stats.upper_bound(ratios, self._level) < 0
+        enough = len(ratios) > 1 or (self.trial.exact and bool(ratios))
+        return enough and self.trial.upper_bound(ratios, self._level) < 0
 
     def is_faster(self, method: str) -> bool:
         """Whether a method may take the default's place."""
