@@ -10,6 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#if SWP_SIMULATED
+#include <simgrid/host.h>
+
+/* Those of the machine's model, however many ranks it has. */
+static int shared_cores(MPI_Comm node) {
+  (void)node;
+  return sg_host_core_count(sg_host_self());
+}
+#else
 /* The cores that the ranks of a node or machine could use, whether each is bound to one or none to any. Where
    the set has no room for all of the machine (1024), all of them. */
 static int shared_cores(MPI_Comm comm) {
@@ -22,6 +31,7 @@ static int shared_cores(MPI_Comm comm) {
   MPI_Allreduce(MPI_IN_PLACE, &online, 1, MPI_INT, MPI_MAX, comm);
   return online > 0 ? online : CPU_COUNT(&all);
 }
+#endif
 
 /* A number that only the ranks of this machine have: they share its clock and its cores, and are on several
    nodes where nodes are virtual. */
@@ -71,7 +81,7 @@ void team_create(struct team *team) {
   int ranks_here, rank_here;
   MPI_Comm_size(team->node, &ranks_here);
   MPI_Comm_rank(team->node, &rank_here);
-  team->cores = SWP_SIMULATED ? ranks_here : shared_cores(team->node);
+  team->cores = shared_cores(team->node);
   team->ppn = ranks_here;
   team->nodes = rank_here == 0;
   MPI_Allreduce(MPI_IN_PLACE, &team->ppn, 1, MPI_INT, MPI_MAX, team->comm);

@@ -79,6 +79,9 @@ def test_every_discovery_ends_on_one_node(simgrid, swpbench, tmp_path):
     options = ["--op", "discovery", "--pattern", "random:degree=3,seed=1", "--sizes", "8,64K"]
     text = measure(simgrid, swpbench, 8, tmp_path / "a", *options)
     assert {"pex", "pcx", "rsx"} <= {json.loads(line).get("method") for line in text.splitlines()}
+    header = read(tmp_path / "a").header
+    assert header is not None
+    assert (header.ppn, header.cores) == (8, CORES)
 
 
 def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path):
