@@ -1,7 +1,8 @@
 """How a method is drawn: one colour, dash and marker for each, the same on every page, for ever.
 
-Colours keep a contrast of 3 : 1 on the light and on the dark background and stay apart under
-the common kinds of colour blindness by hue; variants of a family stay apart by dash and marker.
+Colours keep a contrast of 3 : 1 on the light and on the dark background, so all are about as light,
+and a reader who does not see red and green apart is left with yellowish and bluish ones: markers
+and dashes tell all methods apart.
 """
 
 import re
@@ -10,13 +11,17 @@ from dataclasses import dataclass
 
 LABEL_LENGTH = 17
 GREY = "#7d8288"
-_BLUES = ("#0b7bc1", "#3f86dd", "#6b7ce0", "#8870d6", "#9d63c9")
 _GREEN = "#05936d"
 _ORANGE = "#d55e00"
 _PURPLE = "#b8619a"
 _OCHRE = "#a67c00"
 _TEAL = "#008c9e"
 _RED = "#d4455a"
+_BLUE = "#0b7bc1"
+_INDIGO = "#6b7ce0"
+_ALTERNATING = (_BLUE, _OCHRE, _INDIGO, _ORANGE)
+"""Neighbours in this circle differ for every reader, also as pale as tiles are."""
+
 
 _FAMILY_COLORS = {
     # defaults: neutral, they are what the others are held against
@@ -45,8 +50,9 @@ _FAMILY_COLORS = {
     "star": _OCHRE,
     "chain": _OCHRE,
     "bruck": _OCHRE,
-    "rabenseifner": _BLUES[0],
+    "rabenseifner": _BLUE,
 }
+_LIBRARY_COLORS = (_BLUE, _OCHRE, _INDIGO, _RED)  # not the orange of grids, dashed as they are
 _OTHER_COLORS = (_TEAL, _OCHRE, _RED, _GREEN, _PURPLE, _ORANGE)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _FAMILY_SYMBOLS = {
@@ -94,16 +100,15 @@ def method_style(spec: str) -> MethodStyle:
     if family == "stfw" and parameters.startswith("dims="):
         # Neighbouring dimensions are compared most: consecutive colours, dashes and markers.
         code = int(parameters.removeprefix("dims=")) - 2
-        return MethodStyle(
-            _BLUES[code % len(_BLUES)], _DASHES[code % len(_DASHES)], _SYMBOLS[code % len(_SYMBOLS)]
-        )
+        color = _ALTERNATING[code % len(_ALTERNATING)]
+        return MethodStyle(color, _DASHES[code % len(_DASHES)], _SYMBOLS[code % len(_SYMBOLS)])
     if family == "stfw":
         return MethodStyle(
             _TEAL, _DASHES[1 + code % (len(_DASHES) - 1)], _SYMBOLS[code % len(_SYMBOLS)]
         )
     color = _FAMILY_COLORS.get(family)
     if family == "vendor" and parameters:  # the library's own algorithms are many
-        color = _BLUES[1 + code % (len(_BLUES) - 1)]
+        color = _LIBRARY_COLORS[code % len(_LIBRARY_COLORS)]
     if color is None:
         color = _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)]
     if not parameters:

@@ -9,12 +9,12 @@ from dashboard.figures.methods import method_style, short_name, transparent
 from dashboard.units import interval_text, ratio_text, time_text
 from tuner.units import size_text
 
-_ROW_PX = 46
+_ROW_PX = 52
 _SURE, _UNSURE = 0.42, 0.1
 
 
 def tiles(best: pd.DataFrame) -> Figure:
-    """A row of tiles for each layout, a column for each size; the colour is the method's.
+    """A row of tiles for each layout, a column for each size; colour and marker are the method's.
 
     best: row (text of the layout), layout (its key), size_bytes, bytes, method, default, speedup,
     speedup_low, speedup_high, median_s, told_apart (from the default). Pale tiles are not told
@@ -32,11 +32,9 @@ def tiles(best: pd.DataFrame) -> Figure:
         "x": [size_text(size) for size in sizes],
         "y": rows,
         "z": [[_code(tile, methods) for tile in line] for line in grid],
-        "text": [[_text(tile) for tile in line] for line in grid],
         "customdata": [[_link(tile) for tile in line] for line in grid],
         "hovertext": [[_hover(tile) for tile in line] for line in grid],
         "hovertemplate": "%{hovertext}<extra></extra>",
-        "texttemplate": "%{text}",
         "zmin": -0.5,
         "zmax": 2 * len(methods) - 0.5,
         "colorscale": _steps(methods),
@@ -46,7 +44,7 @@ def tiles(best: pd.DataFrame) -> Figure:
         "hoverongaps": False,
     }
     return {
-        "data": [tile_map, *map(_legend_entry, methods)],
+        "data": [tile_map, *(_marks(best[best["method"] == method]) for method in methods)],
         "layout": base_layout(
             150 + _ROW_PX * len(rows),
             margin={"l": 16, "r": 12, "t": 8, "b": 44},
@@ -55,13 +53,14 @@ def tiles(best: pd.DataFrame) -> Figure:
             legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
             xaxis={
                 "type": "category",
+                "range": [-0.5, len(sizes) - 0.5],
                 "title": {"text": "bytes (as measured)", "standoff": 8, "font": {"size": 13}},
                 "fixedrange": True,
                 "showgrid": False,
                 "linecolor": LINE,
                 "automargin": True,
             },
-            yaxis={"type": "category", "fixedrange": True, "autorange": "reversed"}
+            yaxis={"type": "category", "fixedrange": True, "range": [len(rows) - 0.5, -0.5]}
             | {"automargin": True, "linecolor": LINE, "showgrid": False},
         ),
     }
@@ -81,10 +80,9 @@ def _steps(methods: list[str]) -> list[list[Any]]:
     return scale
 
 
-def _text(tile: dict[str, Any] | None) -> str:
-    if tile is None or tile["method"] == tile["default"]:
-        return ""
-    return ratio_text(tile["speedup"])
+def _text(tile: dict[str, Any]) -> str:
+    """Its speed as a multiple of the default's, as short as many columns need."""
+    return "" if tile["method"] == tile["default"] else ratio_text(tile["speedup"]).rstrip("×")
 
 
 def _link(tile: dict[str, Any] | None) -> str:
@@ -107,19 +105,20 @@ def _hover(tile: dict[str, Any] | None) -> str:
     return "<br>".join(lines)
 
 
-def _legend_entry(method: str) -> dict[str, Any]:
+def _marks(tiles_of_method: pd.DataFrame) -> dict[str, Any]:
+    """The method's marker in each of its tiles, with its speed-up below, and in the legend."""
+    method = tiles_of_method["method"].iloc[0]
     style = method_style(method)
     return {
         "type": "scatter",
-        "mode": "markers",
-        "x": [None],
-        "y": [None],
+        "mode": "markers+text",
+        "x": [size_text(size) for size in tiles_of_method["size_bytes"]],
+        "y": tiles_of_method["row"].tolist(),
+        "text": [_text(tile) for tile in tiles_of_method.to_dict("records")],
+        "textposition": "bottom center",
+        "textfont": {"size": 11},
         "name": short_name(method),
         "hoverinfo": "skip",
-        "marker": {
-            "symbol": "square",
-            "size": 12,
-            "color": transparent(style.color, _SURE),
-            "line": {"color": style.color, "width": 1.5},
-        },
+        "cliponaxis": False,
+        "marker": {"symbol": style.symbol, "size": 11, "color": style.color},
     }

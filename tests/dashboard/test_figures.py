@@ -60,6 +60,44 @@ def test_methods_are_seen_on_light_and_dark(spec: str) -> None:
     assert (color + 0.05) / (dark + 0.05) >= 3
 
 
+# Machado, Oliveira, Fernandes (2009): what readers see who lack one kind of cone, in linear light.
+READERS = [
+    np.eye(3),
+    np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
+    np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
+    np.array([[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]]),
+]
+OKLAB = (  # Ottosson (2020): from linear light, through cube roots, to where distances are seen
+    np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]),
+    np.array([[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]),
+)
+
+
+def tile_difference(method: str, other: str) -> float:
+    """Between tiles of two methods, for whom and on which page it is least; 0.02 can be seen."""
+    alpha = 0.42
+
+    def seen(spec: str, panel: str, reader: np.ndarray) -> np.ndarray:
+        color, below = (
+            np.array([int(text[start : start + 2], 16) / 255 for start in (1, 3, 5)])
+            for text in (method_style(spec).color, panel)
+        )
+        mixed = alpha * color + (1 - alpha) * below
+        light = np.where(mixed <= 0.04045, mixed / 12.92, ((mixed + 0.055) / 1.055) ** 2.4)
+        return OKLAB[1] @ np.cbrt(OKLAB[0] @ np.clip(reader @ light, 0, 1))
+
+    return min(
+        float(np.linalg.norm(seen(method, panel, reader) - seen(other, panel, reader)))
+        for panel in ("#ffffff", "#1d2126")
+        for reader in READERS
+    )
+
+
+@pytest.mark.parametrize("dims", range(2, 11))
+def test_neighbouring_dimensions_differ_for_every_reader_on_light_and_dark(dims: int) -> None:
+    assert tile_difference(f"stfw:dims={dims}", f"stfw:dims={dims + 1}") > 0.06
+
+
 def test_no_two_methods_of_an_operation_look_alike() -> None:
     collectives = [[*methods, *EVERYWHERE] for methods in COLLECTIVES.values()]
     for methods in (METHODS[:13], METHODS[13:], *collectives):
@@ -96,7 +134,10 @@ def test_tiles_tell_method_certainty_and_where_a_click_leads() -> None:
     go.Figure(figure)
     heat = figure["data"][0]
     assert heat["z"] == [[1, 2, 3], [3, None, 3]]
-    assert heat["text"] == [["", "1.50×", "1.50×"], ["1.50×", "", "1.50×"]]
+    direct, stfw = figure["data"][1:]
+    assert (direct["x"], direct["y"], direct["text"]) == (["8 B"], ["8: 1 node × 8"], [""])
+    assert stfw["text"] == ["1.50"] * 4
+    assert direct["marker"]["symbol"] != stfw["marker"]["symbol"]
     assert heat["customdata"][1] == ["2@1x2-window 8", "", "2@1x2-window 4096"]
     colors = [color for _, color in heat["colorscale"]]
     assert len(colors) == 2 * 2 * 2
