@@ -154,12 +154,44 @@ def explorable(store: Store) -> pd.DataFrame:
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:
-    """The systems by name and environment, and by id where that is not enough; what is unreal."""
+    """The systems by name, environment and what is unreal.
+
+    Where that is not enough, by the version of MPI too, and at last by id.
+    """
     names = systems["name"] + ", " + systems["environment"]
+    alike = names.duplicated(keep=False)
+    versions = systems["mpi_library"].str.extract(_VERSION, expand=False).fillna("")
+    names = names.mask(alike, names + " " + versions)
     kinds = map(unreal, systems["name"], systems["cpu_model"])
     names += pd.Series([f" ({kind})" if kind else "" for kind in kinds], names.index, dtype=object)
     labels = names.mask(names.duplicated(keep=False), names + " (" + systems["system"] + ")")
     return list(zip(systems["system"], labels, strict=True))
+
+
+_VERSION = r"(\d+(?:\.\d+)+)"
+_VERSION_OF_NAME = r"[-_/@.]?\d+(?:\.\d+)*"
+
+
+def upgrades(systems: pd.DataFrame, system: str) -> pd.DataFrame:
+    """The systems of the same machine and environment, whatever its versions: one with upgrades."""
+    families = systems["environment"].str.replace(_VERSION_OF_NAME, "", regex=True)
+    own = systems["system"] == system
+    return systems[
+        (systems["name"] == systems.loc[own, "name"].iloc[0]) & (families == families[own].iloc[0])
+    ]
+
+
+def before_upgrade(systems: pd.DataFrame, system: str) -> list[str]:
+    """What was measured before the system, of other versions on its machine, the last first."""
+    alike = upgrades(systems, system).set_index("system")
+    before = alike[alike["first_date"] < alike.loc[system, "first_date"]]
+    return before.sort_values("last_date", ascending=False).index.tolist()
+
+
+def newest_operations(store: Store, system: str) -> tuple[str, list[str]]:
+    """The newest campaign of a system that measured methods, "" without one, and what of."""
+    campaign = next(iter(store.campaigns_with_cells(system)), "")
+    return campaign, operations_of(store.cases(system, campaign))
 
 
 def operations_of(rows: pd.DataFrame) -> list[str]:

@@ -1,7 +1,7 @@
 """The pages as one static file that needs nothing else: for a wiki, or to be printed."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -9,20 +9,11 @@ from typing import Any
 from dash.development.base_component import Component
 from markupsafe import Markup, escape
 
-from dashboard.choice import newest_first, system_options
+from dashboard.choice import newest_first, newest_operations, system_options
 from dashboard.figures.axes import CONFIG
-from dashboard.pages import (
-    best,
-    compare,
-    explore,
-    history,
-    metrics,
-    models,
-    overlap,
-    overview,
-    table,
-)
+from dashboard.pages import PAGES, overview
 from dashboard.pages.page import Page
+from dashboard.query import Query
 from tuner import atomic
 from tuner.store import Store
 
@@ -56,7 +47,7 @@ def html_report(store: Store) -> str:
     labels = dict(system_options(newest_first(store.systems())))
     for system in newest_first(store.systems())["system"]:
         body.append(Markup("<h1>{}</h1>").format(labels[system]))
-        body += [_view(page, store, search) for page, search in _views(store, system)]
+        body += [_html(page.layout(store, query.search())) for page, query in _views(store, system)]
     draw = f"const CONFIG = {json.dumps(CONFIG)};{_DRAW}"
     assets = resources.files("dashboard").joinpath("assets")
     styles = [assets.joinpath(name) for name in ("bootstrap.min.css", "switchpoint.css")]
@@ -69,32 +60,12 @@ def html_report(store: Store) -> str:
     )
 
 
-def _views(store: Store, system: str) -> Iterator[tuple[Page, str]]:
-    """The pages of a system and their queries: the newest campaign, operation by operation."""
-    yield table.PAGE, table.TableQuery(system, table.ALL).search()
-    if not store.overlap(system).empty:
-        yield overlap.PAGE, overlap.OverlapQuery(system).search()
-    campaigns = store.campaigns_with_cells(system)
-    if not campaigns:
-        return
-    operations, *before = (
-        set(store.cases(system, campaign)["operation"]) for campaign in campaigns[:2]
-    )
-    for operation in sorted(operations):
-        yield best.PAGE, best.MapQuery(system, campaigns[0], operation).search()
-        yield explore.PAGE, explore.ExploreQuery(system, campaigns[0], operation).search()
-        if operation == "exchange":  # of others plans count nothing
-            yield metrics.PAGE, metrics.MetricsQuery(system, campaigns[0], operation).search()
-        if store.model(system) is not None:
-            yield models.PAGE, models.CaseQuery(system, campaigns[0], operation).search()
-        if len(campaigns) > 1:
-            yield history.PAGE, history.HistoryQuery(system, operation=operation).search()
-        if any(operation in each for each in before):
-            yield compare.PAGE, compare.CompareQuery(system, operation=operation).search()
-
-
-def _view(page: Page, store: Store, search: str) -> Markup:
-    return _html(page.layout(store, search))
+def _views(store: Store, system: str) -> list[tuple[Page, Query]]:
+    """What the pages show of a system as a whole, then operation by operation."""
+    views = [(page, query) for page in PAGES for query in page.reported(store, system)]
+    _, operations = newest_operations(store, system)
+    places = {operation: place for place, operation in enumerate(operations)}
+    return sorted(views, key=lambda view: places.get(getattr(view[1], "operation", ""), -1))
 
 
 def _html(node: Any) -> Markup:

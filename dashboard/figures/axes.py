@@ -1,6 +1,7 @@
 """Axes and the frame that all figures share."""
 
 import math
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,7 @@ INK = "#24292f"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 GRID = "rgba(127,127,127,0.22)"
 LINE = "rgba(127,127,127,0.65)"
+_MESSAGE_LETTERS = 36  # of a line that fits a telephone
 
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
@@ -166,7 +168,8 @@ def level(y: float, axis: str = "y") -> dict[str, Any]:
 def message(text: str, height: int = 240) -> Figure:
     """An empty figure that says why it is empty."""
     hidden = {"visible": False, "fixedrange": True}
-    note = {"text": text, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    lines = "<br>".join(textwrap.wrap(text, _MESSAGE_LETTERS))
+    note = {"text": lines, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
     return {
         "data": [],
         "layout": base_layout(height, xaxis=hidden, yaxis=hidden, annotations=[note]),

@@ -15,6 +15,7 @@ from dashboard.choice import (
     choose_pattern,
     layout_keys,
     layout_options,
+    newest_operations,
 )
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.methods import short_name
@@ -22,7 +23,7 @@ from dashboard.figures.tiles import tiles
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Link, Plot
-from dashboard.query import choose, one_of, parameter
+from dashboard.query import Query, choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.units import ratio_text
 from dashboard.web import OpenStore
@@ -162,6 +163,12 @@ class _MapPage(FilteredPage[MapChoice]):
         )
 
 
+def _reported(store: Store, system: str) -> list[Query]:
+    """Every operation of the newest campaign."""
+    campaign, operations = newest_operations(store, system)
+    return [MapQuery(system, campaign, operation) for operation in operations]
+
+
 PAGE = _MapPage(
     path=PATH,
     title="Map",
@@ -175,4 +182,5 @@ PAGE = _MapPage(
     draw=_draw,
     body=_body,
     data={"tiles": lambda store, choice: choice.best[_NUMBERS]},
+    reported=_reported,
 )

@@ -1,6 +1,6 @@
 """Compare: what changed between two campaigns or systems, and the cost of the other's table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,12 @@ from dash.development.base_component import Component
 from dashboard import soaked
 from dashboard.choice import (
     Filters,
+    before_upgrade,
     explorable,
     layout_key,
     layout_text,
     named,
+    newest_operations,
     operations_of,
     system_options,
 )
@@ -42,12 +44,12 @@ _ROWS = 40
 
 @dataclass(frozen=True)
 class CompareQuery(Query):
-    """A and B, each a campaign of a system, and the operation."""
+    """A and B, each a campaign of a system, and the operation; B is what the page is about."""
 
-    system: str = parameter("s", NAME, "A: system")
-    campaign: str = parameter("c", NAME, "A: campaign")
-    other_system: str = parameter("t", NAME, "B: system")
-    other_campaign: str = parameter("u", NAME, "B: campaign")
+    other_system: str = parameter("t", NAME, "A: system")
+    other_campaign: str = parameter("u", NAME, "A: campaign")
+    system: str = parameter("s", NAME, "B: system")
+    campaign: str = parameter("c", NAME, "B: campaign")
     operation: str = parameter("o", WORD, "Operation")
 
 
@@ -65,28 +67,46 @@ class CompareChoice:
 
 
 def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
-    """See `FilteredPage`. The default is the newest campaign against the one before it."""
-    systems = system_options(explorable(store))
+    """See `FilteredPage`. The default is the newest campaign against what was before it.
+
+    That is the system before an upgrade where there was one, else the campaign before.
+    """
+    systems = explorable(store)
+    offered = system_options(systems)
     filters = Filters(query, strict=strict)
-    system = filters.choose("system", systems)
+    system = filters.choose("system", offered)
     measured = store.campaigns_with_cells(system)
-    campaign = filters.choose("campaign", named([*measured[1:], *measured[:1]]))
-    # Of a system with one campaign there is nothing else to compare with.
-    others = (name for name, _ in systems if len(measured) == 1 and name != system)
-    other_system = filters.choose("other_system", systems, default=next(others, system))
-    other_campaign = filters.choose(
-        "other_campaign", named(store.campaigns_with_cells(other_system))
-    )
+    campaign = filters.choose("campaign", named(measured))
     operations = operations_of(store.cases(system, campaign))
+    # Of a system with one campaign there is nothing else to compare with.
+    others = [name for name, _ in offered if len(measured) == 1 and name != system]
+    before = [*before_upgrade(systems, system), *others, system][0]
+    other_system = filters.choose("other_system", offered, default=before)
+    wanted = [query.operation] if query.operation else operations
+    alike = _others(store, other_system, (system, campaign), wanted)
+    campaigns = store.campaigns_with_cells(other_system)
+    if other_system == system:  # what lies before it first
+        campaigns = [*(name for name in campaigns if name != campaign), campaign]
+    other_campaign = filters.choose("other_campaign", named(campaigns), default=next(alike, ""))
     others_operations = set(operations_of(store.cases(other_system, other_campaign)))
     common = [name for name in operations if name in others_operations]
     operation = filters.choose("operation", named(operations), default=next(iter(common), ""))
-    sides = [(system, campaign), (other_system, other_campaign)]
+    sides = [(other_system, other_campaign), (system, campaign)]
     found = None
     if sides[0] != sides[1]:
         found = comparison.compare(*(_measured(store, *side, operation) for side in sides))
     undecided = next((name for of, name in sides if name in store.undecided(of)), "")
     return CompareChoice(filters.query, filters.options, found, undecided)
+
+
+def _others(
+    store: Store, system: str, than: tuple[str, str], operations: Iterable[str]
+) -> Iterator[str]:
+    """The campaigns of a system but one that measured an operation, the newest of each first."""
+    for operation in operations:
+        for name in store.campaigns_with_cells(system, operation):
+            if (system, name) != than:
+                yield name
 
 
 def _measured(store: Store, system: str, campaign: str, operation: str) -> Measured:
@@ -149,7 +169,7 @@ def _same() -> Component:
 
 def _summary(found: Comparison) -> Component:
     if found.common_ratio is None:
-        return html.P("No method was measured in the same case by both.")
+        return html.P("No method was measured in the same case by both: choose another campaign.")
     return html.P(
         f"{len(found.changes)} of {found.compared} cells that both have changed, at most "
         f"{100 * comparison.FALSE_DISCOVERIES:.0f} % of those by chance. On average over all, B "
@@ -186,8 +206,8 @@ def _samples(query: CompareQuery, where: Where) -> list[Any]:
     links: list[Any] = []
     layout = (where.procs, where.nodes, where.ppn, where.sync, where.oversubscribed)
     for letter, system, campaign in (
-        ("A", query.system, query.campaign),
-        ("B", query.other_system, query.other_campaign),
+        ("A", query.other_system, query.other_campaign),
+        ("B", query.system, query.campaign),
     ):
         query_of_cell = explore.ExploreQuery(
             *(system, campaign, where.operation, where.pattern, layout_key(*layout)),
@@ -200,7 +220,7 @@ def _samples(query: CompareQuery, where: Where) -> list[Any]:
 def _soaks(store: Store, choice: CompareChoice) -> tuple[Standing, Standing]:
     """Of A's and of B's system."""
     query = choice.query
-    return soaked.of_now(store, query.system), soaked.of_now(store, query.other_system)
+    return soaked.of_now(store, query.other_system), soaked.of_now(store, query.system)
 
 
 def _moved_table(
@@ -276,6 +296,19 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     ]
 
 
+def _reported(store: Store, system: str) -> list[Query]:
+    """Every operation of the newest campaign that another of the system or before it measured."""
+    campaign, operations = newest_operations(store, system)
+    if not campaign:
+        return []
+    before = [*before_upgrade(explorable(store), system), system][0]
+    return [
+        CompareQuery(system=system, campaign=campaign, operation=operation)
+        for operation in operations
+        if any(_others(store, before, (system, campaign), [operation]))
+    ]
+
+
 PAGE = FilteredPage(
     path=PATH,
     title="Compare",
@@ -291,4 +324,5 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"changes": _changed},
+    reported=_reported,
 )

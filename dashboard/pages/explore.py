@@ -11,7 +11,14 @@ from dash import ClientsideFunction, Dash, Input, Output, html
 from dash.development.base_component import Component
 
 from dashboard import ids, rules
-from dashboard.choice import CaseChoice, CaseQuery, choose_case, layout_keys, layout_text
+from dashboard.choice import (
+    CaseChoice,
+    CaseQuery,
+    choose_case,
+    layout_keys,
+    layout_text,
+    newest_operations,
+)
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.axes import message
 from dashboard.figures.curves import curves
@@ -19,7 +26,7 @@ from dashboard.figures.ecdf import HEIGHT as ECDF_HEIGHT
 from dashboard.figures.ecdf import ecdf
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, choose, one_of, parameter
+from dashboard.query import INTEGER, Query, choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
@@ -281,6 +288,12 @@ class _ExplorePage(FilteredPage[ExploreChoice]):
         )
 
 
+def _reported(store: Store, system: str) -> list[Query]:
+    """Every operation of the newest campaign."""
+    campaign, operations = newest_operations(store, system)
+    return [ExploreQuery(system, campaign, operation) for operation in operations]
+
+
 PAGE = _ExplorePage(
     path=PATH,
     title="Explore",
@@ -299,4 +312,5 @@ PAGE = _ExplorePage(
     body=_body,
     data={"curves": lambda store, choice: choice.cells, "ecdf": _samples},
     moved=("size",),
+    reported=_reported,
 )

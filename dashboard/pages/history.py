@@ -9,13 +9,13 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.choice import CaseChoice, CaseQuery, choose_case
+from dashboard.choice import CaseChoice, CaseQuery, choose_case, newest_operations, upgrades
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.figures.changes import history
 from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, choose, parameter
+from dashboard.query import INTEGER, Query, choose, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import card, data_table, href, method_name
 from tuner import comparison, stats
@@ -54,7 +54,7 @@ class HistoryChoice(CaseChoice):
 
 
 def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice:
-    """See `FilteredPage`. Systems of one name and environment are one machine with upgrades."""
+    """See `FilteredPage`. All campaigns of a machine count, whatever its versions."""
     chosen = choose_case(store, replace(query, campaign=""), strict=strict)
     campaigns = _campaigns(store, chosen)
     sizes = sorted({cell.key.size_bytes for cell in campaigns[-1].cells})
@@ -70,11 +70,7 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
 
 
 def _campaigns(store: Store, chosen: CaseChoice) -> list[Campaign]:
-    systems = store.systems()
-    alike = systems[
-        (systems["name"] == chosen.system["name"])
-        & (systems["environment"] == chosen.system["environment"])
-    ]
+    alike = upgrades(store.systems(), chosen.query.system)
     libraries = dict(zip(alike["system"], alike["mpi_library"], strict=True))
     measured = store.campaigns()
     measured = measured[measured["system"].isin(libraries)].sort_values(["last_date", "campaign"])
@@ -134,9 +130,8 @@ def _rows(
     library = after.mpi_library
     if library != before.mpi_library:
         library = f"{before.mpi_library} → {library}"
-    compared = compare.CompareQuery(
-        *(before.system, before.name, after.system, after.name, choice.query.operation)
-    )
+    sides = (before.system, before.name, after.system, after.name)
+    compared = compare.CompareQuery(*sides, choice.query.operation)
     where = largest.where
     what = f" at {size_text(where.bytes)}: {ratio_text(largest.ratio)} the time"
     cells = (
@@ -154,7 +149,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         card(
             "Time by campaign",
             html.P(
-                "All campaigns of this machine and environment, whatever the MPI version; a line "
+                "All campaigns of this machine and environment, whatever their versions; a line "
                 "between two campaigns marks an upgrade.",
                 className="hint",
             ),
@@ -172,6 +167,13 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     ]
 
 
+def _reported(store: Store, system: str) -> list[Query]:
+    """Every operation of the newest campaign, where there are others."""
+    _, operations = newest_operations(store, system)
+    several = operations if len(store.campaigns_with_cells(system)) > 1 else []
+    return [HistoryQuery(system, operation=operation) for operation in several]
+
+
 PAGE = FilteredPage(
     path=PATH,
     title="History",
@@ -184,4 +186,5 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"history": _medians},
+    reported=_reported,
 )

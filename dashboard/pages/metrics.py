@@ -14,6 +14,7 @@ from dashboard.choice import (
     explorable,
     layout_keys,
     named,
+    newest_operations,
     operations_of,
     options_of,
     system_options,
@@ -96,6 +97,12 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     ]
 
 
+def _reported(store: Store, system: str) -> list[Query]:
+    """Exchanges of the newest campaign: of other operations plans count nothing."""
+    campaign, operations = newest_operations(store, system)
+    return [MetricsQuery(system, campaign, "exchange")] if "exchange" in operations else []
+
+
 PAGE = FilteredPage(
     path=PATH,
     title="Metrics",
@@ -108,4 +115,5 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data=dict.fromkeys(METRICS, lambda store, choice: choice.cells),
+    reported=_reported,
 )

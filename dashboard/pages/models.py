@@ -8,12 +8,13 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.choice import CaseChoice, CaseQuery, choose_case
+from dashboard.choice import CaseChoice, CaseQuery, choose_case, newest_operations
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.residuals import residuals
 from dashboard.pages.explore import size_title
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
+from dashboard.query import Query
 from dashboard.units import share_text
 from dashboard.widgets import badge, card, data_table
 from tuner import fitting, predicting
@@ -162,6 +163,13 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     ]
 
 
+def _reported(store: Store, system: str) -> list[Query]:
+    """Every operation of the newest campaign, where there are parameters to predict with."""
+    campaign, operations = newest_operations(store, system)
+    fitted = operations if store.model(system) is not None else []
+    return [CaseQuery(system, campaign, operation) for operation in fitted]
+
+
 PAGE = FilteredPage(
     path=PATH,
     title="Models",
@@ -178,4 +186,5 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"fit": lambda store, choice: choice.errors},
+    reported=_reported,
 )

@@ -150,6 +150,11 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     ]
 
 
+def _reported(store: Store, system: str) -> list[Query]:
+    """The overlap of a system, if any was measured."""
+    return [] if store.overlap(system).empty else [OverlapQuery(system)]
+
+
 PAGE = FilteredPage(
     path=PATH,
     title="Overlap",
@@ -163,4 +168,5 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"breakdown": lambda store, choice: choice.rows},
+    reported=_reported,
 )

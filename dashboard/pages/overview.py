@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -58,6 +58,10 @@ class _OverviewPage:
             for row in systems.to_dict("records")
         ]
         return html.Div([html.H1("Measured systems"), *cards])
+
+    def reported(self, store: Store, system: str) -> Sequence[Query]:
+        """See `Page`. A report begins with the whole page."""
+        return ()
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         """See `Page`."""
@@ -192,6 +196,12 @@ def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
     return {name: f"{min(values):.1f} – {max(values):.1f}" for name, values in loads.items()}
 
 
+def _content(campaign: dict[str, Any]) -> str:
+    """What a campaign has: a soak has no samples."""
+    samples, executions = campaign["samples"], campaign["executions"]
+    return f"{executions:,} executions in soaks" if executions and not samples else f"{samples:,}"
+
+
 def _campaigns(
     campaigns: pd.DataFrame, label: str, loads: dict[str, str], explorable: set[str]
 ) -> Component:
@@ -210,7 +220,7 @@ def _campaigns(
             row_head(name),
             data_cell(age_text(row["first_date"], now), title=row["first_date"]),
             data_cell(launches),
-            data_cell(f"{row['samples']:,}"),
+            data_cell(_content(row)),
             data_cell(loads.get(row["campaign"], "")),
             data_cell(html.Code(row["commit"][:12])),
         ]

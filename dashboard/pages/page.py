@@ -47,6 +47,9 @@ class Page(Protocol):
     def layout(self, store: Store, search: str) -> Component:
         """The whole page for a link."""
 
+    def reported(self, store: Store, system: str) -> Sequence[Query]:
+        """What a report of a system shows of the page."""
+
     def register(self, app: Dash, open_store: OpenStore) -> None:
         """Add the callbacks."""
 
@@ -76,6 +79,7 @@ class FilteredPage(Generic[ChoiceT]):
       filters in `moved`, which are not above.
     data: name → numbers for a choice, which `PATH/NAME.csv` answers with, and the figure of that
       name links to.
+    reported: what a report of a system shows.
     """
 
     path: str
@@ -87,6 +91,7 @@ class FilteredPage(Generic[ChoiceT]):
     body: Callable[[Mapping[str, Component]], Sequence[Component]]
     data: Mapping[str, Callable[[Store, ChoiceT], pd.DataFrame]] = field(default_factory=dict)
     moved: Collection[str] = ()
+    reported: Callable[[Store, str], Sequence[Query]] = lambda store, system: ()
 
     @property
     def filters(self) -> dict[str, str]:

@@ -251,6 +251,11 @@ class _TablePage(FilteredPage[TableChoice]):
             return web.cached(Response(text, mimetype=form.mimetype, headers=headers))
 
 
+def _reported(store: Store, system: str) -> list[Query]:
+    """All rules."""
+    return [TableQuery(system, ALL)]
+
+
 PAGE = _TablePage(
     path=PATH,
     title="Table",
@@ -261,4 +266,5 @@ PAGE = _TablePage(
     body=_body,
     data={"rules": lambda store, choice: choice.rules},
     moved=("form",),
+    reported=_reported,
 )

@@ -6,7 +6,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.choice import PatternQuery, choose_pattern, newest_first, system_options
+from dashboard.choice import (
+    PatternQuery,
+    before_upgrade,
+    choose_pattern,
+    newest_first,
+    system_options,
+    upgrades,
+)
 from dashboard.query import UnknownError
 from tests.synthetic import Campaign, write
 from tuner.ingest import ingest
@@ -37,10 +44,36 @@ def test_real_machines_come_first_and_the_others_are_marked() -> None:
             ("d", "local:cpu", "openmpi", "Xeon", "2026-01-02"),
         ],
         columns=["system", "name", "environment", "cpu_model", "last_date"],
-    )
+    ).assign(mpi_library="MPICH Version: 5.0.2")
     assert system_options(newest_first(systems)) == [
         ("d", "local:cpu, openmpi"),
         ("a", "local:cpu, mpich"),
         ("c", "local:cpu+block, mpich (virtual nodes)"),
         ("b", "simulated:torus-4x4x2, smpi (simulated)"),
+    ]
+
+
+def test_upgrades_are_of_one_machine_and_environment_whatever_the_versions() -> None:
+    systems = pd.DataFrame(
+        [
+            ("a", "site:cpu", "gnu-openmpi/4.1.5", "Open MPI v4.1.5", "2026-01-01"),
+            ("b", "site:cpu", "gnu-openmpi/5.0.3", "Open MPI v5.0.3", "2026-03-01"),
+            ("c", "site:cpu", "gnu-mpich/4.1", "MPICH Version: 4.1", "2026-02-01"),
+            ("d", "site:gpu", "gnu-openmpi/4.1.5", "Open MPI v4.1.5", "2026-02-01"),
+            ("e", "site:cpu", "gnu-openmpi/5.0.3", "Open MPI v5.0.4", "2026-04-01"),
+            ("f", "site:cpu", "gnu-openmpi/5.0.3", "Open MPI v5.0.4", "2026-05-01"),
+        ],
+        columns=["system", "name", "environment", "mpi_library", "first_date"],
+    ).assign(cpu_model="Xeon", last_date=lambda frame: frame["first_date"])
+    assert list(upgrades(systems, "b")["system"]) == ["a", "b", "e", "f"]
+    assert before_upgrade(systems, "b") == ["a"]
+    assert before_upgrade(systems, "e") == ["b", "a"]
+    assert [before_upgrade(systems, only) for only in ("a", "c", "d")] == [[], [], []]
+    assert [label for _, label in system_options(systems)] == [
+        "site:cpu, gnu-openmpi/4.1.5",
+        "site:cpu, gnu-openmpi/5.0.3 5.0.3",
+        "site:cpu, gnu-mpich/4.1",
+        "site:gpu, gnu-openmpi/4.1.5",
+        "site:cpu, gnu-openmpi/5.0.3 5.0.4 (e)",
+        "site:cpu, gnu-openmpi/5.0.3 5.0.4 (f)",
     ]

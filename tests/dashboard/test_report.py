@@ -8,6 +8,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from dashboard.pages import PAGES
 from dashboard.report import html_report
 from tests import synthetic
 from tests.test_cli import succeed
@@ -51,6 +52,22 @@ def test_a_report_needs_nothing_else_and_has_every_system(database: Path) -> Non
     assert len(figures) > 10
     for figure in figures:
         go.Figure(json.loads(figure))
+
+
+def test_a_report_has_what_every_page_says_belongs_in_it(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        report = html_report(store)
+        reported = [
+            page.title
+            for system in store.systems()["system"]
+            for page in PAGES
+            for _ in page.reported(store, system)
+        ]
+    titles = re.findall(r"<h1>([^<]*)</h1>", report)
+    assert sorted(title for title in titles if ":" not in title) == sorted(
+        ["Measured systems", *reported]
+    )
+    assert {"Explore", "Map", "Metrics", "Table", "History", "Compare"} <= set(reported)
 
 
 def test_the_newest_campaign_may_have_operations_of_its_own(tmp_path: Path) -> None:
