@@ -232,14 +232,15 @@ class _Curve:
         from scipy import optimize  # here, because the checks load in half the time without it
 
         time_s = self._part.time_s[None]
-        solution = optimize.least_squares(
-            lambda at: self._residuals(at[None], time_s)[0][0],
-            theta,
-            jac=lambda at: self._residuals(at[None], time_s)[1][0],
-            loss="soft_l1",
-            f_scale=self._scale,
-            x_scale=1.0,
-        )
+        with np.errstate(over="ignore"):  # of trust regions, which then stay as they are
+            solution = optimize.least_squares(
+                lambda at: self._residuals(at[None], time_s)[0][0],
+                theta,
+                jac=lambda at: self._residuals(at[None], time_s)[1][0],
+                loss="soft_l1",
+                f_scale=self._scale,
+                x_scale=1.0,
+            )
         return self._capped(solution.x)
 
     def replicates(self, theta: Floats) -> Floats:

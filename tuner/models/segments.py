@@ -100,7 +100,8 @@ def _solve(
     Exact: for a given intercept a the best slopes are known, and what remains is convex in a.
     """
     xx = np.maximum(xx, 1e-300)
-    limit = np.where(x1 > 0, xy / np.maximum(x1, 1e-300), np.inf)  # above it the slope is zero
+    with np.errstate(over="ignore"):  # infinite is what such a limit is
+        limit = np.where(x1 > 0, xy / np.maximum(x1, 1e-300), np.inf)  # above it slopes are zero
     active = np.ones_like(xx, dtype=bool)
     intercept = np.zeros(len(right))
     for _ in range(xx.shape[1] + 2):
