@@ -12,6 +12,7 @@ from tests.test_structure_nap import example
 from tuner.models import closed_forms, collectives, predict
 from tuner.models.collectives import Group
 from tuner.models.costs import costs
+from tuner.models.delivery import Network
 from tuner.models.loggp import LogGP
 from tuner.models.loggp import Protocol as LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
@@ -64,6 +65,10 @@ def pair(factor: float = 1, rates: Rates | None = None, ends: Sequence[int] = ()
 def machine(**pairs: PairModel) -> SystemModel:
     pairs = pairs or {"on_node": pair()}
     return SystemModel(*("a-system", "a-campaign"), 1, pairs, exactly(COPYING), exactly(REDUCING))
+
+
+def delivery_s(network: Network, stage: Stage, item_bytes: float) -> float:
+    return float(network.ended_s(stage, item_bytes, np.zeros(network.procs)).max())
 
 
 def everybody(procs: int) -> Halo:
@@ -152,11 +157,14 @@ def test_a_node_sends_no_faster_than_its_rate() -> None:
 
 
 def test_messages_share_the_links_on_their_way() -> None:
-    """Nodes 0 and 1 of a ring send to node 2: four messages take the link between 1 and 2."""
+    """Nodes 0 and 1 of a ring send to node 2: four messages take the link between 1 and 2.
+
+    Two come to a rank at the same time, which handles them one after the other.
+    """
     across = halo_of({(0, 4): {0}, (1, 5): {0}, (2, 4): {0}, (3, 5): {0}, (6, 8): {0}}, 10)
     model = replace(machine(on_node=pair(), off_node=pair()), links=Links("torus", (5,)))
     (time_s,) = predict.of_exchange(model, across, 2, ["direct"]).times(16).values()
-    assert time_s == ALPHA + 4 * 16 * PER_BYTE
+    assert time_s == ALPHA + 4 * 16 * PER_BYTE + OVERHEAD
     assert decode(encode(model)) == model
 
 
@@ -167,7 +175,7 @@ def test_ranks_of_a_simulated_machine_wait_for_their_own_messages_only() -> None
     simulated = replace(machine(), links=Links("torus", (2,)))
     for model, before in ((simulated, 0), (machine(), 1)):
         network = predict.network_of(model, 4, 4)
-        of_heavy, of_light = (network.delivery_s(stage, 8) for stage in (heavy, light))
+        of_heavy, of_light = (delivery_s(network, stage, 8) for stage in (heavy, light))
         assert (of_heavy, of_light) == (ALPHA + 800 * PER_BYTE, ALPHA + 8 * PER_BYTE)
         ended = np.zeros(4)
         for stage in (heavy, light):
@@ -183,10 +191,21 @@ def test_processors_of_a_simulated_machine_work_while_links_carry() -> None:
     model = replace(machine(on_node=pair(), off_node=pair()), links=Links("torus", (2,)))
     few, many = (
         predict.of_exchange(model, across, 5, ["direct"]).times(size)["direct"]
-        for size in (8, 1000)
+        for size in (4, 1000)
     )
-    assert few == ALPHA + 4 * GAP + OVERHEAD + 8 * PER_BYTE
-    assert many == ALPHA + 10 * 1000 * PER_BYTE
+    assert few == ALPHA + 4 * GAP + OVERHEAD + 4 * PER_BYTE
+    assert many == ALPHA + 10 * 1000 * PER_BYTE + OVERHEAD
+
+
+def test_ranks_of_a_simulated_machine_handle_messages_as_they_come() -> None:
+    """Rank 3 gets three of rank 0, 1 and 2, the first two of which come while it waits."""
+    times = {(0, 3): 0.0, (1, 3): 3.0, (2, 3): 3.5}
+    halo = halo_of({pair: {0} for pair in times}, 4)
+    model = replace(machine(), links=Links("torus", (2,)))
+    network = predict.network_of(model, 4, 4)
+    (stage,) = stages(method("direct", 4), halo, 4)
+    ended = network.ended_s(stage, 0, np.array([*times.values(), 0.0]))
+    assert ended.max() == ended[3] == 3.0 + ALPHA + OVERHEAD
 
 
 @pytest.mark.parametrize(("dims", "size"), [(2, 4), (3, 4), (2, 8)])
@@ -223,7 +242,7 @@ def test_nap_is_the_sum_of_its_stages() -> None:
     model = machine(on_node=pair(), off_node=pair(10))
     network = predict.network_of(model, 6, 2)
     planned = stages(method("nap", 6), example(), 2)
-    parts = [network.delivery_s(stage, 8) for stage in planned]
+    parts = [delivery_s(network, stage, 8) for stage in planned]
     (time_s,) = predict.of_exchange(model, example(), 2, ["nap"]).times(8).values()
     assert time_s == sum(parts)
     assert len(parts) == 3
@@ -267,12 +286,41 @@ def test_discovery() -> None:
     size = 64
     payload = ALPHA + size * PER_BYTE
     times = predict.of_discovery(machine(), ring, 8).times(size)
+    barrier = 3 * (ALPHA + PER_BYTE)
     assert times == {
         "pex": payload + min(7 * GAP + ALPHA, 3 * ALPHA + 3 * 4 * 4 * PER_BYTE),
-        "pcx": payload + 4 * PER_BYTE * 7 + (ALPHA - 4 * PER_BYTE) * 3,
-        "rsx": payload + 2 * 3 * ALPHA + GAP + ALPHA,
-        "nbx": payload + PENALTY + 3 * ALPHA,
+        "pcx": payload + 3 * ALPHA + (4 + 2 + 1) * 4 * PER_BYTE,
+        "rsx": payload + 2 * barrier + ALPHA,
+        "nbx": payload + PENALTY + barrier,
     }
+
+
+def test_bruck_sends_the_blocks_whose_number_has_the_bit() -> None:
+    silent = halo_of({}, 48)
+    blocks = sum(number.bit_count() for number in range(48))
+    assert predict.of_discovery(machine(), silent, 48, ["pex"]).times(8) == {
+        "pex": 6 * ALPHA + blocks * 4 * PER_BYTE
+    }
+
+
+def test_fences_take_as_many_barriers_as_were_measured() -> None:
+    ring = halo_of({(rank, (rank + 1) % 8): {0} for rank in range(8)}, 8)
+    measured = replace(machine(), fence=exactly(3 * 2 * ALPHA), together=4)
+    for model, barriers in ((machine(), 1), (measured, 3)):
+        times = predict.of_discovery(model, ring, 8, ["rsx", "nbx"]).times(8)
+        rounds = times["nbx"] - PENALTY - (ALPHA + 8 * PER_BYTE)
+        assert times["rsx"] == ALPHA + 8 * PER_BYTE + 2 * barriers * rounds + ALPHA
+
+
+def test_scattered_items_are_packed_first() -> None:
+    """Rank 0 packs three items of four; rank 1's lie one after the other."""
+    halo = halo_of({(0, 1): {0, 2, 3}, (0, 2): {1}, (1, 0): {0, 1, 2}, (2, 0): {1}}, 3)
+    apart, together = (
+        predict.of_exchange(replace(machine(), copying=exactly(each)), halo, 3).times(8)
+        for each in (COPYING, 0)
+    )
+    assert apart["direct"] - together["direct"] == 3 * 8 * COPYING
+    assert apart["nap"] - together["nap"] == 3 * 8 * COPYING
 
 
 def test_what_is_found_is_received_one_by_one() -> None:
@@ -285,9 +333,10 @@ def test_what_is_found_is_received_one_by_one() -> None:
     times = predict.of_discovery(model, funnel, 5).times(1000)
     together = ALPHA + 3 * OVERHEAD + (0.5 + 3 * PER_BYTE) * 1000
     found = ALPHA + 3 * OVERHEAD + 4 * 0.5 * 1000
-    assert times["nbx"] == found + PENALTY + 3 * ALPHA
-    assert times["rsx"] == found + 2 * 3 * ALPHA + GAP + ALPHA
-    assert times["pex"] == together + min(4 * GAP + ALPHA, 3 * ALPHA + 3 * 2.5 * 4 * 0.5)
+    barrier = 3 * (ALPHA + 0.5)
+    assert times["nbx"] == found + PENALTY + barrier
+    assert times["rsx"] == found + 2 * barrier + ALPHA
+    assert times["pex"] == together + min(4 * GAP + ALPHA, 3 * ALPHA + (2 + 2 + 1) * 4 * 0.5)
 
 
 def test_nbx_needs_synchronous_sends() -> None:

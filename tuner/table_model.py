@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from tuner.models.costs import Costs, costs
+from tuner.models.costs import Costs, costs, fence_barriers
 from tuner.models.maxrate import MaxRate
 from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, ModelError
 from tuner.models.system import SystemModel
@@ -26,6 +26,8 @@ def model_lines(model: SystemModel | None) -> list[str]:
             continue
     if lines and isinstance(model.copying, Estimate):
         lines.append(f"model copy {_fields(s_per_byte=model.copying.value)}")
+    if lines and isinstance(model.fence, Estimate):
+        lines.append(f"model fence {_fields(barriers=fence_barriers(model))}")
     if lines and model.cores:
         lines.append(f"model node {_fields(cores=model.cores)}")
     return lines

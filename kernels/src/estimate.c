@@ -110,10 +110,11 @@ static double delivery_s(const struct model *model, const struct tally *tally, c
 
 /* ---- Exchange: the sum of D over the stages as planned ---- */
 
-/* The methods that are made of messages; what one of them forwards is copied at each stage. */
+/* The methods that are made of messages. One copies all that it sends at each stage, as it forwards; of the
+   others, what is packed counts. */
 static const struct composed {
   const char *name;
-  bool copies;
+  bool forwards;
 } composed[] = {{"direct", false}, {"stfw", true}, {"nap", false}};
 
 static int find_crowds(const struct swp_plan *trial, struct crowd *crowds) {
@@ -137,20 +138,29 @@ done:
   return error;
 }
 
-static int add_up(const struct swp_plan *trial, bool copies, double *seconds) {
+/* What is packed of messages whose items do not lie together. */
+static double packed_bytes(const struct problem *problem) {
+  double bytes = 0;
+  for (int i = 0; i < problem->nsends; i++)
+    bytes += problem->sends[i].nruns > 1 ? (double)problem->sends[i].bytes : 0;
+  return bytes;
+}
+
+static int add_up(const struct swp_plan *trial, bool forwards, double *seconds) {
   const struct model *model = trial->estimate->model;
   int error = SWP_SUCCESS, n = trial->nstages;
   struct crowd crowds[GRID_DIMS];
-  double mine[2 * GRID_DIMS], most[2 * GRID_DIMS];
+  double mine[2 * GRID_DIMS + 1], most[2 * GRID_DIMS + 1];
   TRY(find_crowds(trial, crowds));
   for (int d = 0; d < n; d++) {
     mine[d] = delivery_s(model, &trial->estimate->tallies[d], &crowds[d]);
-    mine[n + d] = (double)trial->stages[d].bytes;
+    mine[n + d] = forwards ? (double)trial->stages[d].bytes : 0;
   }
-  MPI_TRY(MPI_Allreduce(mine, most, 2 * n, MPI_DOUBLE, MPI_MAX, trial->comm));
-  *seconds = 0;
+  mine[2 * n] = forwards ? 0 : packed_bytes(&trial->problem);
+  MPI_TRY(MPI_Allreduce(mine, most, 2 * n + 1, MPI_DOUBLE, MPI_MAX, trial->comm));
+  *seconds = model->copy_s_per_byte * most[2 * n];
   for (int d = 0; d < n; d++)
-    *seconds += most[d] + (copies ? model->copy_s_per_byte * most[n + d] : 0);
+    *seconds += most[d] + model->copy_s_per_byte * most[n + d];
 done:
   return error;
 }
@@ -168,7 +178,7 @@ static int estimate_exchange(struct swp_plan *plan, struct estimate *estimate, c
   memset(estimate->tallies, 0, sizeof estimate->tallies);
   TRY(swp_trial_plan(plan, spec, estimate, &trial));
   if (trial.nstages <= GRID_DIMS)
-    TRY(add_up(&trial, composed[i].copies, seconds));
+    TRY(add_up(&trial, composed[i].forwards, seconds));
 done:
   swp_trial_free(&trial);
   return error;
@@ -177,31 +187,71 @@ done:
 /* ---- Discovery: finding the senders, and X, the delivery of the payload ---- */
 
 struct census {
+  const struct model *model;
+  const struct pair_model *pair;    /* the slowest */
   const struct message_cost *small; /* message */
-  const struct pair_model *pair;
-  double procs, lg;
+  int procs, ppn, nodes;
   int64_t degree; /* -1: unknown */
 };
 
+/* A round in which each rank sends a message to the rank that is so far behind it, and gets one. Ranks at the
+   ends of nodes have one on the node and one off it, where the distance is less than a node. */
+static double round_s(const struct census *c, int distance, double bytes) {
+  const struct message_cost *cost = cost_of(c->pair, bytes);
+  int back = c->procs - distance, reach = distance < back ? distance : back;
+  int senders = reach < c->ppn ? reach : c->ppn; /* of a node that their messages leave */
+  double ahead = ahead_s(cost, bytes), moved_s = cost->per_byte_s * bytes, arrive_s = moved_s;
+  int64_t leaving = c->nodes > 1 ? 1 : 0, volume = leaving * (int64_t)bytes;
+  if (leaving && reach < c->ppn) {
+    const struct message_cost *near = cost_of(&c->model->pairs[PAIR_ON_NODE], bytes);
+    ahead = greater(ahead, ahead_s(near, bytes));
+    arrive_s = greater(arrive_s, near->per_byte_s * bytes);
+  }
+  struct tally tally = {ahead, cost->step_s, cost->step_s, cost->receive_s, cost->receive_s,
+                        0,     moved_s,      arrive_s,     leaving,         volume};
+  return delivery_s(c->model, &tally, &(struct crowd){senders, senders * volume, bytes});
+}
+
+/* By dissemination. */
+static double barrier_s(const struct census *c) {
+  double seconds = 0;
+  for (int distance = 1; distance < c->procs; distance *= 2)
+    seconds += round_s(c, distance, 1);
+  return seconds;
+}
+
+/* How many of 0 ... below - 1 have the bit: the blocks that Bruck's algorithm sends in its round. */
+static int with_bit(int bit, int below) {
+  int rest = below % (2 * bit) - bit;
+  return below / (2 * bit) * bit + (rest > 0 ? rest : 0);
+}
+
 static double pex_s(const struct census *c) {
-  double pairwise = (c->procs - 1) * c->small->step_s + c->small->alpha_s;
-  double bruck = c->lg * c->small->alpha_s + c->lg * (c->procs / 2) * COUNT_BYTES * c->small->beta_s;
+  double pairwise = (c->procs - 1) * c->small->step_s + c->small->alpha_s, bruck = 0;
+  for (int bit = 1; bit < c->procs; bit *= 2)
+    bruck += round_s(c, bit, (double)with_bit(bit, c->procs) * COUNT_BYTES);
   return pairwise < bruck ? pairwise : bruck;
 }
 
 static double pcx_s(const struct census *c) {
-  double block = COUNT_BYTES * c->small->beta_s;
-  return block * (c->procs - 1) + greater(c->small->alpha_s - block, 0) * c->lg;
+  double seconds = 0;
+  for (int left = c->procs; left > 1;) {
+    left = (left + 1) / 2;
+    seconds += round_s(c, left, (double)left * COUNT_BYTES);
+  }
+  return seconds;
 }
 
 static double rsx_s(const struct census *c) {
   if (c->degree < 0)
     return -1;
-  return 2 * c->lg * c->small->alpha_s + ((double)c->degree * c->small->step_s + c->small->alpha_s);
+  double barriers = c->model->fence_barriers > 0 ? c->model->fence_barriers : 1;
+  double more = c->degree > 1 ? (double)c->degree - 1 : 0;
+  return 2 * barriers * barrier_s(c) + c->small->alpha_s + more * (c->small->step_s + c->small->receive_s);
 }
 
 static double nbx_s(const struct census *c) {
-  return c->pair->has_penalty ? c->pair->penalty_s + c->lg * c->small->alpha_s : -1;
+  return c->pair->has_penalty ? c->pair->penalty_s + barrier_s(c) : -1;
 }
 
 /* X, as far as the hints tell: every rank sends and receives as many messages of the mean bytes. */
@@ -246,11 +296,14 @@ static const struct counted {
 
 static double estimate_discovery(const struct swp_plan *plan, const struct model *model,
                                  const struct method *method) {
-  struct census census = {
-      .pair = slowest(model, &plan->features), .procs = plan->procs, .degree = plan->features.mmax};
+  const struct features *features = &plan->features;
+  struct census census = {.model = model,
+                          .pair = slowest(model, features),
+                          .procs = plan->procs,
+                          .ppn = features->ppn,
+                          .nodes = features->nodes,
+                          .degree = features->mmax};
   census.small = cost_of(census.pair, SMALL_BYTES);
-  while (1 << (int)census.lg < plan->procs)
-    census.lg++;
   for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
     if (strcmp(counted[i].name, method->name) == 0) {
       double found_s = counted[i].seconds(&census);

@@ -37,6 +37,7 @@ struct pair_model {
 struct model {
   struct pair_model pairs[PAIR_KINDS];
   double copy_s_per_byte; /* 0: not known */
+  double fence_barriers;  /* that MPI_Win_fence takes as long as. 0: not known */
   double cores; /* of a node; more ranks wait for each other's, of which nothing is told. 0: not known */
 };
 

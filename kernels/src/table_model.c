@@ -19,11 +19,12 @@ static const struct kind {
     {"rate", true, {"up_to", "b_max", "b_inj", "b_node", "processes"}},
     {"synchronous", true, {"penalty_s"}},
     {"copy", false, {"s_per_byte"}},
+    {"fence", false, {"barriers"}},
     {"node", false, {"cores"}},
 };
 
 /* The kinds by their place above. */
-enum { MESSAGE, RATE, SYNCHRONOUS, COPY, NODE, KINDS };
+enum { MESSAGE, RATE, SYNCHRONOUS, COPY, FENCE, NODE, KINDS };
 
 /* What a line says: the values by their place among the fields. */
 struct said {
@@ -151,9 +152,11 @@ static int keep(struct reader *reader, int kind, const struct said *said) {
     return keep_rate(reader, said->values, pair);
   bool *seen = kind == SYNCHRONOUS ? &pair->has_penalty
                : kind == COPY      ? &reader->has_copy
+               : kind == FENCE     ? &reader->has_fence
                                    : &reader->has_node;
   double *value = kind == SYNCHRONOUS ? &pair->penalty_s
                   : kind == COPY      ? &model->copy_s_per_byte
+                  : kind == FENCE     ? &model->fence_barriers
                                       : &model->cores;
   if (*seen)
     return BROKEN(reader, "model %s is given twice", kinds[kind].name);
@@ -171,7 +174,7 @@ int swp_table_model(struct reader *reader, char *line) {
       int error = parse_fields(reader, &kinds[kind], line + length, &said);
       return error == SWP_SUCCESS ? keep(reader, kind, &said) : error;
     }
-  return BROKEN(reader, "expected model message, rate, synchronous, copy or node, found '%.*s'",
+  return BROKEN(reader, "expected model message, rate, synchronous, copy, fence or node, found '%.*s'",
                 (int)(length < 40 ? length : 40), line);
 }
 

@@ -14,7 +14,7 @@ struct reader {
   bool versioned;
   char keys[PROVENANCE_KEYS][32]; /* of provenance, seen so far */
   int nkeys;
-  bool has_copy, has_node; /* of the model */
+  bool has_copy, has_fence, has_node; /* of the model */
 };
 
 #define BROKEN(reader, ...) swp_table_broken((reader)->table->path, (reader)->line, __VA_ARGS__)

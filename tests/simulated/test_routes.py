@@ -11,7 +11,7 @@ import pytest
 
 from tuner.simulation import launch
 from tuner.simulation.machines import CORES, machine
-from tuner.simulation.routes import ROUTES, busiest
+from tuner.simulation.routes import ROUTES, carried
 
 
 @pytest.fixture(scope="session")
@@ -59,12 +59,13 @@ def test_routes_share_links_as_in_simgrid(router, name, monkeypatch, tmp_path):
     assert sharing(ours) == sharing(theirs)
 
 
-def test_the_busiest_link_of_a_ring():
+def test_messages_of_a_ring_share_its_links():
     """Nodes 0, 1 and 5 send to node 2: what 5 and 0 send passes node 1's link too."""
-    traffic = np.zeros((6, 6))
-    traffic[0, 2], traffic[1, 2], traffic[5, 2], traffic[4, 3] = 8, 4, 2, 1
-    found = busiest("torus", (6,), traffic)
-    assert found[0, 2] == found[1, 2] == found[5, 2] == 14
-    assert found[4, 3] == 1
-    assert found.sum() == 3 * 14 + 1
-    assert busiest("torus", (6,), np.zeros((6, 6))).sum() == 0
+    source, target = np.array([0, 1, 5, 4]), np.array([2, 2, 2, 3])
+    taking, turn = np.array([8.0, 4.0, 2.0, 1.0]), np.ones(4, dtype=np.int64)
+    # The link from 1 to 2 is shared until the smallest has passed, then the next one.
+    found = carried("torus", (6,), source, target, turn, taking)
+    assert found.tolist() == [14, 2 + 4 + 4, 3 * 2, 1]
+    turn[2] = 2  # node 5 sends another message first
+    found = carried("torus", (6,), source, target, turn, taking)
+    assert found.tolist() == [12, 8, 14, 1]

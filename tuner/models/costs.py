@@ -88,6 +88,18 @@ def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
     )
 
 
+def fence_barriers(model: SystemModel) -> float:
+    """How many barriers of lg P messages a fence takes, as measured; one where it was not."""
+    if not isinstance(model.fence, Estimate) or model.together < 2:
+        return 1.0
+    try:
+        slowest = costs(model, on_node="off_node" not in model.pairs)
+    except ModelError:
+        return 1.0  # what a barrier takes is not known
+    barrier_s = (model.together - 1).bit_length() * slowest.of(1).alpha_s
+    return model.fence.value / barrier_s if barrier_s > 0 else 1.0
+
+
 def _costs(pair: PairModel, fitted: LogGP, loaded: bool) -> Costs:
     return Costs(
         ends=np.array([each.up_to_bytes for each in fitted.protocols[:-1]], dtype=float),

@@ -10,7 +10,6 @@ Olson, Samfass, EuroMPI'16). Where routes are known (simulated machines) each me
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from tuner.models.costs import Costs
 from tuner.models.system import Links
-from tuner.simulation.routes import busiest
+from tuner.simulation.routes import carried
 from tuner.stats import Floats
 from tuner.structure.stages import Stage
 
@@ -58,10 +57,6 @@ class Network:
         """The costs of the pairs that decide when all ranks wait for each other."""
         return self.on if self.off is None else self.off
 
-    def delivery_s(self, stage: Stage, item_bytes: float) -> float:
-        """D of the messages of a stage."""
-        return float(self.ended_s(stage, item_bytes, np.zeros(self.procs)).max())
-
     def ended_s(self, stage: Stage, item_bytes: float, began_s: Floats) -> Floats:
         """When each rank has ended a stage, from when it begins it.
 
@@ -74,16 +69,17 @@ class Network:
             return self._followed(messages, self._links, began_s)
         return np.full(self.procs, began_s.max() + self._together(messages))
 
-    def one_by_one_s(self, stage: Stage, item_bytes: float) -> float:
-        """Of messages that are received one after the other, each when it is found."""
+    def probed_s(self, stage: Stage, item_bytes: float, began_s: Floats) -> float:
+        """When the last rank has ended a stage whose messages are received one after the other."""
+        delivered = float(self.ended_s(stage, item_bytes, began_s).max())
         if not len(stage.sender):
-            return 0.0
+            return delivered
         each = self._messages(stage, item_bytes)
         latency, late = np.zeros((2, self.procs))
         np.maximum.at(latency, each.receiver, each.alpha_s)
         np.maximum.at(late, each.receiver, each.receive_s)
         took = self._sums(each.receiver, each.receive_s + each.alone_s)
-        return float((latency + took - late).max())
+        return max(delivered, float((began_s + latency + took - late).max()))
 
     def _messages(self, stage: Stage, item_bytes: float) -> _Messages:
         size: Floats = np.multiply(stage.items, item_bytes, dtype=float)
@@ -115,22 +111,31 @@ class Network:
         return float(total.max())
 
     def _followed(self, each: _Messages, links: Links, began_s: Floats) -> Floats:
-        """A rank ends when its processor has, and when all that it receives has come.
+        """A rank ends when it has sent its messages and handled all that it receives.
 
-        A message waits for its sender's others and for those that its receiver handles before it,
-        or until the busiest link on its way has carried all of its own; meanwhile processors work.
+        It sends them one after the other, and then handles those of others as they come, which is
+        when the busiest link on their way has carried all of its own; meanwhile processors work.
         """
         leaves = each.leaves
         busy = np.where(leaves, each.step_s, each.step_s + each.moved_s)
-        steps = self._sums(each.sender, busy)
-        receives = self._sums(each.receiver, each.receive_s)
-        waits = steps[each.sender] - busy + receives[each.receiver] - each.receive_s + each.moved_s
+        sent = began_s + self._sums(each.sender, busy)
+        arrived = began_s[each.sender] + _running(each.sender, busy) - each.step_s
+        arrived += each.ahead_s - each.receive_s
         if leaves.any():
             source, target = (self._node[rank[leaves]] for rank in (each.sender, each.receiver))
-            carried = _carried(links, source, target, each.moved_s[leaves])
-            waits[leaves] = np.maximum(waits[leaves], carried)
-        ended = began_s + steps + receives
-        np.maximum.at(ended, each.receiver, began_s[each.sender] + each.ahead_s + waits)
+            turn = _running(each.sender, np.ones(len(each.sender)))[leaves].astype(np.int64)
+            moved = each.moved_s[leaves]
+            shared = carried(links.kind, links.sizes, source, target, turn, moved)
+            begun = arrived[leaves]
+            arrived[leaves] = np.maximum(
+                begun + each.moved_s[leaves],
+                (began_s[each.sender] + each.ahead_s - each.receive_s)[leaves] + shared,
+            )
+        # Of those that come from one on, each takes its time; the latest that all of them tell.
+        order = np.argsort(-arrived, kind="stable")
+        handling = _running(each.receiver[order], each.receive_s[order])
+        ended = sent + self._sums(each.receiver, each.receive_s)
+        np.maximum.at(ended, each.receiver[order], arrived[order] + handling)
         return ended
 
     def _sums(self, rank: NDArray[np.int64], values: Floats) -> Floats:
@@ -154,14 +159,13 @@ class Network:
         return np.maximum(own, shared)
 
 
-def _carried(
-    links: Links, source: NDArray[np.int64], target: NDArray[np.int64], moved_s: Floats
-) -> Floats:
-    """Until the busiest link between a message's nodes has carried all that takes it.
-
-    moved_s: what the bytes of each message take; those of a slow protocol hold up a link longer.
-    """
-    nodes = math.prod(links.sizes)
-    pairs = np.bincount(source * nodes + target, weights=moved_s, minlength=nodes**2)
-    traffic: Floats = pairs.reshape(nodes, nodes).astype(float)
-    return busiest(links.kind, links.sizes, traffic)[source, target]
+def _running(group: NDArray[np.int64], values: Floats) -> Floats:
+    """Of each value the sum of those of its group up to it."""
+    order = np.argsort(group, kind="stable")
+    sums = np.cumsum(values[order])
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    counts = np.diff(np.append(first, len(order)))
+    before = np.repeat(sums[first] - values[order][first], counts)
+    found = np.empty(len(order))
+    found[order] = sums - before
+    return found

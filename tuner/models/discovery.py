@@ -1,17 +1,22 @@
-"""The times of discovery methods: finding the senders, and X, the payload's delivery.
+"""The times of discovery methods: finding the senders, and the payload's delivery.
 
-G, o, g and alpha are those of 8-byte messages between the slowest pairs, k the most messages that a
-rank sends; Hoefler, Siebert, Lumsdaine, PPoPP'10, and the costs of the collectives they call.
+What finds them is counted round by round: MPI_Alltoall of 4 bytes as Bruck does it, or by P - 1
+messages; a reduction that halves what it scatters; accumulating by small messages; barriers
+as lg P rounds (Hoefler, Siebert, Lumsdaine, PPoPP'10, and the collectives they call).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from tuner.models.collectives import steps
-from tuner.models.costs import Costs, Message
+from tuner.models.delivery import Network
 from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, NotIdentified
+from tuner.stats import Floats
+from tuner.structure.stages import Stage
 
 COUNT_BYTES = 4
 _SMALL_BYTES = 8
@@ -19,48 +24,87 @@ _SMALL_BYTES = 8
 
 @dataclass(frozen=True)
 class Census:
-    """What finding out takes, before or beside a delivery of payload_s seconds.
+    """Who delivers what: a payload of `size_bytes` an item. A fence takes `fence_barriers`."""
 
-    probed_s is that of methods which receive a message when they have found it, one by one.
-    """
-
-    costs: Costs
-    procs: int
-    most_messages: int
-    payload_s: float
-    probed_s: float
+    network: Network
+    payload: Stage
+    size_bytes: float
+    fence_barriers: float = 1.0
 
     @property
-    def small(self) -> Message:
-        """The costs of a small message."""
-        return self.costs.of(_SMALL_BYTES)
+    def procs(self) -> int:
+        """The ranks."""
+        return self.network.procs
+
+    @property
+    def begin_s(self) -> Floats:
+        """All ranks at once."""
+        return np.zeros(self.procs)
+
+    def rounds_s(self, blocks: Iterable[tuple[int, int]], began_s: Floats) -> Floats:
+        """Rounds in which each rank sends so many bytes to the rank that is so far behind it."""
+        rank = np.arange(self.procs)
+        for distance, size in blocks:
+            one = Stage(rank, (rank + distance) % self.procs, np.ones(self.procs, dtype=np.int64))
+            began_s = self.network.ended_s(one, size, began_s)
+        return began_s
+
+    def barrier_s(self, began_s: Floats) -> Floats:
+        """A barrier by dissemination."""
+        lg = steps(self.procs)
+        return self.rounds_s(((1 << place, 1) for place in range(lg)), began_s)
+
+    def fence_s(self, began_s: Floats) -> Floats:
+        """After which all that was begun before is done, everywhere."""
+        alone = float(self.barrier_s(self.begin_s).max())
+        return self.barrier_s(began_s) + (self.fence_barriers - 1) * alone
 
 
 def _pex(census: Census) -> float:
-    each, p, lg = census.small, census.procs, steps(census.procs)
+    p, each = census.procs, census.network.slowest.of(_SMALL_BYTES)
+    blocks = ((1 << place, _with_bit(place, p) * COUNT_BYTES) for place in range(steps(p)))
+    found = census.rounds_s(blocks, census.begin_s)
     pairwise = (p - 1) * each.step_s + each.alpha_s
-    bruck = lg * each.alpha_s + lg * (p / 2) * COUNT_BYTES * each.beta_s
-    return min(pairwise, bruck) + census.payload_s
+    if pairwise < found.max():
+        found = census.begin_s + pairwise
+    return float(census.network.ended_s(census.payload, census.size_bytes, found).max())
+
+
+def _with_bit(place: int, below: int) -> int:
+    """How many of 0 … below - 1 have the bit: what Bruck's algorithm sends in that round."""
+    whole, rest = divmod(below, 2 << place)
+    return (whole << place) + max(rest - (1 << place), 0)
 
 
 def _pcx(census: Census) -> float:
-    each, p, lg = census.small, census.procs, steps(census.procs)
-    block = COUNT_BYTES * each.beta_s
-    return block * (p - 1) + max(each.alpha_s - block, 0) * lg + census.probed_s
+    halves, left = [], census.procs
+    while left > 1:
+        left = -(-left // 2)
+        halves.append((left, left * COUNT_BYTES))
+    return _probed_s(census, census.rounds_s(halves, census.begin_s))
 
 
 def _rsx(census: Census) -> float:
-    each, lg = census.small, steps(census.procs)
-    remote = census.most_messages * each.step_s + each.alpha_s
-    return 2 * lg * each.alpha_s + remote + census.probed_s
+    each = census.network.slowest.of(_SMALL_BYTES)
+    most = int(np.bincount(census.payload.sender).max(initial=0))
+    # The process that a sum is for handles each, as most libraries do it.
+    counted_s = each.alpha_s + max(most - 1, 0) * (each.step_s + each.receive_s)
+    fenced = census.fence_s(census.begin_s) + counted_s
+    return _probed_s(census, census.fence_s(fenced))
 
 
 def _nbx(census: Census) -> float | NotIdentified:
-    penalty = census.costs.synchronous
-    barrier = steps(census.procs) * census.small.alpha_s
+    penalty = census.network.slowest.synchronous
+    lg = census.barrier_s(census.begin_s).max()
+    found = _probed_s(census, census.begin_s) + float(lg)
     if isinstance(penalty, Estimate):
-        return census.probed_s + penalty.value + barrier
-    return penalty if penalty.reason != NOT_TOLD_FROM_ZERO else census.probed_s + barrier
+        return found + penalty.value
+    return penalty if penalty.reason != NOT_TOLD_FROM_ZERO else found
+
+
+def _probed_s(census: Census, began_s: Floats) -> float:
+    """Of methods which receive a message when they have found it, one by one."""
+    return census.network.probed_s(census.payload, census.size_bytes, began_s)
 
 
 Formula = Callable[[Census], float | NotIdentified]

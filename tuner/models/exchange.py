@@ -1,7 +1,8 @@
 """The times of exchange methods, from the messages of every stage.
 
-`direct` is D, `stfw` and `nap` the sum of D over their stages, as planning makes them; what `stfw`
-forwards is copied once a stage (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019).
+`direct` is D, `stfw` and `nap` the sum of D over their stages, as planning makes them. What `stfw`
+forwards is copied once a stage, and messages of scattered items are packed before they are sent
+(Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tuner.models.delivery import Network
+from tuner.structure.halo import Halo
 from tuner.structure.stages import Stage
 
 
@@ -19,18 +21,33 @@ def time_s(
     stages: Sequence[Stage],
     network: Network,
     item_bytes: float,
+    packed_items: int,
     copy_s_per_byte: float,
 ) -> float:
-    """The time of a method with these stages, and items of that size."""
+    """The time of a method with these stages, and items of that size.
+
+    packed_items: of the rank that packs most (`packed`).
+    """
     ended_s = np.zeros(network.procs)
     for stage in stages:
         ended_s = network.ended_s(stage, item_bytes, ended_s)
     total = float(ended_s.max())
-    if method.startswith("stfw"):
-        total += sum(_most_items(stage) for stage in stages) * item_bytes * copy_s_per_byte
-    return total
+    copied = packed_items
+    if method.startswith("stfw"):  # a stage packs all that it sends
+        copied = sum(_most_items(stage) for stage in stages)
+    return total + copied * item_bytes * copy_s_per_byte
 
 
-def _most_items(stage: Stage) -> float:
+def packed(halo: Halo) -> int:
+    """The most items that a rank packs, as its messages' items do not lie one after the other."""
+    breaks = np.diff(halo.slots, prepend=-1) != 1
+    breaks[halo.first[:-1]] = False
+    of_message = np.repeat(np.arange(len(halo.items)), halo.items)
+    scattered = np.bincount(of_message, weights=breaks, minlength=len(halo.items)) > 0
+    items = np.where(scattered, halo.items, 0)
+    return int(np.bincount(halo.source, weights=items, minlength=halo.procs).max(initial=0))
+
+
+def _most_items(stage: Stage) -> int:
     """That one rank sends."""
-    return float(np.bincount(stage.sender, weights=stage.items).max(initial=0))
+    return int(np.bincount(stage.sender, weights=stage.items).max(initial=0))

@@ -13,6 +13,7 @@ from tuner.simulation.networks import Network
 
 _NO_GAP = NotIdentified("a simulated network has none but overheads")
 _NOT_SWEPT = NotIdentified("the node's memory has one rate")
+_FENCE_BARRIERS = 2  # of SMPI's MPI_Win_fence (smpi_win.cpp)
 _EVERY = 1 << 30  # processes of a node: no rate of theirs is extrapolated
 _OFF_NODE, _ON_NODE = ("off_node",), ("on_node", "on_socket")
 
@@ -62,7 +63,15 @@ def as_model(machine: Machine) -> SystemModel:
         "off_node": PairModel(layout, _loggp(off, shared=True), _shared(off, node_rate), nothing),
         "on_node": PairModel(layout, _loggp(on, shared=False), _NOT_SWEPT, nothing),
     }
-    return SystemModel(machine.name, "", 0, pairs, nothing, nothing, cores=CORES, links=links)
+    first = given.protocols[0]
+    alpha_s = first.latency_s + 2 * first.overhead_s
+    return SystemModel(
+        *(machine.name, "", 0, pairs, nothing, nothing),
+        fence=_exactly(_FENCE_BARRIERS * alpha_s),
+        together=2,
+        cores=CORES,
+        links=links,
+    )
 
 
 def _loggp(protocols: list[tuple[networks.Protocol, float, float]], shared: bool) -> LogGP:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from tuner.models import collectives, discovery, exchange
 from tuner.models.closed_forms import ClosedForm, closed_forms
 from tuner.models.collectives import Group
-from tuner.models.costs import costs
+from tuner.models.costs import costs, fence_barriers
 from tuner.models.delivery import Network
 from tuner.models.discovery import Census
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
@@ -98,11 +98,11 @@ def of_exchange(
     Raises ModelError, MethodError.
     """
     network = network_of(model, halo.procs, ppn)
-    copying = _value(model.copying)
+    copies = exchange.packed(halo), _value(model.copying)
 
     def formula(spec: str) -> Callable[[int], float]:
         planned = stages(counted(spec, halo.procs), halo, ppn)
-        return lambda size: exchange.time_s(spec, planned, network, size, copying)
+        return lambda size: exchange.time_s(spec, planned, network, size, *copies)
 
     return Predictor({spec: formula(spec) for spec in specs or standard_specs(halo.procs)})
 
@@ -118,19 +118,14 @@ def of_discovery(
     """Discovery methods on a pattern, of those that have a formula. Raises ModelError."""
     network = network_of(model, halo.procs, ppn)
     (payload,) = stages(counted("direct", halo.procs), halo, ppn)
-    most = counted("direct", halo.procs).count(halo, ppn).statistics(1).mmax
+    barriers = fence_barriers(model)
 
     def formula(spec: str) -> Callable[[int], float | NotIdentified]:
         its = discovery.formula(spec)
         if its is None:
             raise ModelError(f"{spec} has no formula; {', '.join(discovery.FORMULAS)} have")
 
-        def time_s(size: int) -> float | NotIdentified:
-            delivered = network.delivery_s(payload, size)
-            probed = max(delivered, network.one_by_one_s(payload, size))
-            return its(Census(network.slowest, halo.procs, most, delivered, probed))
-
-        return time_s
+        return lambda size: its(Census(network, payload, size, barriers))
 
     return Predictor({spec: formula(spec) for spec in specs or discovery.FORMULAS})
 

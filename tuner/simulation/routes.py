@@ -77,20 +77,25 @@ ROUTES: dict[str, Callable[[Sequence[int], Nodes, Nodes], Iterator[Hop]]] = {
 }
 
 
-def busiest(kind: str, sizes: Sequence[int], traffic: Floats) -> Floats:
-    """What the busiest link on the way carries, of traffic from each node (row) to each other.
+def carried(
+    kind: str, sizes: Sequence[int], source: Nodes, target: Nodes, turn: Nodes, taking: Floats
+) -> Floats:
+    """Until when each message, between nodes that differ, is held up by a link on its way.
 
-    In the unit of `traffic`, for each pair; zero where there is none, and on a node.
+    taking: what each takes of a link alone. Those of earlier turns go first; those of one share
+    the link evenly, so that one ends when the others have got as much as it, or what they need.
     """
-    source, target = np.nonzero(traffic)
-    volume = traffic[source, target]
     hops = list(ROUTES[kind](sizes, source, target))
-    carried = np.zeros(1 + max((int(link.max(initial=0)) for _, link in hops), default=0))
-    for moving, link in hops:
-        carried += np.bincount(link, weights=volume[moving], minlength=len(carried))
+    message = np.concatenate([moving for moving, _ in hops])
+    link = np.concatenate([links for _, links in hops])
+    order = np.lexsort((taking[message], turn[message], link))
+    message, link = message[order], link[order]
+    takes, place = taking[message], np.arange(len(order))
+    sums = np.cumsum(takes)
+    new_link = np.diff(link, prepend=-1) != 0
+    new_turn = new_link | (np.diff(turn[message], prepend=-1) != 0)
+    before = np.maximum.accumulate(np.where(new_link, sums - takes, 0))
+    end_of_turn = np.append(np.flatnonzero(new_turn), len(order))[np.cumsum(new_turn)]
     most = np.zeros(len(source))
-    for moving, link in hops:
-        most[moving] = np.maximum(most[moving], carried[link])
-    found = np.zeros_like(traffic)
-    found[source, target] = most
-    return found
+    np.maximum.at(most, message, sums - before + (end_of_turn - place - 1) * takes)
+    return most
