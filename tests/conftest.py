@@ -35,6 +35,8 @@ RUNS = (
 )
 """Files that use the machine as a whole: its cores, builds, ReFrame, Chromium."""
 
+TIMEOUT_S = 600  # far beyond what a run takes, on a busy machine too: who reaches it hangs
+
 CORES = sorted(os.sched_getaffinity(0))
 
 # The kernels are compiled by several tests, each in a directory of its own.

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from checks.scales import SCALES
+from tests.conftest import TIMEOUT_S
 from tuner import rawfiles
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Request
@@ -45,7 +46,7 @@ def reframe(*options: str, checkout: Path = CHECKOUT) -> str:
         env=os.environ | {"PYTHONPATH": str(checkout)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=TIMEOUT_S,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from dashboard import app
 from tests import synthetic
-from tests.conftest import Require
+from tests.conftest import TIMEOUT_S, Require
 from tests.kernels.conftest import build_kernels
 from tuner import __version__, browsing
 from tuner.campaign.planning import Budget
@@ -303,7 +303,7 @@ def test_serve_answers_until_it_is_ended(results: Path, host: str, require: Requ
             assert answer.status == 200
     finally:
         server.terminate()
-    assert server.wait(timeout=60) == 0
+    assert server.wait(timeout=TIMEOUT_S) == 0
 
 
 def _has_ipv6() -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests import synthetic
+from tests.conftest import TIMEOUT_S
 from tuner import ingest as ingest_module
 from tuner.ingest import Report, ingest
 from tuner.records import CellKey
@@ -284,7 +285,7 @@ def test_workers_end_with_a_killed_ingest(database: Path, results: Path) -> None
         assert process.stdout is not None
         assert process.stdout.readline() == b"\n"
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=TIMEOUT_S)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

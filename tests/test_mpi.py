@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import TIMEOUT_S
 from tuner.mpi import YIELD_LIBRARY, Mpi, available_cores, find_mpis, identify, launch
 
 SUM_OF_RANKS = """
@@ -53,7 +54,7 @@ def run(mpi: Mpi, program: Path, procs: int) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=TIMEOUT_S,
     ).stdout
 
 
@@ -110,7 +111,7 @@ def test_the_preload_that_is_told_is_there(mpich4, tmp_path, place):
     start = launch(mpich4, 2, cores=1, build=tmp_path / place)
     assert start.yield_setting == f"LD_PRELOAD={YIELD_LIBRARY}"
     answer = subprocess.run(
-        [*start.argv_prefix, "true"], capture_output=True, text=True, check=True, timeout=120
+        [*start.argv_prefix, "true"], capture_output=True, text=True, check=True, timeout=TIMEOUT_S
     )
     assert answer.stdout == "here\n" * 2
     assert answer.stderr == ""

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.conftest import TIMEOUT_S
 from tuner.cli import main
 from tuner.doctor import missing
 from tuner.mpi import available_cores, find_mpis
@@ -227,7 +228,7 @@ def test_a_terminal_is_asked_for_what_nothing_tells(answering, tmp_path):
         stdin=theirs,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=TIMEOUT_S,
     )
     os.close(ours)
     os.close(theirs)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests.conftest import TIMEOUT_S
 from tests.kernels.conftest import build_kernels
 from tests.test_cli import fail, succeed
 from tests.test_workflow import corrupting, processes_below
@@ -38,7 +39,7 @@ def measured(results: Path, scratch: Path, system: str = "local:cpu") -> workflo
     words += ["--methods", " ".join(TIMES_S), "--campaign", "fast", "--max-samples", "20"]
     words += ["--system", system, "--environment", mpi.name]
     swpbench = build_kernels(mpi) / "bench" / "swpbench"
-    launches.run(launch(mpi, 2), swpbench, words, path, timeout_s=60)
+    launches.run(launch(mpi, 2), swpbench, words, path, timeout_s=TIMEOUT_S)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     raw_files = []
     for number in range(6):

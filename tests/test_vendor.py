@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Require
+from tests.conftest import TIMEOUT_S, Require
 from tests.test_export import PROVENANCE
 from tests.test_rules import point
 from tuner.export import export
@@ -141,7 +141,7 @@ def observe(mpi: Mpi, tmp_path: Path) -> Callable[[dict[str, str]], Ran]:
             env=os.environ | start.env | environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=TIMEOUT_S,
         )
         assert said.returncode == 0, said.stderr
         return Ran(said.stdout)
@@ -389,7 +389,7 @@ def test_intel_mpi_runs_what_the_settings_say_at_every_size(
             env=os.environ | yielding,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=TIMEOUT_S,
         )
         assert said.returncode == 0, said.stderr
         return Ran(said.stdout)

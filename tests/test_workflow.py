@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tests import probes, synthetic
+from tests.conftest import TIMEOUT_S
 from tests.kernels.conftest import build_kernels
 from tuner import rawfiles, workflow
 from tuner.campaign.dispatch import DispatchError, Job
@@ -181,7 +182,7 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
         while run.poll() is None and not third_launch_began(stage):
             time.sleep(0.1)
         run.terminate()
-        said, _ = run.communicate(timeout=120)
+        said, _ = run.communicate(timeout=TIMEOUT_S)
     assert run.returncode == 128 + signal.SIGTERM
     kept = len(list(results.glob("*/*/*.jsonl")))
     assert 2 <= kept < 50
@@ -245,7 +246,7 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(results, tmp_
                     busy.callback(loop.wait)
                     busy.callback(loop.kill)
             words = [*options, "--launch", str(number)]
-            launches.run(start, root / "bench" / "swpbench", words, path, timeout_s=60)
+            launches.run(start, root / "bench" / "swpbench", words, path, timeout_s=TIMEOUT_S)
     ((table, _),) = workflow.tune(rawfiles.keep(raw_files), Console())
     assert trust.notes(table.provenance)
     assert "does not count" in switchpoint("show")

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import TIMEOUT_S
 from tuner.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
-
-TIMEOUT_S = 600  # far beyond what a run takes, on a busy machine too: who reaches it hangs
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.benchrun import SWPBENCH, Record, Result, bench, documented_keys, has_type
-from tests.kernels.conftest import Kernels
+from tests.kernels.conftest import TIMEOUT_S, Kernels
 from tuner.mpi import launch
 
 LISTS = ("samples_s", "argmax_rank", "round", "position", "late", "skew_s", "canary_s")
@@ -330,14 +330,16 @@ def test_a_killed_run_leaves_an_honest_file(
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + TIMEOUT_S
     while time.monotonic() < give_up and not (out.is_file() and '"case"' in out.read_text()):
         time.sleep(0.02)
     if signum == signal.SIGKILL:
         os.killpg(process.pid, signum)
     else:
         process.send_signal(signum)
-    process.wait(60)  # its status proves nothing: MPICH's mpiexec ends with 0 when it is signalled
+    process.wait(
+        TIMEOUT_S
+    )  # its status proves nothing: MPICH's mpiexec ends with 0 when it is signalled
     time.sleep(0.2)  # the ranks of a killed launcher end on their own
     text = out.read_text()
     assert '"record": "header"' in text

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import TIMEOUT_S
 from tuner.benchfile import read
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Request
@@ -22,7 +23,6 @@ from tuner.systems import launch_on
 
 TORUS = machine("torus-4x4x2")
 CONFIG = CHECKOUT / "checks" / "config" / "simulated.py"
-TIMEOUT_S = 300
 SENDER_ONLY = """
 #include <mpi.h>
 int main(int argc, char **argv) {
