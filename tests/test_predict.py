@@ -25,6 +25,7 @@ from tuner.structure.halo import Halo
 from tuner.structure.methods import method
 from tuner.structure.patterns import pattern
 from tuner.structure.stages import Stage, stages
+from tuner.table_model import model_lines
 
 LAYOUT = Layout(nodes=1, ppn=16, oversubscribed=False, launches=1)
 UNKNOWN = NotIdentified("not measured")
@@ -310,6 +311,13 @@ def test_fences_take_as_many_barriers_as_were_measured() -> None:
         times = predict.of_discovery(model, ring, 8, ["rsx", "nbx"]).times(8)
         rounds = times["nbx"] - PENALTY - (ALPHA + 8 * PER_BYTE)
         assert times["rsx"] == ALPHA + 8 * PER_BYTE + 2 * barriers * rounds + ALPHA
+
+
+def test_a_fence_without_messages_to_compare_it_with_counts_as_a_barrier() -> None:
+    silent = PairModel(LAYOUT, UNKNOWN, UNKNOWN, UNKNOWN)
+    model = machine(on_node=pair(), off_node=silent)
+    model = replace(model, fence=exactly(9), together=4)
+    assert "model fence barriers=1" in model_lines(model)
 
 
 def test_scattered_items_are_packed_first() -> None:
