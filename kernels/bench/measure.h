@@ -21,9 +21,12 @@ struct block {
 
 /*
  * Measures until precise, at the limit or out of time; at least one round. Collective. Wrong payloads are
- * agreed
- * (-1); a failing execution ends the job.
+ * agreed (-1); a failing execution ends the job.
  */
 int block_measure(struct block *block);
+
+/* What the shortest of so many rounds takes, without keeping anything of them. Collective; a failing
+   execution ends the job. */
+int64_t block_try(struct block *block, int rounds);
 
 #endif

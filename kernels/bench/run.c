@@ -1,12 +1,12 @@
 #include "run.h"
 
+#include "budget.h"
 #include "clock.h"
 #include "error.h"
 #include "measure.h"
 #include "precision.h"
 #include "proof.h"
 #include "rng.h"
-#include "session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,32 +59,24 @@ static int write_block(struct session *session, const struct block *block) {
   return status;
 }
 
-/* What is left of the budget, shared evenly by the sizes that are left. */
-static int64_t block_deadline(const struct session *session, int index) {
-  if (session->options->budget_s == 0)
-    return INT64_MAX;
-  const int64_t end_ns = session->begin_ns + (int64_t)(session->options->budget_s * 1e9);
-  const int64_t now = clock_ns();
-  return now + (end_ns - now) / (session->options->nsizes - index);
-}
-
-static int measure_block(struct session *session, struct block *block, int64_t size_bytes) {
+static int measure_block(struct session *session, const struct budget *budget, int index,
+                         struct block *block) {
   if (contenders_plan(block->workload, session->methods, session->nmethods, block->contenders, &block->count))
     return -1;
   proof_check(block->workload, block->contenders, block->count);
-  drop_inapplicable(session, block, size_bytes);
+  drop_inapplicable(session, block, session->options->sizes_bytes[index]);
   if (block->count == 0)
     return 0;
+  block->deadline_ns = budget_deadline_ns(budget, index);
   if (block_measure(block))
     return -1;
   const int written = session->team->rank == 0 ? write_block(session, block) : 0;
   return team_agree(session->team, written);
 }
 
-static int measure_size(struct session *session, int index, bool *out_of_time) {
+static int measure_size(struct session *session, const struct budget *budget, int index, bool *out_of_time) {
   const int64_t size_bytes = session->options->sizes_bytes[index];
-  int64_t deadline_ns = block_deadline(session, index);
-  int over = index > 0 && deadline_ns <= clock_ns();
+  int over = index > 0 && budget->end_ns <= clock_ns();
   team_bcast(session->team, &over, 1, MPI_INT);
   *out_of_time = over;
   if (over)
@@ -97,10 +89,9 @@ static int measure_size(struct session *session, int index, bool *out_of_time) {
                         .contenders = allocate((size_t)session->nmethods * sizeof *block.contenders),
                         .seed = hash_pair(workload.payload.seed, (uint64_t)session->options->launch),
                         .max_samples = session->options->max_samples,
-                        .tick_ns = session->launch.tick_ns,
-                        .deadline_ns = deadline_ns};
+                        .tick_ns = session->launch.tick_ns};
   if (status == 0)
-    status = measure_block(session, &block, size_bytes);
+    status = measure_block(session, budget, index, &block);
   contenders_free(block.contenders, block.count);
   free(block.contenders);
   workload_free(&workload);
@@ -119,18 +110,22 @@ static int finish(struct session *session) {
 
 int run(const struct team *team, const struct options *options) {
   struct session session;
+  struct budget budget = {0};
   int status = session_prepare(&session, team, options, options->operation->name);
+  if (status == 0)
+    status = budget_prepare(&session, &budget);
   for (int i = 0; status == 0 && i < options->nsizes; i++) {
     bool out_of_time = false;
     const bool possible = session_is_possible(&session, options->sizes_bytes[i]);
     if (possible)
-      status = measure_size(&session, i, &out_of_time);
+      status = measure_size(&session, &budget, i, &out_of_time);
     if (out_of_time || !possible)
       session_skip_size(&session, options->sizes_bytes[i],
                         possible ? "time budget" : "messages of over 2 GiB - 1");
   }
   if (status == 0)
     status = finish(&session);
+  budget_free(&budget);
   session_free(&session);
   return status;
 }
