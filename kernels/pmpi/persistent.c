@@ -2,12 +2,13 @@
 #include "persistent.h"
 
 #include "report.h"
+#include "self.h"
 #include "startup.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { MASK_BITS = 64, TAGS = 32768 };
+enum { MASK_BITS = 64 };
 
 struct persistent {
   struct persistent *next; /* in the order in which they were made */
@@ -24,13 +25,8 @@ atomic_int persistent_active;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static struct persistent *all;
-static MPI_Comm self = MPI_COMM_NULL; /* where exchanges tell of their end */
+static MPI_Comm self; /* where exchanges tell of their end */
 static int made;
-
-/* A split, as a duplicate would run callbacks of the application. */
-static int begin_self(void) {
-  return self != MPI_COMM_NULL ? MPI_SUCCESS : PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &self);
-}
 
 int persistent_make(struct place *place, struct neighborhood *neighborhood, const void *send, void *recv,
                     MPI_Request *request) {
@@ -39,8 +35,8 @@ int persistent_make(struct place *place, struct neighborhood *neighborhood, cons
     startup_abort("no memory for a persistent request");
   pthread_mutex_lock(&lock);
   *new = (struct persistent){
-      .place = place, .tag = made++ % TAGS, .neighborhood = neighborhood, .send = send, .recv = recv};
-  int error = begin_self();
+      .place = place, .tag = made++ % SELF_TAGS, .neighborhood = neighborhood, .send = send, .recv = recv};
+  int error = self_find(&self);
   if (error == MPI_SUCCESS)
     error = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, new->tag, self, &new->request);
   if (error != MPI_SUCCESS)
@@ -177,9 +173,4 @@ void persistent_collect(struct place *place, bool leave) {
     if (next->place == place)
       next->place = NULL;
   pthread_mutex_unlock(&lock);
-}
-
-void persistent_end(void) {
-  if (self != MPI_COMM_NULL)
-    PMPI_Comm_free(&self);
 }

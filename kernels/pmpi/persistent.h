@@ -34,7 +34,4 @@ int persistent_progress(void);
    freed, and what is left lives until MPI ends. Collective on the place's private communicator. */
 void persistent_collect(struct place *place, bool leave);
 
-/* Before MPI is finalised. */
-void persistent_end(void);
-
 #endif

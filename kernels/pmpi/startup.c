@@ -4,9 +4,10 @@
 
 #include "guard.h"
 #include "layout.h"
-#include "persistent.h"
+#include "neighborhood.h"
 #include "place.h"
 #include "report.h"
+#include "self.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -144,7 +145,7 @@ EXPORTED int MPI_Finalize(void) {
     neighborhood_on = false;
     place_forget(MPI_COMM_WORLD);
     place_forget(MPI_COMM_SELF);
-    persistent_end();
+    self_end();
     layout_end();
     if (sessions == 0)
       end();

@@ -29,7 +29,7 @@ int swp_pack(const struct swp_plan *plan, const struct side *side, const void *b
     return SWP_SUCCESS;
   }
   MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
-  if (position < size) /* MPICH 4.0.2 packs a part only, of types made when there are 256 others */
+  if (position < size) /* MPICH 4.0.2 packs a part only, of types made when there are some 500 others */
     MPI_TRY(MPI_Sendrecv(buffer, (int)count, side->type, plan->rank, COLLECTIVE_TAG, bytes, (int)size,
                          MPI_PACKED, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
 done:

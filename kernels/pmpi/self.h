@@ -1,0 +1,18 @@
+/* Messages of the process to itself, which no receive of the application can meet. */
+#ifndef SWP_SELF_H
+#define SWP_SELF_H
+
+#include <mpi.h>
+
+enum { SELF_TAGS = 32767 }; /* for users of the communicator, from 0 on */
+
+/* The library's own communicator of this process alone, made at the first call. MPI's code of an error. */
+int self_find(MPI_Comm *comm);
+
+/* Copies items to consecutive bytes by a message. MPI's code of an error. */
+int self_copy(const void *items, int count, MPI_Datatype type, char *to, int bytes);
+
+/* Before MPI is finalised. */
+void self_end(void);
+
+#endif
