@@ -304,8 +304,8 @@ void swp_selector_free(swp_selector **selector);
 
 /*
  * Describes the plan in one line: method, layout, and what it was chosen by (caller, rule with file and line,
- * model with the estimated times, or default; of a collective, why the rule before was passed over). At most
- * length-1 characters and a NUL. Local.
+ * model with the estimated times, or default; and the first rule that holds, where its method cannot be used,
+ * with the reason). At most length-1 characters and a NUL. Local.
  */
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length);
 

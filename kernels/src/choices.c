@@ -102,7 +102,7 @@ done:
 /* Of nothing, no method is faster. */
 static bool wants_race(const struct swp_plan *plan, const swp_table *users) {
   return (plan->hints.flags & SWP_MEASURE) != 0 && plan->features.total_bytes > 0 &&
-         (users == NULL || swp_rule_find(users, &plan->features) == NULL);
+         (users == NULL || swp_rule_find(users, &plan->features, NULL, NULL) == NULL);
 }
 
 static int find_auto(struct swp_plan *plan) {
@@ -234,18 +234,27 @@ int swp_choices_take(struct swp_plan *plan, const struct features *features) {
   return error;
 }
 
-const char *swp_choices_passed(const struct choices *choices, const struct features *features,
-                               const char **why) {
+const struct choice *swp_choices_passed(const struct choices *choices, const struct features *features,
+                                        const char **why) {
   int i = first_choice(choices, (double)features->bytes);
   const struct choice *choice = &choices->list[i], *owner = &choices->list[choice->owner];
   *why = owner->refused ? owner->why : swp_not_applicable(&choice->spec, features);
-  return *why != NULL ? choice->spec.text : NULL;
+  return *why != NULL ? choice : NULL;
+}
+
+static void explain_passed(const struct choice *choice, const char *why, char *text, size_t length) {
+  if (choice->table != NULL)
+    snprintf(text, length, "; rule %s:%d is passed over: %s: %s", choice->table, choice->line,
+             choice->spec.text, why);
+  else
+    snprintf(text, length, "; %s is passed over: %s", choice->spec.text, why);
 }
 
 void swp_choices_explain(const struct swp_plan *plan, char *text, size_t length) {
   const struct choices *choices = plan->choices;
   const struct choice *choice = &choices->list[choices->current];
-  const char *hurried = choices->hurried ? "; budget_s is too short to measure" : "";
+  const char *hurried = choices->hurried ? "; budget_s is too short to measure" : "", *why;
+  const struct choice *passed = swp_choices_passed(choices, &plan->features, &why);
   if (choices->by_caller)
     snprintf(text, length, "caller");
   else if (choices->measured && choices->current == 0)
@@ -253,9 +262,12 @@ void swp_choices_explain(const struct swp_plan *plan, char *text, size_t length)
   else if (choice->table != NULL)
     snprintf(text, length, "rule %s:%d%s", choice->table, choice->line, hurried);
   else if (choices->tables[1][0] != '\0')
-    snprintf(text, length, "default: no rule of %s matches%s", choices->tables[1], hurried);
+    snprintf(text, length, "default: no %srule of %s matches%s", passed != NULL ? "other " : "",
+             choices->tables[1], hurried);
   else
     snprintf(text, length, "default: no table%s", hurried);
+  if (passed != NULL)
+    explain_passed(passed, why, text + strlen(text), length - strlen(text));
 }
 
 void swp_choices_release(struct choices *choices) {

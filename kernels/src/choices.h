@@ -70,12 +70,12 @@ int swp_choices_use(struct swp_plan *plan, int index);
  */
 int swp_choices_take(struct swp_plan *plan, const struct features *features);
 
-/* The spec of the rule whose bytes hold first for these features, where its method is passed over, and why;
-   NULL where it is chosen. */
-const char *swp_choices_passed(const struct choices *choices, const struct features *features,
-                               const char **why);
+/* The choice whose bytes hold first for these features, where its method is passed over, and why; NULL where
+   it is chosen. */
+const struct choice *swp_choices_passed(const struct choices *choices, const struct features *features,
+                                        const char **why);
 
-/* What the current choice was made by, for people. */
+/* What the current choice was made by, for people, and which rule was passed over. `length` is at least 1. */
 void swp_choices_explain(const struct swp_plan *plan, char *text, size_t length);
 
 /* Frees what the methods prepared, too. */

@@ -2,20 +2,20 @@
 #include "choices.h"
 
 #include <stdio.h>
-#include <string.h>
 
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length) {
   if (plan == NULL || text == NULL || length == 0)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_describe: plan and text must be given, length be at least 1");
-  char chosen_by[sizeof plan->chosen_by];
-  const char *why = "", *passed = swp_plan_passed(plan, &why);
-  memcpy(chosen_by, plan->chosen_by, sizeof chosen_by);
+  const char *layout = plan->layout;
+  int used = snprintf(text, length, "%s %s%s%s, chosen by ", swp_operation_names[plan->operation],
+                      plan->spec.text, layout[0] != '\0' ? ", " : "", layout);
+  if ((size_t)used >= length)
+    return SWP_SUCCESS;
   if (plan->choices != NULL)
-    swp_choices_explain(plan, chosen_by, sizeof chosen_by);
-  int used = snprintf(text, length, "%s %s%s%s, chosen by %s", swp_operation_names[plan->operation],
-                      plan->spec.text, plan->layout[0] != '\0' ? ", " : "", plan->layout, chosen_by);
-  if (passed != NULL && (size_t)used < length)
-    snprintf(text + used, length - (size_t)used, "; %s is passed over: %s", passed, why);
+    swp_choices_explain(plan, text + used, length - (size_t)used);
+  else
+    snprintf(text + used, length - (size_t)used, "%s%s%s", plan->chosen_by,
+             plan->passed_over[0] != '\0' ? "; " : "", plan->passed_over);
   return SWP_SUCCESS;
 }
 
@@ -26,7 +26,8 @@ const char *swp_plan_method(const swp_plan *plan) {
 const char *swp_plan_passed(const swp_plan *plan, const char **why) {
   if (plan == NULL || plan->choices == NULL || why == NULL)
     return NULL;
-  return swp_choices_passed(plan->choices, &plan->features, why);
+  const struct choice *passed = swp_choices_passed(plan->choices, &plan->features, why);
+  return passed != NULL ? passed->spec.text : NULL;
 }
 
 int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method) {

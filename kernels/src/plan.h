@@ -26,7 +26,7 @@ struct background {
   char text[ERROR_TEXT_BYTES]; /* of the error */
 };
 
-enum { LAYOUT_BYTES = 96 };
+enum { LAYOUT_BYTES = 96, PASSED_BYTES = 512 };
 
 struct swp_plan {
   /* First what every execution reads, in one cache line: an exchange of a microsecond feels each other. */
@@ -61,6 +61,8 @@ struct swp_plan {
   char layout[LAYOUT_BYTES]; /* for people, may stay empty */
 
   char chosen_by[256];
+  char passed_over[PASSED_BYTES]; /* the first rule that holds for an exchange or a discovery, where its
+                                     method cannot be used, and why; "": none is */
   struct swp_statistics problem_statistics, statistics;
   int *discovery_scratch; /* sorted destinations, to find duplicates */
   int discovery_scratch_length;

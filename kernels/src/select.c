@@ -23,28 +23,47 @@ static bool within(const struct range *range, double value) {
 }
 
 /* Executions of unknown number are taken for many. */
-bool swp_rule_is_for(const struct rule *rule, const struct features *features) {
+static bool is_for(const struct rule *rule, const struct features *features) {
   double executions = features->executions > 0 ? (double)features->executions : INFINITY;
-  return rule->operation == features->operation && !rule->off &&
-         within(&rule->ranges[CONDITION_NODES], features->nodes) &&
+  return rule->operation == features->operation && within(&rule->ranges[CONDITION_NODES], features->nodes) &&
          within(&rule->ranges[CONDITION_PPN], features->ppn) &&
          within(&rule->ranges[CONDITION_EXECUTIONS], executions);
 }
 
-const struct rule *swp_rule_find(const swp_table *table, const struct features *features) {
+bool swp_rule_is_for(const struct rule *rule, const struct features *features) {
+  return !rule->off && is_for(rule, features);
+}
+
+static bool holds(const struct rule *rule, const struct features *features) {
+  return is_for(rule, features) && within(&rule->ranges[CONDITION_MMAX], (double)features->mmax) &&
+         within(&rule->ranges[CONDITION_MAVG], features->mavg) &&
+         within(&rule->ranges[CONDITION_BYTES], (double)features->bytes);
+}
+
+const struct rule *swp_rule_find(const swp_table *table, const struct features *features,
+                                 const struct rule **passed, const char **why) {
+  if (passed != NULL)
+    *passed = NULL;
   for (int i = 0; i < table->nrules; i++) {
     const struct rule *rule = &table->rules[i];
-    if (swp_rule_is_for(rule, features) && within(&rule->ranges[CONDITION_MMAX], (double)features->mmax) &&
-        within(&rule->ranges[CONDITION_MAVG], features->mavg) &&
-        within(&rule->ranges[CONDITION_BYTES], (double)features->bytes) &&
-        swp_not_applicable(&rule->spec, features) == NULL)
+    if (!holds(rule, features))
+      continue;
+    const char *unusable =
+        rule->off ? "off at this site, by " SWP_OFF : swp_not_applicable(&rule->spec, features);
+    if (unusable == NULL)
       return rule;
+    if (passed != NULL && *passed == NULL)
+      *passed = rule, *why = unusable;
   }
   return NULL;
 }
 
 static bool select_from_table(struct swp_plan *plan, const swp_table *table) {
-  const struct rule *rule = swp_rule_find(table, &plan->features);
+  const char *why;
+  const struct rule *passed, *rule = swp_rule_find(table, &plan->features, &passed, &why);
+  if (passed != NULL && plan->passed_over[0] == '\0')
+    snprintf(plan->passed_over, sizeof plan->passed_over, "rule %s:%d is passed over: %s: %s", table->path,
+             passed->line, passed->spec.text, why);
   if (rule == NULL)
     return false;
   plan->spec = rule->spec;
@@ -83,9 +102,11 @@ static int select_by(struct swp_plan *plan, const swp_table *table) {
   if (found)
     return SWP_SUCCESS;
   TRY(swp_spec_parse(plan->operation, swp_default_method(plan->operation), &plan->spec));
-  snprintf(plan->chosen_by, sizeof plan->chosen_by, "default: %s%s%s",
-           table != NULL ? "no rule of " : "no table", table != NULL ? table->path : "",
-           table != NULL ? " matches" : "");
+  if (table == NULL)
+    snprintf(plan->chosen_by, sizeof plan->chosen_by, "default: no table");
+  else
+    snprintf(plan->chosen_by, sizeof plan->chosen_by, "default: no %srule of %s matches",
+             plan->passed_over[0] != '\0' ? "other " : "", table->path);
 done:
   return error;
 }

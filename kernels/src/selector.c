@@ -103,8 +103,10 @@ const char *swp_selector_find(const swp_selector *selector, const struct swp_fac
 const char *swp_selector_passed(const swp_selector *selector, const struct swp_facts *facts,
                                 const char **why) {
   struct features features;
-  return read_facts(selector, facts, &features) ? swp_choices_passed(selector->choices, &features, why)
-                                                : NULL;
+  if (!read_facts(selector, facts, &features))
+    return NULL;
+  const struct choice *passed = swp_choices_passed(selector->choices, &features, why);
+  return passed != NULL ? passed->spec.text : NULL;
 }
 
 void swp_selector_free(swp_selector **selector) {

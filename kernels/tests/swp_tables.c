@@ -50,9 +50,9 @@ static void expect_choice(swp_plan *plan, const char *method, const char *words)
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
-/* The rules choose this method for the exchange, and the plan names their line (0: the default). */
-static void expect_exchange(const char *rules, const char *method, int line) {
-  char table_text[2048], words[PATH_BYTES + 16] = "default";
+/* A plan by these rules, for an exchange or, where there is one, a collective. */
+static swp_plan *plan_by_rules(const char *rules, const struct swp_collective *collective) {
+  char table_text[2048];
   struct swp_hints hints = SWP_HINTS_DEFAULT;
   swp_table *table;
   swp_plan *plan = NULL;
@@ -60,11 +60,28 @@ static void expect_exchange(const char *rules, const char *method, int line) {
   write_table(table_text);
   EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
   hints.table = table;
-  EXPECT_ERROR(plan_exchange("auto", &hints, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(collective != NULL ? swp_collective_plan(MPI_COMM_WORLD, collective, "auto", &hints, &plan)
+                                  : plan_exchange("auto", &hints, &plan),
+               SWP_SUCCESS);
   swp_table_free(&table); /* the plan must not need it any more */
+  return plan;
+}
+
+/* The rules choose this method for the exchange, and the plan names their line (0: the default). */
+static void expect_exchange(const char *rules, const char *method, int line) {
+  char words[PATH_BYTES + 16] = "default";
+  swp_plan *plan = plan_by_rules(rules, NULL);
   if (line > 0)
     snprintf(words, sizeof words, "%s:%d", path, line);
   expect_choice(plan, method, words);
+}
+
+/* The rule of line 2 holds, and the plan says why its method is not used. */
+static void expect_passed(const char *rules, const struct swp_collective *collective, const char *method,
+                          const char *why) {
+  char words[PATH_BYTES + 128];
+  snprintf(words, sizeof words, "; rule %s:2 is passed over: %s", path, why);
+  expect_choice(plan_by_rules(rules, collective), method, words);
 }
 
 static void the_first_match_wins(void) {
@@ -81,6 +98,26 @@ static void rules_that_do_not_fit_are_skipped(void) {
   expect_exchange("rule op=discovery method=nbx\nrule op=exchange method=alltoallv\n", "alltoallv", 3);
   expect_exchange("rule op=discovery method=nbx\n", "direct", 0);
   expect_exchange("", "direct", 0);
+}
+
+static void rules_that_cannot_be_used_are_told(void) {
+  const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 4, .recv_type = MPI_INT};
+  char words[PATH_BYTES + 64];
+  test_case("unusable rules");
+  expect_passed("rule op=exchange method=stfw:dims=30\nrule op=exchange method=alltoallv\n", NULL,
+                "alltoallv", "stfw:dims=30: ");
+  expect_passed("rule op=exchange method=stfw:dims=30\n", NULL, "direct", "stfw:dims=30: ");
+  expect_passed("rule op=bcast method=vendor:algorithm=none\n", &bcast, "vendor",
+                "vendor:algorithm=none: the MPI library has no such algorithm");
+  expect_passed("rule op=bcast method=vendor:algorithm=none\nrule op=bcast method=binomial\n", &bcast,
+                "binomial", "vendor:algorithm=none: ");
+  snprintf(words, sizeof words, "default: no other rule of %s matches; rule ", path);
+  expect_choice(plan_by_rules("rule op=exchange method=stfw:dims=30\n", NULL), "direct", words);
+  expect_choice(plan_by_rules("rule op=bcast method=vendor:algorithm=none\n", &bcast), "vendor", words);
+  setenv("SWITCHPOINT_OFF", "alltoallv", 1);
+  expect_passed("rule op=exchange method=alltoallv\n", NULL, "direct",
+                "alltoallv: off at this site, by SWITCHPOINT_OFF");
+  unsetenv("SWITCHPOINT_OFF");
 }
 
 /* A rule with this condition on a value is taken, or not. */
@@ -427,6 +464,7 @@ int main(int argc, char **argv) {
   set_environment(NULL);
   the_first_match_wins();
   rules_that_do_not_fit_are_skipped();
+  rules_that_cannot_be_used_are_told();
   both_ends_of_a_range_are_included();
   all_conditions_must_hold();
   discovery_is_chosen_by_hints();
