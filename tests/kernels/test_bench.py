@@ -337,9 +337,8 @@ def test_a_killed_run_leaves_an_honest_file(
         os.killpg(process.pid, signum)
     else:
         process.send_signal(signum)
-    process.wait(
-        TIMEOUT_S
-    )  # its status proves nothing: MPICH's mpiexec ends with 0 when it is signalled
+    # Its status proves nothing: MPICH's mpiexec ends with 0 when it is signalled.
+    process.wait(TIMEOUT_S)
     time.sleep(0.2)  # the ranks of a killed launcher end on their own
     text = out.read_text()
     assert '"record": "header"' in text
