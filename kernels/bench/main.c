@@ -105,7 +105,8 @@ static void set_environment(int argc, char **argv) {
   const bool soaks = argc > 1 && strcmp(argv[1], "soak") == 0;
   if (soaks || (argc > 1 && strcmp(argv[1], "run") == 0)) {
     if (options_parse(argc - 2, argv + 2, soaks ? COMMAND_SOAK : COMMAND_RUN, &options) == 0)
-      methods_set_environment(options.operation->operation, options.methods);
+      methods_set_environment(options.operation->operation,
+                              options.nraces == 1 ? options.races[0].methods : "");
     options_free(&options);
   }
 }

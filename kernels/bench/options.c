@@ -64,7 +64,43 @@ static int set_computation(struct options *options, const char *value) {
 }
 
 static int set_sizes(struct options *options, const char *value) {
+  if (options->nraces)
+    return failure_set("--races have sizes of their own: leave out --sizes");
   return sizes_parse(value, &options->sizes_bytes, &options->nsizes);
+}
+
+/* Reads "SIZES SAMPLES METHODS", in place. */
+static int add_race(struct options *options, char *text) {
+  const char *const sizes_text = strsep(&text, " "), *const samples_text = text ? strsep(&text, " ") : NULL;
+  int64_t *sizes = NULL, samples = 0;
+  int count = 0;
+  if (options->nraces == RACES_MOST || !text)
+    return failure_set("--races: write at most %d of SIZES SAMPLES METHODS, separated by '|'", RACES_MOST);
+  if (parse_number("--races", samples_text, 1, SAMPLES_MOST, &samples) ||
+      sizes_parse(sizes_text, &sizes, &count))
+    return -1;
+  for (int i = 0; i < options->nsizes * count; i++)
+    if (options->sizes_bytes[i / count] == sizes[i % count]) {
+      const long long twice = (long long)sizes[i % count];
+      free(sizes);
+      return failure_set("--races: %lld B is in two of them", twice);
+    }
+  const size_t room = (size_t)(options->nsizes + count) * sizeof *sizes;
+  options->sizes_bytes = reallocate(options->sizes_bytes, room);
+  memcpy(options->sizes_bytes + options->nsizes, sizes, (size_t)count * sizeof *sizes);
+  free(sizes);
+  options->nsizes += count;
+  options->races[options->nraces++] = (struct size_race){count, text, (int)samples};
+  return 0;
+}
+
+static int set_races(struct options *options, const char *value) {
+  char *rest = options->races_text = allocate(strlen(value) + 1);
+  strcpy(rest, value);
+  int status = 0;
+  for (char *part; status == 0 && (part = strsep(&rest, "|"));)
+    status = add_race(options, part);
+  return status;
 }
 
 static int set_out(struct options *options, const char *value) {
@@ -160,6 +196,8 @@ static const struct bench_option OPTIONS[] = {
     {"--pattern", "SPEC", "who sends to whom", METHODS | OVERLAP, METHODS | OVERLAP, set_pattern},
     {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", ALL & ~OVERLAP, ALL & ~OVERLAP,
      set_sizes},
+    {"--races", "LIST", "in their place parts \"SIZES SAMPLES METHODS\", separated by '|'", RUN, 0,
+     set_races},
     {"--out", "FILE", "the file to write, new or empty", ALL, ALL, set_out},
     {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", METHODS | OVERLAP,
      0, set_methods},
@@ -241,6 +279,8 @@ static int parse_option(int argc, char **argv, int *i, enum measuring command, b
                                                            : "soak",
                        command_name(command));
   given[which] = true;
+  if (OPTIONS[which].set == set_races && options->sizes_bytes)
+    return failure_set("--races have sizes of their own: leave out --sizes");
   if (OPTIONS[which].set(options, value))
     return -1;
   if (!(command & METHODS) || OPTIONS[which].set != set_pattern)
@@ -267,14 +307,19 @@ int options_parse(int argc, char **argv, enum measuring command, struct options 
     if (parse_option(argc, argv, &i, command, given, options))
       return -1;
   for (int i = 0; i < NOPTIONS; i++)
-    if (!given[i] && OPTIONS[i].required & (int)command)
+    if (!given[i] && OPTIONS[i].required & (int)command && !(OPTIONS[i].set == set_sizes && options->nraces))
       return failure_set("%s %s is missing; see swpbench --help", OPTIONS[i].name, OPTIONS[i].argument);
+  if (options->nraces == 0)
+    options->races[options->nraces++] =
+        (struct size_race){options->nsizes, options->methods, options->max_samples};
   return command & METHODS ? check_methods(options) : 0;
 }
 
 void options_free(struct options *options) {
   free(options->sizes_bytes);
   options->sizes_bytes = NULL;
+  free(options->races_text);
+  options->races_text = NULL;
 }
 
 void options_help(void) {

@@ -9,14 +9,26 @@
 /* Bits, so that an option can be of several. */
 enum measuring { COMMAND_RUN = 1, COMMAND_PROBE = 2, COMMAND_OVERLAP = 4, COMMAND_SOAK = 8 };
 
+enum { RACES_MOST = 64 };
+
+/* Methods that race at some of the sizes: those of the first race come first. */
+struct size_race {
+  int nsizes;
+  const char *methods;
+  int max_samples;
+};
+
 struct options {
   const struct operation *operation; /* of run and soak */
   struct pattern_spec pattern;       /* of run and soak */
   const char *pattern_text;
   const char *methods;
   const char *computation; /* of overlap; NULL: as much as there is */
-  int64_t *sizes_bytes;    /* increasing */
+  int64_t *sizes_bytes;    /* increasing within a race */
   int nsizes;
+  char *races_text;
+  struct size_race races[RACES_MOST]; /* of run and soak; one, unless they are given */
+  int nraces;
   const char *out;
   double budget_s; /* 0: none */
   int64_t launch;

@@ -74,7 +74,8 @@ static int measure_block(struct session *session, const struct budget *budget, i
   return team_agree(session->team, written);
 }
 
-static int measure_size(struct session *session, const struct budget *budget, int index, bool *out_of_time) {
+static int measure_size(struct session *session, const struct budget *budget, int index, int max_samples,
+                        bool *out_of_time) {
   const int64_t size_bytes = session->options->sizes_bytes[index];
   int over = index > 0 && budget->end_ns <= clock_ns();
   team_bcast(session->team, &over, 1, MPI_INT);
@@ -88,7 +89,7 @@ static int measure_size(struct session *session, const struct budget *budget, in
                         .workload = &workload,
                         .contenders = allocate((size_t)session->nmethods * sizeof *block.contenders),
                         .seed = hash_pair(workload.payload.seed, (uint64_t)session->options->launch),
-                        .max_samples = session->options->max_samples,
+                        .max_samples = max_samples,
                         .tick_ns = session->launch.tick_ns};
   if (status == 0)
     status = measure_block(session, budget, index, &block);
@@ -108,21 +109,30 @@ static int finish(struct session *session) {
                   session->nskipped);
 }
 
+/* Measures the sizes of a race, of which the first is that of an index. */
+static int measure_race(struct session *session, const struct budget *budget, const struct size_race *race,
+                        int first) {
+  int status = team_agree(session->team, session_enter(session, race));
+  for (int i = first; status == 0 && i < first + race->nsizes; i++) {
+    const int64_t size_bytes = session->options->sizes_bytes[i];
+    bool out_of_time = false;
+    const bool possible = session_is_possible(session, size_bytes);
+    if (possible)
+      status = measure_size(session, budget, i, race->max_samples, &out_of_time);
+    if (out_of_time || !possible)
+      session_skip_size(session, size_bytes, possible ? "time budget" : "messages of over 2 GiB - 1");
+  }
+  return status;
+}
+
 int run(const struct team *team, const struct options *options) {
   struct session session;
   struct budget budget = {0};
   int status = session_prepare(&session, team, options, options->operation->name);
   if (status == 0)
     status = budget_prepare(&session, &budget);
-  for (int i = 0; status == 0 && i < options->nsizes; i++) {
-    bool out_of_time = false;
-    const bool possible = session_is_possible(&session, options->sizes_bytes[i]);
-    if (possible)
-      status = measure_size(&session, &budget, i, &out_of_time);
-    if (out_of_time || !possible)
-      session_skip_size(&session, options->sizes_bytes[i],
-                        possible ? "time budget" : "messages of over 2 GiB - 1");
-  }
+  for (int i = 0, first = 0; status == 0 && i < options->nraces; first += options->races[i++].nsizes)
+    status = measure_race(&session, &budget, &options->races[i], first);
   if (status == 0)
     status = finish(&session);
   budget_free(&budget);

@@ -43,11 +43,18 @@ double session_seconds(const struct session *session) {
   return (double)(clock_ns() - session->begin_ns) * 1e-9;
 }
 
+int session_enter(struct session *session, const struct size_race *race) {
+  const enum swp_operation operation = session->options->operation->operation;
+  free(session->methods);
+  session->methods = NULL;
+  return methods_expand(operation, race->methods, session->team->procs, &session->methods,
+                        &session->nmethods);
+}
+
 int session_prepare(struct session *session, const struct team *team, const struct options *options,
                     const char *operation) {
   *session = (struct session){.team = team, .options = options, .begin_ns = clock_ns()};
-  int status = methods_expand(options->operation->operation, options->methods, team->procs, &session->methods,
-                              &session->nmethods);
+  int status = session_enter(session, &options->races[0]);
   if (status == 0 && team->rank == 0)
     status = output_open(&session->output, options->out);
   if (team_agree(team, status) || pattern_generate(team, &options->pattern, &session->pattern))

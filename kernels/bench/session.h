@@ -15,7 +15,7 @@ struct session {
   struct sync sync;
   struct pattern pattern;
   struct pattern_features features;
-  struct method *methods;
+  struct method *methods; /* of the race that is on */
   int nmethods;
   struct output output;    /* on rank 0 */
   struct skipped *skipped; /* on rank 0 */
@@ -23,12 +23,15 @@ struct session {
 };
 
 /*
- * Makes the pattern and the list of methods, opens the file and writes its header, in which the launch is of
- * `operation`. Collective; the failure is agreed. session_free is due in both cases.
+ * Makes the pattern and the list of methods of the first race, opens the file and writes its header, in which
+ * the launch is of `operation`. Collective; the failure is agreed. session_free is due in both cases.
  */
 int session_prepare(struct session *session, const struct team *team, const struct options *options,
                     const char *operation);
 void session_free(struct session *session);
+
+/* Makes the list of the methods that race next. Local; the failure is equal on all ranks. */
+int session_enter(struct session *session, const struct size_race *race);
 
 /* Notes on rank 0 what is not measured, and why. Local. */
 void session_skip(struct session *session, const char *method, int64_t size_bytes, const char *reason);

@@ -385,3 +385,47 @@ def test_help_of_run(any_kernels: Kernels) -> None:
 
 def test_version(any_kernels: Kernels) -> None:
     assert any_kernels.run(SWPBENCH, ["--version"], 1).stdout == "swpbench 0.1.0\n"
+
+
+def race(kernels: Kernels, out: Path, races: str, *options: str) -> tuple[int, str, list[Record]]:
+    """Status, errors and cases of a launch of races."""
+    words = ["run", "--op", "discovery", "--pattern", "random:degree=1", "--out", str(out)]
+    done = kernels.run(SWPBENCH, [*words, "--races", races, *options], 2)
+    lines = out.read_text().splitlines() if done.returncode == 0 else []
+    records = [json.loads(line) for line in lines]
+    return done.returncode, done.stderr, [each for each in records if each["record"] == "case"]
+
+
+def test_sizes_of_a_launch_may_have_methods_and_samples_of_their_own(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    status, stderr, cases = race(kernels, tmp_path / "r.jsonl", "8:16:x2 3 pex nbx:|512 2 rsx")
+    assert status == 0, stderr
+    assert {(case["size_bytes"], case["method"], len(case["samples_s"])) for case in cases} == {
+        (8, "pex", 3),
+        (8, "nbx", 3),
+        (16, "pex", 3),
+        (16, "nbx", 3),
+        (512, "rsx", 2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("races", "options", "message"),
+    [
+        ("8 3 pex|8,16 3 nbx", (), "8 B is in two of them"),
+        ("8 none pex", (), '--races "none": write an integer'),
+        ("8 3", (), "SIZES SAMPLES METHODS"),
+        ("", (), "SIZES SAMPLES METHODS"),
+        ("8 3 pex|", (), "SIZES SAMPLES METHODS"),
+        ("8,y 3 pex", (), '--sizes "8,y"'),
+        ("8 3 pex", ("--sizes", "16"), "leave out --sizes"),
+        ("8 3 pex|16 3 nothing", (), '--methods "nothing"'),
+    ],
+)
+def test_wrong_races_are_told(
+    kernels: Kernels, tmp_path: Path, races: str, options: tuple[str, ...], message: str
+) -> None:
+    status, stderr, _ = race(kernels, tmp_path / "r.jsonl", races, *options)
+    assert status != 0
+    assert message in stderr
