@@ -14,6 +14,7 @@ check: .venv/ready-check    # formatters, linters, types, warnings as errors, sa
 bench: .venv/ready-test     # how fast it all is, beside its targets
 	python -m tests.bench.tuner_speed; missed=$$?; python -m tests.bench.collectives || missed=1; \
 	python -m tests.bench.dashboard_speed || missed=1; \
+	python -m tests.bench.planning || missed=1; \
 	python .ci/bench && exit $$missed
 
 nightly: .venv/ready-check  # the long runs

@@ -57,8 +57,14 @@ if PLAN := os.environ.get(dispatch.PLAN):
             """What the plan wants of one launch."""
             task = self.tasks[number]
             return super().measured_options(number, pattern) | {
-                "--methods": " ".join(task.methods) or "all",
-                "--sizes": ",".join(map(str, task.sizes)),
-                "--max-samples": str(task.samples),
+                "--methods": "",
+                "--sizes": "",
+                "--races": "|".join(map(self.race_option, task.races)),
                 "--budget": f"{task.budget_s:g}",
             }
+
+        @staticmethod
+        def race_option(race):
+            """A part of the option."""
+            sizes = ",".join(map(str, race.sizes))
+            return f"{sizes} {race.samples} {' '.join(race.methods) or 'all'}"

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from tests import synthetic
-from tuner.campaign.planning import SESSION_S, START_S, Plan, PlannedCase, Task, next_batch, octaves
+from tuner.campaign.planning import OVERHEAD, next_batch
+from tuner.campaign.plans import (
+    LEAST_BUDGET_S,
+    SESSION_S,
+    START_S,
+    Plan,
+    PlannedCase,
+    Racing,
+    Task,
+    octaves,
+)
 from tuner.ingest import ingest
 from tuner.records import Cell
 from tuner.store import Store
@@ -53,9 +63,7 @@ class Machine:
             name=plan.campaign,
             operation=self.operation,
             cores=64,
-            methods=tuple(task.methods) or self.methods,
             times=lambda method, size: self.truth(method, size, case.procs),
-            samples=task.samples,
             sample_noise=self.sample_noise,
             launch_noise=self.launch_noise,
             drift=self.drift,
@@ -64,7 +72,10 @@ class Machine:
         # Classes of their own: patterns are not decided together.
         pattern = case.pattern, 6, 5.0 + int(case.pattern.rpartition("=")[2])
         cases = [
-            record for size in task.sizes for record in synthetic.block(spec, random, pattern, size)
+            record
+            for race in task.races
+            for size in race.sizes
+            for record in synthetic.block(self._of(spec, race), random, pattern, size)
         ]
         header = synthetic.header(spec, task.number, pattern[0], case.procs)
         samples = sum(len(record["samples_s"]) for record in cases)
@@ -73,6 +84,21 @@ class Machine:
         path = results / f"{task.number}.jsonl"
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         return path
+
+    def _of(self, spec: synthetic.Campaign, race: Racing) -> synthetic.Campaign:
+        methods = tuple(race.methods) or self.methods
+        return replace(spec, methods=methods, samples=race.samples)
+
+    def takes_s(self, plan: Plan, task: Task) -> float:
+        """What a launch takes beside its start, which its budget bounds."""
+        procs = plan.cases[task.case].procs
+        samples_s = sum(
+            race.samples * self.truth(method, size, procs)
+            for race in task.races
+            for method in race.methods or self.methods
+            for size in race.sizes
+        )
+        return min(OVERHEAD * samples_s, max(task.budget_s, LEAST_BUDGET_S))
 
 
 def measure(machine: Machine, plan: Plan, results: Path, batches: int = 99) -> list[Cell]:
@@ -86,7 +112,7 @@ def measure(machine: Machine, plan: Plan, results: Path, batches: int = 99) -> l
         plan.batches.append(batch)
         ingest(database, [machine.run(results, plan, task) for task in batch.tasks])
         started_s = machine.slow * (SESSION_S + START_S * len(batch.tasks))
-        plan.spent_s += started_s + sum(task.budget_s for task in batch.tasks)
+        plan.spent_s += started_s + sum(machine.takes_s(plan, task) for task in batch.tasks)
         plan.slow = machine.slow
     return cells_of(database)
 

@@ -19,7 +19,7 @@ from tests import synthetic
 from tests.conftest import TIMEOUT_S, Require
 from tests.kernels.conftest import build_kernels
 from tuner import __version__, browsing
-from tuner.campaign.planning import Budget
+from tuner.campaign.plans import Budget
 from tuner.cli import main
 from tuner.commands.plan import BUDGET
 from tuner.mpi import find_mpis
@@ -379,3 +379,13 @@ def test_the_library_reads_what_is_exported(
     result = call("verify-table", "--json", table)
     assert result.exit_code == 1
     assert json.loads(result.stdout)["valid"] is False
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1", "0"])
+@pytest.mark.parametrize(
+    "command", [("soak", "--minutes"), ("run", "--minutes"), ("regret", "--budget")]
+)
+def test_a_time_is_a_positive_number(command: tuple[str, str], value: str) -> None:
+    answer = call(*command, value)
+    assert answer.exit_code == 2
+    assert f"Invalid value for '{command[1]}'" in answer.stderr.splitlines()[-1]

@@ -22,7 +22,13 @@ from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, validate
 from tuner.commands.network import network
 from tuner.commands.nodes import nodes
-from tuner.commands.options import json_option, require_defaults, require_soak_option, whole_number
+from tuner.commands.options import (
+    duration,
+    json_option,
+    require_defaults,
+    require_soak_option,
+    whole_number,
+)
 from tuner.commands.plan import BUDGET, carry_out, plan
 from tuner.commands.regret import regret
 from tuner.commands.report import report
@@ -36,7 +42,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tuner import workflow
-    from tuner.campaign.planning import Budget
+    from tuner.campaign.plans import Budget
 
 
 # Of this machine: as it is, and as several virtual nodes.
@@ -90,7 +96,7 @@ def main() -> None:
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(0.1, 1e6),
+    type=duration(0.1),
     default=4.0,
     show_default=True,
     help="Time for the campaign, which the launches share.",

@@ -22,7 +22,7 @@ from tuner import benchfile, export, rawfiles, tables, tuning
 from tuner.campaign import dispatch, soaking
 from tuner.campaign.dispatch import DispatchError, Request, Session
 from tuner.campaign.orders import Order
-from tuner.campaign.planning import SOAKS_S
+from tuner.campaign.plans import SOAKS_S
 from tuner.campaign.soaking import Site
 from tuner.fitting import last_fitted
 from tuner.mpi import find_mpis, installation_directory, launch, shim

@@ -17,22 +17,18 @@ from rich.console import Console
 
 from tuner import atomic, fitting, predicting, rawfiles
 from tuner.campaign import dispatch
-from tuner.campaign.dispatch import DispatchError, Request
-from tuner.campaign.planning import (
+from tuner.campaign.dispatch import DispatchError, Request, Session
+from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
+from tuner.campaign.plans import (
     SESSION_S,
-    STAGES,
     START_S,
-    Baseline,
     Budget,
     Plan,
     PlannedCase,
     Task,
-    anchors_s,
-    exhaustive_s,
-    least_s,
-    next_batch,
     octaves,
 )
+from tuner.campaign.races import Baseline
 from tuner.errors import SwitchpointError
 from tuner.models.predict import Times
 from tuner.operations import DEFAULT_METHODS, RULED_OPERATIONS
@@ -160,6 +156,7 @@ def run(path: Path, console: Console) -> list[Path]:
         KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
     """
     plan = load(path)
+    session = None
     _keep_finished(plan)
     while True:
         if not remaining(plan):
@@ -169,7 +166,9 @@ def run(path: Path, console: Console) -> list[Path]:
                 break
             plan.batches.append(batch)
             save(plan, path)
-        _run_batch(plan, path, console)
+        session = _run_batch(plan, path, console)
+    if session:
+        session.clear()
     cells = measured(plan)
     _tell_left_out(plan, console)
     whole_s = exhaustive_s(plan, cells, baseline(cells))
@@ -185,14 +184,13 @@ def run(path: Path, console: Console) -> list[Path]:
 
 def _tell_left_out(plan: Plan, console: Console) -> None:
     """Names the cases that had no time."""
-    raced = {task.case for batch in plan.batches[1:] for task in batch.tasks}
-    for number, case in enumerate(plan.cases):
-        if number not in raced:
-            what = f"{case.operation} {case.pattern} on {case.procs} processes"
-            console.print(f"left out: {what}: no time; give a larger --budget", highlight=False)
+    for number in plan.left_out:
+        case = plan.cases[number]
+        what = f"{case.operation} {case.pattern} on {case.procs} processes"
+        console.print(f"left out: {what}: no time; give a larger --budget", highlight=False)
 
 
-def _run_batch(plan: Plan, path: Path, console: Console) -> None:
+def _run_batch(plan: Plan, path: Path, console: Console) -> Session:
     """Makes the launches that the last batch lacks, as one session of ReFrame.
 
     What an earlier session has built is there still. By the clock a busy machine takes longer than
@@ -219,8 +217,7 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> None:
         raise DispatchError(f"failed:\n  {failures}\nReFrame's output is in {log}")
     if missing := remaining(plan):
         raise DispatchError(f"{len(missing)} planned launches left no raw file; see {log}")
-    if plan.batches[-1].stage == list(STAGES)[-1]:
-        session.clear()
+    return session
 
 
 def spent_s(plan: Plan) -> float:
@@ -238,9 +235,9 @@ def _seconds(files: Collection[Path]) -> float:
 def cost_share(campaigns: Collection[str]) -> float | None:
     """What planned campaigns have cost, over what measuring everything would; None if unplanned."""
     shares = []
-    for path in sorted(directory().glob("*.json")):
-        plan = load(path)
-        if plan.campaign in campaigns and plan.batches:
+    for path in map(path_of, sorted(campaigns)):
+        plan = load(path) if path.is_file() else None
+        if plan and plan.batches:
             cells = measured(plan)
             shares.append(spent_s(plan) / exhaustive_s(plan, cells, baseline(cells)))
     return sum(shares) / len(shares) if shares else None

@@ -17,7 +17,7 @@ from rich.console import Console
 from tuner import rawfiles, tuning
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Job, Request
-from tuner.campaign.planning import PlannedCase
+from tuner.campaign.plans import PlannedCase
 from tuner.operations import APART
 from tuner.places import database_path, new_campaign, results_directory
 from tuner.selection import soaks

@@ -15,7 +15,7 @@ from tuner.commands.options import FILE, json_option
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tuner.campaign.planning import Budget
+    from tuner.campaign.plans import Budget
 
 
 class _BudgetType(click.ParamType):  # type: ignore[type-arg]
@@ -27,7 +27,7 @@ class _BudgetType(click.ParamType):  # type: ignore[type-arg]
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> Budget:
         """More than 0."""
-        from tuner.campaign.planning import Budget
+        from tuner.campaign.plans import Budget
 
         found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh%])", str(value))
         number = float(found[1]) if found else 0.0
@@ -71,7 +71,7 @@ def carry_out(
     from tuner import workflow
     from tuner.campaign import planned
     from tuner.campaign.dispatch import Request
-    from tuner.campaign.planning import SOAKS_S
+    from tuner.campaign.plans import SOAKS_S
     from tuner.campaign.soaking import Site
     from tuner.show.plan import show_plan
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from rich.console import Console
 
-from tuner.campaign.planning import STAGES, Plan
+from tuner.campaign.plans import STAGES, Plan
 from tuner.show.results import plain_grid
 from tuner.units import size_text
 
@@ -36,13 +36,15 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
     out.print(cases)
     stages = plain_grid("stage", "launches", "done", "sizes x methods", "at most")
     planned = {batch.stage: batch for batch in plan.batches}
-    for stage in STAGES:
+    for stage in dict.fromkeys([*STAGES, *planned]):
         if stage not in planned:
             stages.add_row(stage, "as the ones before tell", "", "", "")
             continue
         tasks = planned[stage].tasks
         count = Counter(
-            f"{len(task.sizes)} x {len(task.methods) or 'all'}" for task in tasks
+            f"{len(race.sizes)} x {len(race.methods) or 'all'}"
+            for task in tasks
+            for race in task.races
         ).most_common(3)
         stages.add_row(
             *(stage, str(len(tasks)), str(sum(task.number in done for task in tasks))),

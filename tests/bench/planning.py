@@ -1,0 +1,180 @@
+"""What planned campaigns cost and choose on machines whose truth is known, over many seeds.
+
+The cost is the time of all samples over that of six launches of 40 samples of every method at every
+octave. Prints it by stage, with the regret at sizes that were not measured and the share of wrong
+departures from the default, beside the targets; exits with 1 when one is missed.
+Run from the checkout: python -m tests.bench.planning
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tests.synthetic_plan import Machine, measure
+from tuner.campaign.planning import OVERHEAD
+from tuner.campaign.plans import START_S, Plan
+from tuner.records import Cell
+from tuner.selection.decisions import select
+from tuner.selection.rules import matching
+from tuner.tables import Point, Rule
+
+PROCS = (2, 8)
+HELD_OUT = 100  # sizes of each process count
+EXHAUSTIVE = 6 * 40  # samples of a method at a size
+
+COST, MEAN, P95, WORSE, FALSE = 0.15, 0.02, 0.08, 0.01, 0.02
+
+
+def curves(
+    lines: dict[str, tuple[float, float]],
+) -> Callable[[str, int, int], float]:
+    """Latencies that grow with the processes, and bytes that do too."""
+
+    def truth(method: str, size: int, procs: int) -> float:
+        latency_s, per_byte_s = lines[method]
+        return math.log2(procs) / 2 * latency_s + per_byte_s * size * procs / 4
+
+    return truth
+
+
+FAR = {
+    "direct": (4e-5, 1e-8),
+    "stfw:dims=2": (2e-5, 2e-8),
+    "stfw:dims=3": (1.6e-5, 4e-8),
+    "neighbor": (4.4e-5, 1e-8),
+    "nap": (6e-5, 0.8e-8),
+    **{f"slow:number={number}": (1e-4 * (number + 1), 2e-8) for number in range(10)},
+}
+FEW = {
+    "direct": (8e-4, 2e-7),
+    "stfw:dims=2": (4e-4, 4e-7),
+    "stfw:dims=3": (3.4e-4, 8e-7),
+    "neighbor": (8.8e-4, 2e-7),
+    "nap": (1.2e-3, 1.6e-7),
+    "alltoallv": (1.8e-3, 3e-7),
+}
+CLOSE = {
+    "direct": (4e-5, 1e-8),
+    **{f"near:number={n}": (4e-5 * (0.9 + 0.04 * n), 1e-8 * (1.1 - 0.03 * n)) for n in range(8)},
+    **{f"mid:number={n}": (4e-5 * (1.3 + 0.2 * n), 1.4e-8) for n in range(8)},
+}
+EQUAL = dict.fromkeys(["direct", *(f"equal:number={n}" for n in range(7))], (2e-5, 0.0))
+WITH_EQUAL = EQUAL | {f"slow:number={n}": (4e-5 * (n + 1), 1e-8) for n in range(8)}
+
+
+@dataclass
+class Tally:
+    """Of one machine, over seeds."""
+
+    cost: list[float] = field(default_factory=list)
+    clock: list[float] = field(default_factory=list)  # with starts
+    stages: Counter[str] = field(default_factory=Counter)
+    over_best: list[float] = field(default_factory=list)
+    over_default: list[float] = field(default_factory=list)
+    points: int = 0
+    wrong: int = 0
+
+
+MACHINES = {
+    "far": Machine(tuple(FAR), curves(FAR)),
+    "few": Machine(tuple(FEW), curves(FEW)),
+    "close": Machine(tuple(CLOSE), curves(CLOSE)),
+    "noisy": Machine(tuple(FAR), curves(FAR), sample_noise=0.15, launch_noise=0.03),
+    "equal": Machine(tuple(EQUAL), curves(EQUAL), launch_noise=0.02, drift=0.2),
+    "some equal": Machine(tuple(WITH_EQUAL), curves(WITH_EQUAL), launch_noise=0.02, drift=0.2),
+}
+
+
+def run(machine: Machine, seed: int, tally: Tally) -> None:
+    """One campaign."""
+    machine = replace(machine, seed=seed)
+    plan = machine.plan(procs=PROCS)
+    with tempfile.TemporaryDirectory(prefix="switchpoint-planning-") as name:
+        cells = measure(machine, plan, Path(name))
+    add_cost(machine, plan, cells, tally)
+    rules, points = select(cells)
+    add_regret(machine, rules, seed, tally)
+    add_wrong(machine, points, tally)
+
+
+def add_cost(machine: Machine, plan: Plan, cells: list[Cell], tally: Tally) -> None:
+    exhaustive_s = sum(
+        EXHAUSTIVE * machine.truth(method, size, case.procs)
+        for case in plan.cases
+        for size in case.sizes
+        for method in machine.methods
+    )
+    stage_of = {task.number: batch.stage for batch in plan.batches for task in batch.tasks}
+    stages: Counter[str] = Counter()
+    for cell in cells:
+        for part in cell.parts:
+            samples = cell.of_launch(int(part["launch"]))[1]
+            stages[stage_of[int(part["number"])]] += float(samples.sum()) / exhaustive_s
+    tally.cost.append(stages.total())
+    starts_s = START_S * len(plan.tasks), START_S * 6 * len(plan.cases)
+    clock_s = starts_s[0] + OVERHEAD * stages.total() * exhaustive_s
+    tally.clock.append(clock_s / (starts_s[1] + OVERHEAD * exhaustive_s))
+    tally.stages.update(stages)
+
+
+def add_regret(machine: Machine, rules: list[Rule], seed: int, tally: Tally) -> None:
+    random = np.random.default_rng((7, seed))
+    for procs in PROCS:
+        drawn = np.exp(random.uniform(math.log(8), math.log(131072), HELD_OUT)).astype(int)
+        for size in drawn.tolist():
+            rule = matching(rules, machine.operation, 1, procs, 6, 6.0, size)
+            default_s = machine.truth("direct", size, procs)
+            time_s = machine.truth(rule.method, size, procs) if rule else default_s
+            best_s = min(machine.truth(method, size, procs) for method in machine.methods)
+            tally.over_best.append(time_s / best_s - 1)
+            tally.over_default.append(time_s / default_s - 1)
+
+
+def add_wrong(machine: Machine, points: list[Point], tally: Tally) -> None:
+    for point in points:
+        tally.points += 1
+        default_s = machine.truth("direct", point.size_bytes, point.procs)
+        chosen_s = machine.truth(point.method, point.size_bytes, point.procs)
+        tally.wrong += point.method != "direct" and chosen_s >= default_s
+
+
+def main() -> int:
+    """Prints the figures of every machine."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=list(MACHINES))
+    options = parser.parse_args()
+    missed = 0
+    for name in options.machines:
+        tally = Tally()
+        for seed in range(options.seeds):
+            run(MACHINES[name], seed, tally)
+        figures = [
+            ("cost", float(np.mean(tally.cost)), COST),
+            ("mean regret", float(np.mean(tally.over_best)), MEAN),
+            ("p95 regret", float(np.quantile(tally.over_best, 0.95)), P95),
+            ("over the default", float(np.mean(np.array(tally.over_default) > 0.02)), WORSE),
+            ("wrong winners", tally.wrong / tally.points, FALSE),
+        ]
+        line = []
+        for what, value, target in figures:
+            missed += value > target
+            line.append(f"{what} {value:.2%}{' MISSED' if value > target else ''}")
+        stages = ", ".join(f"{k} {v / options.seeds:.2%}" for k, v in tally.stages.items())
+        print(f"{name}: {', '.join(line)}")
+        rest = f"at most {max(tally.cost):.2%}; with starts {np.mean(tally.clock):.2%}"
+        print(f"    {stages}; {rest}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

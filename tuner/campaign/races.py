@@ -1,0 +1,153 @@
+"""What races have shown so far: how long each method takes, who lost, and how many samples to take.
+
+No input or output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tuner import stats
+from tuner.campaign.plans import Plan, PlannedCase
+from tuner.records import Cell
+from tuner.selection.decisions import ERROR_LEVEL
+from tuner.selection.intervals import NEARLY
+
+LOOKS = 2
+"""At races, to drop losers."""
+
+MOST_SAMPLES = 40
+FEWEST_SAMPLES = 17
+"""Of which four may be disturbed, and the others still confirm a winner."""
+
+SHARPNESS = 6.0
+"""So many times the error of a launch is what tells two methods apart, in five launches."""
+
+Baseline = Callable[[PlannedCase, str, int], float | None]
+"""What a model predicts of a case, method and size, in seconds; None where there is none."""
+
+
+class Samples(NamedTuple):
+    """Of one launch."""
+
+    rounds: np.ndarray
+    seconds: np.ndarray
+
+
+Race = dict[str, dict[int, Samples]]
+"""What is known at one size: by method and launch."""
+
+
+def races(plan: Plan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
+    """What was measured of every case, by size."""
+    case_of = {task.number: task.case for task in plan.tasks}
+    found: dict[int, dict[int, Race]] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    for cell in cells:
+        for part in cell.parts:
+            number = int(part["number"])
+            if number in case_of and cell.key.method not in plan.cases[case_of[number]].failed:
+                samples = Samples(*cell.of_launch(int(part["launch"])))
+                race = found[case_of[number]][cell.key.size_bytes]
+                race[cell.key.method][number] = samples
+    return found
+
+
+class Times:
+    """Predicts the methods of a case between and at the sizes at which they were measured.
+
+    Interpolated is the logarithm of measured over modelled: a model knows the shape, the samples
+    its height. Without a model that is a straight line between logarithms.
+    """
+
+    def __init__(self, case: PlannedCase, known: Mapping[int, Race], baseline: Baseline) -> None:
+        self._case = case
+        self._baseline = baseline
+        self._corrections: dict[str, dict[int, float]] = defaultdict(dict)
+        for size in sorted(known):
+            for method, launches in known[size].items():
+                logs = [math.log(float(np.median(each.seconds))) for each in launches.values()]
+                self._corrections[method][size] = sum(logs) / len(logs) - self._modelled(
+                    method, size
+                )
+
+    @property
+    def methods(self) -> list[str]:
+        """Those that were measured."""
+        return sorted(self._corrections)
+
+    def at(self, size: int) -> dict[str, float]:
+        """The logarithm of the seconds of each method."""
+        return {method: self.log_s(method, size) for method in self.methods}
+
+    def log_s(self, method: str, size: int) -> float:
+        """The logarithm of the seconds; beyond the outermost sizes their correction holds."""
+        sizes, corrections = zip(*self._corrections[method].items(), strict=True)
+        correction = np.interp(math.log(size), np.log(sizes), corrections)
+        return float(correction) + self._modelled(method, size)
+
+    def _modelled(self, method: str, size: int) -> float:
+        predicted_s = self._baseline(self._case, method, size)
+        return math.log(predicted_s) if predicted_s else 0.0
+
+
+def losers(race: Race, default: str) -> set[str]:
+    """The methods that are slower than the best in each of at least two launches.
+
+    The error level of one launch is shared by methods and looks; the default never loses.
+    """
+    if default not in race:
+        return set()
+    ratios = {
+        method: _mean_log_ratio(launches, race[default])
+        for method, launches in race.items()
+        if launches.keys() & race[default].keys()
+    }
+    best = min(ratios, key=lambda method: ratios[method])
+    level = 1 - ERROR_LEVEL / (len(race) * LOOKS)
+    return {
+        method
+        for method in race.keys() - {best, default}
+        if _is_slower(race[method], race[best], level)
+    }
+
+
+def _mean_log_ratio(launches: dict[int, Samples], others: dict[int, Samples]) -> float:
+    both = sorted(launches.keys() & others.keys())
+    logs = [np.log(np.median(launches[n].seconds) / np.median(others[n].seconds)) for n in both]
+    return float(np.mean(logs))
+
+
+def _is_slower(launches: dict[int, Samples], best: dict[int, Samples], level: float) -> bool:
+    both = sorted(launches.keys() & best.keys())
+    return len(both) > 1 and all(
+        stats.median_upper_bound(stats.paired_log_ratios(*best[n], *launches[n]), level) < 0
+        for n in both[-2:]
+    )
+
+
+def samples_needed(race: Race, logs: Mapping[str, float], default: str) -> int:
+    """So many that chance within a launch is small beside what default and best rival differ by.
+
+    Nothing is lost by either of two that hardly differ: these are worth no more than the fewest.
+    logs: of the seconds of the methods that race.
+    """
+    rival = min(logs.keys() - {default}, key=lambda method: logs[method])
+    both = race.get(rival, {}).keys() & race.get(default, {}).keys()
+    if not both:
+        return MOST_SAMPLES
+    of_launches = [stats.paired_log_ratios(*race[rival][n], *race[default][n]) for n in both]
+    ratios = np.concatenate([ratios - np.median(ratios) for ratios in of_launches])
+    gap = max(abs(logs[rival] - logs[default]), NEARLY)
+    needed = (SHARPNESS * _error_of_one(ratios) / gap) ** 2
+    return math.ceil(min(max(needed, FEWEST_SAMPLES), MOST_SAMPLES))
+
+
+def _error_of_one(values: np.ndarray) -> float:
+    """That of a median times the root of how many it is of, were they normal but for outliers."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    return math.sqrt(math.pi / 2) * float(high - low) / 1.349
