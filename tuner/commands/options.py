@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -27,6 +28,23 @@ Option = Callable[[Callable[..., None]], Callable[..., None]]
 def whole_number(least: int) -> click.IntRange:
     """So many of something, up to what MPI counts."""
     return click.IntRange(least, _MOST)
+
+
+class _Number(click.FloatRange):
+    """In a range, in which click lets NaN pass."""
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, parameter, context))
+        if math.isnan(number):
+            self.fail(f"{value} is no number", parameter, context)
+        return number
+
+
+def duration(least: float) -> click.FloatRange:
+    """Seconds or minutes, up to what clocks count."""
+    return _Number(least, 1e6)
 
 
 def whole_numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
@@ -85,7 +103,7 @@ def budget_option(default_s: float, what: str = "a launch") -> Option:
     return click.option(
         "--budget",
         "budget_s",
-        type=click.FloatRange(0.1, 1e6),
+        type=duration(0.1),
         default=default_s,
         show_default=True,
         help=f"Time for {what}, in seconds.",

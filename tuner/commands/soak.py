@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tuner.campaign.dispatch import CHECKS
-from tuner.commands.options import require_soak_option, system_option
+from tuner.commands.options import duration, require_soak_option, system_option
 from tuner.errors import SwitchpointError
 
 
@@ -21,7 +21,7 @@ from tuner.errors import SwitchpointError
 @system_option("Only this system; any unambiguous part of its id.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(0.1, 1e6),
+    type=duration(0.1),
     default=10.0,
     show_default=True,
     help="Time for each system; what it ends before, the next call goes on with.",
