@@ -66,12 +66,17 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("way", "found"),
+    [("byte", "wrong payload"), pytest.param("hang", "hang_here", marks=pytest.mark.nightly)],
+)
 def test_what_wins_is_soaked_and_what_fails_makes_room(
-    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str, found: str
 ) -> None:
     table, path = measured(results, tmp_path)
     place = [f"--prefix={tmp_path / 'reframe'}"]
-    site = soaking.Site(THIS_MACHINE, 200, place, corrupting(find_mpis()[0], tmp_path, "neighbor"))
+    wrong = corrupting(find_mpis()[0], tmp_path, "neighbor", way)
+    site = soaking.Site(THIS_MACHINE, 200, place, wrong)
     soaking.soak([table.provenance.system], site, Console(), most_s=600)
     said = capsys.readouterr().out
     assert "200 executions each: exchange alltoallv, exchange neighbor; " in said
@@ -80,6 +85,13 @@ def test_what_wins_is_soaked_and_what_fails_makes_room(
     succeed("soak")  # nothing is left to do
     assert "method=alltoallv" in path.read_text()
     assert "exchange neighbor failed its soak, and is in no rule" in succeed("show")
+    (failure,) = [
+        line
+        for path in results.glob("*/*Z/soak-*.jsonl")
+        for line in path.read_text().splitlines()
+        if '"passed": false' in line
+    ]
+    assert found in failure
 
 
 CLUSTER = """

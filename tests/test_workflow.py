@@ -128,13 +128,13 @@ def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
     assert "in the store; `switchpoint fit` fits models to probes" in capsys.readouterr().out
 
 
-def corrupting(mpi: Mpi, directory: Path, launches: str) -> dict[str, str]:
-    """The variable that has checks run a benchmark whose payloads are wrong, in such launches."""
+def corrupting(mpi: Mpi, directory: Path, launches: str, way: str = "byte") -> dict[str, str]:
+    """The variable that has checks run a benchmark that goes wrong, in such launches."""
     bench = directory / "bench.sh"
     program = build_kernels(mpi) / "bench" / "swpbench_corrupt"
     bench.write_text(
         f"""#!/bin/sh
-case "$*" in *"{launches}"*) SWP_CORRUPT=byte; export SWP_CORRUPT ;; esac
+case "$*" in *"{launches}"*) SWP_CORRUPT={way}; export SWP_CORRUPT ;; esac
 exec '{program}' "$@"
 """
     )
