@@ -8,6 +8,7 @@ import pandas as pd
 
 from tuner import stats
 from tuner.records import Cell
+from tuner.selection.decisions import least_samples
 
 _COLUMNS = ["size_bytes", "method", "speedup", "speedup_low", "speedup_high"]
 
@@ -21,7 +22,7 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
     """
     logs = {}
     for cell in cells:
-        parts = cell.parts[cell.parts["samples"] >= stats.MIN_SAMPLES]
+        parts = cell.parts[cell.parts["samples"] >= least_samples(cell)]
         medians = zip(parts["launch"].tolist(), np.log(parts["median_s"]), strict=True)
         logs[cell.key.size_bytes, cell.key.method] = dict(medians)
     gains: dict[int, dict[tuple[int, str], list[float]]] = defaultdict(dict)  # by their number

@@ -89,6 +89,16 @@ def test_a_method_that_was_not_soaked_is_marked_where_it_may_be_chosen(
     assert text.count("; not soaked") == 1
 
 
+def test_simulated_machines_need_no_soaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
+    synthetic.write(tmp_path, synthetic.Campaign(system="simulated:torus-4x4x2"))
+    methods, provenance = tuned()
+    assert (methods, provenance["required_executions"]) == ({"direct", "stfw:dims=2"}, 0)
+    for said in (succeed("show"), succeed("export"), succeed("export", "--format", "header")):
+        assert "soak" not in said
+
+
 def test_a_method_that_passed_is_chosen_without_a_word(results: Path) -> None:
     write(results, *passed_twice(2005))
     assert tuned()[0] == {"direct", "stfw:dims=2"}
@@ -145,17 +155,6 @@ def test_a_method_is_chosen_on_the_layouts_on_which_it_passed(results: Path) -> 
     tuned()
     rules = [row for row in succeed("show").splitlines() if " up to 1.41 KiB " in row]
     assert ["unsoaked" in row for row in rules] == [False, True]
-
-
-def test_simulated_machines_are_not_soaked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
-    synthetic.write(tmp_path, synthetic.Campaign(system="simulated:torus-4x4x2", samples=20))
-    ingest(tmp_path / "s.db", [tmp_path])
-    with Store.open(tmp_path / "s.db") as store:
-        (name,) = store.systems()["system"]
-        table = tune(store, name)
-    assert {rule.method for rule in table.rules} == {"direct", "stfw:dims=2"}
-    assert table.provenance.required_executions == 0
 
 
 def test_soaks_can_be_required(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tuner import stats
 from tuner.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.records import PART, Cell, Features
 from tuner.selection import soaks
-from tuner.selection.decisions import decide
+from tuner.selection.decisions import decide, least_samples
 from tuner.selection.intervals import degree_class, whole_intervals
 from tuner.selection.rules import compile_rules, matching
 from tuner.tables import Point, Rule, Soaked
@@ -163,7 +163,8 @@ def medians_of(cells: Iterable[Cell]) -> Medians:
     # Joining bytes: of many small structured arrays numpy compares the fields one by one.
     parts = np.frombuffer(b"".join(cell.parts.tobytes() for cell in cells), PART)
     launches, logs = parts["launch"].tolist(), np.log(parts["median_s"]).tolist()
-    count = (parts["samples"] >= stats.MIN_SAMPLES).tolist()
+    least = np.repeat([least_samples(cell) for cell in cells], [len(cell.parts) for cell in cells])
+    count = (parts["samples"] >= least).tolist()
     found: Medians = {}
     end = 0
     for cell in cells:

@@ -120,7 +120,7 @@ def required_on(name: str, executions: int | None = None) -> int:
 
     Raises TuningError.
     """
-    return 0 if name.partition(":")[0] == machines.SYSTEM else required(executions)
+    return 0 if machines.is_simulated(name) else required(executions)
 
 
 def tune_missing(store: Store) -> None:

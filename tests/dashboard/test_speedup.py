@@ -7,12 +7,14 @@ from dashboard.speedup import paired_speedups
 from tuner.records import PART, Cell, CellKey, Features
 
 
-def cell(method: str, medians_s: dict[int, float]) -> Cell:
+def cell(
+    method: str, medians_s: dict[int, float], samples: int = 20, system: str = "local-cpu-mpich-0"
+) -> Cell:
     """A cell with these medians by launch."""
     parts = np.zeros(len(medians_s), PART)
-    parts["samples"] = 20
+    parts["samples"] = samples
     parts["launch"], parts["median_s"] = list(medians_s), list(medians_s.values())
-    key = CellKey("s", "c", "exchange", "p", 2, 1, 2, False, "window", 8, 8, method)
+    key = CellKey(system, "c", "exchange", "p", 2, 1, 2, False, "window", 8, 8, method)
     nothing = np.zeros(0)
     features = Features(1, 1.0, 8.0, 8, "{}")
     return Cell(key, features, parts, nothing.astype(np.uint16), nothing.astype(np.float32))
@@ -41,3 +43,13 @@ def test_the_default_is_one_and_without_it_there_is_no_speedup() -> None:
     assert alone["speedup"].isna().all()
     both = paired_speedups([cell("direct", {1: 1e-6, 2: 3e-6})], "direct")
     assert both[["speedup", "speedup_low", "speedup_high"]].eq(1).all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("system", "speedup"),
+    [("local-cpu-mpich-0", np.nan), ("simulated-torus-2-simgrid-0", 2)],
+)
+def test_one_sample_tells_something_of_simulated_machines_only(system: str, speedup: float) -> None:
+    cells = [cell("direct", {1: 2e-6}, 1, system), cell("neighbor", {1: 1e-6}, 1, system)]
+    row = paired_speedups(cells, "direct").set_index("method")
+    assert row["speedup"].get("neighbor") == pytest.approx(speedup, nan_ok=True)

@@ -64,12 +64,11 @@ class _Trial:
         key = cell.key
         case = (key.pattern, key.procs, key.size_bytes)
         medians = self.medians[key.method]
-        self.exact = is_exact(cell)
+        self.exact = machines.is_simulated(key.system)
         for part, refusal, noisy in trust.judged(cell):
             launch = _Launch(key.campaign, part.number, part.launch, case)
             self.cells[key.method, launch] = cell
-            enough = part.samples >= stats.MIN_SAMPLES or self.exact
-            if enough and not refusal:
+            if part.samples >= least_samples(cell) and not refusal:
                 medians[launch] = math.log(part.median_s)
                 self.counted += 1
                 self.noisy += noisy
@@ -122,9 +121,9 @@ class _Trial:
         return own + stats.median_upper_bound(-np.log(default[1].astype(float))) < 0
 
 
-def is_exact(cell: Cell) -> bool:
-    """Whether one sample of one launch tells all: on a simulated machine another is the same."""
-    return cell.key.system.startswith(f"{machines.SYSTEM}-")
+def least_samples(cell: Cell) -> int:
+    """Of a launch that counts: on a simulated machine another sample is the same."""
+    return 1 if machines.is_simulated(cell.key.system) else stats.MIN_SAMPLES
 
 
 class _Verdict:

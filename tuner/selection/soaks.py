@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tuner.operations import DEFAULT_METHODS
 from tuner.records import Cell
 from tuner.selection.intervals import degree_class
+from tuner.simulation import machines
 from tuner.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 
 if TYPE_CHECKING:
@@ -145,7 +146,12 @@ def _winner(point: Point) -> str:
 
 
 def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
-    """How often each method that the table chooses was soaked on each layout, but for defaults."""
+    """How often each method that the table chooses was soaked on each layout, but for defaults.
+
+    Nothing of simulated machines, which need no soaks.
+    """
+    if machines.is_simulated(table.provenance.system):
+        return {}
     counted: dict[tuple[str, str, int, int], int] = defaultdict(int)
     for its in table.provenance.soaks:
         for nodes, ppn, _, count in its.places:

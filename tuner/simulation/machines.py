@@ -15,6 +15,11 @@ VARIABLE = "SWITCHPOINT_SIMULATE"
 DEFAULT = "torus-4x4x2 dragonfly-4x1x4x2 fattree-8x4"  # of 32 nodes each
 
 
+def is_simulated(system: str) -> bool:
+    """Whether a system is a simulated machine, by ReFrame's name or by its id."""
+    return system.startswith((f"{SYSTEM}:", f"{SYSTEM}-"))
+
+
 @dataclass(frozen=True)
 class Machine:
     """A topology, the parameters of its network, and `CORES` ranks at most on each node."""
