@@ -188,7 +188,7 @@ def test_what_is_interpolated_is_marked(tmp_path: Path) -> None:
     succeed("ingest", tmp_path, "--database", database)
     said = succeed("tune", "--database", database)
     assert "1 x 5 to 7 (i)" in said
-    assert "(i) interpolated: " in said
+    assert "(i) interpolated between the layouts measured on both sides" in said
     text = succeed("export", "--database", database)
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"interpolated, at 1 x ", text)
 
