@@ -7,6 +7,10 @@
 
 enum { TRIAL_ROUNDS = 3 };
 
+/* Some more than a launch must have to count (tuner/stats.py, MIN_SAMPLES), as no size costs just what is
+ * foreseen. */
+enum { NEEDED_ROUNDS = 8 + WARM_UPS };
+
 /* What a round of the first method that is applicable takes at least; 0: none is. The first rounds of a
    launch, and of a size, connect ranks. */
 static int try_size(struct session *session, int64_t size_bytes, int64_t *round_ns) {
@@ -47,15 +51,32 @@ void budget_free(struct budget *budget) {
   free(budget->round_ns);
 }
 
-int64_t budget_deadline_ns(const struct budget *budget, int index) {
+void budget_begin(struct budget *budget) {
+  budget->begin_ns = clock_ns();
+}
+
+int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
   if (budget->end_ns == INT64_MAX)
     return INT64_MAX;
   const int64_t now = clock_ns();
-  const double even = 1.0 / (budget->nsizes - index);
-  int64_t sum = 0;
-  for (int i = index; i < budget->nsizes; i++)
-    sum += budget->round_ns[i];
-  const double by_cost = sum > 0 ? (double)budget->round_ns[index] / (double)sum : even;
-  const double share = (even + by_cost) / 2;
-  return now + (int64_t)(share * (double)(budget->end_ns - now));
+  budget->overhead_ns = now - budget->begin_ns;
+  budget->begin_ns = now;
+  if (budget->methods == 0)
+    budget->methods = methods;
+  double own = 0, all = 0;
+  for (int i = index; i < budget->nsizes; i++) {
+    const double rounds_ns = NEEDED_ROUNDS * budget->methods * (double)budget->round_ns[i];
+    own = i == index ? rounds_ns : own;
+    all += rounds_ns + (i == index ? 0 : (double)budget->overhead_ns);
+  }
+  const double rest = (double)(budget->end_ns - now);
+  const bool enough = rest >= all || all <= 0;
+  const double share = enough ? own + (rest - all) / (budget->nsizes - index) : own * rest / all;
+  return now + (int64_t)share;
+}
+
+void budget_spent(struct budget *budget, int index, int samples) {
+  const double round_ns = (double)(clock_ns() - budget->begin_ns) / (samples + WARM_UPS);
+  if (budget->round_ns[index] > 0)
+    budget->methods = round_ns / (double)budget->round_ns[index];
 }

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { WARM_UPS = SWP_SIMULATED ? 0 : 2, SHORT_TICKS = 20, VERIFY_EVERY = 10, INNER_MAX = 10000 };
+enum { SHORT_TICKS = 20, VERIFY_EVERY = 10, INNER_MAX = 10000 };
 
 enum command { STOP, RUN, RUN_VERIFIED };
 

@@ -5,6 +5,9 @@
 #include "contender.h"
 #include "sync.h"
 
+/* Rounds before those that count. */
+enum { WARM_UPS = SWP_SIMULATED ? 0 : 2 };
+
 struct block {
   const struct team *team;
   struct sync *sync;

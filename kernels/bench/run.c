@@ -59,23 +59,24 @@ static int write_block(struct session *session, const struct block *block) {
   return status;
 }
 
-static int measure_block(struct session *session, const struct budget *budget, int index,
-                         struct block *block) {
+static int measure_block(struct session *session, struct budget *budget, int index, struct block *block) {
   if (contenders_plan(block->workload, session->methods, session->nmethods, block->contenders, &block->count))
     return -1;
   proof_check(block->workload, block->contenders, block->count);
   drop_inapplicable(session, block, session->options->sizes_bytes[index]);
   if (block->count == 0)
     return 0;
-  block->deadline_ns = budget_deadline_ns(budget, index);
+  block->deadline_ns = budget_deadline_ns(budget, index, block->count);
   if (block_measure(block))
     return -1;
+  budget_spent(budget, index, block->samples);
   const int written = session->team->rank == 0 ? write_block(session, block) : 0;
   return team_agree(session->team, written);
 }
 
-static int measure_size(struct session *session, const struct budget *budget, int index, int max_samples,
+static int measure_size(struct session *session, struct budget *budget, int index, int max_samples,
                         bool *out_of_time) {
+  budget_begin(budget);
   const int64_t size_bytes = session->options->sizes_bytes[index];
   int over = index > 0 && budget->end_ns <= clock_ns();
   team_bcast(session->team, &over, 1, MPI_INT);
@@ -110,7 +111,7 @@ static int finish(struct session *session) {
 }
 
 /* Measures the sizes of a race, of which the first is that of an index. */
-static int measure_race(struct session *session, const struct budget *budget, const struct size_race *race,
+static int measure_race(struct session *session, struct budget *budget, const struct size_race *race,
                         int first) {
   int status = team_agree(session->team, session_enter(session, race));
   for (int i = first; status == 0 && i < first + race->nsizes; i++) {
