@@ -25,6 +25,7 @@ from tuner import mpi
 HOME = mpi.build_root() / "foreign"  # what was fetched stays for the next night
 MPI4PY = "mpi4py==4.1.2"
 IMPI = "impi-rt==2021.18.1"
+PROCS = (1, 2, 3, 4, 6, 7, 8, 12, 16)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from tests.conftest import Require
 from tests.kernels.conftest import Kernels
 
 from . import programs
-from .programs import Program, run_dispatched
+from .programs import PROCS, Program, run_dispatched
 
-PROCS = (1, 2, 3, 4, 6, 7, 8, 12, 16)
 OSU = ["allgather", "allgatherv", "allreduce", "alltoall", "bcast", "gather", "reduce", "scatter"]
 OSU_IN_PYTHON = ["allgather", "alltoall", "bcast", "gather", "scatter"]
 IMB = ["Bcast", "Allgather", "Allgatherv", "Gather", "Scatter", "Alltoall"]

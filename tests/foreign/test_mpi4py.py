@@ -10,7 +10,7 @@ from tests.conftest import Require
 from tests.kernels.conftest import Kernels
 
 from . import programs
-from .programs import run_dispatched
+from .programs import PROCS, run_dispatched
 
 MODULES = ["test_cco_buf", "test_cco_vec", "test_cco_obj", "test_comm", "test_op"]
 SHORT = ["test_cco_obj"]  # the others take minutes where many ranks share few cores
@@ -18,7 +18,7 @@ SHORT = ["test_cco_obj"]  # the others take minutes where many ranks share few c
 pytestmark = pytest.mark.nightly
 
 
-@pytest.mark.parametrize("procs", [1, 2, 3, 4, 6, 7, 8, 12, 16])
+@pytest.mark.parametrize("procs", PROCS)
 def test_mpi4py_passes_its_tests(
     kernels: Kernels, require: Require, tmp_path: Path, procs: int
 ) -> None:

@@ -14,12 +14,11 @@ from tests.conftest import Require
 from tests.kernels.conftest import Kernels
 from tests.kernels.shim import mpi_library
 
-from .programs import HOME, Program, run_alone, run_dispatched
+from .programs import HOME, PROCS, Program, run_alone, run_dispatched
 
 RTOL = 1e-6  # sums are added up in another order
 SMALL = 1e-8  # residuals that are rounding errors
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
-PROCS = (1, 2, 3, 4, 5, 7, 8)
 EXAMPLES = {
     "vec/vec/tutorials/ex1": "",
     "vec/is/sf/tests/ex1": "",
