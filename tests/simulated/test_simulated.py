@@ -102,7 +102,7 @@ def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path):
 
 @pytest.mark.nightly
 def test_thousands_of_ranks(simgrid, swpbench, tmp_path):
-    """SimGrid 3.32 computes for three minutes, 4.1 for seconds."""
+    """SimGrid 3.32 computes for three minutes, 4.1 for half of that."""
     options = ["--op", "exchange", "--pattern", "random:degree=6,seed=1", "--sizes", "8"]
     machine_of_4096 = machine("torus-8x8x4-bluegenep")
     text = measure(
