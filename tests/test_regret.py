@@ -10,17 +10,21 @@ from tests.kernels.conftest import build_kernels
 from tests.test_cli import call, fail, succeed
 from tests.test_export import PROVENANCE
 from tests.test_rules import point
+from tuner import export
 from tuner.mpi import find_mpis
+from tuner.selection.rules import compile_rules
 from tuner.store import Store
-from tuner.studies.regret import Outcome, Problem, judge, lines, problems
+from tuner.studies.regret import Outcome, Problem, Request, judge, known, lines, problems
 from tuner.tables import Table
 
 
-def outcome(table: float, default: float = 1.0, seen: bool = True, **others: float) -> Outcome:
+def outcome(
+    table: float, default: float = 1.0, seen: bool = True, knew: str = "tie", **others: float
+) -> Outcome:
     """Times over that of the best."""
     problem = Problem("discovery", "random:degree=2,seed=1000", 1, 4, (8,), seen)
     times_s = {"table": table, "best": 1.0, "default": default, **others}
-    return Outcome(problem, 8, dict.fromkeys(times_s, "nbx"), times_s)
+    return Outcome(problem, 8, knew, dict.fromkeys(times_s, "nbx"), times_s)
 
 
 def test_regret_is_judged_against_the_best_and_the_default() -> None:
@@ -34,6 +38,34 @@ def test_regret_is_judged_against_the_best_and_the_default() -> None:
     assert verdict.worse == 0.5
     assert verdict.gain == pytest.approx((2 / 1.1) ** 0.5)
     assert verdict.unseen is None
+
+
+def test_the_causes_are_told_the_largest_first() -> None:
+    found = [outcome(1.1), outcome(1.1), outcome(1.3, knew="no rule"), outcome(1.0, knew="faster")]
+    causes = judge(found).causes
+    assert list(causes) == ["no rule", "tie", "faster"]
+    assert (causes["tie"].cases, causes["tie"].mean) == (2, pytest.approx(0.1))
+
+
+def test_what_the_table_knew_is_what_the_library_says(tmp_path: Path) -> None:
+    found = [
+        point("nap", 8)._replace(nodes=2, ppn=ppn, procs=2 * ppn, status="faster") for ppn in (4, 9)
+    ]
+    table = Table(PROVENANCE, compile_rules(found), found)
+    path = tmp_path / "a.table"
+    export.write(table, "table", path)
+    request = Request(table, path, "local:cpu", "openmpi", 1, 1.0)
+    rules = [n for n, line in enumerate(path.read_text().splitlines(), 1) if line[:5] == "rule "]
+    told = [f"exchange nap, 2 groups, chosen by rule {path}:{n}; hurried" for n in rules]
+    assert {known(each, request) for each in told} == {"faster", "interpolated"}
+    estimated = "exchange nap, chosen by the model of x: estimated 1e-06 s, direct 2e-06 s"
+    assert known(estimated, request) == "no rule, estimated"
+    assert (
+        known(f"exchange direct, chosen by default: no rule of {path} matches", request)
+        == "no rule"
+    )
+    passed = f"chosen by default: no other rule of {path} matches; rule {path}:12 is passed over: x"
+    assert known(f"exchange direct, {passed}", request) == "not applicable"
 
 
 def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:
@@ -83,6 +115,7 @@ def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.Mo
     assert document["outcomes"]
     for each in document["outcomes"]:
         assert {"table", "best", "default"} <= each["times_s"].keys()
+        assert each["chosen_by"] in ("faster", "tie", "interpolated", "not applicable")
     assert answer.exit_code == (
         not all(line["met"] for line in document["targets"] if line["achieved"] is not None)
     )

@@ -67,6 +67,13 @@ class Phases(NamedTuple):
     local_s: float
 
 
+class Selected(NamedTuple):
+    """What the library chose by itself, and what it says of that."""
+
+    method: str
+    described: str
+
+
 @dataclass(slots=True)
 class BenchFile:
     """What a raw file holds. Without a header there is nothing to ingest."""
@@ -82,7 +89,7 @@ class BenchFile:
     soaks: list[Soak] = field(default_factory=list)
     samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
-    selected: dict[int, str] = field(default_factory=dict)  # by size_bytes, where auto was measured
+    selected: dict[int, Selected] = field(default_factory=dict)  # by size_bytes, where auto ran
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -207,7 +214,7 @@ class _Reader:
             self.file.products.append(_phases(record))
         self._seen.add(key)
         if record.selected:
-            self.file.selected[record.size_bytes] = record.selected
+            self.file.selected[record.size_bytes] = Selected(record.selected, record.described)
         its = record.features
         features = Features(its.mmax, its.mavg, its.vavg_bytes, its.vmax_bytes, statistics)
         plan_s = median(record.plan_s) if record.plan_s else 0.0

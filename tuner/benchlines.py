@@ -46,6 +46,7 @@ class CaseLine(msgspec.Struct, tag_field="record", tag="case"):
     plan_s: list[_Real]
     verified: Annotated[int, msgspec.Meta(ge=1)]
     selected: str = ""
+    described: str = ""
     communication_s: list[_Real] = []
     local_s: list[_Real] = []
 

@@ -46,6 +46,8 @@ static int plan_contender(const struct workload *workload, struct contender *con
   snprintf(contender->selected, sizeof contender->selected, "%s", swp_plan_method(contender->plan));
   if (strcmp(contender->spec, "auto") != 0)
     memcpy(contender->spec, contender->selected, sizeof contender->spec);
+  else
+    swp_plan_describe(contender->plan, contender->described, sizeof contender->described);
   return 0;
 }
 

@@ -19,6 +19,7 @@ struct contender {
   const struct method *method;
   char spec[METHOD_SPEC_MAX];     /* canonical; "auto" stays */
   char selected[METHOD_SPEC_MAX]; /* what the plan uses */
+  char described[512];            /* of "auto": by what it was chosen, for people */
   swp_plan *plan;                 /* NULL: not applicable */
   char reason[512];               /* then why */
   double plan_s[PLANNINGS_MOST];  /* longest over ranks */

@@ -178,8 +178,10 @@ int emit_case(struct output *output, const struct launch *launch, const struct w
   struct json json;
   json_begin(&json, "case");
   json_string(&json, "method", contender->spec);
-  if (strcmp(contender->spec, contender->selected) != 0)
+  if (contender->described[0] != '\0') {
     json_string(&json, "selected", contender->selected);
+    json_string(&json, "described", contender->described);
+  }
   json_int(&json, "size_bytes", item_bytes);
   json_int(&json, "bytes", case_bytes(workload->operation, features, item_bytes));
   write_features(&json, features, item_bytes, workload->team->procs);

@@ -280,6 +280,10 @@ def test_auto_tells_what_it_selected(any_kernels: Kernels, tmp_path: Path) -> No
     )
     chosen = [(case["method"], case.get("selected")) for case in result.cases]
     assert chosen == [("auto", "direct"), ("direct", None), ("auto", "alltoallv"), ("direct", None)]
+    described = [case.get("described", "") for case in result.cases]
+    assert described[1] == described[3] == ""
+    assert described[0].endswith(f"chosen by default: no rule of {table} matches")
+    assert described[2].endswith(f"chosen by rule {table}:2")
 
 
 def test_budget_leaves_out_the_larger_sizes_and_says_so(

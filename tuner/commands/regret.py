@@ -76,8 +76,9 @@ def regret(
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "switchpoint.table"
         export.write(table, "table", path, model)
+        system = provenance.name.partition("+")[0]
         request = regretting.Request(
-            path, provenance.name.partition("+")[0], provenance.environment, launches, budget_s
+            table, path, system, provenance.environment, launches, budget_s
         )
         for problem in regretting.problems(table, count, seed):
             found = list(regretting.outcomes(problem, request))
@@ -128,6 +129,13 @@ def _show_verdict(verdict: Verdict, lines: list[Line], out: Console) -> None:
         )
     out.print(grid)
     out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
+    whole = sum(cause.mean * cause.cases for cause in verdict.causes.values())
+    grid = plain_grid("what the table knew", "cases", "mean regret", "share of the whole")
+    for name, cause in verdict.causes.items():
+        share_of_whole = cause.mean * cause.cases / whole if whole else 0.0
+        grid.add_row(name, str(cause.cases), f"{cause.mean:+.1%}", f"{share_of_whole:.0%}")
+    out.print(grid)
+    out.print()
     grid = plain_grid("target", "at most", "achieved", "")
     for line in lines:
         known = line.achieved is not None

@@ -9,6 +9,7 @@ regret larger, never smaller. What was measured is used as it is.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -62,11 +63,12 @@ class Outcome:
     """One problem at one size: what was chosen and best, and the seconds of both and of others.
 
     `times_s` are geometric means over the launches that count, by the name of the chooser: "table",
-    "best", "default", and those of RULES.
+    "best", "default", and those of RULES. `chosen_by` tells what the table knew.
     """
 
     problem: Problem
     size_bytes: int
+    chosen_by: str
     methods: dict[str, str]
     times_s: dict[str, float]
 
@@ -91,9 +93,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the outcomes say together; `gain` is the geometric mean of default / table."""
+    """What the outcomes say together; `gain` is the geometric mean of default / table.
+
+    `causes` are the table's regret by what it knew, the largest part of the whole first.
+    """
 
     choosers: dict[str, Judgement]
+    causes: dict[str, Judgement]
     worse: float
     gain: float
     unseen: Judgement | None
@@ -105,8 +111,13 @@ def judge(outcomes: Sequence[Outcome]) -> Verdict:
     del names["best"]
     unseen = [outcome for outcome in outcomes if not outcome.problem.seen]
     ratios = np.array([outcome.over_default for outcome in outcomes])
+    causes: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        causes[outcome.chosen_by].append(outcome)
+    judged = {cause: _judgement(of_cause, "table") for cause, of_cause in causes.items()}
     return Verdict(
         choosers={name: _judgement(outcomes, name) for name in names},
+        causes=dict(sorted(judged.items(), key=lambda of: -of[1].mean * of[1].cases)),
         worse=float(np.mean(ratios > 1 + WORSE)),
         gain=float(np.exp(-np.log(ratios).mean())),
         unseen=_judgement(unseen, "table") if unseen else None,
@@ -195,9 +206,10 @@ def _pattern(operation: str, procs: int, random: np.random.Generator) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How to measure. `table` is a file that the library reads."""
+    """How to measure. `path` has the table as the library reads it."""
 
-    table: Path
+    table: Table
+    path: Path
     system: str  # ReFrame's, as local:cpu
     environment: str
     launches: int
@@ -214,16 +226,36 @@ def outcomes(problem: Problem, request: Request) -> Iterator[Outcome]:
     start = launch_on(
         request.system, built.mpi, problem.procs, problem.ppn, built.root, problem.operation
     )
-    start = replace(start, env=start.env | {"SWITCHPOINT_TABLE": str(request.table)})
+    tables = {"SWITCHPOINT_TABLE": str(request.path), "SWITCHPOINT_USER_TABLE": ""}
+    start = replace(start, env=start.env | tables)
     first = measure(start, swpbench, _options(problem, request, ["all", AUTO], 0))
     chosen = {size: _choices(problem, first, size) for size in problem.sizes}
     chosen = {size: methods for size, methods in chosen.items() if methods}
+    knowledge = {
+        size: known(selected.described, request) for size, selected in first.selected.items()
+    }
     if not chosen:
         raise RegretError(
             f"{problem.operation} {problem.pattern} on {problem.procs} processes: nothing could be "
             "measured in the launch's time; give a larger --budget"
         )
-    yield from _counted(problem, request, start, swpbench, chosen)
+    for size, methods, times_s in _counted(problem, request, start, swpbench, chosen):
+        yield Outcome(problem, size, knowledge[size], methods, times_s)
+
+
+def known(described: str, request: Request) -> str:
+    """What the table knew of a choice, from what the library says of it.
+
+    The status of the rule that was used, "interpolated", or why none was.
+    """
+    used = re.search(rf", chosen by rule {re.escape(str(request.path))}:(\d+)", described)
+    if used is None:
+        if ", chosen by the model " in described:
+            return "no rule, estimated"
+        return "not applicable" if " is passed over: " in described else "no rule"
+    above = request.path.read_text().splitlines()[: int(used[1])]
+    rule = request.table.rules[sum(line.startswith("rule ") for line in above) - 1]
+    return "interpolated" if rule.interpolated else rule.evidence.status
 
 
 def _counted(
@@ -232,7 +264,7 @@ def _counted(
     start: Launch,
     swpbench: Path,
     chosen: dict[int, dict[str, str]],
-) -> Iterator[Outcome]:
+) -> Iterator[tuple[int, dict[str, str], dict[str, float]]]:
     racing = sorted({method for methods in chosen.values() for method in methods.values()})
     logs: dict[int, dict[str, list[float]]] = {size: {} for size in chosen}
     for number in range(1, request.launches + 1):
@@ -246,7 +278,7 @@ def _counted(
                 name: math.exp(float(np.mean(logs[size][method])))
                 for name, method in methods.items()
             }
-            yield Outcome(problem, size, methods, times_s)
+            yield size, methods, times_s
 
 
 def _options(problem: Problem, request: Request, methods: list[str], number: int) -> list[str]:
@@ -266,11 +298,11 @@ def _choices(problem: Problem, file: BenchFile, size: int) -> dict[str, str]:
         if of_size == size and method != AUTO
     }
     default = DEFAULT_METHODS[problem.operation]
-    selected = file.selected.get(size, "")
-    if default not in measured or selected not in measured:
+    selected = file.selected.get(size)
+    if default not in measured or selected is None or selected.method not in measured:
         return {}
     best = min(measured, key=lambda method: measured[method])
-    methods = {"table": selected, "best": best, "default": default}
+    methods = {"table": selected.method, "best": best, "default": default}
     if problem.operation == "discovery":
         methods |= {name: rule(problem.procs) for name, rule in RULES.items()}
     return methods
