@@ -134,9 +134,18 @@ def test_what_one_side_cannot_have_is_not_compared() -> None:
     assert [chosen(rules, 2, 6, size) for size in (8, 64)] == ["neighbor", "direct"]
 
 
+def test_from_where_ranks_outnumber_cores_only_what_both_choose_holds() -> None:
+    a = [raced(1, 4, 8, nap=0.5, neighbor=0.6), raced(1, 4, 64, nap=0.5, neighbor=0.6)]
+    b = [raced(1, 9, 8, nap=0.5, neighbor=0.4), raced(1, 9, 64, nap=0.4, neighbor=0.5)]
+    alike, crowded = (
+        compile_rules(a + [point._replace(oversubscribed=many) for point in b])
+        for many in (False, True)
+    )
+    assert [chosen(alike, 1, 6, size) for size in (8, 64)] == ["neighbor", "nap"]
+    assert [chosen(crowded, 1, 6, size) for size in (8, 64)] == ["direct", "nap"]
+
+
 def test_what_is_not_alike_is_not_joined() -> None:
-    crowded = points(1, 8, {8: "nap"}, oversubscribed=True)
-    assert between(compile_rules(points(1, 4, {8: "nap"}) + crowded)) == []
     for axis in ((1, 4), (4, 1)):  # one node has no network, one process a node no neighbours
         other = points(4, 4, {8: "nap"})
         assert between(compile_rules(points(*axis, {8: "nap"}) + other)) == []

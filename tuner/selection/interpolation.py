@@ -42,23 +42,12 @@ def _along(layouts: Layouts, axis: int) -> Layouts:
     found = dict(layouts)
     for other, line in lines.items():
         for a, b in pairwise(sorted(line)):
-            if _comparable(a, line[a], line[b]):
+            # One node has no network, one process a node no neighbours: nothing is like them.
+            if a[0] > 1:
                 for span, place in _bands(a[1], b[0]):
                     if classes := _classes_between(line[a], line[b], place):
                         found[(other, span) if axis else (span, other)] = classes
     return found
-
-
-def _comparable(a: Span, at_a: Classes, at_b: Classes) -> bool:
-    """One node has no network, one process a node no neighbours: nothing is like them.
-
-    Neither are more processes than cores like as many.
-    """
-    crowded = [
-        {at.point.oversubscribed for _, means in classes for _, here in means for at in here}
-        for classes in (at_a, at_b)
-    ]
-    return a[0] > 1 and crowded[0] == crowded[1]
 
 
 def _bands(a: int, b: int) -> Iterator[tuple[Span, float]]:
@@ -88,7 +77,10 @@ def _classes_between(a: Classes, b: Classes, place: float) -> Classes:
 
 
 def _between(a: list[At], b: list[At], place: float) -> list[At]:
-    """What holds at the sizes of either; nothing where no choice of one was measured on both."""
+    """What holds at the sizes of either; nothing where no choice of one was measured on both.
+
+    Where ranks outnumber cores ratios are others: from there on only what both choose holds.
+    """
     default = DEFAULT_METHODS[a[0].point.operation]
     chosen = {at.point.method for at in (*a, *b)} - {default}
     curves = [
@@ -98,6 +90,7 @@ def _between(a: list[At], b: list[At], place: float) -> list[At]:
     ]
     if chosen and not curves:
         return []
+    alike = len({at.point.oversubscribed for at in (*a, *b)}) == 1
     found = []
     for size in sorted({at.bytes for at in (*a, *b)}):
         logs = {
@@ -108,7 +101,7 @@ def _between(a: list[At], b: list[At], place: float) -> list[At]:
         method = min(logs, key=lambda name: logs[name], default=default)
         if len(both) == 1:
             (method,) = both
-        elif logs[method] > -NEARLY:
+        elif not alike or logs[method] > -NEARLY:
             method = default
         ratios = {name: math.exp(log) for name, log in logs.items()}
         found.append(At(size, _evidence(a, b, method, size), ratios))
