@@ -19,6 +19,7 @@ import numpy as np
 from tuner import stats
 from tuner.records import Cell, CellKey, Header, Part
 from tuner.tables import Provenance
+from tuner.units import share_text
 
 SLOW = math.log(2)
 """How much slower than usual a canary is that tells of a disturbance, as a logarithm."""
@@ -124,13 +125,13 @@ def notes(provenance: Provenance) -> list[str]:
     if word == CLEAN:
         return []
     lines = [
-        f"{word}: {CAUSES[cause]} in {share:.0%} of what was measured, which does not count"
+        f"{word}: {CAUSES[cause]} in {share_text(share)} of what was measured, which does not count"
         for cause, share in provenance.refused.items()
     ]
     if noisy > NOISY_CLEAN:
         lines.append(
-            f"{word}: load, drift or a coarse clock in {noisy:.0%} of what was measured, for which "
-            "intervals are of 99 %"
+            f"{word}: load, drift or a coarse clock in {share_text(noisy)} of what was measured, for "
+            "which intervals are of 99 %"
         )
     return lines
 
