@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,22 @@ def test_simulations_that_repeat_to_the_last_digit_differ_or_do_not() -> None:
     same, other = np.full(3, 1.0), np.full(3, 1.5)
     assert stats.welch(same, same).p == 1
     assert stats.welch(same, other).p == 0
+
+
+def test_one_simulated_launch_tells_every_change_and_no_other() -> None:
+    def one_launch(system: str, factor: float) -> list[Cell]:
+        truth = CONSTANT | {"neighbor": scaled(factor)}
+        cells = make_cells(truth, launches=1, launch_noise=0, sample_noise=0)
+        return [replace(cell, key=cell.key._replace(system=system)) for cell in cells]
+
+    simulated = [one_launch("simulated-torus-4x4x2-simgrid-0", factor) for factor in (0.5, 0.51)]
+    assert compare(simulated[0], simulated[0]).changes == []
+    found = compare(*simulated).changes
+    assert {change.where.method for change in found} == {"neighbor"}
+    assert [change.ratio for change in found] == pytest.approx([1.02] * 4)
+    assert (
+        compare(*(one_launch("local-cpu-openmpi-0", factor) for factor in (0.5, 0.9))).changes == []
+    )
 
 
 def test_two_campaigns_of_one_system(write: Write) -> None:

@@ -19,10 +19,14 @@ from tuner.selection import soaks
 from tuner.selection.decisions import decide, least_samples
 from tuner.selection.intervals import degree_class, whole_intervals
 from tuner.selection.rules import compile_rules, matching
+from tuner.simulation import machines
 from tuner.tables import Point, Rule, Soaked
 
 FALSE_DISCOVERIES = 0.05
 """The share that is expected to be false of the changes that are told."""
+
+ROUNDING = 1e-6
+"""Exact times are kept in single precision."""
 
 SHOWN = ("faster", "default")
 """The statuses of decisions that something was shown for."""
@@ -114,9 +118,13 @@ Medians = dict[Where, dict[tuple[str, int], float]]
 
 @dataclass(frozen=True)
 class Measured:
-    """What is compared of a campaign or system: a small part of its cells, and its own table."""
+    """What is compared of a campaign or system: a small part of its cells, and its own table.
+
+    Of a simulated machine times are `exact`.
+    """
 
     medians: Medians
+    exact: bool
     features: dict[Where, Features]  # of the default's cells
     rules: list[Rule]
     points: list[Point]
@@ -141,7 +149,7 @@ def measured(
         if cell.key.operation in RULED_OPERATIONS
         and cell.key.method == DEFAULT_METHODS[cell.key.operation]
     }
-    return Measured(medians_of(cells), features, compile_rules(points), points)
+    return Measured(medians_of(cells), exact_in(cells), features, compile_rules(points), points)
 
 
 def compare(a: Measured, b: Measured) -> Comparison:
@@ -151,10 +159,15 @@ def compare(a: Measured, b: Measured) -> Comparison:
     return Comparison(
         compared=len(both),
         common_ratio=math.exp(sum(shifts) / len(shifts)) if shifts else None,
-        changes=changes(a.medians, b.medians),
+        changes=changes(a.medians, b.medians, exact=a.exact and b.exact),
         moved=list(_moved(a.points, b.points)),
         loss=_loss(a, b.rules),
     )
+
+
+def exact_in(cells: Sequence[Cell]) -> bool:
+    """Whether cells of one system are of a simulated one, where launches do not differ."""
+    return bool(cells) and machines.is_simulated(cells[0].key.system)
 
 
 def medians_of(cells: Iterable[Cell]) -> Medians:
@@ -179,10 +192,10 @@ def _mean(medians: dict[tuple[str, int], float]) -> float:
     return sum(medians.values()) / len(medians)
 
 
-def changes(a: Medians, b: Medians) -> list[Change]:
+def changes(a: Medians, b: Medians, *, exact: bool) -> list[Change]:
     """The cells that differ by more than launches do, the largest change first.
 
-    Of all that are told, few are expected to be false.
+    Of all that are told, few are expected to be false; of exact times none is.
     """
     alike: dict[tuple[int, int], list[Where]] = defaultdict(list)  # with as many launches
     for where in a:
@@ -191,7 +204,11 @@ def changes(a: Medians, b: Medians) -> list[Change]:
     tested: list[tuple[Where, list[float]]] = []
     p: list[float] = []
     for launches, cells in alike.items():
-        if min(launches) > 1:
+        if exact:
+            ratios = [math.exp(_mean(b[where]) - _mean(a[where])) for where in cells]
+            tested += [(where, [ratio] * 3) for where, ratio in zip(cells, ratios, strict=True)]
+            p += [float(math.isclose(ratio, 1, rel_tol=ROUNDING)) for ratio in ratios]
+        elif min(launches) > 1:
             logs = [np.array([list(of[where].values()) for where in cells]) for of in (a, b)]
             test = stats.welch(logs[0], logs[1])
             ratios = np.exp([test.difference, test.low, test.high]).T.tolist()

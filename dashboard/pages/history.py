@@ -114,7 +114,8 @@ def _changes(choice: HistoryChoice) -> Component:
     medians = [comparison.medians_of(campaign.cells) for campaign in choice.campaigns]
     rows = []
     for (before, a), (after, b) in pairwise(zip(choice.campaigns, medians, strict=True)):
-        rows += _rows(before, after, comparison.changes(a, b), choice)
+        exact = comparison.exact_in(before.cells) and comparison.exact_in(after.cells)
+        rows += _rows(before, after, comparison.changes(a, b, exact=exact), choice)
     if not rows:
         return html.P("No cell of this case changed by more than its launches differ.")
     header = ("Campaign", "MPI", "Changed cells", "Largest change", "95 %", "")
