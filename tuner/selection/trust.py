@@ -130,8 +130,8 @@ def notes(provenance: Provenance) -> list[str]:
     ]
     if noisy > NOISY_CLEAN:
         lines.append(
-            f"{word}: load, drift or a coarse clock in {share_text(noisy)} of what was measured, for "
-            "which intervals are of 99 %"
+            f"{word}: load, drift or a coarse clock in {share_text(noisy)} of what was measured, "
+            "for which intervals are of 99 %"
         )
     return lines
 
