@@ -60,7 +60,7 @@ class Simulator:
         Raises StudyError.
         """
         named = os.environ.get("SWITCHPOINT_KERNELS")
-        root = Path(named) if named else _build(self.tell)
+        root = Path(named) if named else _build(self.mpi.version, self.tell)
         for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
             if os.access(program, os.X_OK):
                 return program.absolute()
@@ -121,8 +121,8 @@ def simulator(machine: Machine, ppn: int, study: str, tell: Tell) -> Simulator:
     return Simulator(mpi, machine, ppn, campaign, tell)
 
 
-def _build(tell: Tell) -> Path:
-    sources, build = CHECKOUT / "kernels", build_root() / "simgrid"
+def _build(version: str, tell: Tell) -> Path:
+    sources, build = CHECKOUT / "kernels", build_root() / f"studies-simgrid-{version}"
     if not sources.is_dir():
         raise StudyError(
             f"no kernel sources in {sources}: use a checkout, or name a build for SimGrid by "
