@@ -54,10 +54,12 @@ def run(
         )
     except subprocess.TimeoutExpired as error:
         raise LaunchError(f"a launch did not end within {timeout_s:g} s") from error
-    said = [line for line in answer.stderr.splitlines() if line.startswith("swpbench: ")]
+    lines = [line for line in answer.stderr.splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith("swpbench: ")]
     # A simulator ends with success where the ranks fail.
     if answer.returncode != 0 or not out.is_file():
-        raise LaunchError(said[0] if said else f"swpbench ended with {answer.returncode}")
+        last = f": {lines[-1].strip()}" if lines else ""
+        raise LaunchError(said[0] if said else f"swpbench ended with {answer.returncode}{last}")
     file = benchfile.read(out)
     if file.problems:
         raise LaunchError(said[0] if said else f"a launch cannot be used: {file.problems[0]}")

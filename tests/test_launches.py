@@ -1,0 +1,24 @@
+"""What is said of a launch that did not end well."""
+
+from pathlib import Path
+
+import pytest
+
+from tuner.mpi import Launch
+from tuner.studies.launches import LaunchError, run
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("swpbench: no such method\nrank 3 aborts", "^swpbench: no such method$"),
+        ("terminate called\n what(): no room\n", r"^swpbench ended with 134: what\(\): no room$"),
+        ("", "^swpbench ended with 134$"),
+    ],
+)
+def test_a_launch_that_dies_is_told_with_its_words(tmp_path: Path, words: str, told: str) -> None:
+    program = tmp_path / "swpbench"
+    program.write_text(f"#!/bin/sh\nprintf '%s' '{words}' >&2\nexit 134\n")
+    program.chmod(0o755)
+    with pytest.raises(LaunchError, match=told):
+        run(Launch([]), program, [], tmp_path / "a.jsonl", 60)
