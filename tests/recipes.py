@@ -76,6 +76,7 @@ def read(package: str) -> Recipe:
     ):
         setattr(api, directive, getattr(recipe, directive))
     api.join_path = lambda *parts: "/".join(parts)
+    api.force_remove = lambda path: Path(path).unlink(missing_ok=True)
     api.run_before = lambda phase: lambda function: function
     modules = {"spack": ModuleType("spack"), "spack.package": api}
     for name, base in BASES.items():

@@ -143,6 +143,16 @@ def test_variants_set_options_that_cmake_has(variants, run_tests, expected):
     assert options.items() >= expected.items()
 
 
+@pytest.mark.parametrize("run_tests", [False, True])
+def test_what_was_configured_without_tests_is_configured_again_for_them(run_tests, tmp_path):
+    makefile = tmp_path / "Makefile"
+    makefile.touch()
+    package = read("switchpoint").cls()
+    package.run_tests, package.build_directory = run_tests, str(tmp_path)
+    package.configure_again()
+    assert makefile.exists() != run_tests
+
+
 def test_a_simulated_build_has_no_tests_and_a_toolchain_that_is_there():
     assert read("switchpoint").conflicting == {"+tests": "+simgrid"}
     assert Path(TOOLCHAIN).is_file()

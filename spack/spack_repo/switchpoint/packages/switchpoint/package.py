@@ -43,3 +43,10 @@ class Switchpoint(CMakePackage):
             self.define_from_variant("SWITCHPOINT_FFTW", "fftw"),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
         ]
+
+    @run_before("cmake")
+    def configure_again(self):
+        """Spack configures a checkout once, which may have been without tests."""
+        if self.run_tests:
+            for name in ("Makefile", "build.ninja"):
+                force_remove(join_path(self.build_directory, name))
