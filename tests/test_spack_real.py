@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tuner import benchfile
 from tuner.mpi import CHECKOUT, find_mpis
 
 from .recipes import read
@@ -27,6 +28,7 @@ BUILDERS = ("py-pip", "py-setuptools", "py-wheel")
 PROGRAMS = {"cmake": "cmake", "gmake": "make", "pkgconf": "pkgconf"}
 LIBRARIES = {"hwloc": "hwloc", "zlib": "zlib"}  # by pkg-config's names
 VARIANTS = {"py-pandas": "~performance"}  # else an external has Spack's defaults
+SMALL_MPICH = "@4 device=ch3 netmod=tcp ~fortran~libxml2~pci~romio"
 PIP_NAMES = {"reframe": "reframe-hpc", "py-flask-compress": "flask-compress"}
 
 
@@ -52,39 +54,51 @@ class Spack:
         return Path(self("location", "--install-dir", package).strip())
 
 
-@pytest.fixture(scope="module")
-def spack(require, tmp_path_factory) -> Spack:
+@pytest.fixture(scope="session")
+def executable(require) -> str:
     path = shutil.which("spack")
     require("spack", path is not None, "no spack on the path")
+    return path
+
+
+@pytest.fixture(scope="module")
+def packages(require, tmp_path_factory) -> dict[str, dict]:
+    """What is here already, an MPICH among it."""
     mpich = next((mpi for mpi in find_mpis() if mpi.family == "mpich"), None)
     require("mpich", mpich is not None, "no MPICH, which spack.yaml asks for")
-    place = tmp_path_factory.mktemp("spack")
+    prefix = tmp_path_factory.mktemp("mpich")
+    # Debian's MPICH has other names for its programs than Spack looks for.
+    (prefix / "bin").mkdir()
+    (prefix / "bin" / "mpicc").symlink_to(mpich.mpicc)
+    (prefix / "bin" / "mpiexec").symlink_to(mpich.mpiexec)
+    proxy = Path(mpich.mpiexec).with_name("hydra_pmi_proxy")
+    (prefix / "bin" / "hydra_pmi_proxy").symlink_to(proxy)
+    return externals() | {"mpich": external("mpich", mpich.version, prefix)}
+
+
+@pytest.fixture(scope="module")
+def spack(executable, packages, tmp_path_factory) -> Spack:
+    return set_up(executable, tmp_path_factory.mktemp("spack"), packages)
+
+
+def set_up(path: str, place: Path, packages: dict[str, dict]) -> Spack:
+    """Spack in a copy of the checkout, with `packages` as the site's."""
     checkout, site = place / "checkout", place / "site"
     for name in PARTS:
         shutil.copytree(CHECKOUT / name, checkout / name)
     for name in FILES:
         shutil.copy(CHECKOUT / name, checkout)
     site.mkdir()
-    settings = {
-        "packages": externals(mpich, place),
-        "config": {"install_tree": {"root": str(place / "opt")}},
-    }
+    settings = {"packages": packages, "config": {"install_tree": {"root": str(place / "opt")}}}
     for name, content in settings.items():
         (site / f"{name}.yaml").write_text(yaml.safe_dump({name: content}))
     return Spack(path, checkout, os.environ | {"SWITCHPOINT_SPACK_SITE": str(site)})
 
 
-def externals(mpich, place: Path) -> dict:
-    """What is here already, as Spack's packages.yaml has it."""
-    # Debian's MPICH has other names for its programs than Spack looks for.
-    bin = place / "mpich" / "bin"
-    bin.mkdir(parents=True)
-    (bin / "mpicc").symlink_to(mpich.mpicc)
-    (bin / "mpiexec").symlink_to(mpich.mpiexec)
-    (bin / "hydra_pmi_proxy").symlink_to(Path(mpich.mpiexec).with_name("hydra_pmi_proxy"))
-    found = {"mpich": (mpich.version, place / "mpich")}
+def externals() -> dict[str, dict]:
+    """What is in this Python and on this machine, as Spack's packages.yaml has it."""
     python = ".".join(map(str, sys.version_info[:3]))
-    found["python"] = (python, Path(sys.base_prefix))
+    found = {"python": (python, Path(sys.base_prefix))}
     specs = [*read("py_switchpoint").dependencies, *BUILDERS]
     for name in {spec.split("@")[0] for spec in specs} - {"python"}:
         try:
@@ -94,14 +108,16 @@ def externals(mpich, place: Path) -> dict:
         found[name] = (version, Path(sys.prefix))
     found |= dict(of_this_machine())
     return {"zlib-api": {"buildable": False}} | {
-        name: {
-            # What builds packages may be too old here, and is then to be had otherwise.
-            "buildable": name in BUILDERS,
-            "externals": [
-                {"spec": f"{name}@{version}{VARIANTS.get(name, '')}", "prefix": str(prefix)}
-            ],
-        }
-        for name, (version, prefix) in found.items()
+        name: external(name, version, prefix) for name, (version, prefix) in found.items()
+    }
+
+
+def external(name: str, version: str, prefix: Path, variants: str = "") -> dict:
+    spec = f"{name}@{version}{variants or VARIANTS.get(name, '')}"
+    return {
+        # What builds packages may be too old here, and is then to be had otherwise.
+        "buildable": name in BUILDERS,
+        "externals": [{"spec": spec, "prefix": str(prefix)}],
     }
 
 
@@ -135,10 +151,46 @@ def test_the_environment_concretizes(spack):
         assert name in concretized
 
 
+def test_the_environment_concretizes_where_all_is_to_be_built(executable, tmp_path):
+    # The colon hides what the user's own configuration says of MPICH.
+    spack = set_up(executable, tmp_path, {"mpich:": {"buildable": True}})
+    assert re.search(r"^ - .*\^mpich@", spack("concretize"), re.MULTILINE)
+
+
 @pytest.mark.nightly
 def test_the_kernels_install_and_pass_their_tests(spack):
-    spack("install", "--test=root", "switchpoint")
+    spack("install", "switchpoint")
     assert (spack.prefix("switchpoint") / "bin" / "swpbench").is_file()
+    # Built again in the same place, which so far was without tests.
+    sources = spack.checkout / "kernels"
+    (sources / "CMakeLists.txt").touch()
+    spack("install", "--test=root", "switchpoint")
+    (log,) = sources.glob("build-*/spack-build-*/Testing/Temporary/LastTest.log")
+    assert "swp_oracle_4" in log.read_text()
+
+
+@pytest.mark.nightly
+def test_the_kernels_run_with_an_mpich_that_spack_builds(executable, tmp_path, require):
+    spack = set_up(executable, tmp_path, externals() | {"mpich": {"require": SMALL_MPICH}})
+    spack("concretize")
+    sources = ("fetch", "--missing", "--dependencies", "switchpoint")
+    fetched = subprocess.run(
+        [executable, "-e", spack.checkout, *sources], env=spack.env, capture_output=True
+    )
+    require("spack", fetched.returncode == 0, "Spack cannot fetch the sources of MPICH")
+    spack("install", "switchpoint")
+    out = tmp_path / "exchange.jsonl"
+    measured = subprocess.run(
+        [
+            *(spack.prefix("mpich") / "bin" / "mpiexec", "-n", "4"),
+            *(spack.prefix("switchpoint") / "bin" / "swpbench", "run", "--op=exchange"),
+            *("--pattern=random:degree=2", "--sizes=8,64K", "--max-samples=2", f"--out={out}"),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert measured.returncode == 0, measured.stdout + measured.stderr
+    assert benchfile.read(out).complete
 
 
 @pytest.mark.nightly
@@ -152,9 +204,15 @@ def test_the_command_installs_and_can_be_imported(spack, require):
     assert (spack.prefix("py-switchpoint") / "bin" / "switchpoint").is_file()
     # Building leaves nothing in the checkout, whose build/ is for campaigns.
     assert not (spack.checkout / "build").exists()
-    # What is not installed does not matter.
+    # What is not installed does not matter, and what is does.
+    installed = spack.prefix("py-switchpoint") / ".spack" / "spec.json"
+    written_ns = installed.stat().st_mtime_ns
     (spack.checkout / "results").mkdir()
-    assert spack("install", "py-switchpoint").count("[+] ") == 0
+    spack("install", "py-switchpoint")
+    assert installed.stat().st_mtime_ns == written_ns
+    (spack.checkout / "tuner" / "cli.py").touch()
+    spack("install", "py-switchpoint")
+    assert installed.stat().st_mtime_ns > written_ns
 
 
 @pytest.mark.nightly
@@ -184,17 +242,14 @@ def test_reframe_builds_by_spack(spack, tmp_path):
 
 
 @pytest.mark.nightly
-def test_the_kernels_install_for_simulations(spack, require):
+def test_the_kernels_install_for_simulations(executable, packages, tmp_path, require):
     smpicc = shutil.which("smpicc")
     require("simgrid", smpicc is not None, "no smpicc on the path")
     version = re.search(r"SimGrid version (\d+(\.\d+)+)", said(smpicc, "--version"))[1]
-    site = spack.checkout.parent / "site" / "packages.yaml"
-    settings = yaml.safe_load(site.read_text())
-    simgrid = {"spec": f"simgrid@{version}+smpi", "prefix": str(Path(smpicc).parent.parent)}
-    settings["packages"]["simgrid"] = {"buildable": False, "externals": [simgrid]}
-    site.write_text(yaml.safe_dump(settings))
+    simgrid = external("simgrid", version, Path(smpicc).parent.parent, "+smpi")
+    spack = set_up(executable, tmp_path, packages | {"simgrid": simgrid})
     spack("remove", "switchpoint", "py-switchpoint")
     spack("add", "switchpoint+simgrid")
-    spack("concretize", "--force")
+    spack("concretize")
     spack("install", "--test=root")
     assert (spack.prefix("switchpoint") / "bin" / "swpbench").is_file()
