@@ -26,7 +26,7 @@ _DOCUMENT = """<!DOCTYPE html>
 <script>{draw}</script></body></html>
 """
 _DRAW = """
-for (const data of document.querySelectorAll("script.figure")) {
+for (const data of document.querySelectorAll("script.plotted")) {
   const { data: traces, layout } = JSON.parse(data.textContent);
   Plotly.newPlot(data.previousElementSibling, traces, layout, CONFIG);
 }
@@ -115,7 +115,7 @@ def _value(value: Any) -> str:
 def _graph(props: Props) -> Markup:
     figure = Markup(json.dumps(props["figure"]).replace("<", "\\u003c"))  # noqa: S704  no tag in it
     return Markup(
-        '<div style="height:{}px"></div><script type="application/json" class="figure">{}</script>'
+        '<div style="height:{}px"></div><script type="application/json" class="plotted">{}</script>'
     ).format(props["figure"]["layout"]["height"], figure)
 
 

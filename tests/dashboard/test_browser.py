@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from dashboard import pages
 from dashboard.app import create_app
+from dashboard.report import write_report
 from tests.conftest import Require
 from tests.dashboard import large
 from tests.dashboard.chromium import ARGUMENTS, NAMES, NOT_DRAWN, find_chromium, served
@@ -66,7 +67,7 @@ class Visit:
     def open(self, path: str) -> Page:
         """Go to a page and wait until its figures are drawn."""
         self.page.goto(self.address + path)
-        expect(self.page.locator("h1")).to_be_visible()
+        expect(self.page.locator("h1").first).to_be_visible()
         expect(self.page.locator(NOT_DRAWN)).to_have_count(0)
         return self.page
 
@@ -324,3 +325,17 @@ def test_below_a_prefix_pages_find_each_other(browser: Browser, database: Path) 
         expect(page.locator("h1")).to_have_text("Measured systems")
         page.close()
         assert visit.troubles == []
+
+
+def test_a_report_is_drawn_and_fits_a_telephone(
+    browser: Browser, tmp_path: Path, database: Path
+) -> None:
+    path = tmp_path / "report.html"
+    with Store.open(database, readonly=True) as store:
+        write_report(store, path)
+    visit = Visit(browser.new_page(viewport={"width": 420, "height": 900}), "file:")
+    page = visit.open(str(path))
+    expect(page.locator("script:visible")).to_have_count(0)
+    expect_fitting(page)
+    page.close()
+    assert visit.troubles == []

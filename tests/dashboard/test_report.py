@@ -48,7 +48,7 @@ def test_a_report_needs_nothing_else_and_has_every_system(database: Path) -> Non
     assert (tags.foreign, tags.open) == ([], [])
     for environment in systems["environment"]:
         assert f"local:cpu, {environment}" in report
-    figures = re.findall(r'<script type="application/json" class="figure">(.*?)</script>', report)
+    figures = re.findall(r'<script type="application/json" class="plotted">(.*?)</script>', report)
     assert len(figures) > 10
     for figure in figures:
         go.Figure(json.loads(figure))
