@@ -30,7 +30,9 @@ def share_text(share: float) -> str:
     """A share as `0.4 %`; `–` for a missing value."""
     if not math.isfinite(share):
         return "–"
-    return f"{100 * share:.1f} %" if share else "0 %"
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
+    return f"{100 * share:.1f} %"
 
 
 def change_text(share: float) -> str:

@@ -17,6 +17,8 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 GRID = "rgba(127,127,127,0.22)"
 LINE = "rgba(127,127,127,0.65)"
 _MESSAGE_LETTERS = 36  # of a line that fits a telephone
+_MOST_COUNTS = 8  # of whole numbers that are all marked
+_MOST_BAND = 1.6
 
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
@@ -102,15 +104,23 @@ def ratio_ticks(low: float, high: float) -> list[float]:
     elif span <= 3:
         marks = [0.1 * step for step in range(1, 40)]
     else:
-        digits = (1, 1.5, 2, 3, 5, 7) if span <= 12 else (1, 2, 5) if span <= 300 else (1,)
+        fine, coarse = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 1.5, 2, 3, 5, 7)
+        digits = fine if span <= 5 else coarse if span <= 12 else (1, 2, 5) if span <= 300 else (1,)
         marks = _marks(low, high, digits)
     return [round(mark, 6) for mark in marks if low <= mark <= high]
 
 
-def _tick_text(seconds: float) -> str:
+def tick_text(seconds: float) -> str:
     """A mark of a time axis: `50 µs`, without the digits that a measured value has."""
     number, unit = time_text(seconds).split()
     return f"{float(number):g} {unit}"
+
+
+def span_ticks(high: float, most: int = 8) -> list[float]:
+    """Marks from 0 to `high` in even steps of 1, 2 or 5 times a power of ten, about `most`."""
+    power = 10.0 ** math.floor(math.log10(high / most))
+    step = next(times * power for times in (1, 2, 5, 10) if times * power * most >= high)
+    return [float(f"{step * number:.6g}") for number in range(math.floor(high / step) + 1)]
 
 
 def byte_axis(low: float, high: float, title: str) -> Figure:
@@ -127,9 +137,10 @@ def byte_axis(low: float, high: float, title: str) -> Figure:
 
 
 def count_axis(low: float, high: float, title: str) -> Figure:
-    """A logarithmic axis of positive numbers that leaves room for the outermost markers."""
+    """A logarithmic axis of counts: each whole number has a mark where these are few."""
+    whole = [float(count) for count in range(math.ceil(low), math.floor(high) + 1)]
     low, high = low / 1.25, high * 1.25
-    ticks = time_ticks(low, high)
+    ticks = whole if 1 <= len(whole) <= _MOST_COUNTS else time_ticks(low, high)
     return _axis(title, ticks, [f"{tick:g}" for tick in ticks], low, high)
 
 
@@ -137,7 +148,7 @@ def time_axis(low: float, high: float, title: str, most: int = 9) -> Figure:
     """A logarithmic axis of seconds, with at most so many marks where its range is wide."""
     low, high = low / 1.15, high * 1.15
     ticks = time_ticks(low, high, most)
-    return _axis(title, ticks, [_tick_text(tick) for tick in ticks], low, high)
+    return _axis(title, ticks, [tick_text(tick) for tick in ticks], low, high)
 
 
 def ratio_axis(low: float, high: float, title: str) -> Figure:
@@ -145,6 +156,18 @@ def ratio_axis(low: float, high: float, title: str) -> Figure:
     low, high = min(low, 0.95) / 1.05, max(high, 1.05) * 1.05
     ticks = ratio_ticks(low, high)
     return _axis(title, ticks, [f"{tick:g}×" for tick in ticks], low, high)
+
+
+def reach(middle: pd.Series, low: pd.Series, high: pd.Series) -> tuple[float, float]:
+    """What an axis has to show: all points, and their intervals as far as they are of use.
+
+    Launches that disagree have intervals of many decades, which would flatten the lines.
+    """
+    if middle.isna().all():
+        return 1.0, 1.0
+    least = max(float(low.fillna(middle).min()), float(middle.min()) / _MOST_BAND)
+    most = min(float(high.fillna(middle).max()), float(middle.max()) * _MOST_BAND)
+    return min(float(middle.min()), least), max(float(middle.max()), most)
 
 
 def interval_bars(middle: pd.Series, low: pd.Series, high: pd.Series) -> dict[str, Any]:
@@ -172,7 +195,13 @@ def message(text: str, height: int = 240) -> Figure:
     note = {"text": lines, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
     return {
         "data": [],
-        "layout": base_layout(height, xaxis=hidden, yaxis=hidden, annotations=[note]),
+        "layout": base_layout(
+            height,
+            margin=dict.fromkeys("lrtb", 16),
+            xaxis=hidden,
+            yaxis=hidden,
+            annotations=[note],
+        ),
     }
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message
+from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message, span_ticks, tick_text
 from dashboard.units import time_text
 
 # Of parts, not of methods: computing is what is wanted, the others are what is paid for it.
@@ -26,6 +26,8 @@ def breakdown(rows: pd.DataFrame) -> Figure:
     if rows.empty:
         return message("No overlap was measured on this system.", 120)
     rows = rows.sort_values("total_s")
+    sums = rows[list(PARTS)].sum(axis=1)
+    ticks = span_ticks(float(pd.concat([sums, rows["alone_s"], rows["predicted_s"]]).max()))
     bars = [_bar(rows, column, *part) for column, part in PARTS.items()]
     marks = [
         _marks(rows, "alone_s", "computation alone", "line-ns-open"),
@@ -39,16 +41,16 @@ def breakdown(rows: pd.DataFrame) -> Figure:
             barmode="stack",
             bargap=0.35,
             showlegend=True,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "maxheight": 1},
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "maxheight": 1}
+            | {"traceorder": "normal"},  # as the parts follow each other
             xaxis={
                 "title": {"text": "time of a rank", "standoff": 8, "font": {"size": 13}},
                 "rangemode": "tozero",
-                "tickformat": "~s",
-                "ticksuffix": "s",
+                "tickvals": ticks,
+                "ticktext": [tick_text(tick) if tick else "0" for tick in ticks],
                 "gridcolor": GRID,
                 "linecolor": LINE,
                 "zeroline": False,
-                "nticks": 8,
             },
             yaxis={"type": "category", "autorange": "reversed", "automargin": True}
             | {"fixedrange": True, "showgrid": False, "linecolor": LINE},

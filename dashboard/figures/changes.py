@@ -1,5 +1,6 @@
 """What changed between two campaigns, and a case through all of them."""
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from dashboard.figures.axes import (
     level,
     message,
     ratio_axis,
+    reach,
     time_axis,
 )
 from dashboard.figures.traces import line, points
@@ -24,7 +26,11 @@ from tuner.units import size_text
 _HEIGHT = 420
 _LEGEND_AT = -0.2
 _MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
-_MOST_BAND = 1.6
+_APART = 0.3  # of the way from one campaign to the next: where the methods of one are drawn
+_LIBRARY_LETTERS = 32
+
+_DATE = re.compile(r"^(\d{4})(\d{2})(\d{2})T.*$")  # of the campaigns of `switchpoint run`
+_SENTENCE = re.compile(r",|\. ")
 
 
 def changes(changed: pd.DataFrame) -> Figure:
@@ -71,13 +77,16 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
     place = {campaign: index for index, campaign in enumerate(campaigns)}
     library = dict(zip(cells["campaign"], cells["mpi_library"], strict=True))
     data = []
-    for method, rows in cells.groupby("method"):
+    methods = cells.groupby("method")
+    for number, (method, rows) in enumerate(methods):
+        aside = _APART * ((number + 0.5) / len(methods) - 0.5)
         texts = [
             f"<b>{row.method}</b><br>{row.campaign}<br>{row.mpi_library}<br>{time_text(row.median_s)}"
             for row in rows.itertuples()
         ]
         interval = interval_bars(rows["median_s"], rows["low_s"], rows["high_s"])
-        x, y = [place[campaign] for campaign in rows["campaign"]], rows["median_s"].tolist()
+        x = [round(place[campaign] + aside, 3) for campaign in rows["campaign"]]
+        y = rows["median_s"].tolist()
         lines = {"mode": "lines+markers", "line": line(str(method))}
         data.append(points(str(method), x, y, texts, error_y=interval, **lines))
     starts = [
@@ -85,8 +94,7 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
         for index, campaign in enumerate(campaigns)
         if index == 0 or library[campaign] != library[campaigns[index - 1]]
     ]
-    low = max(float(cells["low_s"].min()), float(cells["median_s"].min()) / _MOST_BAND)
-    high = min(float(cells["high_s"].max()), float(cells["median_s"].max()) * _MOST_BAND)
+    low, high = reach(cells["median_s"], cells["low_s"], cells["high_s"])
     step = -(-len(campaigns) // 8)
     return {
         "data": data,
@@ -96,13 +104,14 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
             margin=_MARGIN | {"t": 28},
             xaxis={
                 "tickvals": list(range(0, len(campaigns), step)),
-                "ticktext": [campaign[:8] for campaign in campaigns[::step]],
+                "ticktext": [_DATE.sub(r"\1-\2-\3", campaign) for campaign in campaigns[::step]],
                 "range": [-0.5, len(campaigns) - 0.5],
                 "linecolor": LINE,
                 "showline": True,
                 "showgrid": False,
                 "zeroline": False,
                 "fixedrange": True,
+                "automargin": True,
             },
             yaxis=time_axis(low, high, f"time at {size_text(size_bytes)}"),
             shapes=[_upgrade(index) for index in starts[1:]],
@@ -118,7 +127,8 @@ def _upgrade(index: int) -> dict[str, Any]:
 
 
 def _name(index: int, library: str) -> dict[str, Any]:
-    """The MPI library above its first campaign."""
-    text = library if len(library) <= 24 else f"{library[:23]}…"
+    """The MPI library above its first campaign, without what it says beside name and version."""
+    name = _SENTENCE.split(library)[0]
+    text = name if len(name) <= _LIBRARY_LETTERS else f"{name[: _LIBRARY_LETTERS - 1]}…"
     place = {"x": index - 0.5, "xref": "x", "xanchor": "left", "y": 1, "yref": "paper"}
     return place | {"yanchor": "bottom", "text": text, "showarrow": False, "font": {"size": 12}}

@@ -16,6 +16,7 @@ from dashboard.figures.axes import (
     level,
     message,
     ratio_axis,
+    reach,
     spread,
     time_axis,
 )
@@ -29,7 +30,6 @@ _MARGIN = {"l": 72, "t": 38, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
 _LABEL_GAP_PX = 16
 _CLOSE_FACTOR = 12.0
-_MOST_BAND = 1.6
 
 
 class _Panel(NamedTuple):
@@ -78,8 +78,8 @@ def curves(
     cells = cells.assign(x=cells["bytes"].clip(lower=1)).sort_values(["method", "bytes"])
     x_axis = byte_axis(float(cells["x"].min()), float(cells["x"].max()), size_title)
     axes = {
-        _SPEEDUP: ratio_axis(*_range(cells, _SPEEDUP), title=f"speed-up over {default}"),
-        _TIME: time_axis(*_range(cells, _TIME), title=time_title),
+        _SPEEDUP: ratio_axis(*_shown(cells, _SPEEDUP), title=f"speed-up over {default}"),
+        _TIME: time_axis(*_shown(cells, _TIME), title=time_title),
     }
     height = _height(cells["method"].nunique())
     bands: list[dict[str, Any]] = []
@@ -108,17 +108,9 @@ def curves(
     return figure
 
 
-def _range(cells: pd.DataFrame, panel: _Panel) -> tuple[float, float]:
-    """What an axis has to show: all lines, and the bands as far as they are of use.
-
-    Launches that disagree have intervals of many decades, which would flatten the lines.
-    """
+def _shown(cells: pd.DataFrame, panel: _Panel) -> tuple[float, float]:
     middle, low, high = (cells[column] for column in panel.columns)
-    if middle.isna().all():
-        return 1.0, 1.0
-    least = max(float(low.fillna(middle).min()), float(middle.min()) / _MOST_BAND)
-    most = min(float(high.fillna(middle).max()), float(middle.max()) * _MOST_BAND)
-    return min(float(middle.min()), least), max(float(middle.max()), most)
+    return reach(middle, low, high)
 
 
 def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_Point]]:

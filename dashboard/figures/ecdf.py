@@ -47,14 +47,15 @@ def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
                 "type": "scatter",
                 "name": short_name(method),
                 "mode": "lines",
-                "x": [float(f"{value:.4g}") for value in values[ranks]],
-                "y": [round(share, 4) for share in (ranks + 1) / len(values)],
+                # From zero up: a single sample is a step as well.
+                "x": [float(f"{value:.4g}") for value in (values[0], *values[ranks])],
+                "y": [0.0, *(round(share, 4) for share in (ranks + 1) / len(values))],
                 "line": traces.line(method) | {"shape": "hv"},
                 "hovertemplate": f"<b>{method}</b><br>%{{y:.0%}} of {len(values)} samples "
                 "within %{x:.3s}s<extra></extra>",
             }
         )
-    note = f"{beyond} samples further right" if beyond else ""
+    note = f"{beyond} sample{'s' if beyond > 1 else ''} further right" if beyond else ""
     return {
         "data": data,
         "layout": base_layout(

@@ -130,12 +130,16 @@ def transparent(color: str, alpha: float) -> str:
 def short_name(spec: str) -> str:
     """The spec as a label of at most `LABEL_LENGTH` letters: a telephone has to show it.
 
-    Longer ones lose their parameter's name, as `nbx:ibarrier`, and then their middle.
+    Longer ones lose their parameter's name, as `nbx:ibarrier`, then letters of their family, as
+    `v…:rabenseifner`, and at last their middle.
     """
     family, _, parameters = spec.partition(":")
     _, _, value = parameters.partition("=")
     name = spec if len(spec) <= LABEL_LENGTH or not value else f"{family}:{value}"
     if len(name) <= LABEL_LENGTH:
         return name
+    kept = LABEL_LENGTH - len(value) - len("…:")
+    if value and kept > 0:
+        return f"{family[:kept]}…:{value}"
     half = (LABEL_LENGTH - 1) // 2
     return f"{name[:half]}…{name[-half:]}"

@@ -13,6 +13,7 @@ from dashboard.figures.axes import (
     interval_bars,
     legend_below,
     message,
+    reach,
     time_axis,
 )
 from dashboard.figures.traces import points
@@ -44,7 +45,6 @@ def against_time(cells: pd.DataFrame, name: str) -> Figure:
     if cells.empty:
         return message("No plan that counts its messages was measured here.", 120)
     metric = METRICS[name]
-    times = cells["median_s"]
     return {
         "data": [_points(str(method), rows, name) for method, rows in cells.groupby("method")],
         "layout": base_layout(
@@ -52,7 +52,7 @@ def against_time(cells: pd.DataFrame, name: str) -> Figure:
             **legend_below(-0.2),
             margin={"l": 64, "r": 16, "t": 8, "b": 48},
             xaxis=metric.axis(float(cells[name].min()), float(cells[name].max()), metric.title),
-            yaxis=time_axis(float(times.min()), float(times.max()), "time"),
+            yaxis=time_axis(*reach(cells["median_s"], cells["low_s"], cells["high_s"]), "time"),
         ),
     }
 

@@ -89,6 +89,7 @@ def ribbons(rules: pd.DataFrame, x_range: tuple[float, float]) -> Figure:
             "y": place + _BAR / 2,
             "yanchor": "bottom",
             "showarrow": False,
+            "font": {"size": 12},
         }
         for case, place in places.items()
     ]

@@ -12,7 +12,7 @@ from dashboard.figures import axes
 from dashboard.figures.changes import changes, history
 from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import ecdf
-from dashboard.figures.methods import LABEL_LENGTH, method_style, transparent
+from dashboard.figures.methods import LABEL_LENGTH, method_style, short_name, transparent
 from dashboard.figures.residuals import residuals
 from dashboard.figures.ribbons import ribbons
 from dashboard.figures.tiles import tiles
@@ -172,7 +172,11 @@ def test_changes_lie_around_one() -> None:
 def test_history_marks_each_upgrade() -> None:
     rows = [
         (campaign, library, method, 1e-5, 0.9e-5, 1.1e-5)
-        for campaign, library in (("20260101", "A 1"), ("20260102", "A 1"), ("20260103", "A 2"))
+        for campaign, library in (
+            ("20260101T120000Z", "A 1, built by B"),
+            ("20260102T120000Z", "A 1, built by B"),
+            ("20260103T120000Z", "A 2"),
+        )
         for method in ("direct", "nap")
     ]
     names = ["campaign", "mpi_library", "method", "median_s", "low_s", "high_s"]
@@ -180,6 +184,7 @@ def test_history_marks_each_upgrade() -> None:
     go.Figure(figure)
     assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [1.5]
     assert [note["text"] for note in figure["layout"]["annotations"]] == ["A 1", "A 2"]
+    assert figure["layout"]["xaxis"]["ticktext"][0] == "2026-01-01"
 
 
 def test_a_default_that_was_not_measured_gives_no_speedup() -> None:
@@ -255,10 +260,15 @@ def test_ecdf_keeps_the_extremes_and_tells_what_lies_beyond() -> None:
     values[-1] = 1.0
     figure = ecdf({"direct": values})
     line = figure["data"][0]
-    assert len(line["x"]) <= 400
+    assert len(line["x"]) <= 1 + 400  # it rises from nothing
     assert line["x"][0] == pytest.approx(values.min(), rel=1e-3)
     assert line["y"][-1] == 1
-    assert figure["layout"]["annotations"][0]["text"] == "1 samples further right"
+    assert figure["layout"]["annotations"][0]["text"] == "1 sample further right"
+
+
+def test_a_single_sample_is_a_step() -> None:
+    line = ecdf({"direct": np.array([1e-6], np.float32)})["data"][0]
+    assert (line["x"], line["y"]) == ([1e-6, 1e-6], [0, 1])
 
 
 def test_byte_ticks_are_powers_of_two_with_the_kibibyte_among_them() -> None:
@@ -278,6 +288,24 @@ def test_time_ticks_are_one_two_five() -> None:
 def test_one_is_always_on_a_ratio_axis() -> None:
     for low, high in ((0.99, 1.01), (2.0, 3.0), (0.1, 0.4), (0.01, 400.0)):
         assert 1.0 in axes.ratio_axis(low, high, "")["tickvals"]
+
+
+def test_counts_are_marked_by_whole_numbers() -> None:
+    assert axes.count_axis(1, 1, "")["tickvals"] == [1]
+    assert axes.count_axis(2.25, 7, "")["tickvals"] == [3, 4, 5, 6, 7]
+    assert axes.count_axis(2.25, 2.75, "")["tickvals"]
+    assert len(axes.count_axis(1, 300, "")["tickvals"]) <= 9
+
+
+def test_marks_of_a_span_begin_at_zero_and_are_round() -> None:
+    assert axes.span_ticks(0.0139) == [0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012]
+    assert axes.span_ticks(1e-6, most=4) == [0, 5e-7, 1e-6]
+
+
+def test_a_label_keeps_what_tells_a_method_apart() -> None:
+    assert short_name("vendor:algorithm=rabenseifner") == "ven…:rabenseifner"
+    assert short_name("stfw:dims=3") == "stfw:dims=3"
+    assert len(short_name("vendor:algorithm=recursive_doubling")) <= LABEL_LENGTH
 
 
 def test_labels_move_apart_no_more_than_they_must() -> None:

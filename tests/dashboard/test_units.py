@@ -36,6 +36,10 @@ def test_a_change_that_rounds_to_nothing_has_no_sign(share: float, text: str) ->
     assert units.change_text(share) == text
 
 
+def test_none_and_all_are_shares_without_digits() -> None:
+    assert [units.share_text(share) for share in (0, 0.004, 1)] == ["0 %", "0.4 %", "100 %"]
+
+
 def test_ratios_have_three_digits_after_rounding_too() -> None:
     assert [units.ratio_text(ratio) for ratio in (0.9994, 0.9996, 1.0)] == [
         "0.999×",
