@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
@@ -32,6 +33,7 @@ PLAIN_PAGE = """<!DOCTYPE html>
 <body><main class="container py-5"><h1>{title}</h1><p>{text}</p>{more}
 <p><a href="{root}/">Overview</a></p></main></body></html>
 """
+_COMMAND = re.compile(r"`([^`]*)`")  # as messages name them
 TO_MEASURE = """<p>To measure this machine, tune and come back here:</p>
 <pre class="commands" tabindex="0"><code>switchpoint run
 switchpoint serve</code></pre>
@@ -43,7 +45,8 @@ def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Res
     if request.path.startswith("/api/"):
         return Response(json.dumps({"error": text}) + "\n", status, mimetype="application/json")
     root = escape(request.script_root)  # the prefix behind a proxy
-    body = PLAIN_PAGE.format(title=escape(title), text=escape(text), more=more, root=root)
+    shown = _COMMAND.sub(r"<code>\1</code>", str(escape(text)))
+    body = PLAIN_PAGE.format(title=escape(title), text=shown, more=more, root=root)
     return Response(body, status=status, mimetype="text/html")
 
 

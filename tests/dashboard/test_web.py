@@ -179,7 +179,8 @@ def test_a_store_that_can_not_be_read_is_503_with_its_reason(tmp_path: Path, bre
     for page in PAGES:
         answer = client.get(page)
         assert answer.status_code == 503
-        assert health.text.strip() in answer.text.replace("&#39;", "'")
+        said = re.sub("</?code>", "`", answer.text.replace("&#39;", "'"))
+        assert health.text.strip() in said
         assert "switchpoint run" in answer.text
         assert "Traceback" not in answer.text
 
@@ -333,6 +334,11 @@ def test_forged_calls_never_break_the_server(client: FlaskClient) -> None:
 def expect_no_error(client: FlaskClient, request: dict[str, Any]) -> None:
     answer = client.post("/_dash-update-component", json=request)
     assert answer.status_code in (200, 204, 400, 404), request
+
+
+def test_a_message_names_commands_as_such(tmp_path: Path) -> None:
+    text = client_of(tmp_path / "switchpoint.db").get("/explore").text
+    assert "make it with <code>switchpoint ingest</code>" in text
 
 
 def test_a_store_that_vanishes_is_told_in_the_page(tmp_path: Path, database: Path) -> None:
