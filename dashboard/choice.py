@@ -156,7 +156,7 @@ def explorable(store: Store) -> pd.DataFrame:
 def system_options(systems: pd.DataFrame) -> list[Option]:
     """The systems by name, environment and what is unreal.
 
-    Where that is not enough, by the version of MPI too, and at last by id.
+    Where that is not enough, by the version of MPI too, by cores, and at last by id.
     """
     names = systems["name"] + ", " + systems["environment"]
     alike = names.duplicated(keep=False)
@@ -164,8 +164,9 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
     names = names.mask(alike, names + " " + versions)
     kinds = map(unreal, systems["name"], systems["cpu_model"])
     names += pd.Series([f" ({kind})" if kind else "" for kind in kinds], names.index, dtype=object)
-    labels = names.mask(names.duplicated(keep=False), names + " (" + systems["system"] + ")")
-    return list(zip(systems["system"], labels, strict=True))
+    for more in (", " + systems["cores"].astype(str) + " cores", " (" + systems["system"] + ")"):
+        names = names.mask(names.duplicated(keep=False), names + more)
+    return list(zip(systems["system"], names, strict=True))
 
 
 _VERSION = r"(\d+(?:\.\d+)+)"

@@ -19,6 +19,7 @@ from dashboard.choice import (
     newest_operations,
     operations_of,
     system_options,
+    unreal,
 )
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.axes import message
@@ -69,7 +70,8 @@ class CompareChoice:
 def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
     """See `FilteredPage`. The default is the newest campaign against what was before it.
 
-    That is the system before an upgrade where there was one, else the campaign before.
+    That is the system before an upgrade where there was one, else the campaign before, else another
+    system, but no simulated one beside a real one.
     """
     systems = explorable(store)
     offered = system_options(systems)
@@ -79,15 +81,17 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     campaign = filters.choose("campaign", named(measured))
     operations = operations_of(store.cases(system, campaign))
     # Of a system with one campaign there is nothing else to compare with.
-    others = [name for name, _ in offered if len(measured) == 1 and name != system]
+    kinds = {name: unreal(*of) for name, *of in systems[["system", "name", "cpu_model"]].to_numpy()}
+    alike = [name for name, kind in kinds.items() if name != system and kind == kinds[system]]
+    others = alike if len(measured) == 1 else []
     before = [*before_upgrade(systems, system), *others, system][0]
     other_system = filters.choose("other_system", offered, default=before)
     wanted = [query.operation] if query.operation else operations
-    alike = _others(store, other_system, (system, campaign), wanted)
+    found_in = _others(store, other_system, (system, campaign), wanted)
     campaigns = store.campaigns_with_cells(other_system)
     if other_system == system:  # what lies before it first
         campaigns = [*(name for name in campaigns if name != campaign), campaign]
-    other_campaign = filters.choose("other_campaign", named(campaigns), default=next(alike, ""))
+    other_campaign = filters.choose("other_campaign", named(campaigns), default=next(found_in, ""))
     others_operations = set(operations_of(store.cases(other_system, other_campaign)))
     common = [name for name in operations if name in others_operations]
     operation = filters.choose("operation", named(operations), default=next(iter(common), ""))
@@ -143,23 +147,21 @@ def _case_text(where: Where) -> str:
 
 def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
     found = choice.found
+    nothing = html.P("Nothing to compare.")
+    parts: dict[str, Any] = {"changes": message("Nothing to compare.", 120), "rows": []}
+    parts |= {"moved": nothing, "loss": nothing}
     if found is None:
-        nothing = html.P("Nothing to compare.")
-        parts = {"summary": _same(), "changes": message("Nothing to compare.", 120)}
-        return parts | {"rows": [], "moved": nothing, "loss": nothing}
-    parts = {
-        "summary": _summary(found),
-        "changes": changes(_changed(store, choice)),
-        "rows": _change_table(choice),
-    }
+        return parts | {"summary": _same()}
+    parts |= {"summary": _summary(found), "loss": _loss(found.loss)}
+    if found.common_ratio is not None:
+        moved = _moved_table(found.moved, choice.query.operation, _soaks(store, choice))
+        parts |= {"changes": changes(_changed(store, choice)), "rows": _change_table(choice)}
+        parts |= {"moved": moved}
     if choice.undecided:
         tune = html.Code("switchpoint tune")
         waiting = html.P(["Not known before ", tune, f" has decided {choice.undecided}."])
-        return parts | {"moved": waiting, "loss": waiting}
-    return parts | {
-        "moved": _moved_table(found.moved, choice.query.operation, _soaks(store, choice)),
-        "loss": _loss(found.loss),
-    }
+        parts |= {"moved": waiting, "loss": waiting}
+    return parts
 
 
 def _same() -> Component:

@@ -17,7 +17,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, choose, parameter
 from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import card, data_table, href, method_name
+from dashboard.widgets import card, data_table, href, method_name, prose
 from tuner import comparison, stats
 from tuner.comparison import Change
 from tuner.records import NAME, Cell
@@ -111,6 +111,8 @@ def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
 
 def _changes(choice: HistoryChoice) -> Component:
     """What changed from each campaign to the next, at all sizes of the case."""
+    if len(choice.campaigns) == 1:
+        return html.P(prose("One campaign measured this case: `switchpoint run` adds another."))
     medians = [comparison.medians_of(campaign.cells) for campaign in choice.campaigns]
     rows = []
     for (before, a), (after, b) in pairwise(zip(choice.campaigns, medians, strict=True)):

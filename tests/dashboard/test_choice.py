@@ -44,7 +44,7 @@ def test_real_machines_come_first_and_the_others_are_marked() -> None:
             ("d", "local:cpu", "openmpi", "Xeon", "2026-01-02"),
         ],
         columns=["system", "name", "environment", "cpu_model", "last_date"],
-    ).assign(mpi_library="MPICH Version: 5.0.2")
+    ).assign(mpi_library="MPICH Version: 5.0.2", cores=2)
     assert system_options(newest_first(systems)) == [
         ("d", "local:cpu, openmpi"),
         ("a", "local:cpu, mpich"),
@@ -64,7 +64,7 @@ def test_upgrades_are_of_one_machine_and_environment_whatever_the_versions() -> 
             ("f", "site:cpu", "gnu-openmpi/5.0.3", "Open MPI v5.0.4", "2026-05-01"),
         ],
         columns=["system", "name", "environment", "mpi_library", "first_date"],
-    ).assign(cpu_model="Xeon", last_date=lambda frame: frame["first_date"])
+    ).assign(cpu_model="Xeon", cores=[2, 2, 2, 2, 2, 4], last_date=lambda of: of["first_date"])
     assert list(upgrades(systems, "b")["system"]) == ["a", "b", "e", "f"]
     assert before_upgrade(systems, "b") == ["a"]
     assert before_upgrade(systems, "e") == ["b", "a"]
@@ -74,6 +74,8 @@ def test_upgrades_are_of_one_machine_and_environment_whatever_the_versions() -> 
         "site:cpu, gnu-openmpi/5.0.3 5.0.3",
         "site:cpu, gnu-mpich/4.1",
         "site:gpu, gnu-openmpi/4.1.5",
-        "site:cpu, gnu-openmpi/5.0.3 5.0.4 (e)",
-        "site:cpu, gnu-openmpi/5.0.3 5.0.4 (f)",
+        "site:cpu, gnu-openmpi/5.0.3 5.0.4, 2 cores",
+        "site:cpu, gnu-openmpi/5.0.3 5.0.4, 4 cores",
     ]
+    _, alike = system_options(systems.assign(cores=2).iloc[-2:])
+    assert alike == ("f", "site:cpu, gnu-openmpi/5.0.3 5.0.4, 2 cores (f)")
