@@ -35,6 +35,7 @@ Props = dict[str, Any]
 _ATTRIBUTES = {"className": "class", "tabIndex": "tabindex", "colSpan": "colspan"}
 _KEPT = {"className", "style", "scope", "role", "title", "tabIndex", "colSpan"}
 _LEFT_OUT = {"Location", "Store", "Button", "Figcaption"}  # what needs a server, or a script
+_ONLINE = {"links", "interactive"}  # classes of what leads to other pages, or needs a server
 _VOID = {"br", "hr", "img"}
 
 
@@ -84,7 +85,7 @@ def _html(node: Any) -> Markup:
     special = _SPECIAL.get(kind)
     if special is not None:
         return special(props)
-    if props.get("className") == "links":  # to pages that are not here
+    if not _ONLINE.isdisjoint((props.get("className") or "").split()):
         return Markup()
     return _element(kind.lower(), props)
 

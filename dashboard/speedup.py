@@ -9,6 +9,7 @@ import pandas as pd
 from tuner import stats
 from tuner.records import Cell
 from tuner.selection.decisions import least_samples
+from tuner.simulation import machines
 
 _COLUMNS = ["size_bytes", "method", "speedup", "speedup_low", "speedup_high"]
 
@@ -17,11 +18,13 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
     """time(default) / time(method) of each cell: the geometric mean over launches.
 
     cells: of one case, at any sizes. Launches with too few samples do not count. The interval is at
-    95 %, and missing with one launch; a cell without the default beside it has no speed-up, and the
-    default's own is 1.
+    95 %, and missing with one launch, but of a simulated machine, whose times are exact; a cell
+    without the default beside it has no speed-up, and the default's own is 1.
     """
     logs = {}
+    exact = False
     for cell in cells:
+        exact = machines.is_simulated(cell.key.system)
         parts = cell.parts[cell.parts["samples"] >= least_samples(cell)]
         medians = zip(parts["launch"].tolist(), np.log(parts["median_s"]), strict=True)
         logs[cell.key.size_bytes, cell.key.method] = dict(medians)
@@ -38,5 +41,7 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
             figures[:, 0] = values.mean(axis=1)
         if count >= 2:
             figures[:, 1:] = np.column_stack(stats.mean_interval(values))
+        elif exact:
+            figures[:, 1:] = figures[:, :1]
         rows += [(*key, *row) for key, row in zip(of_cells, np.exp(figures), strict=True)]
     return pd.DataFrame(rows, columns=_COLUMNS)

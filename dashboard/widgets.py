@@ -1,6 +1,6 @@
 """Pieces that several pages are made of."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dash_bootstrap_components as dbc
@@ -72,12 +72,17 @@ def method_name(spec: str) -> Element:
     return element("Span", spec, className="method", style={"--method": method_style(spec).color})
 
 
+def key(methods: Iterable[str]) -> Component:
+    """The methods of ribbons, for windows in which their segments are too narrow for names."""
+    return html.P([method_name(method) for method in dict.fromkeys(methods)], className="key")
+
+
 def prose(text: str) -> list[Component | str]:
     """A text in which commands stand between backticks."""
     return [html.Code(piece) if code % 2 else piece for code, piece in enumerate(text.split("`"))]
 
 
-def badge(text: str, color: str = "warning") -> Component:
+def badge(text: str | list[Component | str], color: str = "warning") -> Component:
     """A mark for what a reader must not overlook."""
     return html.Span(text, className=f"badge text-bg-{color}")
 

@@ -221,10 +221,11 @@ class Store(Database):
         )
 
     def steadiness(self, system: str, campaign: str) -> pd.DataFrame:
-        """One row a cell of a campaign: `n`, `canary_median_s`, `above_2_medians`, `late`."""
+        """One row a cell: where it is, `n`, `canary_median_s`, `above_2_medians`, `late`."""
         return self._frame(
-            "SELECT n, canary_median_s, above_2_medians, late FROM cell "
-            "WHERE system = ? AND campaign = ?",
+            "SELECT operation, procs, nodes, ppn, sync, oversubscribed, "
+            "n, canary_median_s, above_2_medians, late FROM cell "
+            "WHERE system = ? AND campaign = ? ORDER BY procs, nodes",
             [system, campaign],
         )
 

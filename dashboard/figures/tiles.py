@@ -99,9 +99,10 @@ def _hover(tile: dict[str, Any] | None) -> str:
         f"median {time_text(tile['median_s'])}",
     ]
     if tile["method"] != tile["default"]:
-        interval = interval_text(tile["speedup_low"], tile["speedup_high"], ratio_text)
-        sure = interval if tile["told_apart"] else "not told apart from it"
-        lines.append(f"{ratio_text(tile['speedup'])} the speed of {tile['default']}, {sure}")
+        low, high = tile["speedup_low"], tile["speedup_high"]
+        interval = f", {interval_text(low, high, ratio_text)}" if low < high else ""
+        sure = interval if tile["told_apart"] else ", not told apart from it"
+        lines.append(f"{ratio_text(tile['speedup'])} the speed of {tile['default']}{sure}")
     return "<br>".join(lines)
 
 

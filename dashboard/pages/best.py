@@ -135,9 +135,15 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             html.P(
                 [
                     "The fastest method at each place, its speed as a multiple of the default's. "
-                    "Pale: not told apart from the default. A click on a tile shows its samples; ",
-                    parts["explore"],
-                    " are a page of their own.",
+                    "Pale: not told apart from the default. ",
+                    html.Span(
+                        [
+                            "A click on a tile shows its samples; ",
+                            parts["explore"],
+                            " are a page of their own.",
+                        ],
+                        className="interactive",
+                    ),
                 ],
                 className="hint",
             ),

@@ -18,6 +18,7 @@ from dashboard.choice import (
     operations_of,
     options_of,
     system_options,
+    unreal,
 )
 from dashboard.figures.ribbons import ribbons
 from dashboard.pages import explore, table
@@ -25,7 +26,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, WORD, Query, parameter
 from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import Option, badge, card, commands, href, method_name, prose
+from dashboard.widgets import Option, badge, card, commands, href, key, method_name, prose
 from tuner.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.records import NAME
 from tuner.store import Store
@@ -140,13 +141,16 @@ def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
     return {
         "answer": _answer(choice),
         "ribbon": figure,
+        "key": key(choice.selected["method"]),
         "switch": _switch_on(choice),
     }
 
 
 def _here(size_bytes: int) -> dict[str, Any]:
-    place = {"xref": "x", "x0": size_bytes, "x1": size_bytes, "yref": "paper", "y0": 0, "y1": 1}
-    return place | {"type": "line", "line": {"color": "#d55e00", "width": 2, "dash": "dot"}}
+    """A line at the size that was asked for, behind the names in the ribbon and over it."""
+    place = {"xref": "x", "x0": size_bytes, "x1": size_bytes, "yref": "y", "y0": -0.5, "y1": 0.25}
+    style = {"layer": "below", "line": {"color": "#d55e00", "width": 2, "dash": "dot"}}
+    return place | style | {"type": "line"}
 
 
 def _answer(choice: ChooseChoice) -> list[Component]:
@@ -202,6 +206,8 @@ def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list
     marks: list[Component] = []
     if far:
         marks.append(badge("between what was measured", "secondary"))
+    if kind := unreal(choice.system["name"], choice.system["cpu_model"]):
+        marks.append(badge(kind))
     if point["oversubscribed"]:
         marks.append(badge(f"oversubscribed: {choice.system['cores']} cores"))
     samples = html.A("Its samples", href=href(explore.PATH, link.search()))
@@ -243,7 +249,12 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
         card("Which method", parts["answer"]),
-        card("At other sizes", parts["ribbon"]),
+        card(
+            "At other sizes",
+            html.P("Dotted: the size that is asked for.", className="hint"),
+            parts["ribbon"],
+            parts["key"],
+        ),
         card("Switch it on", parts["switch"]),
     ]
 
@@ -255,6 +266,7 @@ PAGE = FilteredPage(
     parts={
         "answer": Block(),
         "ribbon": Plot("The method that the table selects for this case at each message size."),
+        "key": Block(),
         "switch": Block(),
     },
     choose=_choose,

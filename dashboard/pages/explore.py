@@ -18,6 +18,7 @@ from dashboard.choice import (
     layout_keys,
     layout_text,
     newest_operations,
+    unreal,
 )
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.axes import message
@@ -35,6 +36,7 @@ from tuner import products
 from tuner.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.records import Cell
 from tuner.selection.decisions import MIN_LAUNCHES
+from tuner.simulation import machines
 from tuner.store import Store
 from tuner.units import size_text
 
@@ -195,18 +197,14 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
         is_default = row["method"] == default
         # Without an interval, of one launch, nothing is told apart.
         even = not is_default and not (row["speedup_low"] > 1 or row["speedup_high"] < 1)
-        speedups = (
-            ("default", "")
-            if is_default
-            else (
-                ratio_text(row["speedup"]),
-                interval_text(row["speedup_low"], row["speedup_high"], ratio_text),
-            )
-        )
+        # One sample, as of a simulated machine, has no interval.
+        interval = interval_text(row["low_s"], row["high_s"], time_text)
+        around = interval_text(row["speedup_low"], row["speedup_high"], ratio_text)
         texts = (
             time_text(row["median_s"]),
-            interval_text(row["low_s"], row["high_s"], time_text),
-            *speedups,
+            interval if row["n"] > 1 else "",
+            "default" if is_default else ratio_text(row["speedup"]),
+            around if row["n"] > 1 and not is_default else "",
             *(time_text(row[column]) for column in _PRODUCT_COLUMNS if of_products),
             f"{row['n']} in {row['launches']}",
             share_text(row["above_2_medians"]),
@@ -220,16 +218,19 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
 
 def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:
     """What limits the worth of the case, and its facts."""
-    marks: list[Component] = []
+    kind = unreal(choice.system["name"], choice.system["cpu_model"])
+    marks: list[Component] = [badge(kind)] if kind else []
     if case["oversubscribed"]:
         cores = choice.system["cores"]
         marks.append(badge(f"oversubscribed: {case['ppn']} ranks on {cores} cores"))
-    if choice.cells["launches"].max() < MIN_LAUNCHES:
+    exact = machines.is_simulated(choice.query.system)
+    if choice.cells["launches"].max() < MIN_LAUNCHES and not exact:
         marks.append(badge(f"fewer than {MIN_LAUNCHES} launches", "secondary"))
     if selected.empty:
         marks.append(badge("no rule of the table is about this case", "secondary"))
     canary_s, slowest_s = float(np.median(choice.canaries_s)), float(choice.canaries_s.max())
-    marks += unsteadiness(canary_s, slowest_s)
+    if canary_s > 0:  # one process has nobody to play with
+        marks += unsteadiness(slowest_s / canary_s)
     facts = [
         choice.system["mpi_library"],
         choice.system["cpu_model"],
@@ -239,17 +240,16 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
         facts.append(
             f"messages sent by a rank: {case['mavg']:.3g} on average, {case['mmax']} at most"
         )
-    if canary_s > 0:  # one process has nobody to play with
+    if canary_s > 0:
         facts.append(f"canary (8-byte ping-pong) {time_text(canary_s)}")
     return [*marks, html.Span([html.Span(fact) for fact in facts], className="facts")]
 
 
-def unsteadiness(canary_s: float, slowest_s: float) -> list[Component]:
-    """A mark where the canary was at times far slower than its median, `canary_s`."""
-    if not slowest_s > _UNSTEADY * canary_s > 0:
+def unsteadiness(slowest: float) -> list[Component]:
+    """A mark where the canary was at times far slower: `slowest` times its median."""
+    if not slowest > _UNSTEADY:
         return []
-    times = ratio_text(slowest_s / canary_s)
-    return [badge(f"unsteady machine: slowest canary {times} its median")]
+    return [badge(f"unsteady machine: slowest canary {ratio_text(slowest)} its median")]
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
@@ -257,11 +257,22 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         parts["notes"],
         html.Div(
             [
-                card("Speed-up and time", parts["curves"]),
+                card(
+                    "Speed-up and time",
+                    html.P(
+                        "On top the method that the table selects; pale where none was shown to be "
+                        "the fastest.",
+                        className="hint",
+                    ),
+                    parts["curves"],
+                ),
                 card(
                     "Samples of one size",
                     parts["size"],
-                    html.P("A click on a point of the curves takes its size.", className="hint"),
+                    html.P(
+                        "A click on a point of the curves takes its size.",
+                        className="hint interactive",
+                    ),
                     parts["ecdf"],
                 ),
             ],

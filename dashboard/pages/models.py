@@ -16,7 +16,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import Query
 from dashboard.units import share_text
-from dashboard.widgets import badge, card, data_table
+from dashboard.widgets import badge, card, data_table, prose
 from tuner import fitting, predicting
 from tuner.models.parameter import NotIdentified
 from tuner.models.predict import Crossover
@@ -83,7 +83,7 @@ def _draw(store: Store, choice: ModelsChoice) -> dict[str, Any]:
     return {
         "fit": residuals(choice.errors, CLOSE, size_title(choice.query.operation)),
         "verdict": _verdict(choice),
-        "parameters": _parameters(choice.model) if choice.model else html.P(choice.reason),
+        "parameters": _parameters(choice.model) if choice.model else html.P(prose(choice.reason)),
     }
 
 
@@ -91,7 +91,7 @@ def _verdict(choice: ModelsChoice) -> list[Component]:
     """How good the model is on this case, in words."""
     validation = choice.outcome.validation if choice.outcome else None
     if validation is None or choice.reason:
-        return [badge(f"not predicted: {choice.reason}", "secondary")]
+        return [badge(prose(f"not predicted: {choice.reason}"), "secondary")]
     facts = [
         f"{share_text(validation.close)} of {len(validation.errors)} predictions are within "
         f"{100 * CLOSE:.0f} % of the measured time"
@@ -124,7 +124,8 @@ def _parameters(model: SystemModel) -> list[Component]:
                 values = [(getattr(each, field), unit) for field, unit in columns.values()]
                 texts = [sizes_text(each.from_bytes, each.up_to_bytes)]
                 texts += [parameter_text(value, unit) for value, unit in values]
-                rows.append(table_row([row_head(_words(scope)), *map(data_cell, texts)]))
+                cells = [data_cell(text, className="wrapped") for text in texts]
+                rows.append(table_row([row_head(_words(scope)), *cells]))
                 reasons += [
                     f"{title}, {_words(scope)}, {heading.split()[0]}: {value.reason}"
                     for heading, (value, _) in zip(columns, values, strict=True)
@@ -133,9 +134,11 @@ def _parameters(model: SystemModel) -> list[Component]:
         if rows:
             header = [title, "Bytes", *(heading.replace(" us", " µs") for heading in columns)]
             tables.append(data_table(f"Parameters of {title}, with 95 % intervals", header, rows))
-    measured = f"Fitted to {model.samples:,} samples of campaign {model.campaign}."
+    source = "Those that the simulated machine is made of."
+    if model.campaign:
+        source = f"Fitted to {model.samples:,} samples of campaign {model.campaign}."
     return [
-        html.P(measured, className="hint"),
+        html.P(source, className="hint"),
         *tables,
         *([html.P("Not identified:", className="hint")] if reasons else []),
         html.Ul([html.Li(reason) for reason in dict.fromkeys(reasons)], className="hint"),

@@ -15,7 +15,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, parameter
 from dashboard.units import ratio_text, share_text, time_text
-from dashboard.widgets import Option, badge, card, data_table
+from dashboard.widgets import Option, badge, card, data_table, prose
 from tuner import breakdowns, fitting
 from tuner.errors import SwitchpointError
 from tuner.models.system import SystemModel
@@ -57,7 +57,8 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
     system = filters.choose("system", system_options(systems))
     rows = breakdowns.last_measured(store, system)
     if rows.empty:
-        empty: dict[str, list[Option]] = {"pattern": [], "layout": [], "flops": []}
+        nothing: list[Option] = [("", "none measured")]
+        empty = dict.fromkeys(("pattern", "layout", "flops"), nothing)
         return OverlapChoice(OverlapQuery(system), filters.options | empty, rows, "")
     patterns = sorted(rows["pattern"].unique())
     rows = rows[rows["pattern"] == filters.choose("pattern", named(patterns))]
@@ -112,7 +113,7 @@ def _notes(choice: OverlapChoice) -> list[Component]:
     if choice.rows["oversubscribed"].any():
         marks.append(badge("oversubscribed"))
     if choice.reason:
-        marks.append(badge(f"not predicted: {choice.reason}", "secondary"))
+        marks.append(badge(prose(f"not predicted: {choice.reason}"), "secondary"))
     return marks
 
 
@@ -140,8 +141,9 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         card(
             "Where the time of a rank goes",
             html.P(
-                "Medians over launches of the last campaign, means over ranks. What lies right of "
-                "the mark of the computation alone is what communication costs.",
+                "Medians over launches of the last campaign: the whole until the last rank is "
+                "done, its parts as means over ranks. What lies right of the mark of the "
+                "computation alone is what communication costs.",
                 className="hint",
             ),
             parts["breakdown"],

@@ -13,17 +13,18 @@ from dash import Dash, html
 from dash.development.base_component import Component
 
 from dashboard import rules
-from dashboard.choice import newest_first, system_options, unreal
+from dashboard.choice import layout_text, newest_first, system_options, unreal
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.ribbons import ribbons
 from dashboard.pages import choose, explore, history, table
 from dashboard.query import Query
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.web import OpenStore
-from dashboard.widgets import badge, card, data_table, graph, href
+from dashboard.widgets import badge, card, data_table, graph, href, key
 from tuner.records import Launch
 from tuner.selection import trust
 from tuner.store import Store
+from tuner.tables import UNSOAKED
 
 PATH = "/"
 
@@ -117,38 +118,48 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
 
 @dataclass(frozen=True)
 class _Steadiness:
-    """What tells whether other work disturbed a campaign; shares are of all samples."""
+    """What tells whether other work disturbed a campaign; shares are of all samples.
 
-    canary_s: float
-    slowest_canary_s: float
+    canaries_s: by layout. slowest: the slowest of a cell, as a multiple of what is usual of its
+    operation on its layout: canaries of other places have nothing to do with each other.
+    """
+
+    canaries_s: dict[str, float]
+    slowest: float
     above_2_medians: float
     late: float
 
     @classmethod
     def of(cls, cells: pd.DataFrame) -> Self:
         """Of `Store.steadiness`, at least one cell."""
-        canaries = cells["canary_median_s"]
         shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
-        return cls(float(canaries.median()), float(canaries.max()), *shares)
+        played = cells[cells["canary_median_s"] > 0]  # one process has nobody to play with
+        layouts = played.groupby(["nodes", "ppn"], sort=False)["canary_median_s"].median()
+        canaries_s = {
+            layout_text(nodes, ppn, oversubscribed=False): float(median_s)
+            for (nodes, ppn), median_s in layouts.items()
+        }
+        usual = played.groupby(_PLACE)["canary_median_s"].transform("median")
+        return cls(canaries_s, float((played["canary_median_s"] / usual).max()), *shares)
 
     def marks(self) -> list[Component]:
         """What warns of it."""
-        return explore.unsteadiness(self.canary_s, self.slowest_canary_s)
+        return explore.unsteadiness(self.slowest)
 
     def text(self) -> str:
         """All of it, for the reader to judge."""
-        canary = f"canary (8-byte ping-pong) {time_text(self.canary_s)}"
-        if self.canary_s > 0:
-            canary += (
-                f", at most {ratio_text(self.slowest_canary_s / self.canary_s)} that in a cell"
-            )
+        texts = [f"{time_text(each_s)} on {layout}" for layout, each_s in self.canaries_s.items()]
+        canary = f"canary (8-byte ping-pong) {', '.join(texts)}; " if texts else ""
+        if texts:
+            canary += f"in no cell over {ratio_text(self.slowest)} what is usual there; "
         return (
-            f"{canary}; {share_text(self.above_2_medians)} of the samples over twice their median, "
+            f"{canary}{share_text(self.above_2_medians)} of the samples over twice their median, "
             f"{share_text(self.late)} with a late rank"
         )
 
 
 _SHARES = ("above_2_medians", "late")
+_PLACE = ["operation", "procs", "nodes", "ppn", "sync", "oversubscribed"]
 
 
 def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
@@ -164,13 +175,14 @@ def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
         f"The method that the table of {label} selects at each message size.",
         href(f"{table.PATH}/rules.csv", of_all),
     )
+    drawn = [figure, key(shown["method"])]
     if len(shown) == len(chosen):
-        return figure
+        return html.Div(drawn)
     link = anchor(f"all {len(chosen)} rules", href(table.PATH, of_all))
     return html.Div(
         [
             html.P(["At the largest layout of each operation, of ", link, "."], className="hint"),
-            figure,
+            *drawn,
         ]
     )
 
@@ -181,9 +193,9 @@ def _marks(cases: pd.DataFrame, chosen: pd.DataFrame) -> list[Component]:
     over = sorted(cases.loc[cases["oversubscribed"], "procs"].unique())
     if over:
         marks.append(badge(f"oversubscribed at {' and '.join(map(str, over))} ranks"))
-    undecided = int((chosen["status"] == "undecided").sum())
-    if undecided:
-        marks.append(badge(f"{undecided} of {len(chosen)} rules undecided", "secondary"))
+    for status, text in (("undecided", "undecided"), (UNSOAKED, "waiting for a soak")):
+        if count := int((chosen["status"] == status).sum()):
+            marks.append(badge(f"{count} of {len(chosen)} rules {text}", "secondary"))
     return marks
 
 

@@ -31,7 +31,17 @@ from dashboard.query import WORD, Query, UnknownError, one_of, parameter
 from dashboard.soaked import Standing
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, card, commands, data_table, graph, href, method_name, prose
+from dashboard.widgets import (
+    Option,
+    card,
+    commands,
+    data_table,
+    graph,
+    href,
+    key,
+    method_name,
+    prose,
+)
 from tuner.records import NAME
 from tuner.store import Store
 from tuner.tables import UNSOAKED
@@ -46,8 +56,9 @@ _HINT = (
     "The first rule that holds, and whose method can be used, is taken. Where the default stays, "
     "the speed-up is that of the best of the others. Grey: nothing was shown to be faster than the "
     "default or, unsoaked, what was is executed very often before it is chosen, by `switchpoint "
-    "soak`. Bytes: of a message in the mean, and of collectives of a rank's block, or of the whole "
-    "vector (bcast, reduce, allreduce)."
+    "soak`. The interval of a tie may lie above 1: the best of many looks faster by chance, so "
+    "more than 95 % is asked for. Bytes: of a message in the mean, and of collectives of a rank's "
+    "block, or of the whole vector (bcast, reduce, allreduce)."
 )
 _HEADER = ("Case", "Bytes", "Method", "Status", "Speed-up (95 %)", "Soak", "Evidence")
 
@@ -102,7 +113,7 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
         href(f"{PATH}/rules.csv", choice.query.search()),
     )
     return {
-        "ribbons": figure,
+        "ribbons": [figure, key(table["method"])],
         "rules": data_table(
             "The rules, the first that holds first",
             _HEADER,
@@ -118,15 +129,15 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
     if rule.status == UNSOAKED:
         soak = f"{rule.challenger} waits for it"
     cells = (
-        bytes_text(rule.bytes_low, rule.bytes_high),
-        method_name(rule.method),
-        rule.status,
-        _speedup_text(rule),
-        soak,
-        evidence,
+        row_head(case, className="wrap"),
+        data_cell(bytes_text(rule.bytes_low, rule.bytes_high)),
+        data_cell(method_name(rule.method)),
+        data_cell(rule.status),
+        data_cell(_speedup_text(rule), className="wrap"),
+        data_cell(soak),
+        data_cell(evidence),
     )
-    even = None if rule.status in DECIDED else "even"
-    return table_row([row_head(case, className="wrap"), *map(data_cell, cells)], className=even)
+    return table_row(cells, className=None if rule.status in DECIDED else "even")
 
 
 def _samples_text(launches: int) -> str:
@@ -188,21 +199,24 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             parts["rules"],
         ),
         card("Export of all rules", parts["form"], parts["export"]),
-        card(
-            "Compare with yours",
-            html.Label(
-                "Paste a table that you have, in the form chosen above, to see how it differs.",
-                htmlFor=ids.of(PATH, "pasted"),
-                className="hint",
+        html.Div(
+            card(
+                "Compare with yours",
+                html.Label(
+                    "Paste a table that you have, in the form chosen above, to see how it differs.",
+                    htmlFor=ids.of(PATH, "pasted"),
+                    className="hint",
+                ),
+                dbc.Textarea(id=ids.of(PATH, "pasted"), rows=4, debounce=True, spellcheck=False),
+                html.Button(
+                    "Or choose its file",
+                    type="button",
+                    className="btn btn-sm align-self-start mt-2 mb-2",
+                    **{"data-file": ids.of(PATH, "pasted")},
+                ),
+                html.Div(id=ids.of(PATH, "difference"), role="status"),
             ),
-            dbc.Textarea(id=ids.of(PATH, "pasted"), rows=4, debounce=True, spellcheck=False),
-            html.Button(
-                "Or choose its file",
-                type="button",
-                className="btn btn-sm align-self-start mt-2 mb-2",
-                **{"data-file": ids.of(PATH, "pasted")},
-            ),
-            html.Div(id=ids.of(PATH, "difference"), role="status"),
+            className="interactive",
         ),
     ]
 

@@ -45,6 +45,7 @@ def test_the_overview_tells_how_steady_the_newest_campaign_was(tmp_path: Path) -
     text = said(page)
     assert "unsteady machine: slowest canary 5." in text or "slowest canary 4.9" in text
     assert "Newest campaign: canary (8-byte ping-pong) 1.0" in text
+    assert "1 node × 2; in no cell over" in text
     links = re.findall(r"explore\?s=[^&']+&c=([^&']+)", str(page))
     assert links == ["20261121T034500Z"]  # the other has nothing to explore
 
@@ -220,6 +221,51 @@ def test_compare_begins_with_the_system_before_an_upgrade(upgraded: Path, tmp_pa
     assert choice.query.other_system == query.system
 
 
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real system with one campaign, and a simulated one with one sample of each method."""
+    results = tmp_path_factory.mktemp("mixed")
+    write(results, Campaign(sizes=(8, 512), procs=(2, 8)))
+    simulated = Campaign(
+        system="simulated:torus-4x4x2", environment="simgrid", launches=1, samples=1, cores=16
+    )
+    for path in write(results, replace(simulated, sizes=(16, 1024))):
+        path.write_text(path.read_text().replace("Synthetic CPU", "simulated"))
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
+        tune_missing(store)
+    return path
+
+
+def test_a_simulated_system_is_marked_and_its_single_samples_count(mixed: Path) -> None:
+    simulated = "?s=" + drawn(pages.explore.PAGE, mixed)[0].options["system"][-1][0]
+    for page, part in ((pages.explore.PAGE, "notes"), (pages.choose.PAGE, "answer")):
+        assert "simulated" in said(drawn(page, mixed, simulated)[1][part])
+        assert "simulated" not in said(drawn(page, mixed)[1][part])
+    choice, parts = drawn(pages.explore.PAGE, mixed, simulated)
+    assert "launches" not in said(parts["notes"])
+    assert "even" not in str(parts["cell"])
+    assert (choice.cells["speedup_low"] == choice.cells["speedup"]).all()
+    _, parts = drawn(pages.models.PAGE, mixed, simulated)
+    assert "that the simulated machine is made of" in said(parts["parameters"])
+
+
+def test_a_real_system_is_not_compared_with_a_simulated_one_unasked(mixed: Path) -> None:
+    choice, parts = drawn(pages.compare.PAGE, mixed)
+    assert choice.query.other_system == choice.query.system
+    assert "the same" in said(parts["summary"])
+    simulated = choice.options["system"][-1][0]
+    _, parts = drawn(pages.compare.PAGE, mixed, f"?t={simulated}")
+    assert "choose another" in said(parts["summary"])
+    assert said(parts["moved"]) == "Nothing to compare."
+
+
+def test_the_history_of_one_campaign_has_no_changes_to_tell_of(mixed: Path) -> None:
+    _, parts = drawn(pages.history.PAGE, mixed)
+    assert said(parts["changes"]).startswith("One campaign")
+
+
 def test_what_is_not_decided_yet_is_said_in_a_comparison(upgraded: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(upgraded, tmp_path))
     with sqlite3.connect(path) as connection:
@@ -254,8 +300,9 @@ def test_overlap_is_broken_down_and_predicted(tmp_path: Path) -> None:
 
 
 def test_without_overlap_its_page_says_what_to_run(database: Path) -> None:
-    _, parts = drawn(pages.overlap.PAGE, database)
+    choice, parts = drawn(pages.overlap.PAGE, database)
     assert "switchpoint run" in said(parts["notes"])
+    assert choice.options["pattern"] == [("", "none measured")]
 
 
 def test_without_probes_the_page_of_models_says_what_to_run(database: Path) -> None:
