@@ -29,7 +29,13 @@ def select(element_id: str, label: str, pairs: Sequence[Option], value: str) -> 
     return html.Div(
         [
             html.Label(label, htmlFor=element_id, className="form-label"),
-            dbc.Select(id=element_id, options=options(pairs), value=value, size="sm"),
+            dbc.Select(
+                id=element_id,
+                options=options(pairs),
+                value=value,
+                size="sm",
+                placeholder="none measured",
+            ),
         ],
         className="filter",
     )

@@ -19,6 +19,8 @@ LINE = "rgba(127,127,127,0.65)"
 _MESSAGE_LETTERS = 36  # of a line that fits a telephone
 _MOST_COUNTS = 8  # of whole numbers that are all marked
 _MOST_BAND = 1.6
+_ROW_PX, _ROWS = 19, 4  # of a legend, and how many every figure has room for
+_BELOW_PX = 66  # from a plot to its legend: the axis with its title is between
 
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
@@ -176,10 +178,15 @@ def interval_bars(middle: pd.Series, low: pd.Series, high: pd.Series) -> dict[st
     return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | ends
 
 
-def legend_below(y: float, **more: Any) -> dict[str, Any]:
-    """A legend in rows below the plot, its top at `y` of the plot's height."""
+def legend_below(height: int, entries: int, **more: Any) -> dict[str, Any]:
+    """A legend in rows below the plot, and the height that leaves the plot its room.
+
+    On a telephone each of the entries may take a row.
+    """
+    height += _ROW_PX * max(0, entries - _ROWS)
+    y = -_BELOW_PX / (height - 100)  # of what is about the height of the plot
     legend = {"orientation": "h", "y": y, "yanchor": "top", "x": 0} | more
-    return {"showlegend": True, "legend": legend}
+    return {"height": height, "showlegend": True, "legend": legend}
 
 
 def level(y: float, axis: str = "y") -> dict[str, Any]:

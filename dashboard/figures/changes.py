@@ -24,7 +24,6 @@ from dashboard.units import interval_text, ratio_text, time_text
 from tuner.units import size_text
 
 _HEIGHT = 420
-_LEGEND_AT = -0.2
 _MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
 _APART = 0.3  # of the way from one campaign to the next: where the methods of one are drawn
 _LIBRARY_LETTERS = 32
@@ -56,8 +55,7 @@ def changes(changed: pd.DataFrame) -> Figure:
     return {
         "data": data,
         "layout": base_layout(
-            _HEIGHT,
-            **legend_below(_LEGEND_AT),
+            **legend_below(_HEIGHT, changed["method"].nunique()),
             margin=_MARGIN,
             xaxis=x_axis,
             yaxis=ratio_axis(low / 1.1, high * 1.1, "time in B / time in A"),
@@ -99,8 +97,7 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
     return {
         "data": data,
         "layout": base_layout(
-            _HEIGHT,
-            **legend_below(_LEGEND_AT),
+            **legend_below(_HEIGHT, len(methods)),
             margin=_MARGIN | {"t": 28},
             xaxis={
                 "tickvals": list(range(0, len(campaigns), step)),

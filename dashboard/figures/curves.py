@@ -26,10 +26,12 @@ from dashboard.units import ratio_text, time_text
 from tuner.units import size_text
 
 _LEAST_HEIGHT = 660
-_MARGIN = {"l": 72, "t": 38, "b": 48}
+_MARK_LEVELS = 3
+_MARGIN = {"l": 72, "t": 52, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
 _LABEL_GAP_PX = 16
-_CLOSE_FACTOR = 12.0
+_CLOSE_FACTOR = 36.0  # of two sizes whose marks would touch on a telephone
+_MARK_PX = 14
 
 
 class _Panel(NamedTuple):
@@ -241,10 +243,12 @@ def _strip(selected: pd.DataFrame, x_range: list[float], figure: Figure) -> None
         )
         if before != after and low < below < high
     ]
-    lifted = False
-    for before, switch in zip([0.0, *switches], switches, strict=False):
-        # Close to the mark before it, a mark is lifted above it.
-        lifted = not lifted and before * _CLOSE_FACTOR > switch
+    last = [0.0] * _MARK_LEVELS  # the mark that was last at each level
+    for switch in switches:
+        # A mark that is close to one before it is lifted above that, as far as there is room.
+        free = [level for level, mark in enumerate(last) if mark * _CLOSE_FACTOR <= switch]
+        lift = min(free, default=last.index(min(last)))
+        last[lift] = switch
         place = {"xref": "x", "yref": "paper"}
         figure["layout"]["shapes"].append(
             place
@@ -254,5 +258,9 @@ def _strip(selected: pd.DataFrame, x_range: list[float], figure: Figure) -> None
         figure["layout"]["annotations"].append(
             place
             | {"x": math.log10(switch), "y": 1, "yanchor": "bottom", "showarrow": False}
-            | {"text": f"▾ {size_text(switch - 1)}", "font": {"size": 12}, "yshift": 14 * lifted}
+            | {
+                "text": f"▾ {size_text(switch - 1)}",
+                "font": {"size": 12},
+                "yshift": _MARK_PX * lift,
+            }
         )

@@ -59,8 +59,7 @@ def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
     return {
         "data": data,
         "layout": base_layout(
-            HEIGHT,
-            **legend_below(-0.16, font={"size": 12}),
+            **legend_below(HEIGHT, len(samples_s), font={"size": 12}),
             margin={"l": 56, "r": 12, "t": 8, "b": 44},
             xaxis=time_axis(low, shown, "time of one execution", most=6),
             yaxis={

@@ -48,8 +48,7 @@ def against_time(cells: pd.DataFrame, name: str) -> Figure:
     return {
         "data": [_points(str(method), rows, name) for method, rows in cells.groupby("method")],
         "layout": base_layout(
-            _HEIGHT,
-            **legend_below(-0.2),
+            **legend_below(_HEIGHT, cells["method"].nunique()),
             margin={"l": 64, "r": 16, "t": 8, "b": 48},
             xaxis=metric.axis(float(cells[name].min()), float(cells[name].max()), metric.title),
             yaxis=time_axis(*reach(cells["median_s"], cells["low_s"], cells["high_s"]), "time"),

@@ -44,8 +44,7 @@ def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
     return {
         "data": data,
         "layout": base_layout(
-            _HEIGHT,
-            **legend_below(-0.12),
+            **legend_below(_HEIGHT, errors["method"].nunique()),
             margin={"l": 72, "r": 16, "t": 8, "b": 48},
             xaxis=x_axis | {"anchor": "y2"},
             yaxis=time_axis(float(times.min()), float(times.max()), "time")

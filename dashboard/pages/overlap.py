@@ -57,8 +57,7 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
     system = filters.choose("system", system_options(systems))
     rows = breakdowns.last_measured(store, system)
     if rows.empty:
-        nothing: list[Option] = [("", "none measured")]
-        empty = dict.fromkeys(("pattern", "layout", "flops"), nothing)
+        empty: dict[str, list[Option]] = {"pattern": [], "layout": [], "flops": []}
         return OverlapChoice(OverlapQuery(system), filters.options | empty, rows, "")
     patterns = sorted(rows["pattern"].unique())
     rows = rows[rows["pattern"] == filters.choose("pattern", named(patterns))]

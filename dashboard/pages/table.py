@@ -21,7 +21,7 @@ from dashboard.choice import (
     operations_of,
     system_options,
 )
-from dashboard.elements import Element, anchor, data_cell, row_head, table_row
+from dashboard.elements import Element, anchor, data_cell, element, row_head, table_row
 from dashboard.exported import FORMS, exported
 from dashboard.figures.ribbons import DECIDED, ribbons
 from dashboard.pages import explore
@@ -133,7 +133,7 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
         data_cell(bytes_text(rule.bytes_low, rule.bytes_high)),
         data_cell(method_name(rule.method)),
         data_cell(rule.status),
-        data_cell(_speedup_text(rule), className="wrap"),
+        data_cell(_speedup(rule), className="wrap"),
         data_cell(soak),
         data_cell(evidence),
     )
@@ -146,14 +146,15 @@ def _samples_text(launches: int) -> str:
     return f"samples of {launches} launch{'es' if launches > 1 else ''}"
 
 
-def _speedup_text(rule: Any) -> str:
+def _speedup(rule: Any) -> list[Any]:
     """The challenger's speed-up, and which it is where the default stays."""
     if math.isnan(rule.speedup):
-        return ""
+        return []
     text = ratio_text(rule.speedup)
     if interval := interval_text(rule.speedup_low, rule.speedup_high, _bare_ratio_text):
         text += f" ({interval})"
-    return text if rule.challenger == rule.method else f"{rule.challenger} {text}"
+    figures = element("Span", text, className="text-nowrap")
+    return [figures] if rule.challenger == rule.method else [f"{rule.challenger} ", figures]
 
 
 def _bare_ratio_text(ratio: float) -> str:

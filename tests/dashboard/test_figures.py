@@ -208,6 +208,20 @@ def test_switch_points_are_marked_where_the_method_changes() -> None:
     assert [text for text in texts if text.startswith("▾")] == ["▾ 723 B", "▾ 11.3 KiB"]
 
 
+def test_marks_of_close_switch_points_do_not_touch() -> None:
+    ends = [0.0, 4096.0, 16384.0, 65536.0, math.inf]
+    selected = pd.concat([frames.selected().iloc[:1]] * 4, ignore_index=True).assign(
+        bytes_low=ends[:-1],
+        bytes_high=[end - 1 for end in ends[1:]],
+        method=["direct", "nap", "direct", "nap"],
+    )
+    cells = frames.cells()
+    notes = curves(cells, "direct", selected, 8)["layout"]["annotations"]
+    marks = [note for note in notes if note["text"].startswith("▾")]
+    lifts = [mark["yshift"] for mark in marks]
+    assert len(lifts) > 1 and len({*lifts}) == len(lifts)
+
+
 def test_every_method_is_labelled_beside_its_lines() -> None:
     labels = [n["text"] for n in drawn()["layout"]["annotations"] if n["text"].startswith("<span")]
     assert sorted(label.split("</span> ")[1] for label in labels) == sorted(2 * [*frames.METHODS])
