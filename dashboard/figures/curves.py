@@ -264,3 +264,5 @@ def _strip(selected: pd.DataFrame, x_range: list[float], figure: Figure) -> None
                 "yshift": _MARK_PX * lift,
             }
         )
+    unused = sum(mark == 0 for mark in last[1:])
+    figure["layout"]["margin"]["t"] -= _MARK_PX * unused
