@@ -154,7 +154,8 @@ def test_a_method_is_chosen_on_the_layouts_on_which_it_passed(results: Path) -> 
     write(results, *passed_twice())
     tuned()
     rules = [row for row in succeed("show").splitlines() if " up to 1.41 KiB " in row]
-    assert ["unsoaked" in row for row in rules] == [False, True]
+    waiting = {row.split("  ")[1].strip(): "unsoaked" in row for row in rules}
+    assert waiting == {"1 x 2": False, "1 x 3 (o) (i)": True, "1 x 4 (o)": True}
 
 
 def test_soaks_can_be_required(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
