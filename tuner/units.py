@@ -47,11 +47,6 @@ def bytes_text(low: float | None, high: float | None) -> str:
     return f"{above} to {size_text(high)}" if above else f"up to {size_text(high)}"
 
 
-def share_text(share: float) -> str:
-    """A share in per cent: `9%`, `under 1%`."""
-    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
-
-
 def span_text(low: int, high: int) -> str:
     """Whole numbers from one to another: `5 to 7`, or `8`."""
     return str(low) if low == high else f"{low} to {high}"

@@ -19,7 +19,6 @@ import numpy as np
 from tuner import stats
 from tuner.records import Cell, CellKey, Header, Part
 from tuner.tables import Provenance
-from tuner.units import share_text
 
 SLOW = math.log(2)
 """How much slower than usual a canary is that tells of a disturbance, as a logarithm."""
@@ -125,15 +124,19 @@ def notes(provenance: Provenance) -> list[str]:
     if word == CLEAN:
         return []
     lines = [
-        f"{word}: {CAUSES[cause]} in {share_text(share)} of what was measured, which does not count"
+        f"{word}: {CAUSES[cause]} in {_per_cent(share)} of what was measured, which does not count"
         for cause, share in provenance.refused.items()
     ]
     if noisy > NOISY_CLEAN:
         lines.append(
-            f"{word}: load, drift or a coarse clock in {share_text(noisy)} of what was measured, "
+            f"{word}: load, drift or a coarse clock in {_per_cent(noisy)} of what was measured, "
             "for which intervals are of 99 %"
         )
     return lines
+
+
+def _per_cent(share: float) -> str:
+    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
 
 
 def _case_of(key: CellKey) -> _Case:
