@@ -248,6 +248,8 @@ def known(described: str, request: Request) -> str:
 
     The status of the rule that was used, "interpolated", or why none was.
     """
+    if not described:  # kernels that were built by an earlier version
+        return "not told"
     used = re.search(rf", chosen by rule {re.escape(str(request.path))}:(\d+)", described)
     if used is None:
         if ", chosen by the model " in described:
