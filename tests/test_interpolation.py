@@ -143,6 +143,8 @@ def test_from_where_ranks_outnumber_cores_only_what_both_choose_holds() -> None:
     )
     assert [chosen(alike, 1, 6, size) for size in (8, 64)] == ["neighbor", "nap"]
     assert [chosen(crowded, 1, 6, size) for size in (8, 64)] == ["direct", "nap"]
+    only_there = raced(1, 9, 8, alltoallv=0.5)._replace(oversubscribed=True)
+    assert chosen(compile_rules([a[0], only_there]), 1, 6, 8) == "direct"
 
 
 def test_what_is_not_alike_is_not_joined() -> None:

@@ -79,18 +79,18 @@ def _classes_between(a: Classes, b: Classes, place: float) -> Classes:
 def _between(a: list[At], b: list[At], place: float) -> list[At]:
     """What holds at the sizes of either; nothing where no choice of one was measured on both.
 
-    Where ranks outnumber cores ratios are others: from there on only what both choose holds.
+    Where ranks outnumber cores ratios are others: up to there only what both choose holds.
     """
     default = DEFAULT_METHODS[a[0].point.operation]
     chosen = {at.point.method for at in (*a, *b)} - {default}
+    alike = len({at.point.oversubscribed for at in (*a, *b)}) == 1
     curves = [
         (method, of_a, of_b)
         for method in sorted(chosen)
-        if (of_a := _curve(a, method)) and (of_b := _curve(b, method))
+        if alike and (of_a := _curve(a, method)) and (of_b := _curve(b, method))
     ]
-    if chosen and not curves:
+    if alike and chosen and not curves:
         return []
-    alike = len({at.point.oversubscribed for at in (*a, *b)}) == 1
     found = []
     for size in sorted({at.bytes for at in (*a, *b)}):
         logs = {
@@ -101,7 +101,7 @@ def _between(a: list[At], b: list[At], place: float) -> list[At]:
         method = min(logs, key=lambda name: logs[name], default=default)
         if len(both) == 1:
             (method,) = both
-        elif not alike or logs[method] > -NEARLY:
+        elif not logs or logs[method] > -NEARLY:
             method = default
         ratios = {name: math.exp(log) for name, log in logs.items()}
         found.append(At(size, _evidence(a, b, method, size), ratios))
