@@ -42,17 +42,9 @@ enum swp_error {
 
 /* What is communicated: an exchange, a discovery, or one of the collectives of MPI. */
 enum swp_operation {
-  SWP_EXCHANGE,
-  SWP_DISCOVERY,
-  SWP_BCAST,
-  SWP_GATHER,
-  SWP_SCATTER,
-  SWP_REDUCE,
-  SWP_ALLREDUCE,
-  SWP_ALLGATHER,
-  SWP_ALLGATHERV,
-  SWP_ALLTOALL,
-  SWP_REDUCE_SCATTER_BLOCK
+#define OPERATION(upper, ...) SWP_##upper,
+#include "switchpoint_operations.def" /* SWP_EXCHANGE, SWP_DISCOVERY, SWP_BCAST ... */
+#undef OPERATION
 };
 
 /* The name of an operation as tables and swpbench write it, "reduce_scatter_block"; NULL when there is none
@@ -99,6 +91,13 @@ int swp_method_specs(enum swp_operation operation, const char *name, int procs, 
  * SWP_ERR_ARGUMENT, SWP_ERR_NOT_APPLICABLE (a library of which the variables are not known).
  */
 int swp_environment_set(enum swp_operation operation, const char *name);
+
+/*
+ * Puts into the environment what makes the MPI library let its algorithms be chosen later, as the method
+ * "vendor:algorithm=NAME" wants it under Open MPI 4; what is there already stays. For the whole process, and
+ * before MPI_Init. Local.
+ */
+void swp_environment_allow(void);
 
 /* ---- Method tables ---------------------------------------------------------------------------------- */
 
@@ -277,27 +276,51 @@ struct swp_facts {
 };
 
 /*
- * Makes a selector; the table must live as long. *selector is NULL when all calls would be left to "vendor",
- * and on an error. Local; needs no MPI. Free with swp_selector_free. Errors: SWP_ERR_ARGUMENT, _MEMORY.
+ * Makes a selector; the table must live as long. *selector is NULL when the table has no other method than
+ * "vendor" for any call, not even one that is off, and on an error. Local; needs no MPI. Free with
+ * swp_selector_free. Errors: SWP_ERR_ARGUMENT, _MEMORY.
  */
 int swp_selector_create(const swp_table *table, enum swp_operation operation, const struct swp_layout *layout,
                         swp_selector **selector);
 
 /* Whether a call of so many bytes (as in struct swp_facts) may have another method than "vendor": 0 if it
-   certainly has not. A short binary search, made to stand before every call of an application. Local, for
-   several threads at once, as the next. */
+   certainly has not. Local, for several threads at once, as all up to swp_selector_passed. */
 int swp_selector_asks(const swp_selector *selector, int64_t bytes);
 
-/* The spec of the method that a plan would select for a call, valid as long as the selector; NULL: "vendor",
-   as it chooses by itself. */
-const char *swp_selector_find(const swp_selector *selector, const struct swp_facts *facts);
+/* The bytes from which on swp_selector_asks gives another answer, in increasing order: the first from which
+   it is 1, and so on by turns. Returns how many. For who has no time for a call. They are the selector's. */
+int swp_selector_changes(const swp_selector *selector, const int64_t **bytes);
 
-/* The spec of the rule that comes first for a call, where it is passed over because its method cannot do the
-   call, and the reason in *why; NULL: it is not. Both valid as long as the selector. Local. */
+/* What a selector has for a call. Strings are valid as long as the selector. */
+struct swp_choice {
+  const char *method; /* the spec; NULL: "vendor", as it chooses by itself */
+  const char *passed; /* the spec of the rule that comes first, where its method is off or cannot do the call;
+                         NULL: it is not passed over */
+  const char *why;    /* the reason for that */
+  int index, passed_index; /* the selector's own; -1: none */
+};
+
+/* Finds the choice for a call, by one search among the rules. */
+void swp_selector_choose(const swp_selector *selector, const struct swp_facts *facts,
+                         struct swp_choice *choice);
+
+/* The members of that choice: its method; and what is passed over, with the reason in *why. */
+const char *swp_selector_find(const swp_selector *selector, const struct swp_facts *facts);
 const char *swp_selector_passed(const swp_selector *selector, const struct swp_facts *facts,
                                 const char **why);
 
-/* Frees a selector and sets the pointer to NULL. NULL is allowed. Local. */
+/*
+ * swp_collective_plan and swp_collective_set by a choice that was found for the problem, without another
+ * search unless its method cannot be prepared: then by the next that can. The choice is that of the same
+ * rule on all ranks; it is one of a selector for the problem's operation and the layout of comm. The plan
+ * shares the selector, which must live until the plan is freed, and reads no table: of the hints, table and
+ * SWP_MEASURE have no meaning. Errors as there; SWP_ERR_ARGUMENT also of a choice that is not the selector's.
+ */
+int swp_selector_plan(MPI_Comm comm, const struct swp_collective *problem, const swp_selector *selector,
+                      const struct swp_choice *choice, const struct swp_hints *hints, swp_plan **plan);
+int swp_selector_set(swp_plan *plan, const struct swp_collective *problem, const struct swp_choice *choice);
+
+/* Frees a selector and sets the pointer to NULL, after all plans that share it. NULL is allowed. Local. */
 void swp_selector_free(swp_selector **selector);
 
 /* ---- Plans ------------------------------------------------------------------------------------------ */

@@ -1,160 +1,88 @@
-/* The collectives of MPI, as the application calls them: the table's method where there is one, and else the
-   MPI library's own, with the arguments as they came. */
+/*
+ * The collectives of MPI, as the application calls them: the table's method where there is one, and else the
+ * MPI library's own, with the arguments as they came. Of functions with large counts (MPI-4), which some
+ * callers, as mpi4py, use for all, those that need none are what the others are.
+ */
 #include "dispatch.h"
 #include "startup.h"
 
-/* Of a buffer in whose place MPI_IN_PLACE stands, count and type have no meaning and may be anything. */
-static MPI_Datatype type_beside(const void *buffer, MPI_Datatype type) {
-  return buffer == MPI_IN_PLACE ? MPI_DATATYPE_NULL : type;
+#include <limits.h>
+
+/* Whether a block fits an int: its bytes tell, equally on all ranks, and not its count, as types may differ.
+ */
+static bool is_small(struct place *place, MPI_Count count, MPI_Datatype type) {
+  if (count < 0 || count > INT_MAX || type == MPI_DATATYPE_NULL)
+    return false;
+  MPI_Count size = dispatch_size(place, type);
+  return size >= 0 && count * size <= INT_MAX;
 }
 
-static struct swp_collective two_sided(enum swp_operation operation, int send_count, MPI_Datatype send_type,
-                                       int recv_count, MPI_Datatype recv_type, int root) {
-  return (struct swp_collective){.operation = operation,
-                                 .send_count = send_count,
-                                 .send_type = send_type,
-                                 .recv_count = recv_count,
-                                 .recv_type = recv_type,
-                                 .op = MPI_OP_NULL,
-                                 .root = root};
-}
+#define LIST(...) __VA_ARGS__
 
-EXPORTED int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  struct place *place = place_for(SWP_BCAST, comm);
-  int result;
-  if (place != NULL && dispatch_wanted(place, SWP_BCAST, count, count, type, root, MPI_OP_NULL)) {
-    struct swp_collective problem = {
-        .operation = SWP_BCAST, .recv_count = count, .recv_type = type, .root = root, .op = MPI_OP_NULL};
-    if (dispatch(place, &problem, NULL, buffer, &result))
-      return result;
+/*
+ * A function. What the table leaves to the MPI library is to cost little: the search calls nothing, so that
+ * no register has to be saved. Parameters and arguments are in parentheses, without the communicator. Then
+ * come the items of a block (or of the vector), their type, and the items of all blocks; root and op; the
+ * buffers; and the rest of the problem.
+ */
+#define COLLECTIVE(name, OPERATION, parameters, arguments, block, item, all, ROOT, OP, from, to, ...)        \
+  static __attribute__((noinline)) int name##_by_method(LIST parameters, MPI_Comm comm) {                    \
+    struct place *place = place_for(OPERATION, comm);                                                        \
+    int result;                                                                                              \
+    if (place != NULL && (sizeof(block) == sizeof(int) || is_small(place, block, item)) &&                   \
+        dispatch_wanted(place, OPERATION, block, all, item, ROOT, OP)) {                                     \
+      struct swp_collective problem = {.operation = OPERATION, .root = ROOT, .op = OP, __VA_ARGS__};         \
+      if (dispatch(place, &problem, from, to, &result))                                                      \
+        return result;                                                                                       \
+    }                                                                                                        \
+    return PMPI_##name(LIST arguments, comm);                                                                \
+  }                                                                                                          \
+  EXPORTED int MPI_##name(LIST parameters, MPI_Comm comm) {                                                  \
+    const struct place *place = place_known(comm);                                                           \
+    if (place != NULL && place_leaves(place, OPERATION, block, item))                                        \
+      return PMPI_##name(LIST arguments, comm);                                                              \
+    return name##_by_method(LIST arguments, comm);                                                           \
   }
-  return PMPI_Bcast(buffer, count, type, root, comm);
-}
 
-EXPORTED int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
-                        MPI_Datatype recv_type, int root, MPI_Comm comm) {
-  struct place *place = place_for(SWP_GATHER, comm);
-  int result;
-  if (place != NULL) {
-    int64_t count = place->rank == root ? recv_count : send_count;
-    MPI_Datatype type = place->rank == root ? recv_type : send_type;
-    struct swp_collective problem =
-        two_sided(SWP_GATHER, send_count, type_beside(send, send_type), recv_count, recv_type, root);
-    if (dispatch_wanted(place, SWP_GATHER, count, count * place->procs, type, root, MPI_OP_NULL) &&
-        dispatch(place, &problem, send, recv, &result))
-      return result;
-  }
-  return PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
-}
+/* Parameters, arguments and problem of the functions with two sides, and of reductions. */
+#define SIDES(count_t)                                                                                       \
+  const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,              \
+      MPI_Datatype recv_type
+#define SIDES_GIVEN send, send_count, send_type, recv, recv_count, recv_type
+#define SIDES_MEANT                                                                                          \
+  .send_count = (int)send_count, .send_type = dispatch_type(send, send_type), .recv_count = (int)recv_count, \
+  .recv_type = dispatch_type(recv, recv_type)
+#define VECTOR(count_t) const void *send, void *recv, count_t count, MPI_Datatype type, MPI_Op op
+#define VECTOR_GIVEN send, recv, count, type, op
+#define VECTOR_MEANT .recv_count = (int)count, .recv_type = type
 
-EXPORTED int MPI_Scatter(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
-                         MPI_Datatype recv_type, int root, MPI_Comm comm) {
-  struct place *place = place_for(SWP_SCATTER, comm);
-  int result;
-  if (place != NULL) {
-    int64_t count = place->rank == root ? send_count : recv_count;
-    MPI_Datatype type = place->rank == root ? send_type : recv_type;
-    struct swp_collective problem =
-        two_sided(SWP_SCATTER, send_count, send_type, recv_count, type_beside(recv, recv_type), root);
-    if (dispatch_wanted(place, SWP_SCATTER, count, count * place->procs, type, root, MPI_OP_NULL) &&
-        dispatch(place, &problem, send, recv, &result))
-      return result;
-  }
-  return PMPI_Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
-}
+/* On the side that has blocks at the root. */
+#define AT_ROOT(there, elsewhere) (place->rank == root ? there : elsewhere)
 
-EXPORTED int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root,
-                        MPI_Comm comm) {
-  struct place *place = place_for(SWP_REDUCE, comm);
-  int result;
-  if (place != NULL && op != MPI_OP_NULL &&
-      dispatch_wanted(place, SWP_REDUCE, count, count, type, root, op)) {
-    struct swp_collective problem = {
-        .operation = SWP_REDUCE, .recv_count = count, .recv_type = type, .op = op, .root = root};
-    if (dispatch(place, &problem, send, recv, &result))
-      return result;
-  }
-  return PMPI_Reduce(send, recv, count, type, op, root, comm);
-}
+#define BLOCKS(count) ((int64_t)(count) * place->procs)
 
-EXPORTED int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-                           MPI_Comm comm) {
-  struct place *place = place_for(SWP_ALLREDUCE, comm);
-  int result;
-  if (place != NULL && op != MPI_OP_NULL &&
-      dispatch_wanted(place, SWP_ALLREDUCE, count, count, type, 0, op)) {
-    struct swp_collective problem = {
-        .operation = SWP_ALLREDUCE, .recv_count = count, .recv_type = type, .op = op};
-    if (dispatch(place, &problem, send, recv, &result))
-      return result;
-  }
-  return PMPI_Allreduce(send, recv, count, type, op, comm);
-}
+/* With counts of int, or large ones. */
+#define ALL(suffix, count_t)                                                                                 \
+  COLLECTIVE(Bcast##suffix, SWP_BCAST, (void *buffer, count_t count, MPI_Datatype type, int root),           \
+             (buffer, count, type, root), count, type, count, root, MPI_OP_NULL, NULL, buffer, VECTOR_MEANT) \
+  COLLECTIVE(Gather##suffix, SWP_GATHER, (SIDES(count_t), int root), (SIDES_GIVEN, root),                    \
+             AT_ROOT(recv_count, send_count), AT_ROOT(recv_type, send_type),                                 \
+             BLOCKS(AT_ROOT(recv_count, send_count)), root, MPI_OP_NULL, send, recv, SIDES_MEANT)            \
+  COLLECTIVE(Scatter##suffix, SWP_SCATTER, (SIDES(count_t), int root), (SIDES_GIVEN, root),                  \
+             AT_ROOT(send_count, recv_count), AT_ROOT(send_type, recv_type),                                 \
+             BLOCKS(AT_ROOT(send_count, recv_count)), root, MPI_OP_NULL, send, recv, SIDES_MEANT)            \
+  COLLECTIVE(Reduce##suffix, SWP_REDUCE, (VECTOR(count_t), int root), (VECTOR_GIVEN, root), count, type,     \
+             count, root, op, send, recv, VECTOR_MEANT)                                                      \
+  COLLECTIVE(Allreduce##suffix, SWP_ALLREDUCE, (VECTOR(count_t)), (VECTOR_GIVEN), count, type, count, 0, op, \
+             send, recv, VECTOR_MEANT)                                                                       \
+  COLLECTIVE(Allgather##suffix, SWP_ALLGATHER, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type,       \
+             BLOCKS(recv_count), 0, MPI_OP_NULL, send, recv, SIDES_MEANT)                                    \
+  COLLECTIVE(Alltoall##suffix, SWP_ALLTOALL, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type,         \
+             BLOCKS(recv_count), 0, MPI_OP_NULL, send, recv, SIDES_MEANT)                                    \
+  COLLECTIVE(Reduce_scatter_block##suffix, SWP_REDUCE_SCATTER_BLOCK, (VECTOR(count_t)), (VECTOR_GIVEN),      \
+             count, type, BLOCKS(count), 0, op, send, recv, VECTOR_MEANT)
 
-EXPORTED int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv,
-                           int recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
-  struct place *place = place_for(SWP_ALLGATHER, comm);
-  int result;
-  if (place != NULL && dispatch_wanted(place, SWP_ALLGATHER, recv_count, (int64_t)recv_count * place->procs,
-                                       recv_type, 0, MPI_OP_NULL)) {
-    struct swp_collective problem =
-        two_sided(SWP_ALLGATHER, send_count, type_beside(send, send_type), recv_count, recv_type, 0);
-    if (dispatch(place, &problem, send, recv, &result))
-      return result;
-  }
-  return PMPI_Allgather(send, send_count, send_type, recv, recv_count, recv_type, comm);
-}
-
-EXPORTED int MPI_Allgatherv(const void *send, int send_count, MPI_Datatype send_type, void *recv,
-                            const int recv_counts[], const int displs[], MPI_Datatype recv_type,
-                            MPI_Comm comm) {
-  struct place *place = place_for(SWP_ALLGATHERV, comm);
-  int64_t most = 0, least = 0, total = 0;
-  int result;
-  for (int i = 0; place != NULL && recv_counts != NULL && i < place->procs; i++) {
-    most = recv_counts[i] > most ? recv_counts[i] : most;
-    least = recv_counts[i] < least ? recv_counts[i] : least;
-    total += recv_counts[i];
-  }
-  if (place != NULL && least == 0 && displs != NULL &&
-      dispatch_wanted(place, SWP_ALLGATHERV, most, total, recv_type, 0, MPI_OP_NULL)) {
-    struct swp_collective problem = {.operation = SWP_ALLGATHERV,
-                                     .send_count = send_count,
-                                     .send_type = type_beside(send, send_type),
-                                     .recv_counts = recv_counts,
-                                     .displs = displs,
-                                     .recv_type = recv_type,
-                                     .op = MPI_OP_NULL};
-    if (dispatch(place, &problem, send, recv, &result))
-      return result;
-  }
-  return PMPI_Allgatherv(send, send_count, send_type, recv, recv_counts, displs, recv_type, comm);
-}
-
-EXPORTED int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_type, void *recv,
-                          int recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
-  struct place *place = place_for(SWP_ALLTOALL, comm);
-  int result;
-  if (place != NULL && dispatch_wanted(place, SWP_ALLTOALL, recv_count, (int64_t)recv_count * place->procs,
-                                       recv_type, 0, MPI_OP_NULL)) {
-    struct swp_collective problem =
-        two_sided(SWP_ALLTOALL, send_count, type_beside(send, send_type), recv_count, recv_type, 0);
-    if (dispatch(place, &problem, send, recv, &result))
-      return result;
-  }
-  return PMPI_Alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm);
-}
-
-EXPORTED int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-                                      MPI_Comm comm) {
-  struct place *place = place_for(SWP_REDUCE_SCATTER_BLOCK, comm);
-  int result;
-  if (place != NULL && op != MPI_OP_NULL &&
-      dispatch_wanted(place, SWP_REDUCE_SCATTER_BLOCK, count, (int64_t)count * place->procs, type, 0, op)) {
-    struct swp_collective problem = {
-        .operation = SWP_REDUCE_SCATTER_BLOCK, .recv_count = count, .recv_type = type, .op = op};
-    if (dispatch(place, &problem, send, recv, &result))
-      return result;
-  }
-  return PMPI_Reduce_scatter_block(send, recv, count, type, op, comm);
-}
+ALL(, int)
+#ifdef SWP_HAVE_LARGE_COUNTS
+ALL(_c, MPI_Count)
+#endif

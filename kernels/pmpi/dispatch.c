@@ -2,6 +2,7 @@
 #include "dispatch.h"
 
 #include "guard.h"
+#include "report.h"
 #include "startup.h"
 
 MPI_Count dispatch_size(struct place *place, MPI_Datatype type) {
@@ -17,36 +18,34 @@ MPI_Count dispatch_size(struct place *place, MPI_Datatype type) {
   return size;
 }
 
-bool dispatch_select(struct place *place, enum swp_operation operation, int64_t bytes, int64_t most_bytes,
-                     int64_t total_bytes, int root, MPI_Op op) {
-  const swp_selector *selector = place->selectors->list[operation - FIRST_OPERATION];
-  const struct swp_facts facts = {bytes, total_bytes, most_bytes, root, op};
-  place->method = place->refused ? NULL : swp_selector_find(selector, &facts);
-  place->bytes = bytes;
-  if (report_on && place->method == NULL) {
-    const char *why = "", *passed = place->refused ? NULL : swp_selector_passed(selector, &facts, &why);
-    report_count(operation, NULL, bytes);
-    if (passed != NULL)
-      report_passed(operation, passed, why, bytes);
-  }
-  return place->method != NULL;
+/* A call by a method, NULL: the MPI library's; and a rule that was passed over. */
+static void report(enum swp_operation operation, int64_t bytes, const char *method, const char *passed,
+                   const char *why) {
+  if (!report_on)
+    return;
+  report_count(operation, method, bytes);
+  if (passed != NULL)
+    report_passed(operation, passed, why, bytes);
 }
 
-/* The plan for the operation, set to the problem; method NULL: by the table. Errors as of planning and
- * setting.
- */
-static int prepare(struct place *place, const struct swp_collective *problem, const char *method,
-                   swp_plan **plan) {
-  struct swp_hints hints = SWP_HINTS_DEFAULT;
-  if (*plan != NULL)
-    return swp_collective_set(*plan, problem);
-  hints.flags = SWP_SAME_COMM;
-  hints.table = startup_table();
-  int error = swp_collective_plan(place->own, problem, method, &hints, plan);
-  /* Agreed: from here on no rank dispatches here. Wrong arguments are the application's, and may be right
-     next time. */
-  place->refused = error != SWP_SUCCESS && error != SWP_ERR_ARGUMENT;
-  return error;
+bool dispatch_wanted(struct place *place, enum swp_operation operation, int64_t most, int64_t total,
+                     MPI_Datatype type, int root, MPI_Op op) {
+  const struct rules *rules = &place->selectors->list[operation - FIRST_OPERATION];
+  struct swp_choice *choice = &place->choice;
+  if (total < 0 || (unsigned)root >= (unsigned)place->procs || type == MPI_DATATYPE_NULL ||
+      (place_reduces(operation) && op == MPI_OP_NULL))
+    return false;
+  MPI_Count size = type == place->named_type ? place->named_bytes : dispatch_size(place, type);
+  place->bytes = place_bytes(place, operation, operation == SWP_ALLGATHERV ? total : most, size);
+  if (size < 0 || !place_asks(rules, place->bytes))
+    return false;
+  *choice = (struct swp_choice){.method = NULL};
+  if (!place->refused)
+    swp_selector_choose(rules->selector,
+                        &(struct swp_facts){place->bytes, total * size, most * size, root, op}, choice);
+  if (choice->method == NULL)
+    report(operation, place->bytes, NULL, choice->passed, choice->why);
+  return choice->method != NULL;
 }
 
 int dispatch_mpi_error(int error) {
@@ -72,10 +71,31 @@ static bool is_valid_reduction(const struct swp_collective *problem, const struc
          PMPI_Allreduce(MPI_IN_PLACE, NULL, 0, problem->recv_type, problem->op, place->own) == MPI_SUCCESS;
 }
 
-/* Does the call by the plan. False, with nothing done, when the MPI library is to have it. */
-static bool execute(struct place *place, const struct swp_collective *problem, const char *method,
-                    swp_plan **plan, const void *send, void *recv, int *result) {
-  int error = prepare(place, problem, method, plan);
+/* By the choice for the call, or by the MPI library, as the guard wants it. */
+enum by { BY_METHOD, BY_VENDOR };
+
+/* Sets the plan to the problem, or makes it. Errors as of planning and setting. */
+static int prepare(struct place *place, const struct swp_collective *problem, enum by by, swp_plan **plan) {
+  const swp_selector *selector = place->selectors->list[problem->operation - FIRST_OPERATION].selector;
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  hints.flags = SWP_SAME_COMM;
+  if (*plan != NULL)
+    return by == BY_METHOD ? swp_selector_set(*plan, problem, &place->choice)
+                           : swp_collective_set(*plan, problem);
+  int error = by == BY_METHOD ? swp_selector_plan(place->own, problem, selector, &place->choice, &hints, plan)
+                              : swp_collective_plan(place->own, problem, "vendor", &hints, plan);
+  /* Agreed: from here on no rank dispatches here. Wrong arguments are the application's, and may be right
+     next time. */
+  place->refused = error != SWP_SUCCESS && error != SWP_ERR_ARGUMENT;
+  return error;
+}
+
+/* Does the call. False, with nothing done, when the MPI library is to have it. */
+static bool execute(struct place *place, const struct swp_collective *problem, enum by by, const void *send,
+                    void *recv, int *result) {
+  swp_plan **plan =
+      &(by == BY_METHOD ? place->plans : place->vendor_plans)[problem->operation - FIRST_OPERATION];
+  int error = prepare(place, problem, by, plan);
   if (error != SWP_SUCCESS && (*plan == NULL || error == SWP_ERR_ARGUMENT || error == SWP_ERR_TOO_LARGE))
     return false;
   if (error == SWP_SUCCESS)
@@ -86,39 +106,32 @@ static bool execute(struct place *place, const struct swp_collective *problem, c
   return true;
 }
 
-/* As dispatch; *by_method tells whether the method did it. */
-static bool try_method(struct place *place, const struct swp_collective *problem, const void *send,
-                       void *recv, int *result, bool *by_method) {
-  int index = problem->operation - FIRST_OPERATION;
-  struct trial *trial = NULL;
-  enum guard_turn turn = GUARD_GO_ON;
-  if (!place_prepare(place) || !is_valid_reduction(problem, place))
-    return false;
-  if (guard_on)
-    turn = guard_next(place, problem->operation, place->method, place->bytes, &trial);
+/* The same, as the guard wants it; *by tells how. */
+static bool execute_guarded(struct place *place, const struct swp_collective *problem, const void *send,
+                            void *recv, int *result, enum by *by) {
+  struct trial *trial;
+  enum guard_turn turn = guard_next(place, problem->operation, place->choice.method, place->bytes, &trial);
+  const bool is_timed = turn == GUARD_TIME_METHOD || turn == GUARD_TIME_VENDOR;
   if (turn == GUARD_DROPPED)
     return false;
-  *by_method = turn != GUARD_TIME_VENDOR;
-  if (turn == GUARD_GO_ON)
-    return execute(place, problem, NULL, &place->plans[index], send, recv, result);
-  guard_start(place, trial);
-  bool done = execute(place, problem, *by_method ? NULL : "vendor",
-                      *by_method ? &place->plans[index] : &place->vendor_plans[index], send, recv, result);
-  if (done)
+  *by = turn == GUARD_TIME_VENDOR ? BY_VENDOR : BY_METHOD;
+  if (is_timed)
+    guard_start(place, trial);
+  bool done = execute(place, problem, *by, send, recv, result);
+  if (is_timed && done)
     guard_stop(place, trial, turn);
   return done;
 }
 
 bool dispatch(struct place *place, const struct swp_collective *problem, const void *send, void *recv,
               int *result) {
-  bool by_method = false;
-  bool done = try_method(place, problem, send, recv, result, &by_method);
+  enum by by = BY_METHOD;
+  bool done = place_prepare(place) && is_valid_reduction(problem, place) &&
+              (guard_on ? execute_guarded(place, problem, send, recv, result, &by)
+                        : execute(place, problem, by, send, recv, result));
   const swp_plan *plan = place->plans[problem->operation - FIRST_OPERATION];
-  if (report_on) { /* a selected method may have been passed over */
-    const char *why = "", *passed = done ? swp_plan_passed(plan, &why) : NULL;
-    report_count(problem->operation, done && by_method ? swp_plan_method(plan) : NULL, place->bytes);
-    if (passed != NULL)
-      report_passed(problem->operation, passed, why, place->bytes);
-  }
+  const char *why = "", *passed = done ? swp_plan_passed(plan, &why) : NULL; /* or could not be prepared */
+  report(problem->operation, place->bytes, done && by == BY_METHOD ? swp_plan_method(plan) : NULL, passed,
+         why);
   return done;
 }

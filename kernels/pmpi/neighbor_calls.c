@@ -6,6 +6,7 @@
 #include "dispatch.h"
 #include "guard.h"
 #include "persistent.h"
+#include "report.h"
 #include "startup.h"
 
 #include <dlfcn.h>

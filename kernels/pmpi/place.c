@@ -5,6 +5,7 @@
 #include "guard.h"
 #include "layout.h"
 #include "persistent.h"
+#include "report.h"
 #include "startup.h"
 
 #include <pthread.h>
@@ -23,10 +24,25 @@ static bool ending, used; /* used: a private communicator was made */
 static bool can_do(enum swp_operation operation, bool strangers) {
 #ifdef OPEN_MPI
   if (strangers)
-    return operation != SWP_REDUCE && operation != SWP_ALLREDUCE && operation != SWP_REDUCE_SCATTER_BLOCK;
+    return !place_reduces(operation);
 #endif
   (void)operation, (void)strangers;
   return true;
+}
+
+static void read_rules(enum swp_operation operation, const struct swp_layout *layout, struct rules *rules) {
+  const int64_t *changes, always = INT64_MIN;
+  if (swp_selector_create(startup_table(), operation, layout, &rules->selector) != SWP_SUCCESS)
+    startup_abort(swp_error_message());
+  if (rules->selector == NULL)
+    return;
+  int count = swp_selector_changes(rules->selector, &changes);
+  if (report_on) { /* which counts what is left to the MPI library, too */
+    changes = &always;
+    count = 1;
+  }
+  for (int i = 0; i < CHANGES; i++)
+    rules->changes[i] = i < count ? changes[i] : INT64_MAX;
 }
 
 static struct selectors *make_selectors(const struct swp_layout *layout, bool strangers) {
@@ -36,10 +52,8 @@ static struct selectors *make_selectors(const struct swp_layout *layout, bool st
   made->layout = *layout;
   made->strangers = strangers;
   for (int i = 0; i < COLLECTIVES; i++)
-    if (can_do((enum swp_operation)(FIRST_OPERATION + i), strangers) &&
-        swp_selector_create(startup_table(), (enum swp_operation)(FIRST_OPERATION + i), layout,
-                            &made->list[i]) != SWP_SUCCESS)
-      startup_abort(swp_error_message());
+    if (can_do((enum swp_operation)(FIRST_OPERATION + i), strangers))
+      read_rules((enum swp_operation)(FIRST_OPERATION + i), layout, &made->list[i]);
   made->next = all_selectors;
   return all_selectors = made;
 }
@@ -159,7 +173,7 @@ void place_end(void) {
   while (all_selectors != NULL) {
     struct selectors *next = all_selectors->next;
     for (int i = 0; i < COLLECTIVES; i++)
-      swp_selector_free(&all_selectors->list[i]);
+      swp_selector_free(&all_selectors->list[i].selector);
     free(all_selectors);
     all_selectors = next;
   }

@@ -7,10 +7,13 @@
 
 #include "switchpoint.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_REDUCE_SCATTER_BLOCK - SWP_BCAST + 1, BUCKETS = 512 };
+
+enum { CHANGES = 63 }; /* a search by halves sees them all in six steps */
 
 /* Neighbourhood collectives that may be planned. */
 enum neighbor_function {
@@ -24,12 +27,19 @@ enum neighbor_function {
 
 struct neighborhood;
 
+/* The rules for one operation. Calls are the MPI library's up to changes[0] bytes, from there on maybe not,
+   and so on by turns, until INT64_MAX. Where there are more changes, no call beyond is certainly its own. */
+struct rules {
+  swp_selector *selector; /* NULL: all calls are; then without changes */
+  int64_t changes[CHANGES];
+};
+
 /* The rules for ranks of one layout and origin, shared by all communicators of that layout. */
 struct selectors {
   struct selectors *next;
   struct swp_layout layout;
-  bool strangers;                  /* not all ranks are in MPI_COMM_WORLD */
-  swp_selector *list[COLLECTIVES]; /* NULL: all calls are left to the MPI library */
+  bool strangers; /* not all ranks are in MPI_COMM_WORLD */
+  struct rules list[COLLECTIVES];
 };
 
 struct place {
@@ -43,7 +53,7 @@ struct place {
   int errors[COLLECTIVES]; /* MPI's, of the call that poisoned the plan */
   MPI_Datatype named_type; /* the last that cannot be freed, and its bytes */
   MPI_Count named_bytes;
-  const char *method; /* selected for the present call, with the bytes that rules count */
+  struct swp_choice choice; /* for the present call, with the bytes that rules count */
   int64_t bytes;
   bool fixed_counts; /* the application promises it of neighbourhood collectives: here are those planned */
   struct neighborhood *neighborhoods[NEIGHBOR_FUNCTIONS];
@@ -76,6 +86,10 @@ bool place_used(void);
 /* Makes the place's private communicator at the first call. Collective. False when there can be none. */
 bool place_prepare(struct place *place);
 
+static inline bool place_reduces(enum swp_operation operation) {
+  return operation == SWP_REDUCE || operation == SWP_ALLREDUCE || operation == SWP_REDUCE_SCATTER_BLOCK;
+}
+
 static inline unsigned place_bucket(MPI_Comm comm) {
   return (unsigned)((uintptr_t)comm * 0x9e3779b97f4a7c15u >> 55);
 }
@@ -85,6 +99,43 @@ static inline struct place *place_find(MPI_Comm comm) {
   while (place != NULL && atomic_load_explicit(&place->comm, memory_order_relaxed) != comm)
     place = place->next;
   return place;
+}
+
+/* The place of a communicator that was met before, of a free one where nothing is dispatched; else NULL. */
+static inline const struct place *place_known(MPI_Comm comm) {
+  static const struct place nothing;
+  return atomic_load_explicit(&place_on, memory_order_relaxed) ? place_find(comm) : &nothing;
+}
+
+/* The bytes that rules count, of so many items of the largest block (or the vector), or of an allgatherv in
+   all. */
+static inline int64_t place_bytes(const struct place *place, enum swp_operation operation, int64_t items,
+                                  int64_t size) {
+  return operation == SWP_ALLGATHERV ? items * size / place->procs : items * size;
+}
+
+/* Whether a call of so many bytes may be for a method. */
+static inline bool place_asks(const struct rules *rules, int64_t bytes) {
+  const int64_t *next = rules->changes; /* all before it are at or below the bytes */
+  for (int half = (CHANGES + 1) / 2; half > 0; half /= 2)
+    next += next[half - 1] <= bytes ? half : 0;
+  return (next - rules->changes) % 2 != 0;
+}
+
+static inline bool place_has(const struct place *place, enum swp_operation operation) {
+  return place->selectors != NULL && place->selectors->list[operation - FIRST_OPERATION].selector != NULL;
+}
+
+/* Whether a call is certainly the MPI library's. False also where MPI would have to be asked, or the items
+   are too many to multiply. */
+static inline bool place_leaves(const struct place *place, enum swp_operation operation, int64_t items,
+                                MPI_Datatype type) {
+  if (!place_has(place, operation))
+    return true;
+  if (type != place->named_type || (operation != SWP_ALLGATHERV && items > INT_MAX))
+    return false;
+  return !place_asks(&place->selectors->list[operation - FIRST_OPERATION],
+                     place_bytes(place, operation, items, place->named_bytes));
 }
 
 /* The communicator's place; NULL when all its calls are the MPI library's. */
@@ -100,7 +151,7 @@ static inline struct place *place_of(MPI_Comm comm) {
 /* The same when it has rules for the operation. */
 static inline struct place *place_for(enum swp_operation operation, MPI_Comm comm) {
   struct place *place = place_of(comm);
-  return place != NULL && place->selectors->list[operation - FIRST_OPERATION] != NULL ? place : NULL;
+  return place != NULL && place_has(place, operation) ? place : NULL;
 }
 
 #endif

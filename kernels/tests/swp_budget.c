@@ -3,7 +3,7 @@
  * an execution ends, by as much as its size costs, and by little where it is read.
  */
 #include "clock.h"
-#include "run.h"
+#include "commands.h"
 #include "testing.h"
 
 #include <stdio.h>
@@ -20,9 +20,9 @@ int __wrap_swp_collective_plan(MPI_Comm comm, const struct swp_collective *probl
                                const struct swp_hints *hints, swp_plan **plan);
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 
-enum { READING_NS = 10, LAUNCH_MS = 1500, SIZES = 3 };
+enum { READING_NS = 10, LAUNCH_MS = 1500, SIZES = 3, MOST_SAMPLES = 200 };
 
-static const int SIZES_BYTES[SIZES] = {8, 64, 512};
+static int64_t sizes_bytes[SIZES] = {8, 64, 512};
 static const int COSTS_MS[SIZES] = {1, 4, 25}; /* of an execution, on average */
 
 static struct team team;
@@ -46,7 +46,7 @@ int64_t __wrap_clock_tick_ns(void) {
 int __wrap_swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,
                                const struct swp_hints *hints, swp_plan **plan) {
   for (int i = 0; i < SIZES; i++)
-    planned = problem->recv_count == SIZES_BYTES[i] ? i : planned;
+    planned = problem->recv_count == sizes_bytes[i] ? i : planned;
   return __real_swp_collective_plan(comm, problem, method, hints, plan);
 }
 
@@ -79,18 +79,24 @@ static int read_counts(const char *path, int *counts, int most) {
 }
 
 /* Runs a launch of bcast by so many methods; gives the rounds at each size. */
-static void measure(const char *budget, const char *methods, int nmethods, int *rounds) {
-  char path[] = "/tmp/swp_budget.XXXXXX", text[64];
+static void measure(double budget_s, const char *methods, int nmethods, int *rounds) {
+  char path[] = "/tmp/swp_budget.XXXXXX";
   int file = mkstemp(path), counts[SIZES * 2];
-  struct options options;
+  struct options options = {.operation = operation_by_name("bcast"),
+                            .sizes_bytes = sizes_bytes,
+                            .nsizes = SIZES,
+                            .races = {{SIZES, methods, MOST_SAMPLES}},
+                            .nraces = 1,
+                            .out = path,
+                            .budget_s = budget_s,
+                            .system = "local:cpu",
+                            .environment = "default",
+                            .sync = "",
+                            .yield = "",
+                            .quiet = true};
   EXPECT(file >= 0, "no file can be made");
-  snprintf(text, sizeof text, "%d,%d,%d", SIZES_BYTES[0], SIZES_BYTES[1], SIZES_BYTES[2]);
-  char *arguments[] = {"--op",  "bcast",     "--pattern",     "blocks",   "--sizes",
-                       text,    "--methods", (char *)methods, "--budget", (char *)budget,
-                       "--out", path,        "--quiet"};
-  EXPECT_EQUAL(options_parse(sizeof arguments / sizeof *arguments, arguments, COMMAND_RUN, &options), 0);
+  EXPECT_EQUAL(pattern_parse("blocks", &options.pattern), 0);
   EXPECT_EQUAL(run(&team, &options), 0);
-  options_free(&options);
   EXPECT_EQUAL(read_counts(path, counts, SIZES * 2), SIZES * nmethods);
   for (int i = 0; i < SIZES; i++)
     rounds[i] = counts[i * nmethods];
@@ -104,7 +110,7 @@ static void sizes_whose_rounds_take_long_get_more_of_a_budget(void) {
   int rounds[SIZES];
   test_case("shares");
   const int64_t begin_ns = now_ns;
-  measure("1.5", "vendor binomial", 2, rounds);
+  measure(1.5, "vendor binomial", 2, rounds);
   EXPECT(rounds[0] > 150 && rounds[0] < 200, "%d rounds at the cheapest size", rounds[0]);
   EXPECT(rounds[1] > 30 && rounds[1] < 50, "%d rounds at the middle size", rounds[1]);
   EXPECT(rounds[2] > 10 && rounds[2] < 17, "%d rounds at the dearest size", rounds[2]);
@@ -115,9 +121,9 @@ static void sizes_whose_rounds_take_long_get_more_of_a_budget(void) {
 static void without_a_budget_the_limit_of_samples_ends_a_size(void) {
   int rounds[SIZES];
   test_case("no budget");
-  measure("0", "vendor", 1, rounds);
+  measure(0, "vendor", 1, rounds);
   for (int i = 0; i < SIZES; i++)
-    EXPECT_EQUAL(rounds[i], 200);
+    EXPECT_EQUAL(rounds[i], MOST_SAMPLES);
 }
 
 int main(int argc, char **argv) {

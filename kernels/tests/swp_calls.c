@@ -1,7 +1,6 @@
 /*
- * Calls one collective over and over on a communicator of one rank, for a tool that counts instructions: by
- * the name that a preload stands before, or by the other.
- * Usage: swp_calls mpi|pmpi|threads OPERATION CALLS
+ * Calls one collective over and over, and then the next, for a tool that counts instructions: by the name
+ * that a preload stands before, or by the other. Usage: swp_calls mpi|pmpi|threads OPERATION CALLS ...
  *   threads  as mpi, with MPI_THREAD_MULTIPLE
  */
 #include <mpi.h>
@@ -41,13 +40,20 @@ static const int counts[] = {COUNT}, displs[] = {0};
 CALLS(call_mpi, )
 CALLS(call_pmpi, P)
 
+static __attribute__((noinline)) int repeat(int (*call)(const char *), const char *operation, int calls) {
+  int failures = 0;
+  for (int i = 0; i < calls; i++)
+    failures += call(operation) != MPI_SUCCESS;
+  return failures;
+}
+
 int main(int argc, char **argv) {
-  int failures = argc != 4, provided;
-  bool threads = argc == 4 && strcmp(argv[1], "threads") == 0;
+  int failures = argc < 4, provided;
+  bool threads = argc > 1 && strcmp(argv[1], "threads") == 0;
   MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  int (*call)(const char *) = argc == 4 && strcmp(argv[1], "pmpi") == 0 ? call_pmpi : call_mpi;
-  for (int i = 0; argc == 4 && i < atoi(argv[3]); i++)
-    failures += call(argv[2]) != MPI_SUCCESS;
+  int (*call)(const char *) = argc > 1 && strcmp(argv[1], "pmpi") == 0 ? call_pmpi : call_mpi;
+  for (int i = 2; i + 1 < argc; i += 2)
+    failures += repeat(call, argv[i], atoi(argv[i + 1]));
   MPI_Finalize();
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -392,7 +392,7 @@ int main(int argc, char **argv) {
   bool only = false;
   const char *named[MOST_NAMED];
   int nnamed = 0;
-  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0); /* so that its algorithms can be set */
+  swp_environment_allow();
   test_begin(&argc, &argv, "swp_collectives");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);

@@ -5,6 +5,7 @@
  * line for every method that the model can tell: operation, spec, seconds; and what auto plans.
  */
 #include "estimate.h"
+#include "kinds.h"
 #include "testing.h"
 
 #include <stdio.h>

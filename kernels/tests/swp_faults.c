@@ -67,7 +67,7 @@ static void a_failure_in_the_background_is_told_by_the_wait(void) {
   EXPECT_ERROR(swp_exchange_plan(MPI_COMM_WORLD, &problem, "stfw:dims=2", NULL, &plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_exchange_start(plan, send, recv), SWP_SUCCESS);
   sends_fail = true;
-  while (plan->background.error == SWP_SUCCESS)
+  while (exchange_plan_of(plan)->background.error == SWP_SUCCESS)
     swp_outstanding_progress();
   sends_fail = false;
   EXPECT_ERROR(swp_plan_free(&plan), SWP_ERR_STATE);

@@ -1,6 +1,6 @@
 /* The graph workloads against serial ones: breadth-first search, and the bisection of particles. */
-#include "graphs/particles.h"
-#include "graphs/search.h"
+#include "particles.h"
+#include "search.h"
 #include "testing.h"
 
 #include <stdlib.h>

@@ -17,10 +17,15 @@
 
 int __real_swp_trial_execute(swp_plan *trial, const struct buffers *buffers);
 int __wrap_swp_trial_execute(swp_plan *trial, const struct buffers *buffers);
-int __real_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec, struct estimate *estimate,
-                          struct swp_plan *trial);
-int __wrap_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec, struct estimate *estimate,
-                          struct swp_plan *trial);
+int __real_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec,
+                          const struct estimate *estimate, struct swp_plan **trial);
+int __wrap_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec,
+                          const struct estimate *estimate, struct swp_plan **trial);
+
+bool __real_swp_method_variant(const struct method *method, enum swp_operation operation, int index,
+                               int procs, char *text, size_t length);
+bool __wrap_swp_method_variant(const struct method *method, enum swp_operation operation, int index,
+                               int procs, char *text, size_t length);
 
 double __wrap_MPI_Wtime(void);
 
@@ -30,6 +35,7 @@ static char path[] = "/tmp/switchpoint-measure-XXXXXX"; /* a directory; the tabl
 static char table[sizeof path + 8];
 static double fast_s, slow_s, plan_s; /* of executing the fast method and others, and of planning it */
 static double noise;                  /* of executions, as a share */
+static bool many;                     /* knomial has a variant for each radix, of which the last is fast */
 
 /* What is planned. */
 struct subject {
@@ -42,7 +48,17 @@ double __wrap_MPI_Wtime(void) {
 }
 
 static bool is_fast(const struct spec *spec) {
+  if (many)
+    return strcmp(spec->text, "knomial:radix=64") == 0;
   return strcmp(spec->text, "alltoallv") == 0 || strcmp(spec->text, "binomial") == 0;
+}
+
+bool __wrap_swp_method_variant(const struct method *method, enum swp_operation operation, int index, int size,
+                               char *text, size_t length) {
+  if (!many || strcmp(method->name, "knomial") != 0)
+    return __real_swp_method_variant(method, operation, index, size, text, length);
+  snprintf(text, length, "knomial:radix=%d", 3 + index);
+  return 3 + index <= 64;
 }
 
 int __wrap_swp_trial_execute(swp_plan *trial, const struct buffers *buffers) {
@@ -52,8 +68,8 @@ int __wrap_swp_trial_execute(swp_plan *trial, const struct buffers *buffers) {
   return __real_swp_trial_execute(trial, buffers);
 }
 
-int __wrap_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec, struct estimate *estimate,
-                          struct swp_plan *trial) {
+int __wrap_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec,
+                          const struct estimate *estimate, struct swp_plan **trial) {
   races++;
   clock_s += is_fast(spec) ? plan_s : 0;
   return __real_swp_trial_plan(plan, spec, estimate, trial);
@@ -343,6 +359,16 @@ static void check_subject(const struct subject *of) {
   memory_that_runs_out_is_agreed_on(of);
 }
 
+static void the_last_of_many_candidates_is_raced(void) {
+  test_case("more candidates than 64");
+  name_table(NULL);
+  many = true;
+  set_times(1e-4, 1e-3, 0);
+  expect_plan(&bcast, SWP_MEASURE, 0, "knomial:radix=64", " more", true);
+  EXPECT(races > 64, "%d trials", races);
+  many = false;
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_measure");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -359,6 +385,7 @@ int main(int argc, char **argv) {
   check_subject(&bcast);
   a_race_holds_for_the_bytes_that_were_raced();
   nothing_is_not_raced();
+  the_last_of_many_candidates_is_raced();
   every_collective_can_be_raced();
   calls_end();
   remove_table();

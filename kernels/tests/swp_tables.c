@@ -117,6 +117,11 @@ static void rules_that_cannot_be_used_are_told(void) {
   setenv("SWITCHPOINT_OFF", "alltoallv", 1);
   expect_passed("rule op=exchange method=alltoallv\n", NULL, "direct",
                 "alltoallv: off at this site, by SWITCHPOINT_OFF");
+  setenv("SWITCHPOINT_OFF", "binomial", 1);
+  expect_passed("rule op=bcast method=binomial\n", &bcast, "vendor",
+                "binomial: off at this site, by SWITCHPOINT_OFF");
+  expect_passed("rule op=bcast method=binomial\nrule op=bcast method=chain\n", &bcast, "chain",
+                "binomial: off at this site, by SWITCHPOINT_OFF");
   unsetenv("SWITCHPOINT_OFF");
 }
 
@@ -348,7 +353,7 @@ static void methods_that_are_off_are_passed_over(void) {
   unsetenv("SWITCHPOINT_OFF");
 }
 
-/* The preload selects by this. */
+/* The preload selects by this, and reports what is passed over. */
 static void a_selector_passes_over_what_is_off(void) {
   const struct swp_layout layout = {procs, 1, procs, 1};
   const struct swp_facts facts = {64, 64, 64, 0, MPI_OP_NULL};
@@ -362,15 +367,79 @@ static void a_selector_passes_over_what_is_off(void) {
     setenv("SWITCHPOINT_OFF", lists[off], 1);
     EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
     EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &layout, &selector), SWP_SUCCESS);
-    EXPECT((selector == NULL) == (expected[off] == NULL), "there is %s selector", selector ? "a" : "no");
-    if (selector != NULL && expected[off] != NULL && procs > 1) {
-      const char *found = swp_selector_find(selector, &facts);
-      EXPECT(found != NULL && strcmp(found, expected[off]) == 0, "%s is selected", found ? found : "nothing");
+    EXPECT(selector != NULL, "there is no selector");
+    EXPECT_EQUAL(swp_selector_asks(selector, 64), expected[off] != NULL);
+    if (procs > 1) {
+      const char *found = swp_selector_find(selector, &facts), *why = "";
+      EXPECT((found == NULL) == (expected[off] == NULL) && (!found || strcmp(found, expected[off]) == 0),
+             "%s is selected", found ? found : "nothing");
+      const char *passed = swp_selector_passed(selector, &facts, &why);
+      EXPECT((passed != NULL) == (off > 0) && (!passed || strcmp(passed, "binomial") == 0),
+             "%s is passed over", passed ? passed : "nothing");
+      EXPECT(!passed || strcmp(why, "off at this site, by SWITCHPOINT_OFF") == 0, "because '%s'", why);
     }
     swp_selector_free(&selector);
     swp_table_free(&table);
   }
   unsetenv("SWITCHPOINT_OFF");
+}
+
+static struct swp_choice choose(const swp_selector *selector, int64_t bytes) {
+  struct swp_choice choice;
+  swp_selector_choose(selector, &(struct swp_facts){bytes, bytes, bytes, 0, MPI_OP_NULL}, &choice);
+  return choice;
+}
+
+/* The plan goes by the choice for so many bytes, and says by which line of the table (0: the default). */
+static void expect_set(swp_plan *plan, const swp_selector *selector, int bytes, const char *method,
+                       int line) {
+  const struct swp_choice choice = choose(selector, bytes);
+  char text[PATH_BYTES + 256], words[PATH_BYTES + 16] = "default";
+  if (line > 0)
+    snprintf(words, sizeof words, "rule %s:%d", path, line);
+  EXPECT_ERROR(
+      swp_selector_set(plan, &(struct swp_collective){SWP_BCAST, .recv_count = bytes, .recv_type = MPI_BYTE},
+                       &choice),
+      SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
+  EXPECT(strcmp(swp_plan_method(plan), method) == 0 && strstr(text, words) != NULL, "%s is chosen, not %s",
+         text, method);
+}
+
+static void a_plan_goes_by_the_choices_of_a_selector(void) {
+  const struct swp_layout layout = {procs, 1, procs, 1};
+  const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 9, .recv_type = MPI_BYTE};
+  struct swp_choice choice;
+  swp_selector *selector = NULL, *other = NULL;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  const int64_t *changes;
+  test_case("a selector's plan");
+  write_table("switchpoint-table 1\nrule op=bcast bytes=8:15 method=chain\n"
+              "rule op=bcast bytes=32:* method=binomial\nrule op=gather method=binomial\n");
+  EXPECT_ERROR(read_table(&table), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &layout, &selector), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_GATHER, &layout, &other), SWP_SUCCESS);
+  EXPECT_EQUAL(swp_selector_changes(selector, &changes), 3);
+  EXPECT(changes[0] == 8 && changes[1] == 16 && changes[2] == 32, "the changes are %d, %d, %d",
+         (int)changes[0], (int)changes[1], (int)changes[2]);
+  setenv("SWITCHPOINT_USER_TABLE", ".", 1); /* an error for who reads it */
+  choice = choose(selector, 9);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, selector, &choice, NULL, &plan), SWP_SUCCESS);
+  expect_set(plan, selector, 9, "chain", 2);
+  expect_set(plan, selector, 20, "vendor", 0);
+  expect_set(plan, selector, 40, "binomial", 3);
+  choice = choose(other, 9);
+  EXPECT_ERROR(swp_selector_set(plan, &bcast, &choice), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_selector_set(plan, &bcast, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, other, &choice, NULL, &plan), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, NULL, NULL, NULL, &plan), SWP_ERR_ARGUMENT);
+  EXPECT(plan == NULL, "a plan was made");
+  unsetenv("SWITCHPOINT_USER_TABLE");
+  swp_selector_free(&selector);
+  swp_selector_free(&other);
+  swp_table_free(&table);
 }
 
 static void descriptions_fit_their_buffer(void) {
@@ -476,6 +545,7 @@ int main(int argc, char **argv) {
   the_chosen_method_exchanges();
   methods_that_are_off_are_passed_over();
   a_selector_passes_over_what_is_off();
+  a_plan_goes_by_the_choices_of_a_selector();
   descriptions_fit_their_buffer();
   every_broken_table_is_refused(directory);
   files_that_cannot_be_read_are_refused();

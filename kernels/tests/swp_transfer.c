@@ -1,6 +1,6 @@
 /* Messages over MPI's int counts: their types have the right size and extent, found without such buffers. */
 #include "testing.h"
-#include "transfer.h"
+#include "schedule.h"
 
 #include <limits.h>
 

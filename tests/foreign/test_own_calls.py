@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import by_day
 from tests.kernels.conftest import Kernels
 from tests.kernels.shim import run_shimmed
 
@@ -17,10 +19,8 @@ rule op=exchange bytes=0:55 method=nap
 rule op=exchange method=alltoallv
 """
 
-pytestmark = pytest.mark.nightly
 
-
-@pytest.mark.parametrize("procs", [2, 3, 4, 5])
+@pytest.mark.parametrize("procs", by_day([2], [3, 4, 5]))
 def test_collectives_do_what_mpi_does(kernels: Kernels, tmp_path: Path, procs: int) -> None:
     # Two threads of four ranks hang in collectives of Intel MPI 2021.18 by themselves.
     options = ["--one-thread", "--communicators", "20"]
@@ -28,10 +28,12 @@ def test_collectives_do_what_mpi_does(kernels: Kernels, tmp_path: Path, procs: i
     assert "cases passed" in run_dispatched(kernels, program, procs, tmp_path)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--persistent", "20"]], ids=["plain", "persistent"])
-@pytest.mark.parametrize("procs", [2, 4, 5])
-def test_blocks_arrive(kernels: Kernels, tmp_path: Path, procs: int, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("procs", "arguments"),
+    by_day([(2, "")], itertools.product([2, 4, 5], ["", "--persistent 20"])),
+)
+def test_blocks_arrive(kernels: Kernels, tmp_path: Path, procs: int, arguments: str) -> None:
     table = tmp_path / "exchanges.table"
     table.write_text(EXCHANGES)
-    done = run_shimmed(kernels, "swp_neighbors", procs, *arguments, table=table)
+    done = run_shimmed(kernels, "swp_neighbors", procs, *arguments.split(), table=table)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr

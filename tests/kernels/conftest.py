@@ -1,17 +1,19 @@
 """The kernels, built once per MPI and session with their tests, and started on ranks."""
 
 import fcntl
+import itertools
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.conftest import TIMEOUT_S
+from tests.conftest import TIMEOUT_S, by_day
 from tuner.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
@@ -103,16 +105,22 @@ def kernels_of(require: Callable[[str, bool, str], None]) -> Callable[[str], Ker
 MPIS = ("mpich", "openmpi")
 
 
-def on_ranks(counts: Iterable[int]) -> pytest.MarkDecorator:
+def in_turn(cases: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each case with the name of an MPI, one after the other."""
+    return zip(itertools.cycle(MPIS), cases, strict=False)
+
+
+def on_ranks(counts: Iterable[int], more: Iterable[int] = ()) -> pytest.MarkDecorator:
     """Gives a test its `kernels` and `procs`: each count under one MPI, the next under the other.
 
-    Every count runs under both by night.
+    By night every count runs under both, and those in `more` under one in turn.
     """
     cases = [
         pytest.param(mpi, procs, marks=[] if turn == place % 2 else pytest.mark.nightly)
         for turn, mpi in enumerate(reversed(MPIS))
         for place, procs in enumerate(counts)
     ]
+    cases += by_day([], in_turn(more))
     return pytest.mark.parametrize(("kernels", "procs"), cases, indirect=["kernels"])
 
 

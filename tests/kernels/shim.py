@@ -14,7 +14,7 @@ from tuner.operations import COLLECTIVES
 
 from .conftest import TIMEOUT_S, Kernels, finish
 
-INSTRUCTIONS = 150  # a call may cost so many more where the table leaves it to the MPI library
+INSTRUCTIONS = 100  # a call may cost so many more where the table leaves it to the MPI library
 
 REPORTED = re.compile(r"switchpoint: (\w+) by (\S+): (\d+) calls")
 
@@ -57,15 +57,19 @@ def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
 
 def vendor_table(directory: Path) -> Path:
     """A table with rules for every collective, of which none is for calls of 64 bytes."""
-    path = directory / "vendor.table"
+    elsewhere = ["0:7", *(f"{1000 << i}:{1999 << i}" for i in range(0, 16, 2))]
+    rules = ["bytes=8:99 method=vendor", *(f"bytes={bytes_} method=METHOD" for bytes_ in elsewhere)]
+    return rules_for_all(directory / "vendor.table", rules)
+
+
+def rules_for_all(path: Path, rules: Sequence[str]) -> Path:
+    """A table with the rules for every collective; METHOD stands for one that it has."""
     methods = {"allgather": "ring", "allgatherv": "ring", "alltoall": "bruck"}
     methods["reduce_scatter_block"] = "hypercube"
     lines = ["switchpoint-table 1"]
     for operation in COLLECTIVES:
-        for bytes_ in ("0:7", "1000:1999"):
-            method = methods.get(operation, "binomial")
-            lines.append(f"rule op={operation} bytes={bytes_} method={method}")
-        lines.append(f"rule op={operation} bytes=8:99 method=vendor")
+        method = methods.get(operation, "binomial")
+        lines += [f"rule op={operation} {rule}".replace("METHOD", method) for rule in rules]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -92,31 +96,34 @@ def dispatched(report: str) -> dict[str, set[str]]:
     return found
 
 
-def instructions_over_pmpi(kernels: Kernels, operation: str, table: Path) -> float:
-    """Instructions of the preloaded library in a call, counted by callgrind.
+def instructions_over_pmpi(kernels: Kernels, table: Path) -> dict[str, float]:
+    """Instructions of the preloaded library in a call of 64 bytes of each collective, by callgrind.
 
     Those of the MPI library below it do not count: they differ with what its heap went through.
     """
-    few, many = 1000, 3000
-    counts = [_instructions(kernels, operation, calls, table) for calls in (few, many)]
-    return (counts[1] - counts[0]) / (many - few)
-
-
-def _instructions(kernels: Kernels, operation: str, calls: int, table: Path) -> int:
+    calls = 100
+    first = [word for operation in COLLECTIVES for word in (operation, "1")]
+    then = [word for operation in COLLECTIVES for word in (operation, str(calls))]
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "callgrind.out"
-        options = [f"--callgrind-out-file={out}", "--toggle-collect=call_mpi"]
+        options = [
+            f"--callgrind-out-file={out}",
+            "--toggle-collect=call_mpi",
+            "--dump-after=repeat",
+        ]
         done = run_shimmed(
             kernels,
             "swp_calls",
             1,
-            *["mpi", operation, str(calls)],
+            *["mpi", *first, *then],
             table=table,
             before=["valgrind", "--tool=callgrind", *options],
             env={"SWITCHPOINT_REPORT": "0"},
         )
         assert done.returncode == 0, done.stderr[-2000:]
-        return _own_cost(out.read_text(), "libswitchpoint_pmpi.so")
+        profiles = [Path(f"{out}.{len(COLLECTIVES) + i + 1}") for i in range(len(COLLECTIVES))]
+        costs = [_own_cost(path.read_text(), "libswitchpoint_pmpi.so") for path in profiles]
+    return {operation: cost / calls for operation, cost in zip(COLLECTIVES, costs, strict=True)}
 
 
 def _own_cost(profile: str, library: str) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import by_day
 from tuner.mpi import Mpi, find_mpis, launch
 
 from .conftest import TIMEOUT_S, build_kernels
@@ -23,9 +24,15 @@ def libraries(mpi: Mpi) -> Path:
     return Path(mpi.mpicc).resolve().parent.parent / "lib"
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("name", "told"), [("mpich", "MPICH"), ("intelmpi", "Intel(R) MPI")])
-def test_a_standard_build_runs_under(name, told, require, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "told", "operations"),
+    [
+        pytest.param("mpich", "MPICH", ["bcast"], marks=pytest.mark.check),
+        *by_day([], [("mpich", "MPICH", EVERY), ("intelmpi", "Intel(R) MPI", EVERY)]),
+    ],
+    ids=["brief", "mpich", "intelmpi"],
+)
+def test_a_standard_build_runs_under(name, told, operations, require, tmp_path):
     mpicc = shutil.which("mpicc_abi")
     require("abi", mpicc is not None, "no mpicc_abi on the path")
     mpi = next((mpi for mpi in find_mpis() if mpi.name == name), None)
@@ -34,9 +41,14 @@ def test_a_standard_build_runs_under(name, told, require, tmp_path):
     build = build_kernels(Mpi("abi", "mpich", "5", mpicc, ""))
     start = launch(mpi, 4, build=build)
     env = os.environ | start.env | {"LD_LIBRARY_PATH": str(libraries(mpi))}
-    for operation, pattern in EVERY.items():
+    for operation in operations:
         raw = tmp_path / f"{operation}.jsonl"
-        options = [f"--op={operation}", f"--pattern={pattern}", "--methods=all", "--sizes=8,64K"]
+        options = [
+            f"--op={operation}",
+            f"--pattern={EVERY[operation]}",
+            "--methods=all",
+            "--sizes=8,64K",
+        ]
         command = [*start.argv_prefix, build / "bench" / "swpbench", "run", *options]
         answer = subprocess.run(
             [*command, "--budget=0.5", f"--out={raw}"],

@@ -1,6 +1,10 @@
 """Whatever is wrong, swpbench says it in one line and ends with an error on all ranks."""
 
 import gzip
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -72,6 +76,47 @@ def test_broken_matrix(any_kernels: Kernels, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("path", ["/nonexistent/file.mtx", "/", "/dev/zero"])
 def test_unreadable_matrix(any_kernels: Kernels, tmp_path: Path, path: str) -> None:
     assert path in complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{path}"))
+
+
+@pytest.fixture(params=["FIFO", "socket", "device"])
+def special(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """What is no regular file; nobody writes to the FIFO."""
+    with tempfile.TemporaryDirectory() as directory:  # the name of a socket must be short
+        path = Path(directory) / "special"
+        if request.param == "FIFO":
+            os.mkfifo(path)
+        elif request.param == "socket":
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(str(path))
+        else:
+            path.symlink_to("/dev/zero")
+        yield path
+
+
+def test_special_files_are_refused(any_kernels: Kernels, tmp_path: Path, special: Path) -> None:
+    """Not waited for, by any rank."""
+    runs: list[dict[str, str]] = [
+        {"pattern": f"matrix:{special}"},
+        {"pattern": f"matrix:{SEVEN},part={special}"},
+    ]
+    for options in runs:
+        said = complaint(bench(any_kernels, tmp_path / "o", **options))
+        assert said.startswith(f"swpbench: cannot open {special}: not a regular file; "), said
+    done = any_kernels.run("bench/swpbench", ["table", str(special)], 2)
+    assert done.returncode != 0
+    assert f"{special}: not a regular file; name a method table" in done.stderr
+    for variable in ("SWITCHPOINT_TABLE", "SWITCHPOINT_USER_TABLE"):
+        env = {variable: str(special)}
+        result = bench(any_kernels, tmp_path / variable, methods="auto", env=env)
+        assert f"{special}: not a regular file; " in complaint(result)
+
+
+def test_a_special_file_is_not_written(any_kernels: Kernels, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    said = complaint(bench(any_kernels, tmp_path / "fifo"))
+    assert (
+        said == f"swpbench: cannot write {tmp_path}/fifo: not a regular file; choose another name"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 import os
 import shutil
+from itertools import product
 
 import pytest
 
+from tests.conftest import by_day
 from tuner.mpi import CHECKOUT
 
 from .conftest import Kernels, build_kernels
@@ -43,6 +45,7 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared,
         ("swp_failures", []),
         ("swp_faults", []),
         ("swp_no_memory", []),
+        ("swp_free", []),
         ("swp_tables", [TABLES]),
         ("swp_measure", []),
         ("swp_threads", []),
@@ -78,17 +81,15 @@ def test_valgrind_finds_nothing(any_kernels, require, program, procs, arguments)
     run(any_kernels, program, procs, *arguments, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "240"})
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("procs", [6, 9, 10, 11, 13, 14, 15, 24, 32])
-def test_every_method_delivers_on_unusual_numbers_of_ranks(kernels: Kernels, procs) -> None:
-    run(kernels, "swp_oracle", procs)
-    run(kernels, "swp_collectives", procs)
+WHOLE = ["swp_oracle", "swp_collectives", "swp_failures", "swp_faults", "swp_no_memory"]
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("procs", [1, 2, 3, 4])
 @pytest.mark.parametrize(
-    "program", ["swp_oracle", "swp_collectives", "swp_failures", "swp_faults", "swp_no_memory"]
+    ("program", "procs"),
+    [
+        pytest.param("swp_no_memory", 1, marks=pytest.mark.check),
+        *by_day([], product(WHOLE, (1, 2, 3, 4))),
+    ],
 )
 def test_valgrind_finds_nothing_in_the_whole(kernels: Kernels, require, program, procs) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")

@@ -5,13 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import by_day
 from tuner.mpi import CHECKOUT, available_cores, launch
 
-from .conftest import TIMEOUT_S, Kernels, finish, on_ranks
+from .conftest import MPIS, TIMEOUT_S, Kernels, finish, in_turn, on_ranks
 from .shim import mpi_library
 
 TESTS = CHECKOUT / "kernels" / "tests"
@@ -30,6 +32,7 @@ VALGRIND = (
 BY_NODE = ("exchange:nap", "exchange:nap:sharing=no", "discovery:nap")
 
 ORACLE_PROCS = [1, 2, 3, 4, 5, 7, 8, 12, 16]
+UNUSUAL_PROCS = [6, 9, 10, 11, 13, 14, 15, 24, 32]
 
 # Grids that no `dims=` chooses, beside the specs that the library itself proposes.
 GRIDS = {
@@ -71,16 +74,18 @@ def run(
     return int(match.group(1))
 
 
-@on_ranks(ORACLE_PROCS)
+@on_ranks(ORACLE_PROCS, UNUSUAL_PROCS)
 def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int) -> None:
     kinds = ("exchange", "discovery")
     grids = [f"{kind}:stfw:grid={sizes}" for kind in kinds for sizes in GRIDS.get(procs, [])]
-    assert run(kernels, "swp_oracle", procs, *grids) > 100
+    brief = ["--brief"] if procs > max(ORACLE_PROCS) else []
+    assert run(kernels, "swp_oracle", procs, *brief, *grids) > 100
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("procs", [2, 3, 4])
-@pytest.mark.parametrize("program", ["swp_oracle", "swp_collectives"])
+@pytest.mark.parametrize(
+    ("program", "procs"),
+    by_day([("swp_oracle", 2)], product(["swp_oracle", "swp_collectives"], [2, 3, 4])),
+)
 def test_every_method_works_under_every_library(
     library_kernels: Kernels, program: str, procs: int
 ) -> None:
@@ -90,19 +95,18 @@ def test_every_method_works_under_every_library(
     assert run(library_kernels, program, procs, "--brief") > 60
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("procs", ORACLE_PROCS)
+@on_ranks([1], ORACLE_PROCS[1:])
 def test_every_method_delivers_in_long_runs(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_oracle", procs, "--long") > 100
 
 
-@on_ranks(ORACLE_PROCS)
+@on_ranks(ORACLE_PROCS, UNUSUAL_PROCS)
 def test_every_collective_method_does_what_mpi_does(kernels: Kernels, procs: int) -> None:
-    assert run(kernels, "swp_collectives", procs) > 100
+    brief = ["--brief"] if procs > max(ORACLE_PROCS) else []
+    assert run(kernels, "swp_collectives", procs, *brief) > (60 if brief else 100)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("procs", range(1, 17))
+@on_ranks([1], range(2, 17))
 def test_every_variant_of_collective_methods_does_what_mpi_does(
     kernels: Kernels, procs: int
 ) -> None:
@@ -118,30 +122,22 @@ def test_every_collective_method_does_it_on_virtual_nodes(
     assert run(kernels, "swp_collectives", procs, "--brief", *nodes.split()) > 60
 
 
+BY_DAY = ["5 --ppn 1", "5 --ppn 2 --cyclic", "5 --ppn 3", "5 --ppn 4", "7 --scatter 3"]
+BY_NIGHT = [
+    f"{procs} --ppn {ppn}{placement}"
+    for procs, ppn, placement in product(ORACLE_PROCS, (1, 2, 3, 4), ("", " --cyclic"))
+]
+
+
 @pytest.mark.parametrize(
-    ("procs", "nodes"),
-    [
-        (5, "--ppn 1"),
-        (5, "--ppn 2 --cyclic"),
-        (5, "--ppn 3"),
-        (5, "--ppn 4"),
-        (7, "--scatter 3"),
-    ],
+    ("kernels", "layout"),
+    by_day([*product(MPIS, BY_DAY)], in_turn(BY_NIGHT)),
+    indirect=["kernels"],
 )
-def test_every_method_delivers_on_virtual_nodes(kernels: Kernels, procs: int, nodes: str) -> None:
+def test_every_method_delivers_on_virtual_nodes(kernels: Kernels, layout: str) -> None:
+    procs, *nodes = layout.split()
     more = "discovery:nap:barrier=dissemination"
-    assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split(), more) > 100
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("placement", [[], ["--cyclic"]], ids=["block", "cyclic"])
-@pytest.mark.parametrize("ppn", [1, 2, 3, 4])
-@pytest.mark.parametrize("procs", ORACLE_PROCS)
-def test_every_method_delivers_on_virtual_nodes_of_any_size(
-    kernels: Kernels, procs: int, ppn: int, placement: list[str]
-) -> None:
-    arguments = ["--brief", "--ppn", str(ppn), *placement, "discovery:nap:barrier=dissemination"]
-    assert run(kernels, "swp_oracle", procs, *arguments) > 100
+    assert run(kernels, "swp_oracle", int(procs), "--brief", *nodes, more) > 100
 
 
 @pytest.mark.parametrize(
@@ -200,6 +196,11 @@ def test_what_fails_below_the_library_is_an_error(kernels: Kernels, procs: int) 
 @on_ranks([1, 2, 3, 4])
 def test_nobody_waits_for_a_rank_without_memory(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_no_memory", procs) > 100
+
+
+@on_ranks([1, 2, 3, 4])
+def test_what_a_method_planned_is_freed_once(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_free", procs) > 10
 
 
 @pytest.mark.parametrize("procs", [1, 2, 4])

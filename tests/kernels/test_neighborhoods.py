@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import by_day
+
 from .conftest import Kernels
 from .shim import dispatched, run_shimmed
 from .test_library import VALGRIND, run
@@ -37,8 +39,7 @@ def test_blocks_arrive_whichever_rank_changes_its_counts(
     assert ("vendor" in used) == (procs == 2), "a ring of two has one rank on both sides"
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("procs", [1, 3, 4, 8, 13, 16])
+@pytest.mark.parametrize("procs", by_day([1], [3, 4, 8, 13, 16]))
 def test_blocks_arrive_on_any_number_of_ranks(
     kernels: Kernels, procs: int, exchanges: Path
 ) -> None:
@@ -94,19 +95,25 @@ def test_without_rules_for_exchanges_a_promise_is_ignored(kernels: Kernels, tmp_
     assert "exchange" not in dispatched(done.stderr)
 
 
-@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("procs", "arguments"),
+    [
+        pytest.param(1, [], marks=pytest.mark.check),
+        pytest.param(4, [], marks=pytest.mark.nightly),
+        pytest.param(4, ["--persistent", "10"], marks=pytest.mark.nightly),
+    ],
+)
 def test_valgrind_finds_nothing_in_neighborhoods(
-    kernels: Kernels, require, exchanges: Path
+    kernels: Kernels, require, procs: int, arguments: list[str], exchanges: Path
 ) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
-    for arguments in [], ["--persistent", "10"]:
-        done = run_shimmed(
-            kernels,
-            "swp_neighbors",
-            4,
-            *arguments,
-            table=exchanges,
-            before=VALGRIND,
-            env={"SWP_TEST_TIMEOUT": "240"},
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    done = run_shimmed(
+        kernels,
+        "swp_neighbors",
+        procs,
+        *arguments,
+        table=exchanges,
+        before=VALGRIND,
+        env={"SWP_TEST_TIMEOUT": "240"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

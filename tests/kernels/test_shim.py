@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import by_day
 from tuner.mpi import shim
 from tuner.operations import COLLECTIVES
 
@@ -19,6 +21,7 @@ from .shim import (
     every_method,
     instructions_over_pmpi,
     mpi_library,
+    rules_for_all,
     run_shimmed,
     symbols,
     vendor_table,
@@ -27,7 +30,6 @@ from .test_library import TESTS, VALGRIND, run
 
 FORTRAN = TESTS / "fortran"
 BROKEN = TESTS / "tables" / "broken"
-COUNTED = {"bcast", "allreduce", "allgatherv"}  # the others nightly, and in make bench
 
 
 def check_every_method(
@@ -48,16 +50,8 @@ def check_every_method(
     assert len(missing) <= len(rules) / 5, f"hardly used: {sorted(missing)}"
 
 
-@pytest.mark.parametrize("procs", [1, 2, 4, 5])
+@pytest.mark.parametrize("procs", by_day([1, 2, 4, 5], range(1, 17)))
 def test_results_are_those_of_mpi_under_every_method(
-    kernels: Kernels, procs: int, tmp_path
-) -> None:
-    check_every_method(kernels, procs, tmp_path)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("procs", range(1, 17))
-def test_results_are_those_of_mpi_on_any_number_of_ranks(
     kernels: Kernels, procs: int, tmp_path
 ) -> None:
     check_every_method(kernels, procs, tmp_path)
@@ -99,14 +93,15 @@ def test_results_are_those_of_mpi_under_the_guard(kernels: Kernels, tmp_path) ->
     check_every_method(kernels, 3, tmp_path, guard="1")
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("procs", [4, 5])
-def test_one_table_gives_the_same_bits_again(kernels: Kernels, procs: int, tmp_path) -> None:
+@pytest.mark.parametrize(("procs", "most"), by_day([(2, 2)], [(4, 99), (5, 99)]))
+def test_one_table_gives_the_same_bits_again(
+    kernels: Kernels, procs: int, most: int, tmp_path
+) -> None:
     rules = every_method(kernels, procs, tmp_path).read_text()
     methods = set(re.findall(r"op=(reduce|allreduce) (?:bytes=\S+ )?method=(\S+)", rules))
     assert len(methods) > 5
     table = tmp_path / "one.table"
-    for operation, method in sorted(methods):
+    for operation, method in sorted(methods)[:most]:
         table.write_text(f"switchpoint-table 1\nrule op={operation} method={method}\n")
         form = "columns-all" if operation == "allreduce" else "columns-root"
         jacobi = kernels.build / "examples" / "swp_example_jacobi"
@@ -170,6 +165,28 @@ def test_the_report_tells_why_a_rule_is_passed_over(kernels: Kernels, tmp_path) 
     why = r"\(the MPI library has no such algorithm, or .*\): 5 calls of 64 to 64 bytes"
     passed = rf"switchpoint: bcast not by vendor:algorithm=no_such {why}"
     assert re.search(passed, done.stderr), done.stderr
+
+
+def test_the_report_tells_that_a_rule_names_a_method_that_is_off(
+    kernels: Kernels, tmp_path
+) -> None:
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    env = {"SWITCHPOINT_OFF": "binomial"}
+    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, env=env)
+    assert "switchpoint: bcast by vendor: 5 calls of 64 to 64 bytes" in done.stderr
+    why = r"\(off at this site, by SWITCHPOINT_OFF\)"
+    assert re.search(rf"switchpoint: bcast not by binomial {why}: 5 calls", done.stderr), (
+        done.stderr
+    )
+
+
+def test_a_table_that_is_no_file_ends_the_job(kernels: Kernels, tmp_path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=fifo)
+    assert done.returncode != 0
+    assert f"{fifo}: not a regular file; name a method table" in done.stderr
 
 
 def test_algorithms_of_the_library_run(kernels: Kernels, tmp_path) -> None:
@@ -248,18 +265,17 @@ def test_fortran_programs_are_dispatched(kernels: Kernels, require, tmp_path, na
     assert all(methods != {"vendor"} for methods in used.values()), used
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
-        pytest.param(name, marks=[] if name in COUNTED else pytest.mark.nightly)
-        for name in COLLECTIVES
-    ],
-)
-def test_a_call_left_to_mpi_costs_few_instructions(
-    kernels: Kernels, require, tmp_path, operation: str
-) -> None:
+def test_a_call_left_to_mpi_costs_few_instructions(kernels: Kernels, require, tmp_path) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
-    assert instructions_over_pmpi(kernels, operation, vendor_table(tmp_path)) <= INSTRUCTIONS
+    costs = instructions_over_pmpi(kernels, vendor_table(tmp_path))
+    assert len(costs) == 9 and all(0 < cost <= INSTRUCTIONS for cost in costs.values()), costs
+
+
+def test_no_rule_is_too_many_to_be_seen(kernels: Kernels, require, tmp_path) -> None:
+    require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
+    rules = [f"bytes={2 * i} method=METHOD" for i in range(33)]  # the last is for 64 bytes
+    costs = instructions_over_pmpi(kernels, rules_for_all(tmp_path / "many.table", rules))
+    assert all(cost > INSTRUCTIONS for cost in costs.values()), costs
 
 
 def test_the_library_inside_never_calls_what_stands_before_mpi(kernels: Kernels) -> None:

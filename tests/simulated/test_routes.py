@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import by_day
 from tuner.simulation import launch
 from tuner.simulation.machines import CORES, machine
 from tuner.simulation.routes import ROUTES, carried
@@ -32,13 +33,12 @@ def sharing(routes: Iterable[tuple[tuple[int, int], object]]) -> set[frozenset[t
     return set(map(frozenset, found.values()))
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     "name",
-    [
-        *("torus-4x4x2", "torus-5x3", "fattree-2x3x4"),
-        *("dragonfly-4x1x4x2", "dragonfly-3x2x4x2"),
-    ],
+    by_day(
+        ["torus-5x3"],
+        ["torus-4x4x2", "fattree-2x3x4", "dragonfly-4x1x4x2", "dragonfly-3x2x4x2"],
+    ),
 )
 def test_routes_share_links_as_in_simgrid(router, name, monkeypatch, tmp_path):
     monkeypatch.setattr(launch, "build_root", lambda: tmp_path)

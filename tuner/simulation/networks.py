@@ -16,6 +16,7 @@ import msgspec
 
 from tuner import atomic
 from tuner.errors import SwitchpointError
+from tuner.files import read_bytes
 from tuner.places import results_directory
 
 NAME = r"[a-z][a-z0-9]*"
@@ -55,11 +56,11 @@ def network(name: str) -> Network:
         return found[name]
     path = _path(name)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Network)
+        return msgspec.json.decode(read_bytes(path), type=Network)
     except FileNotFoundError as error:
         names = ", ".join([*found, *kept()])
         raise NetworkError(f"no network {name!r}; there is {names}") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NetworkError(f"{path}: {error}") from error
 
 

@@ -1,28 +1,24 @@
 /* The collectives, on blocks of one size for each rank; reductions add doubles. */
-#include "../error.h"
-#include "../operation.h"
-#include "../rng.h"
+#include "error.h"
+#include "operation.h"
+#include "rng.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum blocks { NONE, ONE, ALL };
+enum blocks { NONE, ONE, ONE_AT_ROOT, ALL, ALL_AT_ROOT };
+enum { PEERS, ROOTED };
+enum { MOVES, REDUCES };
 
-/* What the buffers hold, and where they are of account. */
+/* What the buffers hold. */
 static const struct layout {
   enum blocks send, recv;
-  bool send_at_root, recv_at_root, reduces;
+  bool reduces;
 } layouts[] = {
-    [SWP_BCAST] = {NONE, ONE},
-    [SWP_GATHER] = {ONE, ALL, .recv_at_root = true},
-    [SWP_SCATTER] = {ALL, ONE, .send_at_root = true},
-    [SWP_REDUCE] = {ONE, ONE, .recv_at_root = true, .reduces = true},
-    [SWP_ALLREDUCE] = {ONE, ONE, .reduces = true},
-    [SWP_ALLGATHER] = {ONE, ALL},
-    [SWP_ALLGATHERV] = {ONE, ALL},
-    [SWP_ALLTOALL] = {ALL, ALL},
-    [SWP_REDUCE_SCATTER_BLOCK] = {ALL, ONE, .reduces = true},
+#define OPERATION(upper, lower, method, rooted, reduces, send, recv) [SWP_##upper] = {send, recv, reduces},
+#include <switchpoint_operations.def>
+#undef OPERATION
 };
 
 static const struct layout *layout_of(const struct workload *workload) {
@@ -34,18 +30,18 @@ static bool is_root(const struct workload *workload) {
 }
 
 /* Blocks of a buffer on this rank. */
-static int count_blocks(const struct workload *workload, enum blocks blocks, bool at_root) {
-  if (at_root && !is_root(workload))
+static int count_blocks(const struct workload *workload, enum blocks blocks) {
+  if ((blocks == ONE_AT_ROOT || blocks == ALL_AT_ROOT) && !is_root(workload))
     return 0;
-  return blocks == ALL ? workload->team->procs : blocks == ONE;
+  return blocks >= ALL ? workload->team->procs : blocks != NONE;
 }
 
 static int send_blocks(const struct workload *workload) {
-  return count_blocks(workload, layout_of(workload)->send, layout_of(workload)->send_at_root);
+  return count_blocks(workload, layout_of(workload)->send);
 }
 
 static int recv_blocks(const struct workload *workload) {
-  return count_blocks(workload, layout_of(workload)->recv, layout_of(workload)->recv_at_root);
+  return count_blocks(workload, layout_of(workload)->recv);
 }
 
 static int check(const struct operation *operation, const struct pattern_spec *pattern,
@@ -162,11 +158,11 @@ static int verify_sums(const struct workload *workload) {
  */
 static int verify(const struct workload *workload) {
   const struct layout *layout = layout_of(workload);
-  const int64_t number = layout->send == ALL ? workload->team->rank : 0;
+  const int64_t number = layout->send >= ALL ? workload->team->rank : 0;
   if (layout->reduces)
     return verify_sums(workload);
   for (int i = 0; i < recv_blocks(workload); i++) {
-    const int source = layout->recv == ALL ? i : workload->pattern->root;
+    const int source = layout->recv >= ALL ? i : workload->pattern->root;
     if (payload_compare(&workload->payload, source, &number, 1,
                         workload->recv + i * workload->payload.item_bytes))
       return -1;
@@ -174,23 +170,17 @@ static int verify(const struct workload *workload) {
   return 0;
 }
 
-#define COLLECTIVE(lower, upper, has_root)                                                                   \
-  const struct operation operation_##lower = {.name = #lower,                                                \
-                                              .operation = upper,                                            \
-                                              .rooted = has_root,                                            \
-                                              .check = check,                                                \
-                                              .size = size,                                                  \
-                                              .plan = plan,                                                  \
-                                              .prepare = prepare,                                            \
-                                              .execute = execute,                                            \
-                                              .verify = verify}
-
-COLLECTIVE(bcast, SWP_BCAST, true);
-COLLECTIVE(gather, SWP_GATHER, true);
-COLLECTIVE(scatter, SWP_SCATTER, true);
-COLLECTIVE(reduce, SWP_REDUCE, true);
-COLLECTIVE(allreduce, SWP_ALLREDUCE, false);
-COLLECTIVE(allgather, SWP_ALLGATHER, false);
-COLLECTIVE(allgatherv, SWP_ALLGATHERV, false);
-COLLECTIVE(alltoall, SWP_ALLTOALL, false);
-COLLECTIVE(reduce_scatter_block, SWP_REDUCE_SCATTER_BLOCK, false);
+const struct operation operation_collectives[] = {
+#define OPERATION(upper, lower, method, has_root, reduces, send, recv)                                       \
+  [SWP_##upper] = {.name = #lower,                                                                           \
+                   .operation = SWP_##upper,                                                                 \
+                   .rooted = has_root,                                                                       \
+                   .check = check,                                                                           \
+                   .size = size,                                                                             \
+                   .plan = plan,                                                                             \
+                   .prepare = prepare,                                                                       \
+                   .execute = execute,                                                                       \
+                   .verify = verify},
+#include <switchpoint_operations.def>
+#undef OPERATION
+};

@@ -1,6 +1,6 @@
 /* discovery: a sparse exchange in which nobody knows who will send. */
-#include "../error.h"
-#include "../operation.h"
+#include "error.h"
+#include "operation.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* exchange: sparse point-to-point; receivers know their senders. */
-#include "../operation.h"
+#include "operation.h"
 
 #include <string.h>
 

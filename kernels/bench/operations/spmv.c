@@ -2,9 +2,9 @@
  * spmv: the product of a sparse matrix with vectors over an exchange plan; then the exchange and the local
  * products on their own. An item is a row of the block of vectors: one double of each.
  */
-#include "../error.h"
-#include "../operation.h"
-#include "../rng.h"
+#include "error.h"
+#include "operation.h"
+#include "rng.h"
 
 #include "spmv.h"
 

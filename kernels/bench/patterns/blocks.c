@@ -1,7 +1,7 @@
 /* blocks: what a collective communicates; rooted ones from or to one rank. Nobody sends messages of his own.
  */
-#include "../error.h"
-#include "../pattern.h"
+#include "error.h"
+#include "pattern.h"
 
 #include <limits.h>
 

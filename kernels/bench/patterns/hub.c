@@ -1,6 +1,6 @@
 /* hub: few random ranks exchange with all others, which have no other neighbours: dense rows of a matrix. */
-#include "../pattern.h"
-#include "../rng.h"
+#include "pattern.h"
+#include "rng.h"
 
 #include <limits.h>
 #include <stdlib.h>

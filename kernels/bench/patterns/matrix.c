@@ -2,7 +2,7 @@
  * matrix: the halo of a sparse matrix-vector product. An item is one element of the vector, owned with the
  * row of its number, and needed by each rank that has an entry in its column.
  */
-#include "../pattern.h"
+#include "pattern.h"
 
 #include "matrix.h"
 

@@ -3,8 +3,8 @@
  * bisection, moved, and are dealt out anew: each rank sends those that another one gets now. An item is a
  * particle; nobody knows who will send.
  */
-#include "../graphs/particles.h"
-#include "../pattern.h"
+#include "particles.h"
+#include "pattern.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* random: every rank sends one item each to `degree` random others (to all others when there are fewer). */
-#include "../pattern.h"
-#include "../rng.h"
+#include "pattern.h"
+#include "rng.h"
 
 #include <limits.h>
 

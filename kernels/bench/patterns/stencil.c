@@ -3,8 +3,8 @@
  * and sends those on its faces (points = 2 dim + 1), or on faces, edges and corners (3^dim), to its
  * neighbours.
  */
-#include "../error.h"
-#include "../pattern.h"
+#include "error.h"
+#include "pattern.h"
 
 #include <stdlib.h>
 

@@ -34,7 +34,7 @@ static int child_subtree(const struct place *place, int bit) {
 }
 
 static int tree_bcast(struct swp_plan *plan, void *buffer, int root) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   struct place place = find_place(plan, root);
   MPI_Request requests[CHILDREN];
   int error = SWP_SUCCESS, n = 0;
@@ -75,7 +75,7 @@ static struct parts parts_of(const struct swp_plan *plan, int bit, int blocks) {
 }
 
 static int gather_to_root(struct swp_plan *plan, const struct place *place, const void *send, char *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->recv;
   struct parts cut = {0};
   MPI_Request requests[CHILDREN];
@@ -85,7 +85,7 @@ static int gather_to_root(struct swp_plan *plan, const struct place *place, cons
     struct parts parts = parts_of(plan, bit, blocks);
     if (parts.second > 0)
       cut = parts;
-    void *to = parts.second > 0 ? call->scratch : swp_item(side, recv, (int64_t)parts.rank * side->count);
+    void *to = parts.second > 0 ? scratch_of(plan) : swp_item(side, recv, (int64_t)parts.rank * side->count);
     MPI_TRY(MPI_Irecv(to, parts.second > 0 ? blocks * (int)plan->features.bytes : blocks * side->count,
                       parts.second > 0 ? MPI_PACKED : side->type, peer(plan, bit), COLLECTIVE_TAG, plan->comm,
                       &requests[n++]));
@@ -95,9 +95,9 @@ static int gather_to_root(struct swp_plan *plan, const struct place *place, cons
                  swp_item(side, recv, (int64_t)plan->rank * side->count), side->count));
   TRY(swp_complete(plan, n, requests));
   if (cut.second > 0) {
-    TRY(swp_unpack(plan, side, call->scratch, (int64_t)cut.first * side->count,
+    TRY(swp_unpack(plan, side, scratch_of(plan), (int64_t)cut.first * side->count,
                    swp_item(side, recv, (int64_t)cut.rank * side->count)));
-    TRY(swp_unpack(plan, side, call->scratch + cut.first * plan->features.bytes,
+    TRY(swp_unpack(plan, side, scratch_of(plan) + cut.first * plan->features.bytes,
                    (int64_t)cut.second * side->count, recv));
   }
 done:
@@ -105,7 +105,7 @@ done:
 }
 
 static int binomial_gather(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   struct place place = find_place(plan, plan->features.root);
   int block = (int)plan->features.bytes, parent = peer(plan, -place.bit), n = 0, error = SWP_SUCCESS;
   MPI_Request requests[CHILDREN];
@@ -114,17 +114,17 @@ static int binomial_gather(struct swp_plan *plan, const void *send, void *recv) 
   if (place.subtree == 1)
     return swp_send(plan, send, call->send.count, call->send.type, parent);
   for (int bit = 1; bit < place.subtree; bit <<= 1)
-    MPI_TRY(MPI_Irecv(call->scratch + (int64_t)bit * block, child_subtree(&place, bit) * block, MPI_PACKED,
+    MPI_TRY(MPI_Irecv(scratch_of(plan) + (int64_t)bit * block, child_subtree(&place, bit) * block, MPI_PACKED,
                       peer(plan, bit), COLLECTIVE_TAG, plan->comm, &requests[n++]));
-  TRY(swp_pack(plan, &call->send, send, call->send.count, call->scratch));
+  TRY(swp_pack(plan, &call->send, send, call->send.count, scratch_of(plan)));
   TRY(swp_complete(plan, n, requests));
-  TRY(swp_send(plan, call->scratch, place.subtree * block, MPI_PACKED, parent));
+  TRY(swp_send(plan, scratch_of(plan), place.subtree * block, MPI_PACKED, parent));
 done:
   return error;
 }
 
 static int scatter_from_root(struct swp_plan *plan, const struct place *place, const char *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->send;
   MPI_Request requests[CHILDREN];
   int error = SWP_SUCCESS, n = 0;
@@ -135,10 +135,10 @@ static int scatter_from_root(struct swp_plan *plan, const struct place *place, c
     struct parts parts = parts_of(plan, bit, blocks);
     const void *from = swp_item(side, send, (int64_t)parts.rank * side->count);
     if (parts.second > 0) {
-      TRY(swp_pack(plan, side, from, (int64_t)parts.first * side->count, call->scratch));
+      TRY(swp_pack(plan, side, from, (int64_t)parts.first * side->count, scratch_of(plan)));
       TRY(swp_pack(plan, side, send, (int64_t)parts.second * side->count,
-                   call->scratch + parts.first * plan->features.bytes));
-      from = call->scratch;
+                   scratch_of(plan) + parts.first * plan->features.bytes));
+      from = scratch_of(plan);
     }
     MPI_TRY(MPI_Isend(from, parts.second > 0 ? blocks * (int)plan->features.bytes : blocks * side->count,
                       parts.second > 0 ? MPI_PACKED : side->type, peer(plan, bit), COLLECTIVE_TAG, plan->comm,
@@ -153,7 +153,7 @@ done:
 }
 
 static int binomial_scatter(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   struct place place = find_place(plan, plan->features.root);
   int block = (int)plan->features.bytes, parent = peer(plan, -place.bit), n = 0, error = SWP_SUCCESS;
   MPI_Request requests[CHILDREN];
@@ -161,12 +161,12 @@ static int binomial_scatter(struct swp_plan *plan, const void *send, void *recv)
     return scatter_from_root(plan, &place, send, recv);
   if (place.subtree == 1)
     return swp_receive(plan, recv, call->recv.count, call->recv.type, parent);
-  TRY(swp_receive(plan, call->scratch, place.subtree * block, MPI_PACKED, parent));
+  TRY(swp_receive(plan, scratch_of(plan), place.subtree * block, MPI_PACKED, parent));
   for (int bit = place.bit >> 1; bit > 0; bit >>= 1)
     if (bit < place.subtree)
-      MPI_TRY(MPI_Isend(call->scratch + (int64_t)bit * block, child_subtree(&place, bit) * block, MPI_PACKED,
-                        peer(plan, bit), COLLECTIVE_TAG, plan->comm, &requests[n++]));
-  TRY(swp_unpack(plan, &call->recv, call->scratch, call->recv.count, recv));
+      MPI_TRY(MPI_Isend(scratch_of(plan) + (int64_t)bit * block, child_subtree(&place, bit) * block,
+                        MPI_PACKED, peer(plan, bit), COLLECTIVE_TAG, plan->comm, &requests[n++]));
+  TRY(swp_unpack(plan, &call->recv, scratch_of(plan), call->recv.count, recv));
   TRY(swp_complete(plan, n, requests));
 done:
   return error;
@@ -176,7 +176,7 @@ done:
 
 /* Two partial results. */
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
-  return 2 * swp_side_room(&plan->call->recv, plan->call->recv.count);
+  return 2 * swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
 }
 
 /*
@@ -184,12 +184,12 @@ static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
  * becomes the result. An operation that does not commute needs positions to be ranks, also for other roots.
  */
 static int tree_reduce(struct swp_plan *plan, const void *own, void *recv, int root) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->recv;
   int top = plan->features.commutative ? root : 0, error = SWP_SUCCESS, next = 0;
   struct place place = find_place(plan, top);
-  char *second = call->scratch + swp_side_room(side, side->count);
-  void *partial[2] = {swp_side_place(side, side->count, call->scratch),
+  char *second = scratch_of(plan) + swp_side_room(side, side->count);
+  void *partial[2] = {swp_side_place(side, side->count, scratch_of(plan)),
                       swp_side_place(side, side->count, second)};
   const void *sum = own;
   if (plan->rank == root && root == top && own != recv) { /* so that the last lies where it must */
@@ -228,7 +228,6 @@ const struct method swp_collective_binomial = {
     .name = "binomial",
     .summary = "along a binomial tree; allreduce as reduce and bcast",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
-    .usage = "",
     .procedures =
         {
             [SWP_BCAST] = {binomial_bcast},

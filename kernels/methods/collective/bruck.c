@@ -17,29 +17,29 @@ static int run_bytes(const struct swp_plan *plan, const struct blocks *blocks, i
   int64_t items = 0;
   for (int i = 0; i < count; i++)
     items += swp_blocks_items(blocks, (first + i) % plan->procs);
-  return (int)(items * plan->call->recv.item_bytes);
+  return (int)(items * call_of(plan)->recv.item_bytes);
 }
 
 static int bruck_allgather(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
   int procs = plan->procs, rank = plan->rank, error = SWP_SUCCESS;
   int own_bytes = run_bytes(plan, &blocks, rank, 1), bytes = own_bytes;
   TRY(swp_blocks_place_own(plan, &blocks, send));
   TRY(swp_pack(plan, &call->recv, swp_blocks_at(&blocks, rank), swp_blocks_items(&blocks, rank),
-               call->scratch));
+               scratch_of(plan)));
   for (int distance = 1; distance < procs; distance *= 2) {
     int count = distance < procs - distance ? distance : procs - distance;
     int came = run_bytes(plan, &blocks, (rank + distance) % procs, count);
-    TRY(swp_send_receive(plan, call->scratch, run_bytes(plan, &blocks, rank, count), MPI_PACKED,
-                         (rank - distance + procs) % procs, call->scratch + bytes, came, MPI_PACKED,
+    TRY(swp_send_receive(plan, scratch_of(plan), run_bytes(plan, &blocks, rank, count), MPI_PACKED,
+                         (rank - distance + procs) % procs, scratch_of(plan) + bytes, came, MPI_PACKED,
                          (rank + distance) % procs));
     bytes += came;
   }
   bytes = own_bytes;
   for (int i = 1; i < procs; i++) {
     int block = (rank + i) % procs;
-    TRY(swp_unpack(plan, &call->recv, call->scratch + bytes, swp_blocks_items(&blocks, block),
+    TRY(swp_unpack(plan, &call->recv, scratch_of(plan) + bytes, swp_blocks_items(&blocks, block),
                    swp_blocks_at(&blocks, block)));
     bytes += run_bytes(plan, &blocks, block, 1);
   }
@@ -58,7 +58,7 @@ static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
 static int forward(struct swp_plan *plan, int distance) {
   int procs = plan->procs, count = 0, error = SWP_SUCCESS;
   size_t block = (size_t)plan->features.bytes;
-  char *blocks = plan->call->scratch, *out = blocks + (size_t)procs * block;
+  char *blocks = scratch_of(plan), *out = blocks + (size_t)procs * block;
   char *in = out + (size_t)(procs / 2) * block;
   for (int i = distance; i < procs; i++)
     if ((i & distance) != 0)
@@ -74,18 +74,18 @@ done:
 }
 
 static int bruck_alltoall(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *from = send == MPI_IN_PLACE ? &call->recv : &call->send, *to = &call->recv;
   const void *source = send == MPI_IN_PLACE ? recv : send;
   int procs = plan->procs, rank = plan->rank, error = SWP_SUCCESS;
   int64_t block = plan->features.bytes;
   for (int i = 0; i < procs; i++)
     TRY(swp_pack(plan, from, swp_item(from, source, (int64_t)((rank + i) % procs) * from->count), from->count,
-                 call->scratch + i * block));
+                 scratch_of(plan) + i * block));
   for (int distance = 1; distance < procs; distance *= 2)
     TRY(forward(plan, distance));
   for (int i = 0; i < procs; i++)
-    TRY(swp_unpack(plan, to, call->scratch + i * block, to->count,
+    TRY(swp_unpack(plan, to, scratch_of(plan) + i * block, to->count,
                    swp_item(to, recv, (int64_t)((rank - i + procs) % procs) * to->count)));
 done:
   return error;
@@ -96,7 +96,6 @@ const struct method swp_collective_bruck = {
     .summary = "ceil(log2 P) steps that forward packed blocks, for any number of ranks",
     .source =
         "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for all-to-all communications, 1997",
-    .usage = "",
     .procedures =
         {
             [SWP_ALLGATHER] = {bruck_allgather, allgather_scratch_bytes, swp_total_applicable},

@@ -1,5 +1,5 @@
 /* chain: from each rank to the next, in segments: while one is sent on, the one behind it comes. */
-#include "image.h"
+#include "call.h"
 
 #include <stdio.h>
 

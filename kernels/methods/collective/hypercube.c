@@ -1,14 +1,14 @@
 /*
  * hypercube: an exchange along each of log2 P dimensions. Allreduce and allgather double what a rank has
  * (recursive doubling); reduce_scatter_block halves what it still has to reduce (recursive halving). Of
- * other numbers of ranks, some pairs act as one (fold.h).
+ * other numbers of ranks, some pairs act as one (blocks.h).
  */
 #include "blocks.h"
 
 static int hypercube_allgather(struct swp_plan *plan, const void *send, void *recv) {
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
   struct fold fold = swp_fold(plan, 0);
-  int count = plan->call->recv.count, error = SWP_SUCCESS;
+  int count = call_of(plan)->recv.count, error = SWP_SUCCESS;
   TRY(swp_blocks_place_own(plan, &blocks, send));
   if (fold.position < 0)
     TRY(swp_send(plan, swp_blocks_at(&blocks, plan->rank), count, blocks.type, fold.partner));
@@ -22,29 +22,13 @@ done:
 /* ---- Allreduce ---- */
 
 static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
-  return swp_side_room(&plan->call->recv, plan->call->recv.count);
-}
-
-/* Joins *sum and what came from the ranks before it, or behind it, which lies in *other, to *sum. */
-static int join(const struct swp_plan *plan, void **sum, void **other, bool before) {
-  const struct call *call = plan->call;
-  int error = SWP_SUCCESS;
-  if (before || plan->features.commutative) {
-    MPI_TRY(MPI_Reduce_local(*other, *sum, call->recv.count, call->recv.type, call->op));
-  } else {
-    MPI_TRY(MPI_Reduce_local(*sum, *other, call->recv.count, call->recv.type, call->op));
-    void *joined = *other;
-    *other = *sum;
-    *sum = joined;
-  }
-done:
-  return error;
+  return swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
 }
 
 static int hypercube_allreduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   struct fold fold = swp_fold(plan, 0);
-  void *sum = recv, *other = swp_side_place(side, side->count, plan->call->scratch);
+  void *sum = recv, *other = swp_side_place(side, side->count, scratch_of(plan));
   int error = SWP_SUCCESS;
   if (fold.position < 0) {
     const void *own = send == MPI_IN_PLACE ? recv : send;
@@ -55,12 +39,12 @@ static int hypercube_allreduce(struct swp_plan *plan, const void *send, void *re
     TRY(swp_copy(plan, side, send, side->count, side, recv, side->count));
   if (fold.partner >= 0) {
     TRY(swp_receive(plan, other, side->count, side->type, fold.partner));
-    TRY(join(plan, &sum, &other, false));
+    TRY(swp_join(plan, &sum, &other, 0, side->count, false));
   }
   for (int bit = 1; bit < fold.size; bit *= 2) {
     int peer = swp_fold_rank(&fold, fold.position ^ bit);
     TRY(swp_send_receive(plan, sum, side->count, side->type, peer, other, side->count, side->type, peer));
-    TRY(join(plan, &sum, &other, (fold.position & bit) != 0));
+    TRY(swp_join(plan, &sum, &other, 0, side->count, (fold.position & bit) != 0));
   }
   if (sum != recv)
     TRY(swp_copy(plan, side, sum, side->count, side, recv, side->count));
@@ -72,15 +56,9 @@ done:
 
 /* ---- Reduce_scatter_block ---- */
 
-static const char *halving_applicable(const struct spec *spec, const struct features *features) {
-  if (!features->commutative)
-    return "the operation does not commute";
-  return swp_total_applicable(spec, features);
-}
-
 /* Blocks of all ranks, twice: a partial result, and what comes. */
 static int64_t halving_scratch_bytes(const struct swp_plan *plan) {
-  return 2 * swp_side_room(&plan->call->recv, (int64_t)plan->call->recv.count * plan->procs);
+  return 2 * swp_side_room(&call_of(plan)->recv, (int64_t)call_of(plan)->recv.count * plan->procs);
 }
 
 /* A partial result, and room for the next one. The first is the operand, which stays as it is. */
@@ -94,7 +72,7 @@ static int join_blocks(const struct swp_plan *plan, struct halves *halves, int f
   struct blocks *room = &halves->rooms[halves->next];
   int error = SWP_SUCCESS;
   MPI_TRY(MPI_Reduce_local(swp_blocks_at(&halves->sum, from), swp_blocks_at(room, from), items, room->type,
-                           plan->call->op));
+                           call_of(plan)->op));
   halves->sum = *room;
   halves->next = 1 - halves->next;
 done:
@@ -119,14 +97,14 @@ done:
 }
 
 static int hypercube_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   struct fold fold = swp_fold(plan, 0);
   struct halves halves = {.sum = swp_blocks_of_ranks(plan, send == MPI_IN_PLACE ? recv : (void *)send)};
   int all = (int)halves.sum.items, error = SWP_SUCCESS;
   for (int i = 0; i < 2; i++) {
     halves.rooms[i] = halves.sum;
     halves.rooms[i].buffer =
-        swp_side_place(side, all, plan->call->scratch + (i == 0 ? 0 : swp_side_room(side, all)));
+        swp_side_place(side, all, scratch_of(plan) + (i == 0 ? 0 : swp_side_room(side, all)));
   }
   if (fold.position < 0) {
     TRY(swp_send(plan, halves.sum.buffer, all, side->type, fold.partner));
@@ -150,12 +128,11 @@ const struct method swp_collective_hypercube = {
     .name = "hypercube",
     .summary = "along the dimensions of a hypercube: recursive doubling and halving",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
-    .usage = "",
     .procedures =
         {
             [SWP_ALLREDUCE] = {hypercube_allreduce, allreduce_scratch_bytes},
             [SWP_ALLGATHER] = {hypercube_allgather, NULL, swp_total_applicable},
             [SWP_REDUCE_SCATTER_BLOCK] = {hypercube_reduce_scatter_block, halving_scratch_bytes,
-                                          halving_applicable},
+                                          swp_total_commutes},
         },
 };

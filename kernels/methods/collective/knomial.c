@@ -36,8 +36,8 @@ static int64_t place_value(const struct swp_plan *plan, int position) {
 }
 
 static int knomial_bcast(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
-  MPI_Request *requests = (MPI_Request *)plan->call->scratch;
+  const struct side *side = &call_of(plan)->recv;
+  MPI_Request *requests = (MPI_Request *)scratch_of(plan);
   int procs = plan->procs, root = plan->features.root, radix = radix_of(plan), n = 0, error = SWP_SUCCESS;
   int position = (plan->rank - root + procs) % procs;
   int64_t value = place_value(plan, position);

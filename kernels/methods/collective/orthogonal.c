@@ -5,7 +5,6 @@
  * selection of communication methods to optimize collective MPI operations, 2006.
  */
 #include "call.h"
-#include "image.h"
 #include "parts.h"
 
 #include <limits.h>
@@ -55,6 +54,8 @@ static bool orthogonal_variant(enum swp_operation operation, int index, int proc
 
 static void orthogonal_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   for (int d = 0; d < state->nlevels; d++)
     swp_part_give(plan, &state->levels[d].comm);
 }
@@ -130,16 +131,16 @@ static int64_t rooted_scratch_bytes(const struct swp_plan *plan, const struct si
 }
 
 static int64_t gather_scratch_bytes(const struct swp_plan *plan) {
-  return rooted_scratch_bytes(plan, &plan->call->recv, &plan->call->send);
+  return rooted_scratch_bytes(plan, &call_of(plan)->recv, &call_of(plan)->send);
 }
 
 static int orthogonal_gather(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   int top = root_levels(plan), below = ranks_below(plan), block = (int)plan->features.bytes;
   int first = plan->rank - plan->rank % below, error = SWP_SUCCESS;
   bool root = top == state->nlevels;
-  char *bytes = root && call->recv.dense ? recv : call->scratch;
+  char *bytes = root && call->recv.dense ? recv : scratch_of(plan);
   if (!root && below == 1 && call->send.dense)
     bytes = (char *)send;
   TRY(swp_pack_own(plan, send, recv, bytes + (int64_t)(plan->rank - first) * block));
@@ -158,16 +159,16 @@ done:
 }
 
 static int64_t scatter_scratch_bytes(const struct swp_plan *plan) {
-  return rooted_scratch_bytes(plan, &plan->call->send, &plan->call->recv);
+  return rooted_scratch_bytes(plan, &call_of(plan)->send, &call_of(plan)->recv);
 }
 
 static int orthogonal_scatter(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   int top = root_levels(plan), below = ranks_below(plan), block = (int)plan->features.bytes;
   int first = plan->rank - plan->rank % below, error = SWP_SUCCESS;
   bool root = top == state->nlevels, direct = !root && below == 1 && call->recv.dense;
-  char *bytes = root && call->send.dense ? (char *)send : direct ? recv : call->scratch;
+  char *bytes = root && call->send.dense ? (char *)send : direct ? recv : scratch_of(plan);
   if (!root)
     MPI_TRY(PMPI_Scatter(NULL, 0, MPI_BYTE, bytes, below * block, MPI_BYTE,
                          root_of(plan, &state->levels[top]), state->levels[top].comm));
@@ -185,14 +186,14 @@ done:
 }
 
 static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
-  return plan->call->recv.dense ? 0 : plan->features.total_bytes;
+  return call_of(plan)->recv.dense ? 0 : plan->features.total_bytes;
 }
 
 static int orthogonal_allgather(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   int block = (int)plan->features.bytes, error = SWP_SUCCESS;
-  char *bytes = side->dense ? recv : plan->call->scratch;
+  char *bytes = side->dense ? recv : scratch_of(plan);
   TRY(swp_pack_own(plan, send, recv, bytes + (int64_t)plan->rank * block));
   for (int d = 0; d < state->nlevels; d++) {
     const struct level *level = &state->levels[d];
@@ -214,7 +215,8 @@ static int64_t offsets_bytes(const struct swp_plan *plan) {
 }
 
 static int64_t allgatherv_scratch_bytes(const struct swp_plan *plan) {
-  return offsets_bytes(plan) + (swp_find_row(plan->call, plan->procs) >= 0 ? 0 : plan->features.total_bytes);
+  return offsets_bytes(plan) +
+         (swp_find_row(call_of(plan), plan->procs) >= 0 ? 0 : plan->features.total_bytes);
 }
 
 static int gather_level(const struct level *level, char *bytes, const int *offsets, int *counts) {
@@ -230,10 +232,10 @@ done:
 
 static int orthogonal_allgatherv(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
-  const struct call *call = plan->call;
-  int *offsets = (int *)(void *)call->scratch, error = SWP_SUCCESS;
-  int64_t row = swp_find_row(plan->call, plan->procs);
-  char *bytes = row >= 0 ? swp_item(&call->recv, recv, row) : call->scratch + offsets_bytes(plan);
+  const struct call *call = call_of(plan);
+  int *offsets = (int *)(void *)scratch_of(plan), error = SWP_SUCCESS;
+  int64_t row = swp_find_row(call_of(plan), plan->procs);
+  char *bytes = row >= 0 ? swp_item(&call->recv, recv, row) : scratch_of(plan) + offsets_bytes(plan);
   offsets[0] = 0;
   for (int i = 0; i < plan->procs; i++)
     offsets[i + 1] = offsets[i] + (int)(call->recv_counts[i] * call->recv.item_bytes);
@@ -250,7 +252,7 @@ done:
 /* ---- Alltoall ---- */
 
 static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
-  return (plan->call->recv.dense ? 1 : 2) * plan->features.total_bytes;
+  return (call_of(plan)->recv.dense ? 1 : 2) * plan->features.total_bytes;
 }
 
 /* Blocks of a matrix of so many rows, to those of its transpose. */
@@ -266,10 +268,10 @@ static void transpose(const char *from, char *to, int rows, int columns, size_t 
  */
 static int orthogonal_alltoall(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = send == MPI_IN_PLACE ? &call->recv : &call->send;
   int block = (int)plan->features.bytes, error = SWP_SUCCESS;
-  char *bytes = call->recv.dense ? recv : call->scratch + plan->features.total_bytes;
+  char *bytes = call->recv.dense ? recv : scratch_of(plan) + plan->features.total_bytes;
   const void *from = send == MPI_IN_PLACE ? recv : send;
   if (!side->dense) {
     TRY(swp_pack(plan, side, from, (int64_t)plan->procs * side->count, bytes));
@@ -278,8 +280,9 @@ static int orthogonal_alltoall(struct swp_plan *plan, const void *send, void *re
   for (int d = 0; d < state->nlevels; d++) {
     const struct level *level = &state->levels[d];
     int rows = plan->procs / level->size;
-    transpose(from, call->scratch, rows, level->size, (size_t)block);
-    MPI_TRY(PMPI_Alltoall(call->scratch, rows * block, MPI_BYTE, bytes, rows * block, MPI_BYTE, level->comm));
+    transpose(from, scratch_of(plan), rows, level->size, (size_t)block);
+    MPI_TRY(
+        PMPI_Alltoall(scratch_of(plan), rows * block, MPI_BYTE, bytes, rows * block, MPI_BYTE, level->comm));
     from = bytes;
   }
   if (!call->recv.dense)
@@ -292,20 +295,20 @@ done:
 
 /* Partial results between levels: two in turn, as the MPI_Reduce of MPICH 4.0.2 fails in place. */
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   int partials = root_levels(plan) - (plan->rank == plan->features.root);
   return (partials < 2 ? partials : 2) * swp_side_room(side, side->count);
 }
 
 static int orthogonal_reduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->recv;
   int top = root_levels(plan), error = SWP_SUCCESS;
   const void *sum = send == MPI_IN_PLACE ? recv : send;
   for (int d = 0; d < top; d++) {
     const struct level *level = &state->levels[d];
-    char *room = call->scratch + d % 2 * swp_side_room(side, side->count);
+    char *room = scratch_of(plan) + d % 2 * swp_side_room(side, side->count);
     void *partial = d == state->nlevels - 1 ? recv : swp_side_place(side, side->count, room);
     MPI_TRY(PMPI_Reduce(sum, partial, side->count, side->type, call->op, level->coordinate, level->comm));
     sum = partial;
@@ -319,35 +322,31 @@ done:
 
 static int orthogonal_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   int error = SWP_SUCCESS;
   for (int d = 0; d < state->nlevels; d++)
-    MPI_TRY(PMPI_Allreduce(d == 0 ? send : MPI_IN_PLACE, recv, side->count, side->type, plan->call->op,
+    MPI_TRY(PMPI_Allreduce(d == 0 ? send : MPI_IN_PLACE, recv, side->count, side->type, call_of(plan)->op,
                            state->levels[d].comm));
 done:
   return error;
 }
 
-/* The last dimension is the first, so that what a group shares out is in a row: not the order of ranks. */
-static const char *reduce_scatter_applicable(const struct spec *spec, const struct features *features) {
-  return features->commutative ? swp_total_applicable(spec, features) : "the reduction does not commute";
-}
-
 static int64_t partial_items(const struct swp_plan *plan) {
   const struct state *state = plan->method_state;
-  return (int64_t)state->levels[state->nlevels - 1].stride * plan->call->recv.count;
+  return (int64_t)state->levels[state->nlevels - 1].stride * call_of(plan)->recv.count;
 }
 
 static int64_t reduce_scatter_scratch_bytes(const struct swp_plan *plan) {
-  return swp_side_room(&plan->call->recv, partial_items(plan));
+  return swp_side_room(&call_of(plan)->recv, partial_items(plan));
 }
 
+/* The last dimension is the first, so that what a group shares out is in a row: not the order of ranks. */
 static int orthogonal_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->recv;
   int last = state->nlevels - 1, error = SWP_SUCCESS;
-  void *partial = swp_side_place(side, partial_items(plan), call->scratch);
+  void *partial = swp_side_place(side, partial_items(plan), scratch_of(plan));
   const void *own = send == MPI_IN_PLACE ? recv : send;
   for (int d = last; d > 0; d--)
     MPI_TRY(PMPI_Reduce_scatter_block(d == last ? own : MPI_IN_PLACE, partial,
@@ -379,6 +378,6 @@ const struct method swp_collective_orthogonal = {
             [SWP_ALLGATHERV] = {orthogonal_allgatherv, allgatherv_scratch_bytes, swp_total_applicable},
             [SWP_ALLTOALL] = {orthogonal_alltoall, alltoall_scratch_bytes, swp_total_applicable},
             [SWP_REDUCE_SCATTER_BLOCK] = {orthogonal_reduce_scatter_block, reduce_scatter_scratch_bytes,
-                                          reduce_scatter_applicable},
+                                          swp_total_commutes},
         },
 };

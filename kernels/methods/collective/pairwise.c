@@ -18,7 +18,7 @@ static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
 
 /* Both of a pair in the same step, so that a block can be replaced by its counterpart. */
 static int pairwise_alltoall(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *from = &call->send, *to = &call->recv;
   int error = SWP_SUCCESS;
   for (int step = 0; step < plan->procs; step++) {
@@ -31,9 +31,9 @@ static int pairwise_alltoall(struct swp_plan *plan, const void *send, void *recv
       else
         TRY(swp_send_receive(plan, own, from->count, from->type, peer, block, to->count, to->type, peer));
     } else if (peer != plan->rank) {
-      TRY(swp_pack(plan, to, block, to->count, call->scratch));
-      TRY(swp_send_receive(plan, call->scratch, (int)plan->features.bytes, MPI_PACKED, peer, block, to->count,
-                           to->type, peer));
+      TRY(swp_pack(plan, to, block, to->count, scratch_of(plan)));
+      TRY(swp_send_receive(plan, scratch_of(plan), (int)plan->features.bytes, MPI_PACKED, peer, block,
+                           to->count, to->type, peer));
     }
   }
 done:
@@ -45,7 +45,7 @@ done:
 enum { ROOMS = 3 };
 
 static int64_t reduction_scratch_bytes(const struct swp_plan *plan) {
-  return ROOMS * swp_side_room(&plan->call->recv, plan->call->recv.count);
+  return ROOMS * swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
 }
 
 /*
@@ -53,13 +53,13 @@ static int64_t reduction_scratch_bytes(const struct swp_plan *plan) {
  * joined as the left operand, those that come second to a sum of their own: this keeps the order of ranks.
  */
 static int pairwise_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->recv;
   const void *operands = send == MPI_IN_PLACE ? recv : send;
   int procs = plan->procs, count = side->count, error = SWP_SUCCESS;
   void *rooms[ROOMS];
   for (int i = 0; i < ROOMS; i++)
-    rooms[i] = swp_side_place(side, count, call->scratch + i * swp_side_room(side, count));
+    rooms[i] = swp_side_place(side, count, scratch_of(plan) + i * swp_side_room(side, count));
   void *sum = send == MPI_IN_PLACE ? rooms[1] : recv;
   TRY(swp_copy(plan, side, swp_item(side, operands, (int64_t)plan->rank * count), count, side, sum, count));
   for (int step = 1; step < procs; step++) {
@@ -84,7 +84,6 @@ const struct method swp_collective_pairwise = {
     .name = "pairwise",
     .summary = "with one other rank in each of procs - 1 steps",
     .source = "Thakur, Rabenseifner, Gropp, Optimization of collective communication in MPICH, 2005",
-    .usage = "",
     .procedures =
         {
             [SWP_ALLTOALL] = {pairwise_alltoall, alltoall_scratch_bytes, alltoall_applicable},

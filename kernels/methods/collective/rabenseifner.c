@@ -2,8 +2,7 @@
  * rabenseifner: a reduce-scatter by halves, nearest positions of the hypercube first, which keeps the order
  * of ranks; then the pieces are gathered the same way back, by all ranks or to the root.
  */
-#include "call.h"
-#include "fold.h"
+#include "blocks.h"
 
 /* Items [first, end) of the vector. */
 struct range {
@@ -32,7 +31,7 @@ struct reduction {
 
 /* What comes, and the partial result of ranks without a recv. */
 static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
-  return swp_side_room(&plan->call->recv, plan->call->recv.count);
+  return swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
 }
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
   return (plan->rank == plan->features.root ? 1 : 2) * allreduce_scratch_bytes(plan);
@@ -40,25 +39,12 @@ static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
 
 /* Joins the range of the partial result with that of the ranks before, or behind. */
 static int join(const struct swp_plan *plan, struct reduction *reduction, struct range range, bool before) {
-  const struct call *call = plan->call;
-  void *sum = swp_item(&call->recv, reduction->sum, range.first);
-  void *other = swp_item(&call->recv, reduction->other, range.first);
-  int items = range.end - range.first, error = SWP_SUCCESS;
-  if (before || plan->features.commutative) {
-    MPI_TRY(MPI_Reduce_local(other, sum, items, call->recv.type, call->op));
-  } else {
-    MPI_TRY(MPI_Reduce_local(sum, other, items, call->recv.type, call->op));
-    void *joined = reduction->other;
-    reduction->other = reduction->sum;
-    reduction->sum = joined;
-  }
-done:
-  return error;
+  return swp_join(plan, &reduction->sum, &reduction->other, range.first, range.end - range.first, before);
 }
 
 static int exchange(struct swp_plan *plan, const struct reduction *reduction, struct range sent, void *to,
                     struct range received, int position) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   int peer = swp_fold_rank(&reduction->fold, position);
   return swp_send_receive(plan, swp_item(side, reduction->sum, sent.first), sent.end - sent.first, side->type,
                           peer, swp_item(side, to, received.first), received.end - received.first, side->type,
@@ -67,7 +53,7 @@ static int exchange(struct swp_plan *plan, const struct reduction *reduction, st
 
 /* Of a position: reduces its own piece. Gives the number of steps. */
 static int reduce_scatter(struct swp_plan *plan, struct reduction *reduction, int *steps) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   const struct fold *fold = &reduction->fold;
   int error = SWP_SUCCESS;
   if (fold->partner >= 0) {
@@ -87,8 +73,8 @@ done:
 
 /* Lays out the vectors: the partial result in `home`, or where that is NULL in scratch, begins with `own`. */
 static int begin(struct swp_plan *plan, struct reduction *reduction, const void *own, void *home) {
-  const struct side *side = &plan->call->recv;
-  char *scratch = plan->call->scratch;
+  const struct side *side = &call_of(plan)->recv;
+  char *scratch = scratch_of(plan);
   reduction->other = swp_side_place(side, side->count, scratch);
   reduction->sum =
       home != NULL ? home : swp_side_place(side, side->count, scratch + swp_side_room(side, side->count));
@@ -98,7 +84,7 @@ static int begin(struct swp_plan *plan, struct reduction *reduction, const void 
 }
 
 static int rabenseifner_allreduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   struct reduction reduction = {.fold = swp_fold(plan, 0)};
   const struct fold *fold = &reduction.fold;
   const void *own = send == MPI_IN_PLACE ? recv : send;
@@ -129,7 +115,7 @@ done:
 
 /* The pieces go to a position: a rank sends what it has gathered where its bit and the position's differ. */
 static int gather(struct swp_plan *plan, const struct reduction *reduction, int steps, int top) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   const struct fold *fold = &reduction->fold;
   int error = SWP_SUCCESS;
   while (steps-- > 0) {
@@ -151,7 +137,7 @@ static int position_for(const struct fold *fold, int rank) {
 }
 
 static int rabenseifner_reduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   struct reduction reduction = {.fold = swp_fold(plan, 0)};
   const struct fold *fold = &reduction.fold;
   bool root = plan->rank == plan->features.root;
@@ -176,7 +162,6 @@ const struct method swp_collective_rabenseifner = {
     .name = "rabenseifner",
     .summary = "reduce-scatter by halves, then the pieces are gathered",
     .source = "Rabenseifner, Optimization of collective reduction operations, 2004",
-    .usage = "",
     .procedures =
         {
             [SWP_REDUCE] = {rabenseifner_reduce, reduce_scratch_bytes},

@@ -5,11 +5,6 @@
  */
 #include "blocks.h"
 
-static const char *commutes(const struct spec *spec, const struct features *features) {
-  (void)spec;
-  return features->commutative ? NULL : "the operation does not commute";
-}
-
 static int ring_allgather(struct swp_plan *plan, const void *send, void *recv) {
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
   int error = swp_blocks_place_own(plan, &blocks, send);
@@ -20,19 +15,19 @@ static int ring_allgather(struct swp_plan *plan, const void *send, void *recv) {
 
 /* What goes around is received in two places in turn, the largest piece is the first. */
 static int64_t block_scratch_bytes(const struct swp_plan *plan) {
-  return 2 * swp_side_room(&plan->call->recv, plan->call->recv.count);
+  return 2 * swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
 }
 static int64_t piece_scratch_bytes(const struct swp_plan *plan) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   return 2 * swp_side_room(side, ((int64_t)side->count + plan->procs - 1) / plan->procs);
 }
 
 /* The rank's own block, reduced, to `result`, which in place may be where an operand is. */
 static int reduce_scatter(struct swp_plan *plan, const struct blocks *operands, bool in_place, void *result) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   int procs = plan->procs, next = (plan->rank + 1) % procs, previous = (plan->rank + procs - 1) % procs;
   int most = swp_blocks_items(operands, 0), error = SWP_SUCCESS;
-  char *scratch = plan->call->scratch;
+  char *scratch = scratch_of(plan);
   void *rooms[2] = {swp_side_place(side, most, scratch),
                     swp_side_place(side, most, scratch + swp_side_room(side, most))};
   const void *sum = swp_blocks_at(operands, previous);
@@ -42,7 +37,7 @@ static int reduce_scatter(struct swp_plan *plan, const struct blocks *operands, 
     void *to = received == plan->rank && !in_place ? result : rooms[step % 2];
     TRY(swp_send_receive(plan, sum, swp_blocks_items(operands, sent), side->type, next, to, items, side->type,
                          previous));
-    MPI_TRY(MPI_Reduce_local(swp_blocks_at(operands, received), to, items, side->type, plan->call->op));
+    MPI_TRY(MPI_Reduce_local(swp_blocks_at(operands, received), to, items, side->type, call_of(plan)->op));
     sum = to;
   }
   int items = swp_blocks_items(operands, plan->rank);
@@ -58,7 +53,7 @@ static int ring_reduce_scatter_block(struct swp_plan *plan, const void *send, vo
 }
 
 static int ring_allreduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   struct blocks pieces = swp_blocks_of_vector(plan, side, recv, side->count), operands = pieces;
   if (send != MPI_IN_PLACE)
     operands.buffer = (void *)send;
@@ -70,12 +65,11 @@ const struct method swp_collective_ring = {
     .name = "ring",
     .summary = "each rank to the next, all around; allreduce as reduce-scatter and allgather",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
-    .usage = "",
     .procedures =
         {
-            [SWP_ALLREDUCE] = {ring_allreduce, piece_scratch_bytes, commutes},
+            [SWP_ALLREDUCE] = {ring_allreduce, piece_scratch_bytes, swp_commutes},
             [SWP_ALLGATHER] = {ring_allgather},
             [SWP_ALLGATHERV] = {ring_allgather},
-            [SWP_REDUCE_SCATTER_BLOCK] = {ring_reduce_scatter_block, block_scratch_bytes, commutes},
+            [SWP_REDUCE_SCATTER_BLOCK] = {ring_reduce_scatter_block, block_scratch_bytes, swp_commutes},
         },
 };

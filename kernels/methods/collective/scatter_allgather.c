@@ -3,7 +3,6 @@
  * a binomial tree and gathered by all, along a hypercube or around a ring (van de Geijn's broadcast).
  */
 #include "blocks.h"
-#include "image.h"
 
 #include <stdio.h>
 

@@ -8,9 +8,9 @@ static int64_t requests_scratch_bytes(const struct swp_plan *plan) {
 }
 
 static int star_gather(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->recv;
-  MPI_Request *requests = (MPI_Request *)call->scratch;
+  MPI_Request *requests = (MPI_Request *)scratch_of(plan);
   int root = plan->features.root, n = 0, error = SWP_SUCCESS;
   if (plan->rank != root)
     return swp_send(plan, send, call->send.count, call->send.type, root);
@@ -28,9 +28,9 @@ done:
 }
 
 static int star_scatter(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->send;
-  MPI_Request *requests = (MPI_Request *)call->scratch;
+  MPI_Request *requests = (MPI_Request *)scratch_of(plan);
   int root = plan->features.root, n = 0, error = SWP_SUCCESS;
   if (plan->rank != root)
     return swp_receive(plan, recv, call->recv.count, call->recv.type, root);
@@ -53,7 +53,7 @@ enum { ROOMS = 3 };
 
 /* The result while the operand of the root is in its place, and two operands. */
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   return plan->rank == plan->features.root ? ROOMS * swp_side_room(side, side->count) : 0;
 }
 
@@ -65,7 +65,7 @@ static int operand_of(const struct swp_plan *plan, int index) {
 
 /* Begins to receive the index-th operand, unless it is the root's own. */
 static int begin_receive(const struct swp_plan *plan, int index, void *room, MPI_Request *request) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   int error = SWP_SUCCESS;
   *request = MPI_REQUEST_NULL;
   if (index < plan->procs && operand_of(plan, index) != plan->rank)
@@ -77,13 +77,13 @@ done:
 
 /* While an operand is joined, the next one comes. */
 static int reduce_at_root(struct swp_plan *plan, const void *own, void *recv) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   bool own_is_last = operand_of(plan, 0) == plan->rank;
   void *rooms[ROOMS], *sum;
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int error = SWP_SUCCESS;
   for (int i = 0; i < ROOMS; i++)
-    rooms[i] = swp_side_place(side, side->count, plan->call->scratch + i * swp_side_room(side, side->count));
+    rooms[i] = swp_side_place(side, side->count, scratch_of(plan) + i * swp_side_room(side, side->count));
   sum = own == recv && !own_is_last ? rooms[2] : recv;
   TRY(begin_receive(plan, 0, sum, &requests[0]));
   for (int i = 0; i < plan->procs; i++) {
@@ -91,7 +91,7 @@ static int reduce_at_root(struct swp_plan *plan, const void *own, void *recv) {
     TRY(swp_complete(plan, 1, &requests[i % 2]));
     const void *operand = operand_of(plan, i) == plan->rank ? own : rooms[i % 2];
     if (i > 0)
-      MPI_TRY(MPI_Reduce_local(operand, sum, side->count, side->type, plan->call->op));
+      MPI_TRY(MPI_Reduce_local(operand, sum, side->count, side->type, call_of(plan)->op));
     else if (own_is_last && own != sum)
       TRY(swp_copy(plan, side, own, side->count, side, sum, side->count));
   }
@@ -102,7 +102,7 @@ done:
 }
 
 static int star_reduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   if (plan->rank == plan->features.root)
     return reduce_at_root(plan, send == MPI_IN_PLACE ? recv : send, recv);
   return swp_send(plan, send, side->count, side->type, plan->features.root);
@@ -112,7 +112,6 @@ const struct method swp_collective_star = {
     .name = "star",
     .summary = "the root with every other rank",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
-    .usage = "",
     .procedures =
         {
             [SWP_GATHER] = {star_gather, requests_scratch_bytes},

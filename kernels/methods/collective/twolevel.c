@@ -5,7 +5,6 @@
  */
 #include "twolevel.h"
 
-#include "image.h"
 #include "parts.h"
 
 #include <limits.h>
@@ -43,6 +42,8 @@ static void find_nodes(const struct swp_plan *plan, struct twolevel *state) {
 
 static void twolevel_free(struct swp_plan *plan) {
   struct twolevel *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_part_give(plan, &state->node);
   swp_part_give(plan, &state->peers);
 }
@@ -180,15 +181,17 @@ static int64_t rooted_scratch_bytes(const struct swp_plan *plan, const struct si
 }
 
 static int64_t gather_scratch_bytes(const struct swp_plan *plan) {
-  return rooted_scratch_bytes(plan, &plan->call->recv, plan->call->send.dense ? 0 : plan->features.bytes);
+  return rooted_scratch_bytes(plan, &call_of(plan)->recv,
+                              call_of(plan)->send.dense ? 0 : plan->features.bytes);
 }
 
 static int twolevel_gather(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   struct place place = find_place(plan);
   int node_size = (int)node_bytes(plan), all = (int)slots_bytes(plan), error = SWP_SUCCESS;
-  char *slots = place.is_root && is_slots(plan, &call->recv) ? recv : call->scratch, *blocks = call->scratch;
+  char *slots = place.is_root && is_slots(plan, &call->recv) ? recv : scratch_of(plan),
+       *blocks = scratch_of(plan);
   if (place.leads_root)
     blocks = slots + (int64_t)state->number * node_size;
   else if (place.is_root)
@@ -212,7 +215,7 @@ done:
 }
 
 static int64_t scatter_scratch_bytes(const struct swp_plan *plan) {
-  return rooted_scratch_bytes(plan, &plan->call->send, plan->features.bytes);
+  return rooted_scratch_bytes(plan, &call_of(plan)->send, plan->features.bytes);
 }
 
 /* Slots from the root to its leader, and the blocks of each node to its leader. */
@@ -222,7 +225,7 @@ static int scatter_nodes(struct swp_plan *plan, const struct place *place, const
   if (place->is_root && !place->leads_root)
     TRY(swp_send(plan, slots, all, MPI_BYTE, place->root_leader));
   else if (place->leads_root && !place->is_root)
-    TRY(swp_receive(plan, plan->call->scratch, all, MPI_BYTE, plan->features.root));
+    TRY(swp_receive(plan, scratch_of(plan), all, MPI_BYTE, plan->features.root));
   if (place->leads_root)
     MPI_TRY(
         PMPI_Scatter(slots, node_size, MPI_BYTE, MPI_IN_PLACE, 0, MPI_BYTE, place->root_node, state->peers));
@@ -234,13 +237,13 @@ done:
 
 static int twolevel_scatter(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   struct place place = find_place(plan);
   int block = (int)plan->features.bytes, error = SWP_SUCCESS;
-  const char *slots = place.is_root && is_slots(plan, &call->send) ? send : call->scratch;
-  char *blocks = call->scratch;
+  const char *slots = place.is_root && is_slots(plan, &call->send) ? send : scratch_of(plan);
+  char *blocks = scratch_of(plan);
   if (place.is_root && slots != send)
-    TRY(pack_slots(plan, &call->send, send, call->scratch));
+    TRY(pack_slots(plan, &call->send, send, scratch_of(plan)));
   TRY(scatter_nodes(plan, &place, slots, blocks));
   if (place.leads_root)
     blocks = (char *)slots + state->number * node_bytes(plan);
@@ -259,14 +262,14 @@ done:
 }
 
 static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
-  return is_slots(plan, &plan->call->recv) ? 0 : slots_bytes(plan);
+  return is_slots(plan, &call_of(plan)->recv) ? 0 : slots_bytes(plan);
 }
 
 static int twolevel_allgather(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   int node_size = (int)node_bytes(plan), error = SWP_SUCCESS;
-  char *slots = is_slots(plan, side) ? recv : plan->call->scratch;
+  char *slots = is_slots(plan, side) ? recv : scratch_of(plan);
   int64_t first =
       state->local == 0 ? state->number * node_bytes(plan) : slot_of(plan, plan->rank) * plan->features.bytes;
   TRY(gather_node(plan, 0, send, recv, slots + first));
@@ -281,30 +284,25 @@ done:
 
 /* ---- Reductions: in the order of nodes ---- */
 
-static const char *reduction_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
-  return features->commutative ? NULL : "the reduction does not commute";
-}
-
 /* The node's sum at its leader; the sum of all at the root's leader for the root. Not in place, where the
    MPI_Reduce of MPICH 4.0.2 fails. */
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   struct place place = find_place(plan);
   return (place.leads + (place.leads_root && !place.is_root)) * swp_side_room(side, side->count);
 }
 
 static int twolevel_reduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   const struct side *side = &call->recv;
   struct place place = find_place(plan);
   int error = SWP_SUCCESS;
   void *partial = NULL, *sum = place.is_root ? recv : NULL;
   if (place.leads)
-    partial = swp_side_place(side, side->count, call->scratch);
+    partial = swp_side_place(side, side->count, scratch_of(plan));
   if (place.leads_root && !place.is_root)
-    sum = swp_side_place(side, side->count, call->scratch + swp_side_room(side, side->count));
+    sum = swp_side_place(side, side->count, scratch_of(plan) + swp_side_room(side, side->count));
   MPI_TRY(PMPI_Reduce(send == MPI_IN_PLACE ? recv : send, partial, side->count, side->type, call->op,
                       place.leader, state->node));
   if (place.leads)
@@ -319,8 +317,8 @@ done:
 
 static int twolevel_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
-  const struct side *side = &plan->call->recv;
-  MPI_Op op = plan->call->op;
+  const struct side *side = &call_of(plan)->recv;
+  MPI_Op op = call_of(plan)->op;
   bool leads = state->local == 0;
   int error = SWP_SUCCESS;
   MPI_TRY(PMPI_Reduce(send == MPI_IN_PLACE && !leads ? recv : send, leads ? recv : NULL, side->count,
@@ -336,7 +334,6 @@ const struct method swp_collective_twolevel = {
     .name = "twolevel",
     .summary = "by the MPI library within nodes, and between their leaders",
     .source = "Karonis et al., Exploiting hierarchy in parallel computer networks, IPDPS 2000",
-    .usage = "",
     .applicable = twolevel_applicable,
     .plan = twolevel_plan,
     .free = twolevel_free,
@@ -345,8 +342,8 @@ const struct method swp_collective_twolevel = {
             [SWP_BCAST] = {twolevel_bcast, swp_image_scratch_bytes, swp_image_applicable},
             [SWP_GATHER] = {twolevel_gather, gather_scratch_bytes, blocks_applicable},
             [SWP_SCATTER] = {twolevel_scatter, scatter_scratch_bytes, blocks_applicable},
-            [SWP_REDUCE] = {twolevel_reduce, reduce_scratch_bytes, reduction_applicable},
-            [SWP_ALLREDUCE] = {twolevel_allreduce, NULL, reduction_applicable},
+            [SWP_REDUCE] = {twolevel_reduce, reduce_scratch_bytes, swp_commutes},
+            [SWP_ALLREDUCE] = {twolevel_allreduce, NULL, swp_commutes},
             [SWP_ALLGATHER] = {twolevel_allgather, allgather_scratch_bytes, blocks_applicable},
             [SWP_ALLGATHERV] = {swp_twolevel_allgatherv, swp_twolevel_allgatherv_scratch_bytes,
                                 swp_total_applicable},

@@ -9,7 +9,7 @@ static int64_t places_bytes(const struct swp_plan *plan) {
 
 static int64_t find_blocks(const struct swp_plan *plan) {
   const struct twolevel *state = plan->method_state;
-  return state->in_order ? swp_find_row(plan->call, plan->procs) : -1;
+  return state->in_order ? swp_find_row(call_of(plan), plan->procs) : -1;
 }
 
 int64_t swp_twolevel_allgatherv_scratch_bytes(const struct swp_plan *plan) {
@@ -22,7 +22,7 @@ struct counts {
 
 static void count_nodes(const struct swp_plan *plan, int *places, struct counts nodes, struct counts ranks) {
   const struct twolevel *state = plan->method_state;
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   int at = 0;
   for (int node = 0; node < plan->features.nodes; node++) {
     nodes.places[node] = at;
@@ -42,13 +42,13 @@ static void count_nodes(const struct swp_plan *plan, int *places, struct counts 
 
 int swp_twolevel_allgatherv(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
-  const struct call *call = plan->call;
-  int *places = (int *)(void *)call->scratch, error = SWP_SUCCESS;
+  const struct call *call = call_of(plan);
+  int *places = (int *)(void *)scratch_of(plan), error = SWP_SUCCESS;
   struct counts nodes = {places + plan->procs, places + plan->procs + plan->features.nodes};
   int *rank_bytes = nodes.places + plan->features.nodes;
   struct counts ranks = {rank_bytes, rank_bytes + plan->features.ppn};
   int64_t row = find_blocks(plan);
-  char *blocks = row >= 0 ? swp_item(&call->recv, recv, row) : call->scratch + places_bytes(plan);
+  char *blocks = row >= 0 ? swp_item(&call->recv, recv, row) : scratch_of(plan) + places_bytes(plan);
   count_nodes(plan, places, nodes, ranks);
   TRY(swp_pack_own(plan, send, recv, blocks + places[plan->rank]));
   MPI_TRY(state->local == 0 ? PMPI_Gatherv(MPI_IN_PLACE, 0, MPI_BYTE, blocks, ranks.bytes, ranks.places,

@@ -2,13 +2,155 @@
    named. By its PMPI name, which a preloaded library that calls this one does not see. */
 #include "algorithms.h"
 #include "call.h"
-#include "environment.h"
-#include "vendor_bytes.h"
+#include "variables.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { ALGORITHM, ENVIRONMENT };
+_Static_assert(WORD_BYTES >= (int)ALGORITHM_BYTES, "a spec has room for the names of algorithms");
+
+/* ---- Bytes ---- */
+
+/*
+ * A call that moves items, as one of bytes, which is the same on every rank: algorithms of MPI libraries cut
+ * and forward what one rank's type has, and are wrong where types differ between ranks. Items are what the
+ * call was before.
+ */
+struct items {
+  struct call call;
+  void *recv;
+};
+
+static bool is_packed(const struct side *side) {
+  return side->type != MPI_DATATYPE_NULL && !side->dense;
+}
+
+static int64_t send_items(const struct swp_plan *plan) {
+  bool all = plan->operation == SWP_SCATTER || plan->operation == SWP_ALLTOALL;
+  return (int64_t)call_of(plan)->send.count * (all ? plan->procs : 1);
+}
+
+static int64_t recv_items(const struct swp_plan *plan, const struct side *side) {
+  bool one = plan->operation == SWP_BCAST || plan->operation == SWP_SCATTER;
+  return (int64_t)side->count * (one ? 1 : plan->procs);
+}
+
+/* ---- Scratch: the counts and places of an allgatherv, the bytes of recv, the bytes of send ---- */
+
+static int64_t counts_bytes(const struct swp_plan *plan) {
+  return plan->operation == SWP_ALLGATHERV ? 2 * (int64_t)plan->procs * (int64_t)sizeof(int) : 0;
+}
+
+/* The blocks of an allgatherv are bytes in recv where they lie in a row. */
+static bool is_recv_packed(const struct swp_plan *plan) {
+  if (plan->operation == SWP_ALLGATHERV)
+    return swp_find_row(call_of(plan), plan->procs) < 0;
+  return is_packed(&call_of(plan)->recv);
+}
+
+static int64_t recv_bytes(const struct swp_plan *plan) {
+  if (!is_recv_packed(plan))
+    return 0;
+  return plan->operation == SWP_ALLGATHERV
+             ? plan->features.total_bytes
+             : recv_items(plan, &call_of(plan)->recv) * call_of(plan)->recv.item_bytes;
+}
+
+static int64_t send_bytes(const struct swp_plan *plan) {
+  return is_packed(&call_of(plan)->send) ? send_items(plan) * call_of(plan)->send.item_bytes : 0;
+}
+
+/* Room for what does not lie in memory as bytes, and for the counts of an allgatherv. */
+static int64_t bytes_scratch_bytes(const struct swp_plan *plan) {
+  return counts_bytes(plan) + recv_bytes(plan) + send_bytes(plan);
+}
+
+/* ---- To bytes ---- */
+
+/* What a collective reads from recv: the vector of a bcast, and in place the rank's block, or all blocks. */
+static int pack_recv(const struct swp_plan *plan, const void *send, const void *recv, char *bytes,
+                     int64_t own_place) {
+  const struct side *side = &call_of(plan)->recv;
+  if (plan->operation == SWP_BCAST)
+    return plan->rank == plan->features.root ? swp_pack(plan, side, recv, side->count, bytes) : SWP_SUCCESS;
+  if (send != MPI_IN_PLACE)
+    return SWP_SUCCESS;
+  if (plan->operation == SWP_ALLTOALL)
+    return swp_pack(plan, side, recv, recv_items(plan, side), bytes);
+  return swp_pack_own(plan, send, recv, bytes + own_place);
+}
+
+static void count_blocks(const struct swp_plan *plan, int *counts) {
+  const struct call *call = call_of(plan);
+  int *places = counts + plan->procs, at = 0;
+  for (int i = 0; i < plan->procs; i++) {
+    counts[i] = (int)(call->recv_counts[i] * call->recv.item_bytes);
+    places[i] = at;
+    at += counts[i];
+  }
+}
+
+static struct side bytes_side(int64_t bytes) {
+  return (struct side){
+      .count = (int)bytes, .type = MPI_BYTE, .item_bytes = 1, .extent = 1, .span = 1, .dense = true};
+}
+
+/* Makes the plan's call, and the buffers, those of bytes; a reduction stays what it is. */
+static int bytes_begin(struct swp_plan *plan, const void **send, void **recv, struct items *items) {
+  struct call *call = &collective_plan_of(plan)->call;
+  bool listed = plan->operation == SWP_ALLGATHERV;
+  int *counts = (int *)(void *)scratch_of(plan), error = SWP_SUCCESS;
+  char *recv_image = scratch_of(plan) + counts_bytes(plan), *send_image = recv_image + recv_bytes(plan);
+  int64_t own_bytes = plan->features.bytes, own_place = plan->rank * plan->features.bytes;
+  if (swp_shapes[plan->operation].reduces)
+    return SWP_SUCCESS;
+  *items = (struct items){*call, *recv};
+  if (listed) {
+    count_blocks(plan, counts);
+    own_bytes = counts[plan->rank];
+    own_place = counts[plan->procs + plan->rank];
+  }
+  if (*recv != MPI_IN_PLACE && is_recv_packed(plan)) {
+    TRY(pack_recv(plan, *send, *recv, recv_image, own_place));
+    *recv = recv_image;
+  } else if (listed) {
+    *recv = swp_item(&call->recv, *recv, swp_find_row(call, plan->procs));
+  }
+  if (*send != MPI_IN_PLACE && is_packed(&call->send)) {
+    TRY(swp_pack(plan, &call->send, *send, send_items(plan), send_image));
+    *send = send_image;
+  }
+  call->send = call->recv = bytes_side(own_bytes);
+  call->recv_counts = listed ? counts : NULL;
+  call->displs = listed ? counts + plan->procs : NULL;
+done:
+  return error;
+}
+
+/* ---- To items ---- */
+
+/* Makes the call what it was, and without an error of it, which this gives, brings the bytes to the items. */
+static int bytes_end(struct swp_plan *plan, const struct items *items, const void *bytes, int error) {
+  const int *places = call_of(plan)->displs;
+  struct call *call = &collective_plan_of(plan)->call;
+  const struct side *side = &call->recv;
+  if (swp_shapes[plan->operation].reduces)
+    return error;
+  *call = items->call;
+  bool is_source = plan->operation == SWP_BCAST && plan->rank == plan->features.root;
+  if (error != SWP_SUCCESS || items->recv == MPI_IN_PLACE || !is_recv_packed(plan) || is_source)
+    return error;
+  if (plan->operation != SWP_ALLGATHERV)
+    return swp_unpack(plan, side, bytes, recv_items(plan, side), items->recv);
+  for (int i = 0; i < plan->procs; i++)
+    TRY(swp_unpack(plan, side, (const char *)bytes + places[i], call->recv_counts[i],
+                   swp_item(side, items->recv, call->displs[i])));
+done:
+  return error;
+}
+
+/* ---- The calls ---- */
 
 /* Calls on `comm`, and tells of a failed call as the standard names it. The library's own choice, which may
    take 20 ns, pays for a branch only; what a named algorithm moves, it gets as bytes. */
@@ -23,51 +165,51 @@ enum { ALGORITHM, ENVIRONMENT };
       return mpi_error_ == MPI_SUCCESS ? SWP_SUCCESS : swp_fail_mpi(mpi_error_, #call);                      \
     }                                                                                                        \
     comm = algorithm_->comm;                                                                                 \
-    error_ = swp_bytes_begin(plan, &send, &recv, &items_);                                                   \
+    error_ = bytes_begin(plan, &send, &recv, &items_);                                                       \
     if (error_ == SWP_SUCCESS) {                                                                             \
       swp_algorithm_begin(algorithm_);                                                                       \
       mpi_error_ = P##call;                                                                                  \
       swp_algorithm_end(algorithm_);                                                                         \
       error_ = mpi_error_ == MPI_SUCCESS ? SWP_SUCCESS : swp_fail_mpi(mpi_error_, #call);                    \
     }                                                                                                        \
-    return swp_bytes_end(plan, &items_, recv, error_);                                                       \
+    return bytes_end(plan, &items_, recv, error_);                                                           \
   } while (0)
 
 static int vendor_bcast(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
+  const struct side *side = &call_of(plan)->recv;
   VENDOR(MPI_Bcast(recv, side->count, side->type, plan->features.root, comm));
 }
 
 static int vendor_gather(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   VENDOR(MPI_Gather(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type,
                     plan->features.root, comm));
 }
 
 static int vendor_scatter(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   VENDOR(MPI_Scatter(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type,
                      plan->features.root, comm));
 }
 
 static int vendor_reduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
-  VENDOR(MPI_Reduce(send, recv, side->count, side->type, plan->call->op, plan->features.root, comm));
+  const struct side *side = &call_of(plan)->recv;
+  VENDOR(MPI_Reduce(send, recv, side->count, side->type, call_of(plan)->op, plan->features.root, comm));
 }
 
 static int vendor_allreduce(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
-  VENDOR(MPI_Allreduce(send, recv, side->count, side->type, plan->call->op, comm));
+  const struct side *side = &call_of(plan)->recv;
+  VENDOR(MPI_Allreduce(send, recv, side->count, side->type, call_of(plan)->op, comm));
 }
 
 static int vendor_allgather(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   VENDOR(
       MPI_Allgather(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type, comm));
 }
 
 static int vendor_allgatherv(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   if (plan->procs == 1) /* MPICH 4.0.2 then takes no notice of displs */
     return send == MPI_IN_PLACE ? SWP_SUCCESS
                                 : swp_copy(plan, &call->send, send, call->send.count, &call->recv,
@@ -77,14 +219,14 @@ static int vendor_allgatherv(struct swp_plan *plan, const void *send, void *recv
 }
 
 static int vendor_alltoall(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = plan->call;
+  const struct call *call = call_of(plan);
   VENDOR(
       MPI_Alltoall(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type, comm));
 }
 
 static int vendor_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
-  const struct side *side = &plan->call->recv;
-  VENDOR(MPI_Reduce_scatter_block(send, recv, side->count, side->type, plan->call->op, comm));
+  const struct side *side = &call_of(plan)->recv;
+  VENDOR(MPI_Reduce_scatter_block(send, recv, side->count, side->type, call_of(plan)->op, comm));
 }
 
 static bool is_named(const struct spec *spec) {
@@ -96,7 +238,7 @@ static const char *moves_applicable(const struct spec *spec, const struct featur
 }
 
 static int64_t moves_scratch_bytes(const struct swp_plan *plan) {
-  return is_named(&plan->spec) ? swp_bytes_scratch_bytes(plan) : 0;
+  return is_named(&plan->spec) ? bytes_scratch_bytes(plan) : 0;
 }
 
 /*
@@ -121,8 +263,8 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
   if (!features->predefined)
     return "the operation is a program's own, which not every algorithm of a library does right";
   if (!swp_algorithm_known(features->operation, argument->word))
-    return "the MPI library has no such algorithm, or Open MPI 4 was started without "
-           "OMPI_MCA_coll_tuned_use_dynamic_rules=1";
+    return "the MPI library has no such algorithm, or Open MPI 4 was started "
+           "without " OPENMPI_PREFIX OPENMPI_SWITCH "=1";
   if (why_unused(argument->word) != NULL)
     return why_unused(argument->word);
   /* Open MPI's, which elsewhere fails: all others run something else where they cannot do a call. */
@@ -159,7 +301,8 @@ done:
 }
 
 static void vendor_free(struct swp_plan *plan) {
-  swp_algorithm_close(plan->method_state);
+  if (plan->method_state != NULL)
+    swp_algorithm_close(plan->method_state);
 }
 
 const struct method swp_collective_vendor = {

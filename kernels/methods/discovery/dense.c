@@ -21,6 +21,8 @@ struct state {
 
 static void dense_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_release(state->sends_to);
   swp_release(state->requests);
   if (state->comms[1] != MPI_COMM_NULL)
@@ -104,7 +106,6 @@ const struct method swp_discovery_dense = {
     .name = "dense",
     .summary = "one message to every rank, empty ones included; O(P) messages",
     .source = "one-stage store and forward; topology T_1 of Selvitopi, Aykanat, SC'19",
-    .usage = "",
     .plan = dense_plan,
     .free = dense_free,
     .execute = dense_execute,

@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 
-enum { BARRIER };
 enum { GATHER, DISTRIBUTE }; /* the stages on the node */
 
 struct state {
@@ -29,10 +28,11 @@ struct state {
 
 static void nap_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_relay_free(&state->relay);
-  swp_consensus_free(&state->consensus);
-  swp_inbox *arrived = state->arrived != NULL ? swp_inbox_seen(state->arrived) : NULL;
-  swp_inbox_free(&arrived);
+  swp_probing_free(&state->consensus.probing);
+  swp_inbox_destroy(state->arrived);
   swp_release(state->neighbors);
   swp_release(state->ranks);
   swp_release(state->bytes);
@@ -56,17 +56,12 @@ done:
   return error;
 }
 
-static const char *nap_applicable(const struct spec *spec, const struct features *features) {
-  (void)features;
-  return swp_consensus_applicable(&spec->arguments[BARRIER], features);
-}
-
 static int nap_plan(struct swp_plan *plan) {
   const struct topology *topology = plan->topology;
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state == NULL)
     return swp_plan_no_memory(plan);
-  state->consensus.barrier = swp_consensus_barrier(&plan->spec.arguments[BARRIER], &plan->features);
+  swp_consensus_plan(plan, &state->consensus);
   state->node = swp_topology_node(topology, plan->rank);
   state->local = swp_topology_local(topology, plan->rank);
   state->size = swp_topology_node_size(topology, state->node);
@@ -160,9 +155,9 @@ const struct method swp_discovery_nap = {
     .name = "nap",
     .summary = "one message for each pair of nodes, whose senders a nonblocking consensus finds",
     .source = "node-aware communication, Bienz, Gropp, Olson 2019; NBX, Hoefler et al., PPoPP'10",
-    .usage = "barrier=ibarrier|dissemination",
-    .parameters = {[BARRIER] = {"barrier", PARAMETER_CHOICE, 0, 0, swp_consensus_barriers}},
-    .applicable = nap_applicable,
+    .usage = CONSENSUS_USAGE,
+    .parameters = {CONSENSUS_PARAMETER},
+    .applicable = swp_consensus_applicable,
     .plan = nap_plan,
     .free = nap_free,
     .execute = nap_execute,

@@ -1,23 +1,20 @@
 /* nbx: nonblocking consensus among all ranks, and nothing else. */
+#include "formulas.h"
 #include "consensus.h"
 
 #include <stdio.h>
 
-enum { BARRIER };
-
 static void nbx_free(struct swp_plan *plan) {
-  swp_consensus_free(plan->method_state);
-}
-
-static const char *nbx_applicable(const struct spec *spec, const struct features *features) {
-  return swp_consensus_applicable(&spec->arguments[BARRIER], features);
+  struct consensus *consensus = plan->method_state;
+  if (consensus != NULL)
+    swp_probing_free(&consensus->probing);
 }
 
 static int nbx_plan(struct swp_plan *plan) {
   struct consensus *consensus = plan->method_state = swp_plan_allocate(plan, 1, sizeof *consensus);
   if (consensus == NULL)
     return swp_plan_no_memory(plan);
-  consensus->barrier = swp_consensus_barrier(&plan->spec.arguments[BARRIER], &plan->features);
+  swp_consensus_plan(plan, consensus);
   return SWP_SUCCESS;
 }
 
@@ -26,23 +23,30 @@ static int nbx_execute(struct swp_plan *plan, const struct outbox *outbox, struc
 }
 
 static bool nbx_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
-  (void)operation;
-  (void)procs;
+  (void)operation, (void)procs;
   if (swp_consensus_barriers[index] == NULL)
     return false;
   snprintf(text, length, "nbx:barrier=%s", swp_consensus_barriers[index]);
   return true;
 }
 
+static int nbx_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct census census = swp_census(plan, estimate);
+  if (census.pair->has_penalty)
+    *seconds = census.pair->penalty_s + swp_barrier_s(&census) + swp_probed_s(plan, estimate->model);
+  return SWP_SUCCESS;
+}
+
 const struct method swp_discovery_nbx = {
     .name = "nbx",
     .summary = "synchronous sends, receive until a nonblocking barrier completes",
     .source = "nonblocking consensus; Hoefler, Siebert, Lumsdaine, PPoPP'10",
-    .usage = "barrier=ibarrier|dissemination",
-    .parameters = {[BARRIER] = {"barrier", PARAMETER_CHOICE, 0, 0, swp_consensus_barriers}},
+    .usage = CONSENSUS_USAGE,
+    .parameters = {CONSENSUS_PARAMETER},
     .variant = nbx_variant,
-    .applicable = nbx_applicable,
+    .applicable = swp_consensus_applicable,
     .plan = nbx_plan,
     .free = nbx_free,
     .execute = nbx_execute,
+    .estimate = nbx_estimate,
 };

@@ -2,6 +2,7 @@
  * pcx: personalized census. MPI_Reduce_scatter_block tells every rank how many messages come, which it then
  * probes for (Hoefler, Siebert, Lumsdaine, PPoPP'10). O(P) a call.
  */
+#include "formulas.h"
 #include "probing.h"
 
 struct state {
@@ -11,6 +12,8 @@ struct state {
 
 static void pcx_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_probing_free(&state->probing);
   swp_release(state->counts);
 }
@@ -44,12 +47,27 @@ done:
   return error;
 }
 
+static double pcx_s(const struct census *c) {
+  double seconds = 0;
+  for (int left = c->procs; left > 1;) {
+    left = (left + 1) / 2;
+    seconds += swp_round_s(c, left, (double)left * COUNT_BYTES);
+  }
+  return seconds;
+}
+
+static int pcx_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct census census = swp_census(plan, estimate);
+  *seconds = pcx_s(&census) + swp_probed_s(plan, estimate->model);
+  return SWP_SUCCESS;
+}
+
 const struct method swp_discovery_pcx = {
     .name = "pcx",
     .summary = "counts by MPI_Reduce_scatter_block, then probe and receive; O(P)",
     .source = "personalized census; Hoefler, Siebert, Lumsdaine, PPoPP'10",
-    .usage = "",
     .plan = pcx_plan,
     .free = pcx_free,
     .execute = pcx_execute,
+    .estimate = pcx_estimate,
 };

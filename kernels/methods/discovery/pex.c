@@ -2,6 +2,7 @@
  * pex: personalized exchange. Every rank tells every other how much comes (MPI_Alltoall), then receives are
  * posted (Hoefler, Siebert, Lumsdaine, PPoPP'10). O(P) a call.
  */
+#include "formulas.h"
 #include "inbox.h"
 #include "plan.h"
 
@@ -12,6 +13,8 @@ struct state {
 
 static void pex_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_release(state->out);
   swp_release(state->in);
   swp_release(state->requests);
@@ -64,12 +67,31 @@ done:
   return error;
 }
 
+/* How many of 0 ... below - 1 have the bit: the blocks that Bruck's algorithm sends in its round. */
+static int with_bit(int bit, int below) {
+  int rest = below % (2 * bit) - bit;
+  return below / (2 * bit) * bit + (rest > 0 ? rest : 0);
+}
+
+static double pex_s(const struct census *c) {
+  double pairwise = (c->procs - 1) * c->small->step_s + c->small->alpha_s, bruck = 0;
+  for (int bit = 1; bit < c->procs; bit *= 2)
+    bruck += swp_round_s(c, bit, (double)with_bit(bit, c->procs) * COUNT_BYTES);
+  return pairwise < bruck ? pairwise : bruck;
+}
+
+static int pex_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct census census = swp_census(plan, estimate);
+  *seconds = pex_s(&census) + swp_payload_s(plan, estimate->model);
+  return SWP_SUCCESS;
+}
+
 const struct method swp_discovery_pex = {
     .name = "pex",
     .summary = "sizes by MPI_Alltoall, then receives; O(P)",
     .source = "personalized exchange; Hoefler, Siebert, Lumsdaine, PPoPP'10",
-    .usage = "",
     .plan = pex_plan,
     .free = pex_free,
     .execute = pex_execute,
+    .estimate = pex_estimate,
 };

@@ -2,6 +2,7 @@
  * rsx: remote summation. Every rank adds one to a counter of each destination between two fences, then
  * probes for as many messages as its own counter says (Hoefler, Siebert, Lumsdaine, PPoPP'10).
  */
+#include "formulas.h"
 #include "probing.h"
 
 /* Some libraries spoil windows whose size is not a multiple of 16 bytes. */
@@ -10,7 +11,8 @@ enum { WINDOW_BYTES = 64 };
 struct state {
   struct probing probing;
   MPI_Win window;
-  int *counter; /* in the window */
+  int *counter;  /* in the window */
+  int *previous; /* what each addition returns, which nobody reads; room for as many as probing has */
 };
 
 /* Open MPI 4 names the files behind windows alike for two disjoint communicators, and both windows are spoilt
@@ -29,7 +31,10 @@ static const char *rsx_applicable(const struct spec *spec, const struct features
 
 static void rsx_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_probing_free(&state->probing);
+  swp_release(state->previous);
   if (state->window != MPI_WIN_NULL)
     MPI_Win_free(&state->window);
 }
@@ -60,14 +65,34 @@ done:
   return error;
 }
 
+static int reserve(struct swp_plan *plan, struct state *state, int count) {
+  if (count <= state->probing.capacity)
+    return SWP_SUCCESS;
+  swp_release(state->previous);
+  state->previous = swp_plan_allocate(plan, count, sizeof *state->previous);
+  return state->previous != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
+}
+
+/* By MPI_Fetch_and_op, as each MPI_Accumulate of MPICH 5.0.2 loses 128 bytes in windows that the library
+   allocated; but SimGrid waits for what each fetches. */
+static int increment(const struct state *state, int rank, int *previous) {
+  static const int one = 1;
+  int error = SWP_SUCCESS;
+  if (SWP_SIMULATED)
+    MPI_TRY(MPI_Accumulate(&one, 1, MPI_INT, rank, 0, 1, MPI_INT, MPI_SUM, state->window));
+  else
+    MPI_TRY(MPI_Fetch_and_op(&one, previous, MPI_INT, rank, 0, MPI_SUM, state->window));
+done:
+  return error;
+}
+
 static int count_senders(struct swp_plan *plan, struct state *state, const struct outbox *outbox,
                          int *expected) {
-  static const int one = 1;
   int error = SWP_SUCCESS;
   MPI_TRY(MPI_Win_fence(0, state->window));
   for (int i = 0; i < outbox->nsends; i++)
     if (outbox->ranks[i] != plan->rank)
-      MPI_TRY(MPI_Accumulate(&one, 1, MPI_INT, outbox->ranks[i], 0, 1, MPI_INT, MPI_SUM, state->window));
+      TRY(increment(state, outbox->ranks[i], &state->previous[i]));
   MPI_TRY(MPI_Win_fence(MPI_MODE_NOSUCCEED, state->window));
   *expected = *state->counter;
   *state->counter = 0;
@@ -78,6 +103,7 @@ done:
 static int rsx_execute(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
   struct state *state = plan->method_state;
   int error = SWP_SUCCESS, expected = 0;
+  TRY(reserve(plan, state, outbox->nsends));
   TRY(swp_probing_send(plan, &state->probing, outbox, false));
   TRY(count_senders(plan, state, outbox, &expected));
   TRY(swp_probing_finish(plan, &state->probing, inbox, expected));
@@ -85,13 +111,24 @@ done:
   return error;
 }
 
+static int rsx_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct census census = swp_census(plan, estimate);
+  if (census.degree < 0)
+    return SWP_SUCCESS;
+  double barriers = census.model->fence_barriers > 0 ? census.model->fence_barriers : 1;
+  double more = census.degree > 1 ? (double)census.degree - 1 : 0;
+  *seconds = 2 * barriers * swp_barrier_s(&census) + census.small->alpha_s +
+             more * (census.small->step_s + census.small->receive_s) + swp_probed_s(plan, estimate->model);
+  return SWP_SUCCESS;
+}
+
 const struct method swp_discovery_rsx = {
     .name = "rsx",
-    .summary = "counts by MPI_Accumulate between fences, then probe and receive",
+    .summary = "counts by MPI_Fetch_and_op between fences, then probe and receive",
     .source = "remote summation; Hoefler, Siebert, Lumsdaine, PPoPP'10",
-    .usage = "",
     .applicable = rsx_applicable,
     .plan = rsx_plan,
     .free = rsx_free,
     .execute = rsx_execute,
+    .estimate = rsx_estimate,
 };

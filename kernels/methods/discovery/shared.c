@@ -54,6 +54,8 @@ static const char *shared_applicable(const struct spec *spec, const struct featu
 
 static void shared_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_release(state->boards);
   swp_release(state->requests);
   if (state->window != MPI_WIN_NULL)
@@ -202,7 +204,6 @@ const struct method swp_discovery_shared = {
     .name = "shared",
     .summary = "sizes and small messages in memory that the ranks of one node share; O(P)",
     .source = "the personalized exchange of Hoefler, Siebert, Lumsdaine, PPoPP'10, by loads and stores",
-    .usage = "",
     .applicable = shared_applicable,
     .plan = shared_plan,
     .free = shared_free,

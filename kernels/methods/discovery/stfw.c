@@ -3,8 +3,8 @@
  * Algorithm 1): submessages carry headers and are sorted at every stage of every call. A rank sends to all
  * its neighbours of a stage, empty letters included, so that nobody needs to know its senders.
  */
+#include "grid.h"
 #include "relay.h"
-#include "stfw_grid.h"
 
 struct state {
   struct relay relay;
@@ -15,6 +15,8 @@ struct state {
 
 static void stfw_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_relay_free(&state->relay);
   swp_release(state->neighbors);
 }
@@ -45,26 +47,13 @@ static int stfw_plan(struct swp_plan *plan) {
   return find_neighbors(plan, state);
 }
 
-/* The index of a rank that is among the neighbours. */
-static int index_of(const int *neighbors, int count, int rank) {
-  int low = 0;
-  for (int high = count - 1; low < high;) {
-    int middle = low + (high - low) / 2;
-    if (neighbors[middle] < rank)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 static int forward(struct swp_plan *plan, struct state *state, int stage) {
   const int *neighbors = state->neighbors + state->first[stage - 1];
   int count = state->first[stage] - state->first[stage - 1];
   for (int64_t i = 0; i < state->relay.nheld; i++) {
     struct parcel *parcel = &state->relay.held[i];
     int rank = swp_grid_route(&state->grid, parcel->source, parcel->destination, stage);
-    parcel->next = rank != plan->rank ? index_of(neighbors, count, rank) : STAYS;
+    parcel->next = rank != plan->rank ? swp_grid_neighbor_index(neighbors, count, rank) : STAYS;
   }
   return swp_relay_stage(plan, &state->relay, stage, count, neighbors);
 }

@@ -6,21 +6,19 @@
 
 struct state {
   struct packed packed;
-  int *send_counts, *send_offsets, *recv_counts, *recv_offsets; /* per rank, in items */
-  MPI_Request request;
+  int *send_counts, *send_offsets, *recv_counts, *recv_offsets; /* per rank, in items; of one allocation */
 };
 
 static void alltoallv_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_packed_free(&state->packed);
   swp_release(state->send_counts);
-  swp_release(state->send_offsets);
-  swp_release(state->recv_counts);
-  swp_release(state->recv_offsets);
 }
 
 static int alltoallv_plan(struct swp_plan *plan) {
-  const struct problem *problem = &plan->problem;
+  const struct problem *problem = exchange_plan_of(plan)->problem;
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state == NULL)
     return swp_plan_no_memory(plan);
@@ -28,13 +26,12 @@ static int alltoallv_plan(struct swp_plan *plan) {
   int error = swp_packed_plan(plan, &state->packed);
   if (error != SWP_SUCCESS)
     return error;
-  state->send_counts = swp_plan_allocate(plan, plan->procs, sizeof(int));
-  state->send_offsets = swp_plan_allocate(plan, plan->procs, sizeof(int));
-  state->recv_counts = swp_plan_allocate(plan, plan->procs, sizeof(int));
-  state->recv_offsets = swp_plan_allocate(plan, plan->procs, sizeof(int));
-  if (state->send_counts == NULL || state->send_offsets == NULL || state->recv_counts == NULL ||
-      state->recv_offsets == NULL)
+  state->send_counts = swp_plan_allocate(plan, 4 * (int64_t)plan->procs, sizeof(int));
+  if (state->send_counts == NULL)
     return swp_plan_no_memory(plan);
+  state->send_offsets = state->send_counts + plan->procs;
+  state->recv_counts = state->send_offsets + plan->procs;
+  state->recv_offsets = state->recv_counts + plan->procs;
   for (int i = 0; i < problem->nsends; i++) {
     state->send_counts[problem->sends[i].peer] = state->packed.send_counts[i];
     state->send_offsets[problem->sends[i].peer] = state->packed.send_offsets[i];
@@ -51,23 +48,17 @@ static int alltoallv_start(struct swp_plan *plan, const char *send, char *recv) 
   int error = SWP_SUCCESS;
   MPI_TRY(MPI_Ialltoallv(swp_packed_send(plan, &state->packed, send), state->send_counts, state->send_offsets,
                          state->packed.item, recv, state->recv_counts, state->recv_offsets,
-                         state->packed.item, plan->comm, &state->request));
+                         state->packed.item, plan->comm, &state->packed.request));
 done:
   return error;
-}
-
-static int alltoallv_advance(struct swp_plan *plan, bool block, bool *done) {
-  struct state *state = plan->method_state;
-  return swp_progress(plan, 1, &state->request, block, done);
 }
 
 const struct method swp_exchange_alltoallv = {
     .name = "alltoallv",
     .summary = "MPI_Ialltoallv over all ranks",
     .source = "the MPI standard",
-    .usage = "",
     .plan = alltoallv_plan,
     .free = alltoallv_free,
     .start = alltoallv_start,
-    .advance = alltoallv_advance,
+    .advance = swp_packed_advance,
 };

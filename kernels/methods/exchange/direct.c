@@ -2,7 +2,8 @@
  * direct: post receives, send to each neighbour. The baseline BL of Selvitopi & Aykanat, SC'19 (topology
  * T_1). A message whose items lie together is sent from where it is; others are packed first.
  */
-#include "transfer.h"
+#include "formulas.h"
+#include "schedule.h"
 
 struct state {
   int nrecvs, nmessages;       /* nmessages: receives and sends */
@@ -13,6 +14,8 @@ struct state {
 
 static void direct_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   for (int i = 0; i < state->nmessages; i++)
     swp_transfer_free(&state->transfers[i]);
   swp_release(state->staging);
@@ -20,7 +23,7 @@ static void direct_free(struct swp_plan *plan) {
 }
 
 static int plan_transfers(struct swp_plan *plan, struct state *state) {
-  const struct problem *problem = &plan->problem;
+  const struct problem *problem = exchange_plan_of(plan)->problem;
   int error = SWP_SUCCESS;
   int64_t staged = 0;
   for (int i = 0; i < problem->nrecvs; i++) {
@@ -41,7 +44,7 @@ done:
 }
 
 static int direct_plan(struct swp_plan *plan) {
-  const struct problem *problem = &plan->problem;
+  const struct problem *problem = exchange_plan_of(plan)->problem;
   const int nmessages = problem->nrecvs + problem->nsends;
   struct state *state = plan->method_state =
       swp_plan_allocate(plan, 1, sizeof *state + (size_t)nmessages * sizeof *state->transfers);
@@ -56,7 +59,7 @@ static int direct_plan(struct swp_plan *plan) {
   }
   for (int i = 0; i < problem->nrecvs; i++)
     swp_plan_count_receive(plan, 0, problem->recvs[i].peer, problem->recvs[i].bytes);
-  plan->copied_bytes = staging_bytes;
+  exchange_plan_of(plan)->copied_bytes = staging_bytes;
   state->requests = swp_plan_allocate(plan, nmessages, sizeof *state->requests);
   state->staging = swp_plan_allocate(plan, staging_bytes, 1);
   if (state->requests == NULL || state->staging == NULL)
@@ -74,7 +77,7 @@ HOT static int direct_start(struct swp_plan *plan, const char *send, char *recv)
   for (; t < end; t++) {
     const char *from = send + t->offset;
     if (t->place == PLACE_OUTGOING) {
-      const struct send *message = &plan->problem.sends[t - sends];
+      const struct send *message = &exchange_plan_of(plan)->problem->sends[t - sends];
       swp_runs_pack(message->runs, message->nruns, send, state->staging + t->offset);
       from = state->staging + t->offset;
     }
@@ -93,9 +96,9 @@ const struct method swp_exchange_direct = {
     .name = "direct",
     .summary = "post receives, send to each neighbour",
     .source = "baseline BL of Selvitopi & Aykanat, SC'19",
-    .usage = "",
     .plan = direct_plan,
     .free = direct_free,
     .start = direct_start,
     .advance = direct_advance,
+    .estimate = swp_estimate_messages,
 };

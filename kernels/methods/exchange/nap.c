@@ -3,6 +3,7 @@
  * multiplication", 2019): ranks of a node gather what another node needs, each value once; one message goes
  * from node to node; its receiver distributes it. What stays on the node goes directly, meanwhile.
  */
+#include "formulas.h"
 #include "nap.h"
 
 #include <stdio.h>
@@ -22,28 +23,16 @@ static bool nap_variant(enum swp_operation operation, int index, int procs, char
 }
 
 static int nap_plan(struct swp_plan *plan) {
-  struct schedule *schedule = plan->method_state = swp_plan_allocate(plan, 1, sizeof *schedule);
-  int error = schedule != NULL ? swp_schedule_begin(plan, schedule, NAP_STAGES) : swp_plan_no_memory(plan);
-  TRY(swp_agree(plan->comm, error));
+  const struct argument *sharing = &plan->spec.arguments[SHARING];
+  struct schedule *schedule;
+  int error = SWP_SUCCESS;
+  TRY(swp_agree(plan->comm, swp_schedule_begin(plan, NAP_STAGES, &schedule)));
   snprintf(plan->layout, sizeof plan->layout, "%d nodes of at most %d ranks", plan->topology->nodes,
            plan->topology->ppn);
-  const struct argument *sharing = &plan->spec.arguments[SHARING];
   TRY(swp_nap_schedule(plan, !sharing->given || sharing->value == SHARING_YES, schedule));
   TRY(swp_schedule_end(plan, schedule));
 done:
   return error;
-}
-
-static void nap_free(struct swp_plan *plan) {
-  swp_schedule_free(plan->method_state);
-}
-
-static int nap_start(struct swp_plan *plan, const char *send, char *recv) {
-  return swp_schedule_start(plan, plan->method_state, send, recv);
-}
-
-static int nap_advance(struct swp_plan *plan, bool block, bool *done) {
-  return swp_schedule_advance(plan, plan->method_state, block, done);
 }
 
 const struct method swp_exchange_nap = {
@@ -54,7 +43,8 @@ const struct method swp_exchange_nap = {
     .parameters = {[SHARING] = {"sharing", PARAMETER_CHOICE, 0, 0, sharing_choices}},
     .variant = nap_variant,
     .plan = nap_plan,
-    .free = nap_free,
-    .start = nap_start,
-    .advance = nap_advance,
+    .free = swp_schedule_free,
+    .start = swp_schedule_start,
+    .advance = swp_schedule_advance,
+    .estimate = swp_estimate_messages,
 };

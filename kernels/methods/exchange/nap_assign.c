@@ -48,16 +48,12 @@ static int compare_contributions(const void *a, const void *b) {
   return (x->local > y->local) - (x->local < y->local);
 }
 
-static int no_memory(const struct assigner *a) {
-  return swp_plan_no_memory(a->plan);
-}
-
 /* ---- Up: every rank tells the leader its bundles, and from which nodes it receives ---- */
 
 static int mail_to_leader(struct assigner *a, struct mail *mail) {
   swp_mail_begin(mail, a->leads ? a->size : 1);
   if (mail->boxes == NULL)
-    return no_memory(a);
+    return swp_plan_no_memory(a->plan);
   for (int i = 0; i < mail->nboxes; i++)
     mail->boxes[i] = (struct box){
         .rank = swp_topology_rank(a->topology, a->node, i), .receives = a->leads, .sends = i == 0};
@@ -67,7 +63,7 @@ static int mail_to_leader(struct assigner *a, struct mail *mail) {
     swp_numbers_add(out, a->bundles->list[b].node);
     swp_numbers_add(out, a->bundles->list[b].bytes);
   }
-  const struct problem *problem = &a->plan->problem;
+  const struct problem *problem = exchange_plan_of(a->plan)->problem;
   int last = -1; /* neighbouring ranks are often on one node */
   for (int i = 0; i < problem->nrecvs; i++) {
     int node = swp_topology_node(a->topology, problem->recvs[i].peer);
@@ -86,13 +82,13 @@ static int read_volumes(struct assigner *a, const struct mail *mail) {
     for (int64_t left = box->in[0]; left > 0; left--, number += 2) {
       struct contribution *added = swp_array_add(&leader->contributions, sizeof *added, NULL);
       if (added == NULL)
-        return no_memory(a);
+        return swp_plan_no_memory(a->plan);
       *added = (struct contribution){(int)number[0], local, number[1], 0};
     }
     for (; number < end; number++) {
       int *added = swp_array_add(&leader->origins, sizeof *added, NULL);
       if (added == NULL)
-        return no_memory(a);
+        return swp_plan_no_memory(a->plan);
       *added = (int)*number;
     }
   }
@@ -110,14 +106,14 @@ static int deal_sends(struct assigner *a) {
     if (lot == NULL || lot->node != contribution->node) {
       lot = swp_array_add(&leader->sends, sizeof *lot, NULL);
       if (lot == NULL)
-        return no_memory(a);
+        return swp_plan_no_memory(a->plan);
       lot->node = contribution->node;
     }
     contribution->begin = lot->bytes;
     lot->bytes += contribution->bytes;
   }
-  swp_nap_deal_sends(leader->sends.items, leader->sends.count, a->size, a->plan->problem.item_bytes,
-                     a->sharing);
+  swp_nap_deal_sends(leader->sends.items, leader->sends.count, a->size,
+                     exchange_plan_of(a->plan)->problem->item_bytes, a->sharing);
   swp_nap_sort_lots(leader->sends.items, leader->sends.count);
   return SWP_SUCCESS;
 }
@@ -159,7 +155,7 @@ static int mail_to_leaders(const struct assigner *a, struct mail *mail, bool for
   int norigins = (int)leader->origins.count, nlots = (int)leader->sends.count;
   swp_mail_begin(mail, norigins + nlots);
   if (mail->boxes == NULL)
-    return no_memory(a);
+    return swp_plan_no_memory(a->plan);
   for (int i = 0; i < norigins; i++)
     mail->boxes[i] = (struct box){
         .rank = swp_topology_rank(a->topology, origins[i], 0), .receives = forth, .sends = !forth};
@@ -179,8 +175,8 @@ static int deal_receives(struct assigner *a, const struct mail *mail) {
       struct lot *lot = swp_array_add(&leader->recvs, sizeof *lot, NULL);
       int64_t *sender = swp_array_add(&leader->senders, sizeof *sender, NULL);
       if (lot == NULL || sender == NULL)
-        return no_memory(a);
-      int64_t item_bytes = a->plan->problem.item_bytes;
+        return swp_plan_no_memory(a->plan);
+      int64_t item_bytes = exchange_plan_of(a->plan)->problem->item_bytes;
       int64_t begin = swp_nap_share_begin(told[0], item_bytes, (int)told[1], share);
       lot->node = origins[i];
       lot->share = share;
@@ -227,8 +223,7 @@ static int answer(struct assigner *a, struct mail *mail, int error) {
 
 static void tell_part(struct mail *mail, int local, bool sent, int node, int peer, int64_t bytes) {
   const int64_t words[] = {sent, node, peer, bytes};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-    swp_numbers_add(&mail->boxes[local].out, words[i]);
+  swp_numbers_add_all(&mail->boxes[local].out, 4, words);
 }
 
 static void tell_placements(const struct assigner *a, struct mail *mail) {
@@ -238,8 +233,7 @@ static void tell_placements(const struct assigner *a, struct mail *mail) {
     while (lot->node != contribution->node)
       lot++;
     const int64_t words[] = {contribution->begin, lot->bytes, lot->shares, lot->first};
-    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
-      swp_numbers_add(&mail->boxes[contribution->local].out, words[k]);
+    swp_numbers_add_all(&mail->boxes[contribution->local].out, 4, words);
   }
 }
 
@@ -247,7 +241,7 @@ static void tell_parts(const struct assigner *a, struct mail *mail, const struct
   const struct leader *leader = &a->leader;
   const struct lot *lot = leader->sends.items;
   const struct box *receivers = answers->boxes + leader->origins.count;
-  int64_t item_bytes = a->plan->problem.item_bytes;
+  int64_t item_bytes = exchange_plan_of(a->plan)->problem->item_bytes;
   for (int64_t i = 0; i < leader->sends.count; i++, lot++, receivers++)
     for (int share = 0; share < lot->shares; share++) {
       int64_t begin = swp_nap_share_begin(lot->bytes, item_bytes, lot->shares, share);
@@ -264,7 +258,7 @@ static void tell_parts(const struct assigner *a, struct mail *mail, const struct
 static int mail_from_leader(struct assigner *a, struct mail *mail, const struct mail *answers) {
   swp_mail_begin(mail, a->leads ? a->size : 1);
   if (mail->boxes == NULL)
-    return no_memory(a);
+    return swp_plan_no_memory(a->plan);
   for (int i = 0; i < mail->nboxes; i++)
     mail->boxes[i] = (struct box){
         .rank = swp_topology_rank(a->topology, a->node, i), .receives = i == 0, .sends = a->leads};
@@ -280,14 +274,14 @@ static int read_assignment(struct assigner *a, const struct mail *mail) {
   const int64_t *number = mail->boxes[0].in, *end = number + mail->boxes[0].nin;
   assignment->placements = swp_allocate((size_t)a->bundles->count, sizeof *assignment->placements, NULL);
   if (assignment->placements == NULL)
-    return no_memory(a);
+    return swp_plan_no_memory(a->plan);
   for (int64_t b = 0; b < a->bundles->count; b++, number += 4)
     assignment->placements[b] = (struct placement){number[0], number[1], (int)number[2], (int)number[3]};
   for (; number < end; number += 4) {
     struct part *part =
         swp_array_add(number[0] ? &assignment->sends : &assignment->recvs, sizeof *part, NULL);
     if (part == NULL)
-      return no_memory(a);
+      return swp_plan_no_memory(a->plan);
     *part = (struct part){.node = (int)number[1], .peer = (int)number[2], .bytes = number[3]};
   }
   return SWP_SUCCESS;

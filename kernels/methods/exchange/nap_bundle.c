@@ -46,7 +46,7 @@ static void unite(struct bundle *bundle) {
 
 /* Messages by node; *total becomes the number of their runs. */
 static int64_t address(const struct swp_plan *plan, struct addressed *list, int64_t *total) {
-  const struct problem *problem = &plan->problem;
+  const struct problem *problem = exchange_plan_of(plan)->problem;
   int64_t count = 0;
   *total = 0;
   for (int i = 0; i < problem->nsends; i++) {
@@ -83,7 +83,7 @@ static void fill(struct bundles *bundles, const struct addressed *list, int64_t 
 }
 
 int swp_bundles_make(const struct swp_plan *plan, struct bundles *bundles) {
-  size_t nsends = (size_t)plan->problem.nsends;
+  size_t nsends = (size_t)exchange_plan_of(plan)->problem->nsends;
   int error = SWP_SUCCESS;
   int64_t nruns, count;
   struct addressed *list = swp_allocate(nsends, sizeof *list, NULL);

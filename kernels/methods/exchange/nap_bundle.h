@@ -2,7 +2,7 @@
 #ifndef SWP_NAP_BUNDLE_H
 #define SWP_NAP_BUNDLE_H
 
-#include "plan.h"
+#include "kinds.h"
 
 /* The bytes that any rank of one node needs from here. */
 struct bundle {

@@ -14,10 +14,6 @@ struct sighting {
   int64_t at;
 };
 
-static int no_memory(const struct nap *nap) {
-  return swp_plan_no_memory(nap->plan);
-}
-
 int swp_nap_rank_here(const struct nap *nap, int local) {
   return swp_topology_rank(nap->topology, nap->node, local);
 }
@@ -25,7 +21,7 @@ int swp_nap_rank_here(const struct nap *nap, int local) {
 int swp_nap_mail_on_node(const struct nap *nap, struct mail *mail) {
   swp_mail_begin(mail, nap->size);
   if (mail->boxes == NULL)
-    return no_memory(nap);
+    return swp_plan_no_memory(nap->plan);
   for (int i = 0; i < nap->size; i++)
     mail->boxes[i] = (struct box){.rank = swp_nap_rank_here(nap, i), .sends = true, .receives = true};
   return SWP_SUCCESS;
@@ -37,7 +33,7 @@ static int add_pieces(struct nap *nap, enum transfer_place from, const struct ar
   for (int64_t i = 0; i < runs->count; i++, run++) {
     struct piece *piece = swp_array_add(&nap->pieces, sizeof *piece, NULL);
     if (piece == NULL)
-      return no_memory(nap);
+      return swp_plan_no_memory(nap->plan);
     *piece = (struct piece){from, run->offset, to, run->bytes};
     to += run->bytes;
   }
@@ -62,7 +58,8 @@ int swp_nap_send_runs(struct nap *nap, int stage, int peer, enum transfer_place 
 }
 
 static int64_t share_begin(const struct nap *nap, const struct placement *placement, int share) {
-  return swp_nap_share_begin(placement->node_bytes, nap->plan->problem.item_bytes, placement->shares, share);
+  return swp_nap_share_begin(placement->node_bytes, exchange_plan_of(nap->plan)->problem->item_bytes,
+                             placement->shares, share);
 }
 
 static bool add_sighting(struct array *seen, struct sighting sighting) {
@@ -79,8 +76,7 @@ static void add_repeat(const struct slice *slice, struct numbers *list, int64_t 
     return;
   ++swp_numbers(list)[slice->first_number + SLICE_REPEATS];
   const int64_t numbers[REPEAT_NUMBERS] = {offset, from->node, from->at + skipped, bytes};
-  for (int i = 0; i < REPEAT_NUMBERS; i++)
-    swp_numbers_add(list, numbers[i]);
+  swp_numbers_add_all(list, REPEAT_NUMBERS, numbers);
 }
 
 /* Adds a run of a slice, at `at` in the part, to what its rank gets, but for what that has: `*old` and
@@ -139,7 +135,7 @@ static int cut_bundle(struct nap *nap, const struct bundle *bundle, const struct
       continue;
     struct slice *slice = swp_array_add(&nap->slices, sizeof *slice, NULL);
     if (slice == NULL)
-      return no_memory(nap);
+      return swp_plan_no_memory(nap->plan);
     struct numbers *list = &mail->boxes[placement->first + share].out;
     *slice = (struct slice){.local = placement->first + share,
                             .bundle = bundle,
@@ -148,10 +144,9 @@ static int cut_bundle(struct nap *nap, const struct bundle *bundle, const struct
                             .part_offset = from - part,
                             .first_number = list->array.count};
     const int64_t numbers[SLICE_NUMBERS] = {bundle->node, slice->part_offset, to - from, 0, 0};
-    for (int i = 0; i < SLICE_NUMBERS; i++)
-      swp_numbers_add(list, numbers[i]);
+    swp_numbers_add_all(list, SLICE_NUMBERS, numbers);
     if (slice->local != nap->local && !gather_slice(nap, slice, list))
-      return no_memory(nap);
+      return swp_plan_no_memory(nap->plan);
   }
   return SWP_SUCCESS;
 }
@@ -172,8 +167,7 @@ static void add_extract(const struct slice *slice, struct numbers *list, int des
   }
   ++*count;
   const int64_t numbers[EXTRACT_NUMBERS] = {destination, at, offset, bytes};
-  for (int i = 0; i < EXTRACT_NUMBERS; i++)
-    swp_numbers_add(list, numbers[i]);
+  swp_numbers_add_all(list, EXTRACT_NUMBERS, numbers);
 }
 
 /* Lists where in the slices of a bundle the bytes of each message are. */
@@ -231,7 +225,7 @@ const int64_t *swp_nap_extracts(const int64_t *slice) {
 
 /* Adds bytes that come to be passed on. False when memory runs out. */
 static bool add_gathered(struct nap *nap, int64_t offset, int64_t bytes) {
-  nap->plan->forwarded_bytes += bytes;
+  exchange_plan_of(nap->plan)->forwarded_bytes += bytes;
   return bytes == 0 || swp_run_add(&nap->runs, offset, bytes);
 }
 
@@ -245,11 +239,11 @@ static int receive_slices(struct nap *nap, const struct box *box) {
     int64_t at = slice[SLICE_OFFSET], end = at + slice[SLICE_BYTES];
     for (const int64_t *n = slice + SLICE_NUMBERS; n < swp_nap_extracts(slice); n += REPEAT_NUMBERS) {
       if (!add_gathered(nap, part->base + at, n[REPEAT_OFFSET] - at))
-        return no_memory(nap);
+        return swp_plan_no_memory(nap->plan);
       at = n[REPEAT_OFFSET] + n[REPEAT_BYTES];
     }
     if (!add_gathered(nap, part->base + at, end - at))
-      return no_memory(nap);
+      return swp_plan_no_memory(nap->plan);
   }
   return nap->runs.count == 0 ? SWP_SUCCESS
                               : swp_schedule_receive(nap->plan, nap->schedule, STAGE_GATHER, box->rank,
@@ -263,8 +257,9 @@ static int own_runs(struct nap *nap, const struct part *part, int64_t *begin) {
   for (int64_t i = 0; i < nap->slices.count; i++, slice++)
     if (slice->local == nap->local && slice->bundle->node == part->node) {
       *begin = slice->part_offset;
-      return swp_bundle_slice(slice->bundle, slice->from, slice->to, &nap->runs) ? SWP_SUCCESS
-                                                                                 : no_memory(nap);
+      return swp_bundle_slice(slice->bundle, slice->from, slice->to, &nap->runs)
+                 ? SWP_SUCCESS
+                 : swp_plan_no_memory(nap->plan);
     }
   return SWP_SUCCESS;
 }

@@ -9,22 +9,18 @@
 
 enum { ARRIVAL_SOURCE, ARRIVAL_AT, ARRIVAL_BYTES, ARRIVAL_NUMBERS };
 
-static int no_memory(const struct nap *nap) {
-  return swp_plan_no_memory(nap->plan);
-}
-
 static int compare_receives(const void *a, const void *b) {
   int x = ((const struct receive *)a)->peer, y = ((const struct receive *)b)->peer;
   return (x > y) - (x < y);
 }
 
 static int begin(struct nap *nap) {
-  const struct problem *problem = &nap->plan->problem;
+  const struct problem *problem = exchange_plan_of(nap->plan)->problem;
   nap->expected = swp_allocate((size_t)problem->nrecvs, sizeof *nap->expected, NULL);
   nap->extracts = swp_allocate((size_t)nap->size, sizeof *nap->extracts, NULL);
   nap->gatherings = swp_allocate((size_t)nap->size, sizeof *nap->gatherings, NULL);
   if (nap->expected == NULL || nap->extracts == NULL || nap->gatherings == NULL)
-    return no_memory(nap);
+    return swp_plan_no_memory(nap->plan);
   if (problem->nrecvs > 0)
     memcpy(nap->expected, problem->recvs, (size_t)problem->nrecvs * sizeof *nap->expected);
   qsort(nap->expected, (size_t)problem->nrecvs, sizeof *nap->expected, compare_receives);
@@ -51,7 +47,7 @@ static void end(struct nap *nap) {
 /* ---- On the node: directly ---- */
 
 static int schedule_on_node(struct nap *nap) {
-  const struct problem *problem = &nap->plan->problem;
+  const struct problem *problem = exchange_plan_of(nap->plan)->problem;
   int error = SWP_SUCCESS;
   for (int i = 0; i < problem->nsends; i++) {
     const struct send *send = &problem->sends[i];
@@ -60,7 +56,7 @@ static int schedule_on_node(struct nap *nap) {
     nap->runs.count = 0;
     for (int64_t r = 0; r < send->nruns; r++)
       if (!swp_run_add(&nap->runs, send->runs[r].offset, send->runs[r].bytes))
-        return no_memory(nap);
+        return swp_plan_no_memory(nap->plan);
     TRY(swp_nap_send_runs(nap, STAGE_NODES, send->peer, PLACE_USER, &nap->runs));
   }
   for (int i = 0; i < problem->nrecvs; i++) {
@@ -81,7 +77,7 @@ static int list_parts(struct nap *nap, const struct mail *slices, struct mail *m
   struct part *parts = sends->items;
   swp_mail_begin(mail, (int)(sends->count + recvs->count));
   if (mail->boxes == NULL)
-    return no_memory(nap);
+    return swp_plan_no_memory(nap->plan);
   for (int64_t i = 0; i < sends->count; i++)
     mail->boxes[i] = (struct box){.rank = parts[i].peer, .sends = true};
   for (int64_t i = 0; i < recvs->count; i++)
@@ -95,8 +91,7 @@ static int list_parts(struct nap *nap, const struct mail *slices, struct mail *m
       for (const int64_t *extract = swp_nap_extracts(slice); extract < next; extract += EXTRACT_NUMBERS) {
         struct numbers *list = &mail->boxes[part - parts].out;
         swp_numbers_add(list, swp_nap_rank_here(nap, local));
-        for (int i = 0; i < EXTRACT_NUMBERS; i++)
-          swp_numbers_add(list, extract[i]);
+        swp_numbers_add_all(list, EXTRACT_NUMBERS, extract);
       }
     }
   }
@@ -107,7 +102,8 @@ static int list_parts(struct nap *nap, const struct mail *slices, struct mail *m
 static int find_place(const struct nap *nap, int64_t source, int64_t at, int64_t bytes, int64_t *place) {
   struct receive key = {.peer = (int)source};
   const struct receive *receive =
-      bsearch(&key, nap->expected, (size_t)nap->plan->problem.nrecvs, sizeof key, compare_receives);
+      bsearch(&key, nap->expected, (size_t)exchange_plan_of(nap->plan)->problem->nrecvs, sizeof key,
+              compare_receives);
   if (receive == NULL || at + bytes > receive->bytes)
     return swp_fail(SWP_ERR_MISMATCH, "exchange: rank %d sends bytes that are not expected here",
                     (int)source);
@@ -135,7 +131,7 @@ static int receive_part_in_place(struct nap *nap, const struct part *part, const
     int64_t place = 0;
     TRY(find_place(nap, *n, extract[EXTRACT_AT], extract[EXTRACT_BYTES], &place));
     if (!swp_run_add(&nap->runs, place, extract[EXTRACT_BYTES]))
-      return no_memory(nap);
+      return swp_plan_no_memory(nap->plan);
   }
   TRY(swp_schedule_receive(nap->plan, nap->schedule, STAGE_NODES, part->peer, PLACE_USER, nap->runs.items,
                            nap->runs.count));
@@ -187,8 +183,8 @@ static int receive_part(struct nap *nap, const struct box *box, struct part *par
   int error = SWP_SUCCESS;
   int64_t for_others = bytes_for_others(nap, box);
   if (for_others < 0)
-    return no_memory(nap);
-  nap->plan->forwarded_bytes += for_others;
+    return swp_plan_no_memory(nap->plan);
+  exchange_plan_of(nap->plan)->forwarded_bytes += for_others;
   part->base = nap->schedule->incoming_bytes;
   nap->schedule->incoming_bytes += part->bytes;
   for (const int64_t *n = box->in; n < box->in + box->nin; n += 1 + EXTRACT_NUMBERS) {
@@ -202,7 +198,7 @@ static int receive_part(struct nap *nap, const struct box *box, struct part *par
     int local = swp_topology_local(nap->topology, (int)extract[EXTRACT_DESTINATION]);
     tell_arrival(&mail->boxes[local].out, *n, at, bytes);
     if (!swp_run_add(&nap->extracts[local], offset, bytes))
-      return no_memory(nap);
+      return swp_plan_no_memory(nap->plan);
   }
   TRY(swp_schedule_receive(nap->plan, nap->schedule, STAGE_NODES, part->peer, PLACE_INCOMING,
                            &(struct run){part->base, part->bytes}, 1));
@@ -233,7 +229,7 @@ static int schedule_distribution(struct nap *nap, const struct mail *arrivals) {
       int64_t place = 0;
       TRY(find_place(nap, n[ARRIVAL_SOURCE], n[ARRIVAL_AT], n[ARRIVAL_BYTES], &place));
       if (!swp_run_add(&nap->runs, place, n[ARRIVAL_BYTES]))
-        return no_memory(nap);
+        return swp_plan_no_memory(nap->plan);
     }
     if (nap->runs.count > 0)
       TRY(swp_schedule_receive(nap->plan, nap->schedule, STAGE_DISTRIBUTE, box->rank, PLACE_USER,

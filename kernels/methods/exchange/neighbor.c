@@ -7,7 +7,6 @@
 struct state {
   struct packed packed;
   MPI_Comm graph;
-  MPI_Request request;
 };
 
 static const char *neighbor_applicable(const struct spec *spec, const struct features *features) {
@@ -17,6 +16,8 @@ static const char *neighbor_applicable(const struct spec *spec, const struct fea
 
 static void neighbor_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
+  if (state == NULL)
+    return;
   swp_packed_free(&state->packed);
   if (state->graph != MPI_COMM_NULL)
     MPI_Comm_free(&state->graph);
@@ -24,7 +25,7 @@ static void neighbor_free(struct swp_plan *plan) {
 
 /* The graph is made by all ranks or by none. */
 static int create_graph(struct swp_plan *plan, struct state *state, int error) {
-  const struct problem *problem = &plan->problem;
+  const struct problem *problem = exchange_plan_of(plan)->problem;
   int *sources = swp_allocate((size_t)problem->nrecvs, sizeof(int), NULL);
   int *destinations = swp_allocate((size_t)problem->nsends, sizeof(int), NULL);
   if (error == SWP_SUCCESS && (sources == NULL || destinations == NULL))
@@ -60,24 +61,18 @@ static int neighbor_start(struct swp_plan *plan, const char *send, char *recv) {
   int error = SWP_SUCCESS;
   MPI_TRY(MPI_Ineighbor_alltoallv(swp_packed_send(plan, packed, send), packed->send_counts,
                                   packed->send_offsets, packed->item, recv, packed->recv_counts,
-                                  packed->recv_offsets, packed->item, state->graph, &state->request));
+                                  packed->recv_offsets, packed->item, state->graph, &state->packed.request));
 done:
   return error;
-}
-
-static int neighbor_advance(struct swp_plan *plan, bool block, bool *done) {
-  struct state *state = plan->method_state;
-  return swp_progress(plan, 1, &state->request, block, done);
 }
 
 const struct method swp_exchange_neighbor = {
     .name = "neighbor",
     .summary = "MPI_Ineighbor_alltoallv on a distributed graph",
     .source = "the MPI standard; Hoefler & Traff, HIPS'09",
-    .usage = "",
     .applicable = neighbor_applicable,
     .plan = neighbor_plan,
     .free = neighbor_free,
     .start = neighbor_start,
-    .advance = neighbor_advance,
+    .advance = swp_packed_advance,
 };

@@ -1,0 +1,96 @@
+#define _GNU_SOURCE
+#include "stacks.h"
+
+#include <execinfo.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#ifndef sigev_notify_thread_id /* which glibc names from 2.40 on */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+enum { FRAMES = 64 };
+
+/* Of libgcc: the function around an address, by the tables of exceptions, with or without symbols. */
+void *_Unwind_FindEnclosingFunction(void *address);
+
+static struct stacks *stacks_now;
+static timer_t timer;
+
+static void add(struct stacks *stacks, void *function) {
+  int i = 0;
+  while (i < stacks->nfunctions && stacks->functions[i] != function)
+    i++;
+  if (i == STACK_FUNCTIONS) { /* a signal handler cannot allocate */
+    stacks->full = true;
+    return;
+  }
+  if (i == stacks->nfunctions)
+    stacks->functions[stacks->nfunctions++] = function;
+  stacks->seen[i]++;
+}
+
+/* A function that recurs counts once. */
+static bool is_first(void *const *functions, int index) {
+  for (int i = 0; i < index; i++)
+    if (functions[i] == functions[index])
+      return false;
+  return true;
+}
+
+static void read_stack(int signal) {
+  void *frames[FRAMES];
+  struct stacks *stacks = stacks_now;
+  (void)signal;
+  if (stacks == NULL)
+    return;
+  const int n = backtrace(frames, FRAMES);
+  for (int i = 0; i < n; i++)
+    frames[i] = _Unwind_FindEnclosingFunction((char *)frames[i] - 1);
+  for (int i = 0; i < n; i++)
+    if (frames[i] && is_first(frames, i))
+      add(stacks, frames[i]);
+  stacks->count++;
+}
+
+/* Of this thread alone: a library may have others, whose stacks tell nothing. */
+static bool start_timer(int every_us) {
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
+  const struct timespec period = {0, every_us * 1000L};
+  event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+  return timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 &&
+         timer_settime(timer, 0, &(struct itimerspec){period, period}, NULL) == 0;
+}
+
+void stacks_begin(struct stacks *stacks, int every_us) {
+  struct sigaction action = {.sa_handler = read_stack, .sa_flags = SA_RESTART};
+  void *frame;
+  memset(stacks, 0, sizeof *stacks);
+  backtrace(&frame, 1); /* loads what it needs, which no signal handler may */
+  stacks_now = stacks;
+  sigaction(SIGALRM, &action, NULL);
+  if (!start_timer(every_us))
+    stacks_now = NULL; /* nothing is seen, and so nothing proved */
+}
+
+void stacks_end(void) {
+  if (stacks_now != NULL)
+    timer_delete(timer);
+  stacks_now = NULL;
+}
+
+static int times_seen(const struct stacks *stacks, const void *function) {
+  for (int i = 0; i < stacks->nfunctions; i++)
+    if (stacks->functions[i] == function)
+      return stacks->seen[i];
+  return 0;
+}
+
+bool stacks_tell(const struct stacks *here, const struct stacks *there) {
+  for (int i = 0; i < here->nfunctions && !there->full; i++) /* else it may have been there unseen */
+    if (2 * here->seen[i] > here->count && times_seen(there, here->functions[i]) == 0)
+      return true;
+  return false;
+}

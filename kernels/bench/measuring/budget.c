@@ -1,0 +1,82 @@
+#include "budget.h"
+
+#include "clock.h"
+#include "measure.h"
+
+#include <stdlib.h>
+
+enum { TRIAL_ROUNDS = 3 };
+
+/* Some more than a launch must have to count (tuner/stats.py, MIN_SAMPLES), as no size costs just what is
+ * foreseen. */
+enum { NEEDED_ROUNDS = 8 + WARM_UPS };
+
+/* What a round of the first method that is applicable takes at least; 0: none is. The first rounds of a
+   launch, and of a size, connect ranks. */
+static int try_size(struct session *session, int64_t size_bytes, int64_t *round_ns) {
+  struct workload workload;
+  struct contender contender = {0};
+  int count, status = session_workload(session, size_bytes, &workload);
+  for (int m = 0; status == 0 && !contender.plan && m < session->nmethods; m++)
+    status = contenders_plan(&workload, &session->methods[m], 1, &contender, &count);
+  struct block block = {.team = session->team,
+                        .sync = &session->launch.sync,
+                        .workload = &workload,
+                        .contenders = &contender,
+                        .count = 1};
+  *round_ns = status == 0 && contender.plan ? block_try(&block, TRIAL_ROUNDS) : 0;
+  contenders_free(&contender, 1);
+  workload_free(&workload);
+  return status;
+}
+
+int budget_prepare(struct session *session, struct budget *budget) {
+  const struct options *options = session->options;
+  const bool limited = options->budget_s > 0;
+  *budget = (struct budget){
+      .end_ns = limited ? session->launch.begin_ns + (int64_t)(options->budget_s * 1e9) : INT64_MAX,
+      .round_ns = allocate_zeros((size_t)options->nsizes * sizeof *budget->round_ns),
+      .nsizes = options->nsizes,
+  };
+  if (!limited || options->nsizes == 1 || SWP_SIMULATED) /* where a sample of each is enough */
+    return 0;
+  for (int i = 0; i < options->nsizes; i++)
+    if (session_is_possible(session, options->sizes_bytes[i]) &&
+        try_size(session, options->sizes_bytes[i], &budget->round_ns[i]))
+      return -1;
+  return 0;
+}
+
+void budget_free(struct budget *budget) {
+  free(budget->round_ns);
+}
+
+void budget_begin(struct budget *budget) {
+  budget->begin_ns = clock_ns();
+}
+
+int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
+  if (budget->end_ns == INT64_MAX)
+    return INT64_MAX;
+  const int64_t now = clock_ns();
+  budget->overhead_ns = now - budget->begin_ns;
+  budget->begin_ns = now;
+  if (budget->methods == 0)
+    budget->methods = methods;
+  double own = 0, all = 0;
+  for (int i = index; i < budget->nsizes; i++) {
+    const double rounds_ns = NEEDED_ROUNDS * budget->methods * (double)budget->round_ns[i];
+    own = i == index ? rounds_ns : own;
+    all += rounds_ns + (i == index ? 0 : (double)budget->overhead_ns);
+  }
+  const double rest = (double)(budget->end_ns - now);
+  const bool enough = rest >= all || all <= 0;
+  const double share = enough ? own + (rest - all) / (budget->nsizes - index) : own * rest / all;
+  return now + (int64_t)share;
+}
+
+void budget_spent(struct budget *budget, int index, int samples) {
+  const double round_ns = (double)(clock_ns() - budget->begin_ns) / (samples + WARM_UPS);
+  if (budget->round_ns[index] > 0)
+    budget->methods = round_ns / (double)budget->round_ns[index];
+}

@@ -1,0 +1,14 @@
+/* Launches that go through methods by size. Collective on MPI_COMM_WORLD. */
+#ifndef BENCH_COMMANDS_H
+#define BENCH_COMMANDS_H
+
+#include "options.h"
+
+/* `swpbench run`: measures. 0, or -1 on every rank after the one line that says why. */
+int run(const struct team *team, const struct options *options);
+
+/* `swpbench soak`: executes methods very often, and looks for hangs, wrong bytes and leaks. As run, also
+   where a method failed. A method that hangs, or of which an execution returns an error, ends the job. */
+int soak(const struct team *team, const struct options *options);
+
+#endif

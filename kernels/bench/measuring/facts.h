@@ -1,0 +1,26 @@
+/* Where and with what a launch runs: what its file says of the system. */
+#ifndef BENCH_FACTS_H
+#define BENCH_FACTS_H
+
+#include "team.h"
+
+enum { HOSTNAME_ROOM = 256 };
+
+struct facts {
+  char date[32];         /* 2026-11-21T03:45:00Z */
+  char compact_date[32]; /* 20261121T034500Z */
+  char identity[64];     /* 1795232700.123456789-4711: no other launch has it */
+  char cpu_model[128];
+  char mpi_library[256];
+  char mpi_standard[16];
+  char binding[256]; /* the cores of rank 0: "0-1,4" */
+  bool bound;        /* every rank may use fewer cores than the ranks of its node together */
+  int sockets;       /* of a node, the most; -1: unknown */
+  double load[3];
+  char (*hostnames)[HOSTNAME_ROOM]; /* on rank 0: one per node, to be freed */
+};
+
+/* Collective. Texts are those of rank 0. */
+void facts_collect(const struct team *team, struct facts *facts);
+
+#endif

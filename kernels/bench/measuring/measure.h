@@ -1,0 +1,41 @@
+/* The measuring of one block, all methods at one size: docs/explanation/measuring.md. */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include "contender.h"
+#include "sync.h"
+
+/* Rounds before those that count. */
+enum { WARM_UPS = SWP_SIMULATED ? 0 : 2 };
+
+enum next_round { STOP, RUN, RUN_VERIFIED };
+
+/* What follows n rounds out of at most `most`; the last one, whenever it comes, is a verified one. *why says
+   why none follows: "limit", "precision" or "budget". */
+enum next_round next_round(int n, int most, bool precise, bool over, enum next_round last, const char **why);
+
+struct block {
+  const struct team *team;
+  struct sync *sync;
+  struct workload *workload;
+  struct contender *contenders;
+  int count;
+  uint64_t seed; /* of the order within the rounds */
+  int max_samples;
+  int64_t tick_ns;
+  int64_t deadline_ns; /* of rank 0's clock; INT64_MAX: none */
+  int samples;         /* measured, of each contender that has a plan */
+  const char *stopped; /* on rank 0: "precision", "limit" or "budget" */
+};
+
+/*
+ * Measures until precise, at the limit or out of time; at least one round. Collective. Wrong payloads are
+ * agreed (-1); a failing execution ends the job.
+ */
+int block_measure(struct block *block);
+
+/* What the shortest of so many rounds takes, without keeping anything of them. Collective; a failing
+   execution ends the job. */
+int64_t block_try(struct block *block, int rounds);
+
+#endif

@@ -1,0 +1,45 @@
+/* What a launch is asked to do. */
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+#include "operation.h"
+#include "pattern.h"
+#include "sync.h"
+
+enum { RACES_MOST = 64 };
+
+/* Methods that race at some of the sizes: those of the first race come first. */
+struct size_race {
+  int nsizes;
+  const char *methods;
+  int max_samples;
+};
+
+struct options {
+  const struct operation *operation; /* of run and soak */
+  struct pattern_spec pattern;       /* of run and soak */
+  const char *methods;
+  int64_t *sizes_bytes; /* increasing within a race */
+  int nsizes;
+  char *races_text;
+  struct size_race races[RACES_MOST]; /* of run and soak; one, unless they are given */
+  int nraces;
+  const char *out;
+  double budget_s; /* 0: none */
+  int64_t launch;
+  const char *campaign; /* NULL: the date */
+  const char *system;
+  const char *environment;
+  int64_t seed;
+  const char *sync; /* "": by the layout */
+  const char *yield;
+  int64_t ppn;   /* of virtual nodes; 0: the machine's nodes */
+  int placement; /* of enum swp_placement */
+  int max_samples;
+  int64_t executions; /* of soak */
+  double limit_s;     /* of soak: how long a rank may take for a step */
+  bool anonymous;
+  bool quiet;
+};
+
+#endif

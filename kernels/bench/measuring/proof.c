@@ -1,0 +1,218 @@
+/* Proof by stacks: one rank comes late, and where the others wait for it is in the algorithm that runs. */
+#include "proof.h"
+
+#include "stacks.h"
+#include "sync.h"
+#include "variables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+  EVERY_US = 100,
+  LATE_US = 2000,
+  ENOUGH = 8,
+  ATTEMPTS = 6,
+  WARM_CALLS = 8,
+  LATE_RANKS = 2,
+  LOOKS = 2,
+  SPECS_BYTES = 1 << 14
+};
+
+static const char ALGORITHM[] = "vendor:algorithm=";
+
+static void sleep_us(long us) {
+  const struct timespec time = {us / 1000000, us % 1000000 * 1000};
+  nanosleep(&time, NULL);
+}
+
+/* What was seen of one algorithm: with the root late, for which all wait who get something from it, and with
+   its neighbour late. */
+struct sight {
+  bool seen;
+  struct stacks stacks[LATE_RANKS];
+};
+
+static int late_rank(const struct workload *workload, int index) {
+  return (workload->pattern->root + index * (workload->team->procs - 1)) % workload->team->procs;
+}
+
+/* One call with one rank late. The error, which is the same on every rank, is the library's. */
+static int watch(const struct workload *workload, swp_plan *plan, int late, long late_us,
+                 struct stacks *stacks) {
+  workload->operation->prepare((struct workload *)workload);
+  sync_barrier(workload->team);
+  if (workload->team->rank == late)
+    sleep_us(late_us);
+  stacks_begin(stacks, EVERY_US);
+  const int error = workload->operation->execute((struct workload *)workload, plan);
+  stacks_end();
+  return error;
+}
+
+/* Libraries may run something else after the first calls on a communicator. */
+static int warm_up(const struct workload *workload, swp_plan *plan) {
+  int error = SWP_SUCCESS;
+  for (int i = 0; error == SWP_SUCCESS && i < WARM_CALLS; i++) {
+    workload->operation->prepare((struct workload *)workload);
+    sync_barrier(workload->team);
+    error = workload->operation->execute((struct workload *)workload, plan);
+  }
+  team_allreduce(workload->team, &error, 1, MPI_INT, MPI_MAX);
+  return error;
+}
+
+/* Whether all others waited for the late root, or the root for the late rank. */
+static bool is_enough(const struct workload *workload, const struct sight *sight) {
+  const int rank = workload->team->rank, root = workload->pattern->root;
+  int waited[LATE_RANKS];
+  for (int i = 0; i < LATE_RANKS; i++)
+    waited[i] = sight->stacks[i].count >= ENOUGH || rank == late_rank(workload, i) || (i > 0 && rank != root);
+  team_allreduce(workload->team, waited, LATE_RANKS, MPI_INT, MPI_MIN);
+  return waited[0] || waited[1];
+}
+
+/* Later and later, until enough was seen. */
+static int observe(const struct workload *workload, swp_plan *plan, struct sight *sight) {
+  const struct team *team = workload->team;
+  int error = warm_up(workload, plan);
+  memset(sight, 0, sizeof *sight);
+  for (int attempt = 0; attempt < ATTEMPTS && error == SWP_SUCCESS && !sight->seen; attempt++) {
+    for (int i = 0; i < LATE_RANKS && error == SWP_SUCCESS; i++) {
+      error = watch(workload, plan, late_rank(workload, i), LATE_US << attempt, &sight->stacks[i]);
+      team_allreduce(team, &error, 1, MPI_INT, MPI_MAX);
+    }
+    sight->seen = is_enough(workload, sight);
+  }
+  return error;
+}
+
+/* Whether on some rank one waits elsewhere than the other. */
+static bool differ(const struct team *team, const struct sight *a, const struct sight *b) {
+  int different = 0;
+  for (int i = 0; i < LATE_RANKS; i++)
+    if (a->stacks[i].count >= ENOUGH && b->stacks[i].count >= ENOUGH)
+      different |= stacks_tell(&a->stacks[i], &b->stacks[i]) || stacks_tell(&b->stacks[i], &a->stacks[i]);
+  team_allreduce(team, &different, 1, MPI_INT, MPI_MAX);
+  return different;
+}
+
+static bool is_algorithm(const char *spec) {
+  return strncmp(spec, ALGORITHM, sizeof ALGORITHM - 1) == 0;
+}
+
+/* What comes after the last colon says most: an error of MPICH has its whole way to the caller before. */
+static const char *last_words(const char *message) {
+  const char *colon = strrchr(message, ':');
+  return colon ? colon + 1 : message;
+}
+
+static void see(const struct workload *workload, struct contender *contender, struct sight *sight) {
+  if (observe(workload, contender->plan, sight) == SWP_SUCCESS)
+    return;
+  swp_plan_free(&contender->plan);
+  snprintf(contender->reason, sizeof contender->reason, "refused by the MPI library:%s",
+           last_words(swp_error_message()));
+}
+
+/* Whether the library is seen to run something else under some other of its algorithms. */
+static bool has_other(const struct workload *workload, const char *own, const struct sight *sight) {
+  char *specs = allocate(SPECS_BYTES), *rest = specs;
+  struct sight *other = allocate(sizeof *other);
+  bool found = false;
+  swp_method_specs(workload->operation->operation, "vendor", workload->team->procs, specs, SPECS_BYTES);
+  for (char *spec; !found && (spec = strtok_r(rest, " ", &rest)) != NULL;) {
+    swp_plan *plan = NULL;
+    found = is_algorithm(spec) && strcmp(spec, own) != 0 &&
+            workload->operation->plan(workload, spec, &plan) == SWP_SUCCESS &&
+            observe(workload, plan, other) == SWP_SUCCESS && differ(workload->team, sight, other);
+    swp_plan_free(&plan);
+  }
+  free(other);
+  free(specs);
+  return found;
+}
+
+/* Whether the contender is seen to run something else than others, and than each before it; else why not. */
+static bool is_proved(const struct workload *workload, struct contender *contenders, int count, int index,
+                      const struct sight *sights) {
+  struct contender *contender = &contenders[index];
+  bool alone = true, differs = false;
+  const char *same = NULL;
+  snprintf(contender->reason, sizeof contender->reason, "no rank is seen to wait for another in it");
+  if (!sights[index].seen)
+    return false;
+  for (int i = 0; i < count; i++)
+    if (i != index && sights[i].seen) {
+      const bool differs_here = differ(workload->team, &sights[index], &sights[i]);
+      alone = false;
+      differs |= differs_here;
+      if (i < index && contenders[i].plan && !differs_here && same == NULL)
+        same = contenders[i].spec;
+    }
+  if (alone)
+    differs = has_other(workload, contender->spec, &sights[index]);
+  if (differs && same)
+    snprintf(contender->reason, sizeof contender->reason,
+             "the MPI library is not seen to run anything else than for %s", same);
+  else if (!differs)
+    snprintf(contender->reason, sizeof contender->reason,
+             "setting it is not seen to change what the MPI library runs");
+  return differs && same == NULL;
+}
+
+/* Takes its plan from a contender that is not proved, also when it is looked at once more. */
+static void judge(const struct workload *workload, struct contender *contenders, int count, int index,
+                  struct sight *sights) {
+  struct contender *contender = &contenders[index];
+  for (int look = 0; !is_proved(workload, contenders, count, index, sights); look++) {
+    if (look == LOOKS) {
+      swp_plan_free(&contender->plan);
+      return;
+    }
+    see(workload, contender, &sights[index]);
+    if (contender->plan == NULL)
+      return;
+  }
+}
+
+/* MPICH runs another algorithm where one cannot do a call, without a word, unless it is told to fail. Gives
+   what was told before; -1: there is no such variable. */
+static int set_fallback(int value) {
+  MPI_T_cvar_handle handle;
+  int index, count, level, before = -1;
+  MPI_Query_thread(&level);
+  MPI_T_init_thread(level, &level); /* what is asked for is what Open MPI 4 takes for MPI's level then */
+  if (value >= 0 && MPI_T_cvar_get_index(MPICH_FALLBACK, &index) == MPI_SUCCESS &&
+      MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
+    MPI_T_cvar_read(handle, &before);
+    MPI_T_cvar_write(handle, &value);
+    MPI_T_cvar_handle_free(&handle);
+  }
+  return before;
+}
+
+void proof_check(const struct workload *workload, struct contender *contenders, int count) {
+  enum { FAIL };
+  struct sight *sights = NULL;
+  int fallback = 0;
+  for (int i = 0; i < count; i++) {
+    if (!contenders[i].plan || !is_algorithm(contenders[i].spec))
+      continue;
+    if (sights == NULL) {
+      sights = allocate((size_t)count * sizeof *sights);
+      memset(sights, 0, (size_t)count * sizeof *sights);
+      fallback = set_fallback(FAIL);
+    }
+    see(workload, &contenders[i], &sights[i]);
+  }
+  if (sights == NULL)
+    return;
+  for (int i = 0; i < count; i++)
+    if (contenders[i].plan && is_algorithm(contenders[i].spec))
+      judge(workload, contenders, count, i, sights);
+  set_fallback(fallback);
+  free(sights);
+}

@@ -1,0 +1,330 @@
+#include "commands.h"
+
+#include "clock.h"
+#include "error.h"
+#include "growth.h"
+#include "rng.h"
+#include "session.h"
+#include "watchdog.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Executions between two agreements of all ranks: few beside the memory that a fast rank's messages take. */
+enum { INTERVAL_MOST = 64, REASON_ROOM = 600 };
+
+/* How long the ranks wait for each other's stacks before the job ends. */
+enum { GRACE_S = 1 };
+
+enum failure { NONE, PAYLOAD, LEAK, ERROR, HANG };
+
+static const char *const failure_names[] = {"", "payload", "leak", "error", "hang"};
+
+/* How a method came out. */
+struct verdict {
+  enum failure failure;
+  char reason[REASON_ROOM];
+  int64_t executions; /* done and verified */
+  int64_t growth_bytes;
+  const struct where *where; /* of a hang, rank 0 */
+};
+
+/* What this rank does, for its watchdog. */
+static struct {
+  struct session *session;
+  const struct workload *workload;
+  const char *method;
+  int64_t begin_ns;
+  _Atomic(const char *) doing;
+  atomic_int_least64_t executions; /* complete */
+} now;
+
+static void do_next(const char *doing) {
+  now.doing = doing;
+  watchdog_beat();
+}
+
+static void begin(const struct method *method) {
+  now.method = method->spec;
+  now.begin_ns = clock_ns();
+  now.executions = 0;
+  do_next("planning before execution");
+}
+
+static int write_record(const struct verdict *verdict) {
+  struct json json;
+  json_begin(&json, "soak");
+  json_string(&json, "operation", now.workload->operation->name);
+  json_string(&json, "method", now.method);
+  json_string(&json, "pattern", now.session->launch.pattern);
+  json_int(&json, "size_bytes", now.workload->payload.item_bytes);
+  json_int(&json, "executions", verdict->executions);
+  json_bool(&json, "passed", verdict->failure == NONE);
+  json_string(&json, "failure", failure_names[verdict->failure]);
+  json_string(&json, "reason", verdict->reason);
+  json_double(&json, "seconds", (double)(clock_ns() - now.begin_ns) * 1e-9);
+  json_int(&json, "growth_bytes", verdict->growth_bytes);
+  json_open(&json, "stack", '[');
+  for (int i = 0; verdict->where && i < verdict->where->count; i++)
+    json_string(&json, NULL, verdict->where->names[i]);
+  json_close(&json, ']');
+  return launch_write(&now.session->launch, &json, 0);
+}
+
+static void print_verdict(const struct verdict *verdict) {
+  if (now.session->options->quiet)
+    return;
+  printf("%8lld B  %s  %lld executions  %s%s\n", (long long)now.workload->payload.item_bytes, now.method,
+         (long long)verdict->executions, verdict->failure ? "FAILED: " : "passed", verdict->reason);
+  fflush(stdout);
+}
+
+/* In one piece, as other ranks write at the same time. */
+static void print_where(const struct where *where) {
+  char *text;
+  size_t length;
+  FILE *file = open_memstream(&text, &length);
+  if (!file)
+    return;
+  fprintf(file, "swpbench: rank %d hangs: %s %lld of %s at %lld bytes%s%s\n", now.session->team->rank,
+          now.doing, (long long)now.executions + 1, now.method, (long long)now.workload->payload.item_bytes,
+          *failure_text() ? ", after " : "", failure_text());
+  for (int i = 0; i < where->count; i++)
+    fprintf(file, "swpbench: rank %d   %s\n", now.session->team->rank, where->names[i]);
+  fclose(file);
+  fwrite(text, 1, length, stderr);
+  fflush(stderr);
+}
+
+/* What the watchdog does on every rank. Rank 0 closes the file: nothing else will. */
+static void end_of_hang(const struct where *where) {
+  struct session *session = now.session;
+  print_where(where);
+  sleep(GRACE_S);
+  if (session->team->rank == 0) {
+    const bool fails = *failure_text() != '\0'; /* and keeps the others waiting */
+    struct verdict verdict = {.failure = fails ? ERROR : HANG, .executions = now.executions, .where = where};
+    if (fails)
+      snprintf(verdict.reason, sizeof verdict.reason, "rank 0: %.500s", failure_text());
+    else
+      snprintf(verdict.reason, sizeof verdict.reason, "hang: rank 0 got no further in %g s: %s %lld",
+               session->options->limit_s, now.doing, (long long)now.executions + 1);
+    if (write_record(&verdict) || launch_close(&session->launch))
+      fprintf(stderr, "swpbench: %s\n", failure_text());
+    print_verdict(&verdict);
+    fprintf(stderr, "swpbench: soak failed: %s at %lld bytes: %s\n", now.method,
+            (long long)now.workload->payload.item_bytes, verdict.reason);
+  } else {
+    sleep((unsigned)session->options->limit_s + GRACE_S); /* a rank that ends takes the others with it */
+  }
+  fflush(NULL);
+  _exit(EXIT_FAILURE);
+}
+
+/* Some ranks come late, now and then one very much so, in another order each time. */
+static void skew(const struct team *team, uint64_t seed, int64_t execution) {
+  enum { LATE_EVERY = 8, VERY_LATE_EVERY = 512, LATE_NS = 100000, VERY_LATE_NS = 2000000 };
+  struct rng rng = {hash_pair(hash_pair(seed, (uint64_t)team->rank), (uint64_t)execution)};
+  int64_t late_ns = 0;
+  if (rng_below(&rng, LATE_EVERY) == 0)
+    late_ns = rng_below(&rng, LATE_NS);
+  if (rng_below(&rng, VERY_LATE_EVERY) == 0)
+    late_ns = rng_below(&rng, VERY_LATE_NS);
+  if (late_ns && team->procs > 1)
+    clock_wait(clock_ns() + late_ns, team->oversubscribed);
+}
+
+/* Executes up to the given number; nothing waits between executions. A rank with wrong bytes goes on, as
+   others need it; one whose execution failed cannot. */
+static enum failure execute_until(struct workload *workload, swp_plan *plan, int64_t until) {
+  enum failure failure = NONE;
+  for (; now.executions < until; now.executions++) {
+    do_next("execution");
+    skew(workload->team, workload->payload.seed, now.executions);
+    workload->payload.repetition++;
+    workload->operation->prepare(workload);
+    if (workload->operation->execute(workload, plan)) {
+      failure_set("execution %lld fails: %s", (long long)now.executions + 1, swp_error_message());
+      return ERROR;
+    }
+    if (failure == NONE && workload->operation->verify(workload)) {
+      failure_place("execution %lld", (long long)now.executions + 1);
+      failure = PAYLOAD;
+    }
+  }
+  return failure;
+}
+
+/* The failure of the lowest rank that has one, with its reason, on all ranks. *over is rank 0's. */
+static enum failure agree(const struct team *team, enum failure mine, bool *over, char *reason) {
+  struct {
+    enum failure failure;
+    char text[REASON_ROOM];
+  } told = {.failure = mine};
+  int words[2] = {mine ? team->rank : team->procs, team->rank == 0 && *over ? 0 : 1};
+  do_next("agreement before execution");
+  team_allreduce(team, words, 2, MPI_INT, MPI_MIN);
+  *over = words[1] == 0;
+  if (words[0] == team->procs)
+    return NONE;
+  MPI_Request request;
+  snprintf(told.text, sizeof told.text, "rank %d: %.500s", team->rank, failure_text());
+  MPI_Ibcast(&told, (int)sizeof told, MPI_BYTE, words[0], team->comm, &request);
+  team_wait(team, 1, &request);
+  memcpy(reason, told.text, sizeof told.text);
+  return told.failure;
+}
+
+static enum failure find_leak(const struct growth *growth, struct verdict *verdict) {
+  verdict->growth_bytes = growth_leak_bytes(growth);
+  if (verdict->growth_bytes == 0)
+    return NONE;
+  failure_set("leak: %lld bytes more in use than after a quarter of the executions, and ever more",
+              (long long)verdict->growth_bytes);
+  return LEAK;
+}
+
+static void execute_all(struct workload *workload, swp_plan *plan, struct verdict *verdict) {
+  const int64_t all = now.session->options->executions, quarter = all / 4;
+  int64_t interval = all / (4 * GROWTH_LOOKS);
+  interval = interval < 1 ? 1 : interval > INTERVAL_MOST ? INTERVAL_MOST : interval;
+  struct growth growth = {0};
+  bool over = false;
+  while (verdict->failure == NONE && !over && now.executions < all) {
+    const int64_t left = all - now.executions;
+    const enum failure mine =
+        execute_until(workload, plan, now.executions + (left < interval ? left : interval));
+    over = launch_is_over(&now.session->launch);
+    verdict->failure = agree(workload->team, mine, &over, verdict->reason);
+    const int64_t due = quarter + (all - quarter) / (GROWTH_LOOKS - 1) * growth.looks;
+    if (growth.looks < GROWTH_LOOKS && now.executions >= due)
+      growth_look(&growth);
+  }
+  if (verdict->failure == NONE)
+    verdict->failure = agree(workload->team, find_leak(&growth, verdict), &over, verdict->reason);
+  team_allreduce(workload->team, &verdict->growth_bytes, 1, MPI_INT64_T, MPI_MAX);
+  verdict->executions = now.executions;
+}
+
+/* The plan of a failed execution cannot be freed, and may keep ranks from MPI_Finalize. */
+static _Noreturn void end_of_error(const struct verdict *verdict) {
+  struct session *session = now.session;
+  if (session->team->rank == 0) {
+    launch_close(&session->launch);
+    failure_clear();
+    team_fail("soak failed: %s at %lld bytes: %s", now.method, (long long)now.workload->payload.item_bytes,
+              verdict->reason);
+  }
+  for (;;)
+    pause();
+}
+
+/* Whether the method that the plan uses is in the list by its own name, too. */
+static bool is_named_too(const struct session *session, const struct method *method) {
+  for (int i = 0; i < session->nmethods; i++)
+    if (&session->methods[i] != method && strcmp(session->methods[i].spec, now.method) == 0)
+      return true;
+  return false;
+}
+
+/* Soaks one method at one size. *passed is false where it failed; -1: the launch cannot go on. */
+static int soak_method(struct workload *workload, const struct method *method, bool *passed) {
+  struct session *session = now.session;
+  struct verdict verdict = {.failure = NONE};
+  swp_plan *plan = NULL;
+  begin(method);
+  if (!method->applicable) {
+    launch_skip(&session->launch, method->spec, workload->payload.item_bytes,
+                "not applicable to so many processes");
+    return 0;
+  }
+  const int error = workload->operation->plan(workload, method->spec, &plan);
+  if (error == SWP_ERR_NOT_APPLICABLE || error == SWP_ERR_TOO_LARGE) {
+    launch_skip(&session->launch, method->spec, workload->payload.item_bytes, swp_error_message());
+    return 0;
+  }
+  if (error)
+    return team_agree(session->team, failure_set("cannot plan %s: %s", method->spec, swp_error_message()));
+  now.method = swp_plan_method(plan);
+  if (is_named_too(session, method)) { /* by itself, beside `auto` for instance */
+    swp_plan_free(&plan);
+    return 0;
+  }
+  execute_all(workload, plan, &verdict);
+  int status = 0;
+  if (session->team->rank == 0) {
+    print_verdict(&verdict);
+    status = write_record(&verdict);
+  }
+  if (verdict.failure == ERROR)
+    end_of_error(&verdict);
+  do_next("freeing after execution");
+  swp_plan_free(&plan);
+  *passed = verdict.failure == NONE;
+  failure_clear();
+  return team_agree(session->team, status);
+}
+
+/* Whether rank 0 finds the budget spent. One method is soaked all the same, however late ranks start. */
+static bool is_over(const struct session *session) {
+  int over = session->launch.cases > 0 && launch_is_over(&session->launch);
+  team_bcast(session->team, &over, 1, MPI_INT);
+  return over;
+}
+
+static int soak_size(struct session *session, int64_t size_bytes, int *failed) {
+  struct workload workload;
+  int status = session_workload(session, size_bytes, &workload);
+  now.workload = &workload;
+  begin(&session->methods[0]); /* the watchdog tells of it from its start on */
+  if (status == 0)
+    status = team_agree(session->team, watchdog_start(session->options->limit_s, end_of_hang));
+  const bool watched = status == 0;
+  for (int m = 0; status == 0 && m < session->nmethods; m++) {
+    bool passed = true;
+    if (is_over(session))
+      launch_skip(&session->launch, session->methods[m].spec, size_bytes, "time budget");
+    else
+      status = soak_method(&workload, &session->methods[m], &passed);
+    *failed += !passed;
+  }
+  if (watched)
+    watchdog_stop();
+  workload_free(&workload);
+  return status;
+}
+
+static int finish(struct launch *launch, int failed) {
+  const struct team *team = launch->team;
+  const char *path = launch->options->out;
+  int status = team->rank == 0 ? launch_close(launch) : 0;
+  if (team->rank == 0 && status == 0 && launch->cases == 0)
+    status = failure_set("no method is applicable: %s", launch->nskipped ? launch->skipped[0].reason : "");
+  if (status == 0 && failed > 0)
+    status = failure_set("soak failed: %d of %d; see %s", failed, launch->cases, path);
+  if (team_agree(team, status))
+    return -1;
+  if (team->rank == 0)
+    printf("swpbench: soak passed\nswpbench: ranks %d\nswpbench: complete %s\n", team->procs, path);
+  return 0;
+}
+
+int soak(const struct team *team, const struct options *options) {
+  struct session session;
+  int failed = 0;
+  if (SWP_SIMULATED)
+    return team_agree(team, failure_set("soak is of real machines, not of simulated ones"));
+  int status = session_prepare(&session, team, options, "soak");
+  now.session = &session;
+  for (int i = 0; status == 0 && i < options->nsizes; i++)
+    if (session_is_possible(&session, options->sizes_bytes[i]))
+      status = soak_size(&session, options->sizes_bytes[i], &failed);
+    else
+      session_skip_size(&session, options->sizes_bytes[i], "messages of over 2 GiB - 1");
+  if (status == 0)
+    status = finish(&session.launch, failed);
+  session_free(&session);
+  return status;
+}

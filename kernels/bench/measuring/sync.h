@@ -1,0 +1,51 @@
+/* Schemes that start an execution on all ranks together. */
+#ifndef BENCH_SYNC_H
+#define BENCH_SYNC_H
+
+#include "clocks.h"
+
+struct sync_scheme;
+
+struct sync {
+  const struct sync_scheme *scheme;
+  const struct team *team;
+  struct clocks clocks;
+  struct clock_check check; /* the latest, of the clocks */
+  bool falls_back;          /* to barriers: clocks do not agree well enough for the scheme that is usual */
+  int64_t lead_ns;          /* window: how far ahead rank 0 sets the start instant */
+  int64_t delay_ns;         /* window: how long the last announcement took to this rank */
+};
+
+/* One start, as this rank saw it. */
+struct sync_start {
+  int64_t origin_ns; /* the instant from which this rank's part of the sample counts, on its own clock */
+  int64_t begin_ns;  /* when it really began, on rank 0's clock */
+  bool late;         /* it was not there at the start instant */
+};
+
+/* A scheme: defined in a file here, registered in sync.c. */
+struct sync_scheme {
+  const char *name;
+  /* Returns when this rank is to execute. Collective. */
+  struct sync_start (*start)(struct sync *sync);
+};
+
+/* The scheme of that name; NULL: none. */
+const struct sync_scheme *sync_find(const char *name);
+
+/*
+ * Starts by the scheme of that name, or for an empty one: window on one machine; on several hca, where after
+ * a first synchronisation their clocks agree, and else barrier, which rank 0 then says on stdout. Collective.
+ */
+struct sync sync_create(const struct team *team, const char *name);
+
+/* Synchronises the clocks of several machines anew: before each block of measurements. Collective. */
+void sync_prepare(struct sync *sync);
+
+/* Sets sync->check: behind each block. Collective. */
+void sync_check(struct sync *sync);
+
+/* A dissemination barrier of messages, so that no library's barrier is relied upon. Collective. */
+void sync_barrier(const struct team *team);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * swpbench probe: parametrised round trips alone, in floods, delayed, synchronous and by several pairs at
+ * once; floods of all ranks; late receives; copying and reducing in memory; a nonblocking barrier and a fence
+ * of all ranks. One probe record each (docs/reference/benchfile.md).
+ */
+#include "parameters.h"
+
+#include "clock.h"
+#include "error.h"
+#include "launch.h"
+#include "pairs.h"
+#include "precision.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLOOD = 16, WARM_UP = 2, WINDOW_BYTES = 64, PUT = 0, SUM = 1 };
+
+static const int64_t SIZE_MOST = INT64_C(1) << 30;
+static const int64_t IN_MEMORY_BYTES = INT64_C(1) << 22; /* what a sample of the memory moves at least */
+
+struct probing {
+  const struct team *team;
+  struct launch launch;
+  double *seconds; /* of a probe's samples */
+  int samples;
+  struct node_pairs near; /* on rank 0's node */
+};
+
+struct probed {
+  const char *quantity, *scope;
+  int pairs, messages;
+  double delay_s;
+  int64_t size_bytes;
+};
+
+/* Writes what was measured, unless some rank failed. Collective. */
+static int keep(struct probing *probing, const struct probed *probed, int status) {
+  if (status == 0 && probing->team->rank == 0) {
+    struct json json;
+    json_begin(&json, "probe");
+    json_string(&json, "quantity", probed->quantity);
+    json_string(&json, "scope", probed->scope);
+    json_int(&json, "pairs", probed->pairs);
+    json_int(&json, "messages", probed->messages);
+    json_double(&json, "delay_s", probed->delay_s);
+    json_int(&json, "size_bytes", probed->size_bytes);
+    json_doubles(&json, "samples_s", probing->seconds, sizeof *probing->seconds, probing->samples);
+    status = launch_write(&probing->launch, &json, probing->samples);
+  }
+  return team_agree(probing->team, status);
+}
+
+static int round_trips(struct probing *probing, const struct pairs *pairs, const struct trip *trip) {
+  const struct probed probed = {.quantity = trip->mutual        ? "mutual"
+                                            : trip->synchronous ? "prtt_synchronous"
+                                                                : "prtt",
+                                .scope = pairs->scope,
+                                .pairs = pairs->count,
+                                .messages = trip->messages,
+                                .delay_s = (double)trip->delay_ns * 1e-9,
+                                .size_bytes = trip->size_bytes};
+  return keep(probing, &probed,
+              pairs_round_trips(pairs, &probing->launch.sync, trip, probing->samples, probing->seconds));
+}
+
+/* Half as long again as a round trip, the same on every rank: what was sent has arrived by then. */
+static int64_t long_enough_ns(const struct probing *probing) {
+  return (int64_t)(1.5e9 * median_interval(probing->seconds, probing->samples).median) + 1;
+}
+
+static int late_receives(struct probing *probing, const struct pairs *pairs, int64_t size_bytes,
+                         int64_t delay_ns) {
+  bool ahead;
+  int status = pairs_receives(pairs, &probing->launch.sync, size_bytes, delay_ns, probing->samples,
+                              probing->seconds, &ahead);
+  if (!ahead) /* the message waits for its receiver: such a call is no overhead */
+    return team_agree(probing->team, status);
+  const struct probed probed = {
+      .quantity = "receive", .scope = pairs->scope, .pairs = 1, .messages = 1, .size_bytes = size_bytes};
+  return keep(probing, &probed, status);
+}
+
+/* All that is of one pair. */
+static int probe_pair(struct probing *probing, const struct pairs *pairs, int64_t size_bytes) {
+  struct trip trip = {.messages = 1, .size_bytes = size_bytes};
+  if (round_trips(probing, pairs, &trip))
+    return -1;
+  const int64_t delay_ns = long_enough_ns(probing);
+  if (late_receives(probing, pairs, size_bytes, delay_ns))
+    return -1;
+  trip.synchronous = true;
+  if (round_trips(probing, pairs, &trip))
+    return -1;
+  trip = (struct trip){.messages = FLOOD, .size_bytes = size_bytes};
+  if (round_trips(probing, pairs, &trip))
+    return -1;
+  trip.delay_ns = delay_ns;
+  return round_trips(probing, pairs, &trip);
+}
+
+/* What further messages take while all ranks of a node send and receive: the load of an exchange. */
+static int probe_load(struct probing *probing, const struct pairs *pairs, int64_t size_bytes) {
+  const struct trip one = {.messages = 1, .size_bytes = size_bytes, .mutual = true};
+  const struct trip flood = {.messages = FLOOD, .size_bytes = size_bytes, .mutual = true};
+  if (pairs->count == 0)
+    return 0;
+  return round_trips(probing, pairs, &one) ? -1 : round_trips(probing, pairs, &flood);
+}
+
+/* 2, 3, 4, 6, 8, 12, … pairs of the ranks of two nodes, and all of them. */
+static int probe_several(struct probing *probing, int64_t size_bytes) {
+  const struct trip trip = {.messages = 1, .size_bytes = size_bytes};
+  struct pairs all = pairs_between_nodes(probing->team, probing->team->ppn);
+  int most = all.initiates;
+  team_allreduce(probing->team, &most, 1, MPI_INT, MPI_SUM);
+  all.count = most;
+  for (int count = 2, even = 1; count <= most; even = !even) {
+    const struct pairs pairs = pairs_between_nodes(probing->team, count);
+    if (round_trips(probing, &pairs, &trip))
+      return -1;
+    const int next = even ? count + count / 2 : count / 3 * 4;
+    count = count < most && next > most ? most : next;
+  }
+  return probe_load(probing, &all, size_bytes);
+}
+
+/* Copies or adds up so often that the clock can tell; each time in other buffers of a large region. */
+static void in_memory(struct probing *probing, bool reduces, int64_t size_bytes) {
+  const int64_t span = (size_bytes + 63) / 64 * 64;
+  const int64_t times = (IN_MEMORY_BYTES + span - 1) / span;
+  char *from = allocate_zeros((size_t)(span * times)), *to = allocate_zeros((size_t)(span * times));
+  for (int s = -1; s < probing->samples; s++) {
+    const int64_t begin_ns = clock_ns();
+    for (int64_t t = 0; t < times; t++)
+      if (reduces)
+        MPI_Reduce_local(from + t * span, to + t * span, (int)(size_bytes / 8), MPI_DOUBLE, MPI_SUM);
+      else
+        memcpy(to + t * span, from + t * span, (size_t)size_bytes);
+    if (s >= 0)
+      probing->seconds[s] = (double)(clock_ns() - begin_ns) * 1e-9 / (double)times;
+  }
+  free(from);
+  free(to);
+}
+
+static int probe_memory(struct probing *probing, int64_t size_bytes) {
+  for (int reduces = 0; reduces <= (size_bytes % 8 == 0); reduces++) {
+    if (probing->team->rank == 0)
+      in_memory(probing, reduces, size_bytes);
+    const struct probed probed = {.quantity = reduces ? "reduce" : "copy",
+                                  .scope = "",
+                                  .pairs = 1,
+                                  .messages = 1,
+                                  .size_bytes = size_bytes};
+    if (keep(probing, &probed, 0))
+      return -1;
+  }
+  return 0;
+}
+
+static int probe_size(struct probing *probing, int64_t size_bytes) {
+  const struct node_pairs *near = &probing->near;
+  if (probe_memory(probing, size_bytes))
+    return -1;
+  if (near->on_socket.count && probe_pair(probing, &near->on_socket, size_bytes))
+    return -1;
+  if (near->on_node.count && probe_pair(probing, &near->on_node, size_bytes))
+    return -1;
+  if (probe_load(probing, &near->all, size_bytes))
+    return -1;
+  if (probing->team->nodes == 1)
+    return 0;
+  const struct pairs off_node = pairs_between_nodes(probing->team, 1);
+  return probe_pair(probing, &off_node, size_bytes) ? -1 : probe_several(probing, size_bytes);
+}
+
+/* ---- All ranks at once ---- */
+
+/* Seconds from a common start, on every rank those of the slowest. */
+static void time_together(struct sync *sync, void (*once)(const struct team *team, MPI_Win window),
+                          MPI_Win window, int samples, double *seconds) {
+  sync_barrier(sync->team);
+  sync_prepare(sync);
+  for (int s = -WARM_UP; s < samples; s++) {
+    sync->scheme->start(sync);
+    const int64_t begin_ns = clock_ns();
+    once(sync->team, window);
+    if (s >= 0)
+      seconds[s] = (double)(clock_ns() - begin_ns) * 1e-9;
+  }
+  team_allreduce(sync->team, seconds, samples, MPI_DOUBLE, MPI_MAX);
+}
+
+static void barrier_once(const struct team *team, MPI_Win window) {
+  MPI_Request request;
+  (void)window;
+  MPI_Ibarrier(team->comm, &request);
+  team_wait(team, 1, &request);
+}
+
+static void fence_once(const struct team *team, MPI_Win window) {
+  (void)team;
+  MPI_Win_fence(0, window);
+}
+
+/* The ways to get a window. false: it is none for these ranks. */
+static bool allocated(const struct team *team, int **cells, MPI_Win *window) {
+  return MPI_Win_allocate(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, team->comm, cells, window) == MPI_SUCCESS;
+}
+
+static bool allocated_shared(const struct team *team, int **cells, MPI_Win *window) {
+  return team->nodes == 1 && MPI_Win_allocate_shared(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, team->comm,
+                                                     cells, window) == MPI_SUCCESS;
+}
+
+static bool created(const struct team *team, int **cells, MPI_Win *window) {
+  static int own[WINDOW_BYTES / sizeof(int)];
+  *cells = own;
+  return MPI_Win_create(own, sizeof own, sizeof(int), MPI_INFO_NULL, team->comm, window) == MPI_SUCCESS;
+}
+
+static bool (*const kinds[])(const struct team *team, int **cells,
+                             MPI_Win *window) = {allocated, allocated_shared, created};
+
+/* Every rank puts its number at the next one, and adds one at every rank. */
+static bool holds(const struct team *team, volatile int *cells, MPI_Win window) {
+  const int one = 1, next = (team->rank + 1) % team->procs;
+  const int before = (team->rank + team->procs - 1) % team->procs;
+  cells[PUT] = -1;
+  cells[SUM] = 0;
+  MPI_Win_fence(0, window);
+  MPI_Put(&team->rank, 1, MPI_INT, next, PUT, 1, MPI_INT, window);
+  for (int rank = 0; rank < team->procs; rank++)
+    MPI_Accumulate(&one, 1, MPI_INT, rank, SUM, 1, MPI_INT, MPI_SUM, window);
+  MPI_Win_fence(0, window);
+  int right = cells[PUT] == before && cells[SUM] == team->procs;
+  MPI_Win_fence(0, window);
+  team_allreduce(team, &right, 1, MPI_INT, MPI_MIN);
+  return right;
+}
+
+/* Times MPI_Win_fence on an idle window, of the first kind that holds what ranks put and add there; false:
+   there is no such kind. */
+static bool time_fences(struct sync *sync, int samples, double *seconds) {
+  const struct team *team = sync->team;
+  bool measured = false;
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && !measured; k++) {
+    int *cells;
+    MPI_Win window;
+    if (!kinds[k](team, &cells, &window))
+      continue;
+    measured = holds(team, cells, window);
+    if (measured)
+      time_together(sync, fence_once, window, samples, seconds);
+    MPI_Win_free(&window);
+  }
+  return measured;
+}
+
+/* Of all ranks. A window is measured only where it is found to hold what is put there. */
+static int probe_together(struct probing *probing) {
+  struct probed probed = {.quantity = "ibarrier", .scope = "", .pairs = 1, .messages = 1};
+  time_together(&probing->launch.sync, barrier_once, MPI_WIN_NULL, probing->samples, probing->seconds);
+  if (keep(probing, &probed, 0))
+    return -1;
+  probed.quantity = "fence";
+  return time_fences(&probing->launch.sync, probing->samples, probing->seconds) ? keep(probing, &probed, 0)
+                                                                                : 0;
+}
+
+static int prepare(struct probing *probing) {
+  const struct team *team = probing->team;
+  const struct options *options = probing->launch.options;
+  int status = 0;
+  if (options->sizes_bytes[options->nsizes - 1] > SIZE_MOST)
+    status = failure_set("--sizes: probes are of at most 1G");
+  if (status == 0 && team->procs < 2)
+    status = failure_set("probes need two ranks at least; start more with mpiexec");
+  if (launch_open(&probing->launch, status))
+    return -1;
+  pairs_on_node(team, &probing->near);
+  strcpy(probing->launch.pattern, "pairs");
+  return launch_begin(&probing->launch);
+}
+
+int probe(const struct team *team, const struct options *options) {
+  struct probing probing = {
+      .team = team, .launch = launch_create(team, options, "probe"), .samples = options->max_samples};
+  probing.seconds = allocate_zeros((size_t)probing.samples * sizeof *probing.seconds);
+  int status = prepare(&probing);
+  for (int i = 0; status == 0 && i < options->nsizes; i++)
+    status = probe_size(&probing, options->sizes_bytes[i]);
+  if (status == 0)
+    status = probe_together(&probing);
+  if (status == 0)
+    status = launch_end(&probing.launch);
+  launch_free(&probing.launch);
+  free(probing.seconds);
+  return status;
+}

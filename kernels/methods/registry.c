@@ -1,0 +1,100 @@
+/* The registry: all methods of methods.def, looked up by operation and name. */
+#include "error.h"
+#include "method.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define METHOD(name) extern const struct method name;
+#include "methods.def"
+#undef METHOD
+
+static const struct method *const methods[] = {
+#define METHOD(name) &name,
+#include "methods.def"
+#undef METHOD
+};
+
+enum { METHODS = sizeof methods / sizeof methods[0] };
+
+bool swp_method_does(const struct method *method, enum swp_operation operation) {
+  if (operation == SWP_EXCHANGE)
+    return method->start != NULL;
+  if (operation == SWP_DISCOVERY)
+    return method->execute != NULL;
+  return method->procedures[operation].run != NULL;
+}
+
+const char *swp_not_applicable(const struct spec *spec, const struct features *features) {
+  const struct method *method = spec->method;
+  const struct procedure *procedure = &method->procedures[features->operation];
+  const char *why = method->applicable != NULL ? method->applicable(spec, features) : NULL;
+  if (why == NULL && procedure->applicable != NULL)
+    why = procedure->applicable(spec, features);
+  return why;
+}
+
+const struct method *swp_method_find(enum swp_operation operation, const char *name, size_t length) {
+  for (int i = 0; i < METHODS; i++) {
+    const struct method *method = methods[i];
+    if (swp_method_does(method, operation) && strlen(method->name) == length &&
+        memcmp(method->name, name, length) == 0)
+      return method;
+  }
+  return NULL;
+}
+
+const struct method *swp_method_at(int index) {
+  return index >= 0 && index < METHODS ? methods[index] : NULL;
+}
+
+int swp_method_list(int index, struct swp_method_info *info) {
+  if (info == NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_method_list: info is NULL");
+  if (index < 0 || index >= METHODS)
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_method_list: no method %d; there are %d", index, METHODS);
+  const struct method *method = methods[index];
+  unsigned operations = 0;
+  for (int i = 0; i < OPERATIONS; i++)
+    operations |= (unsigned)swp_method_does(method, (enum swp_operation)i) << i;
+  *info = (struct swp_method_info){operations, method->name, method->usage != NULL ? method->usage : "",
+                                   method->summary, method->source};
+  return SWP_SUCCESS;
+}
+
+bool swp_method_variant(const struct method *method, enum swp_operation operation, int index, int procs,
+                        char *text, size_t length) {
+  if (!swp_method_does(method, operation))
+    return false;
+  if (method->variant != NULL)
+    return method->variant(operation, index, procs, text, length);
+  snprintf(text, length, "%s", method->name);
+  return index == 0;
+}
+
+int swp_method_specs(enum swp_operation operation, const char *name, int procs, char *specs, size_t length) {
+  if (name == NULL || specs == NULL || length == 0 || procs < 1)
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: name and specs must be given, procs be at least 1");
+  if (swp_operation_name((int)operation) == NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: no operation %d", (int)operation);
+  const struct method *method = swp_method_find(operation, name, strlen(name));
+  if (method == NULL)
+    return swp_fail(SWP_ERR_METHOD, "swp_method_specs: unknown %s method '%s'; swpbench list shows all",
+                    swp_shapes[operation].name, name);
+  size_t used = 0;
+  specs[0] = '\0';
+  for (int index = 0;; index++) {
+    char text[SPEC_BYTES];
+    if (!swp_method_variant(method, operation, index, procs, text, sizeof text))
+      break;
+    size_t needed = strlen(text) + (used > 0) + 1;
+    if (needed > length - used)
+      return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: the specs of '%s' need more than %zu bytes", name,
+                      length);
+    if (used > 0)
+      specs[used++] = ' ';
+    strcpy(specs + used, text);
+    used += strlen(text);
+  }
+  return SWP_SUCCESS;
+}

@@ -1,0 +1,44 @@
+/* Allocation that a plan accounts for, and that tests can make fail. */
+#ifndef SWP_ALLOCATE_H
+#define SWP_ALLOCATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Zeroed memory for count elements of `bytes` each, 64-byte aligned; NULL when memory runs out or the size
+ * overflows. A count of 0 gives a valid pointer. Free with swp_release. `*account` (may be NULL) grows by the
+ * size.
+ */
+void *swp_allocate(size_t count, size_t bytes, int64_t *account);
+
+/* Memory whose content is of no account, aligned likewise: for payload, which zeroing would cost a second
+ * pass. */
+void *swp_allocate_buffer(size_t bytes);
+
+void swp_release(void *memory);
+
+/* Elements that become more; items is NULL or to be released. */
+struct array {
+  void *items;
+  int64_t count, capacity;
+};
+
+/* A zeroed element more; NULL, with nothing changed, when memory runs out. `*account` as above. */
+void *swp_array_add(struct array *array, size_t bytes, int64_t *account);
+
+/* With keep, swp_release by this thread keeps the memory for ever: for what MPI may still read or write.
+   Returns what was set before. */
+bool swp_release_keeps(bool keep);
+
+/* Gives back the room for more elements, if memory allows. */
+void swp_array_trim(struct array *array, size_t bytes, int64_t *account);
+
+/* For tests: the n-th allocation from now on (1: the next) fails, and all after it; 0 switches this off. */
+void swp_allocate_fail_after(long n);
+
+/* For tests: allocations so far in this process. */
+long swp_allocate_count(void);
+
+#endif

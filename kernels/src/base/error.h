@@ -1,0 +1,40 @@
+/* Error codes with a text per thread; after an agreement, every rank goes the same way. */
+#ifndef SWP_ERROR_H
+#define SWP_ERROR_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+#define ERROR_TEXT_BYTES 512
+
+/* Remembers the text for swp_error_message() and returns `error`. */
+int swp_fail(int error, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
+
+/* The same for a failed MPI call: adds MPI's own text. */
+int swp_fail_mpi(int mpi_error, const char *call) __attribute__((cold));
+
+/* Return the worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
+int swp_agree(MPI_Comm comm, int error);
+
+/* A hash of a text (NULL as ""), not negative: ranks that must have equal texts compare it. */
+int64_t swp_text_hash(const char *text);
+
+/* Leaves the enclosing function through its label `done` with `error` set when an MPI call fails. */
+#define MPI_TRY(call)                                                                                        \
+  do {                                                                                                       \
+    int mpi_error_ = (call);                                                                                 \
+    if (mpi_error_ != MPI_SUCCESS) {                                                                         \
+      error = swp_fail_mpi(mpi_error_, #call);                                                               \
+      goto done;                                                                                             \
+    }                                                                                                        \
+  } while (0)
+
+/* The same for a call that returns an enum swp_error. */
+#define TRY(call)                                                                                            \
+  do {                                                                                                       \
+    error = (call);                                                                                          \
+    if (error != SWP_SUCCESS)                                                                                \
+      goto done;                                                                                             \
+  } while (0)
+
+#endif

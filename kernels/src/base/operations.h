@@ -1,0 +1,42 @@
+/* What the library knows of each operation, from switchpoint_operations.def. */
+#ifndef SWP_OPERATIONS_H
+#define SWP_OPERATIONS_H
+
+#include "switchpoint.h"
+
+#include <stdbool.h>
+
+enum {
+  OPERATIONS = 0
+#define OPERATION(...) +1
+#include "switchpoint_operations.def"
+#undef OPERATION
+};
+
+/* What a buffer holds: blocks of a rank's size. */
+enum extent { NONE, ONE, ONE_AT_ROOT, ALL, ALL_AT_ROOT };
+
+struct shape {
+  const char *name;
+  const char *default_method;
+  bool rooted, reduces;
+  enum extent send, recv;
+};
+
+/* In the order of enum swp_operation. */
+extern const struct shape swp_shapes[OPERATIONS];
+
+/* Whether the operation is one of MPI's collectives. */
+static inline bool swp_is_collective(enum swp_operation operation) {
+  return operation >= SWP_BCAST;
+}
+
+/* Whether a buffer has a block for each rank, and whether the rank has such a buffer. */
+static inline bool swp_holds_all(enum extent extent) {
+  return extent >= ALL;
+}
+static inline bool swp_holds_any(enum extent extent, bool root) {
+  return extent == ONE || extent == ALL || (root && extent != NONE);
+}
+
+#endif

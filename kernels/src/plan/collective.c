@@ -1,0 +1,84 @@
+#include "collective.h"
+
+enum reading swp_reads_send(enum swp_operation operation) {
+  const struct shape *shape = &swp_shapes[operation];
+  if (shape->reduces || shape->send == NONE)
+    return NOWHERE;
+  return shape->send == ALL_AT_ROOT ? AT_ROOT : EVERYWHERE;
+}
+
+enum reading swp_reads_recv(enum swp_operation operation) {
+  return swp_shapes[operation].recv == ALL_AT_ROOT ? AT_ROOT : EVERYWHERE;
+}
+
+bool swp_send_may_be_in_place(enum swp_operation operation, bool root) {
+  return operation != SWP_BCAST && operation != SWP_SCATTER &&
+         (root || (operation != SWP_GATHER && operation != SWP_REDUCE));
+}
+
+bool swp_recv_may_be_in_place(enum swp_operation operation, bool root) {
+  return operation == SWP_SCATTER && root;
+}
+
+bool swp_is_root(const struct swp_plan *plan) {
+  return !swp_shapes[plan->operation].rooted || plan->rank == plan->features.root;
+}
+
+int swp_read_op(MPI_Op op, struct features *features) {
+  const MPI_Op predefined[] = {MPI_OP_NULL, MPI_MAX, MPI_MIN,  MPI_SUM,  MPI_PROD,   MPI_LAND,  MPI_BAND,
+                               MPI_LOR,     MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
+  int error = SWP_SUCCESS, commutes = 1;
+  features->predefined = false;
+  for (size_t i = 0; i < sizeof predefined / sizeof predefined[0] && !features->predefined; i++)
+    features->predefined = op == predefined[i];
+  if (!features->predefined)
+    MPI_TRY(MPI_Op_commutative(op, &commutes));
+  features->commutative = commutes != 0;
+done:
+  return error;
+}
+
+static int64_t own_block_bytes(const struct swp_plan *plan) {
+  return plan->operation == SWP_ALLGATHERV ? call_of(plan)->recv.count * call_of(plan)->recv.item_bytes
+                                           : plan->features.bytes;
+}
+
+bool swp_is_block(const struct swp_plan *plan, const struct side *side) {
+  return side->type != MPI_DATATYPE_NULL && side->count * side->item_bytes == own_block_bytes(plan);
+}
+
+static int check_block(const struct swp_plan *plan, const char *name, const struct side *side) {
+  if (swp_is_block(plan, side))
+    return SWP_SUCCESS;
+  return swp_fail(SWP_ERR_ARGUMENT, "%s: %s is not in place, and its side has not the %lld bytes of a block",
+                  swp_shapes[plan->operation].name, name, (long long)own_block_bytes(plan));
+}
+
+static int check_buffers(const struct swp_plan *plan, const void *send, const void *recv) {
+  const bool root = swp_is_root(plan);
+  if (plan->operation != SWP_BCAST && send == MPI_IN_PLACE) {
+    if (!swp_send_may_be_in_place(plan->operation, root))
+      return swp_fail(SWP_ERR_ARGUMENT, "%s: send cannot be MPI_IN_PLACE here",
+                      swp_shapes[plan->operation].name);
+  } else if (swp_is_read(swp_reads_send(plan->operation), root) && plan->operation != SWP_SCATTER) {
+    return check_block(plan, "send", &call_of(plan)->send);
+  }
+  if (recv == MPI_IN_PLACE && swp_recv_may_be_in_place(plan->operation, root))
+    return SWP_SUCCESS;
+  if (recv == MPI_IN_PLACE && swp_is_read(swp_reads_recv(plan->operation), root))
+    return swp_fail(SWP_ERR_ARGUMENT, "%s: recv cannot be MPI_IN_PLACE here",
+                    swp_shapes[plan->operation].name);
+  return plan->operation == SWP_SCATTER && root ? check_block(plan, "recv", &call_of(plan)->recv)
+                                                : SWP_SUCCESS;
+}
+
+int swp_collective_execute(swp_plan *plan, const void *send, void *recv) {
+  int error = swp_plan_check(plan, SWP_BCAST, PLAN_IDLE, "swp_collective_execute");
+  if (error != SWP_SUCCESS || plan->features.total_bytes == 0)
+    return error;
+  error = check_buffers(plan, send, recv);
+  if (error != SWP_SUCCESS)
+    return error;
+  error = collective_plan_of(plan)->procedure->run(plan, send, recv);
+  return error == SWP_SUCCESS ? SWP_SUCCESS : swp_plan_poison(plan, error);
+}

@@ -1,0 +1,140 @@
+/*
+ * What a method is: the one extension point of the library. A method is one file with static functions and
+ * one `const struct method`, and one line in methods.def. See CONTRIBUTING.md, "Add a method in four steps".
+ */
+#ifndef SWP_METHOD_H
+#define SWP_METHOD_H
+
+#include "operations.h"
+
+enum { SPEC_PARAMETERS = 3, SPEC_BYTES = 256, GRID_DIMS = 62, WORD_BYTES = 64 };
+
+/* For what each execution runs: such functions lie together, apart from planning and failing. */
+#define HOT __attribute__((hot))
+
+struct swp_plan;
+struct outbox;
+struct inbox;
+struct estimate;
+
+enum parameter_type {
+  PARAMETER_INTEGER, /* low .. high */
+  PARAMETER_GRID,    /* sizes low .. high, written 8x4x2 */
+  PARAMETER_CHOICE,  /* one of `choices`; its index is the value */
+  PARAMETER_WORD     /* letters, digits, _ and -: what the method knows at run time only */
+};
+
+struct parameter {
+  const char *name; /* NULL ends the list */
+  enum parameter_type type;
+  long low, high;
+  const char *const *choices; /* NULL-terminated */
+};
+
+/* The value of a parameter in a spec. */
+struct argument {
+  bool given;
+  long value; /* the integer, the index of the choice, or the number of sizes */
+  int sizes[GRID_DIMS];
+  char word[WORD_BYTES];
+};
+
+/* A parsed method spec; arguments are in the order of the method's parameters. */
+struct spec {
+  const struct method *method;
+  struct argument arguments[SPEC_PARAMETERS];
+  char text[SPEC_BYTES]; /* canonical */
+};
+
+/* What every rank knows about a problem, and all that selection and `applicable` may read. */
+struct features {
+  enum swp_operation operation;
+  int procs, nodes, ppn;
+  bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
+  bool alone;          /* all ranks of the job are here */
+  bool early_ibarrier; /* of a discovery: MPI_Ibarrier completes before all have called it */
+  int64_t executions;  /* that are expected; 0: unknown */
+  int64_t mmax;        /* -1: unknown, of a discovery without hint */
+  double mavg;         /* -1: unknown */
+  int64_t bytes;       /* mean payload bytes per message; -1: unknown */
+
+  /* Of a collective: what MPI makes equal on every rank. `bytes` is that of the vector of bcast, reduce and
+     allreduce, and else of a rank's block, for allgatherv the mean, rounded down. */
+  int64_t total_bytes; /* of the vector, or of the blocks of all ranks */
+  int64_t most_bytes;  /* of the largest block; else as bytes */
+  int root;            /* 0 where the operation has none */
+  bool commutative;    /* the operation of a reduction; true where nothing is reduced, as the next */
+  bool predefined;     /* it is one of MPI's own, and so the type is */
+};
+
+/* How a method does one collective operation. */
+struct procedure {
+  /* Does what plan->call says, and blocks: see call.h. Absent: the method does not do this operation. */
+  int (*run)(struct swp_plan *plan, const void *send, void *recv);
+
+  /* Of plan->call.scratch. Absent: none. Local. */
+  int64_t (*scratch_bytes)(const struct swp_plan *plan);
+
+  /* NULL when the method can do this call, otherwise why not. Absent: always. */
+  const char *(*applicable)(const struct spec *spec, const struct features *features);
+};
+
+struct method {
+  const char *name, *summary, *source;
+  const char *usage; /* of the parameters, for people; absent when there are none */
+  struct parameter parameters[SPEC_PARAMETERS + 1];
+
+  /* NULL when the method can do it, otherwise why not. Absent: always. */
+  const char *(*applicable)(const struct spec *spec, const struct features *features);
+
+  /* Writes the index-th spec worth trying for the operation on so many processes; false past the last.
+     Absent: the name. */
+  bool (*variant)(enum swp_operation operation, int index, int procs, char *text, size_t length);
+
+  /* Collective. Sets plan->method_state, and for an exchange the stages (swp_plan_stages, swp_plan_count).
+     Errors need not be agreed: the caller does that; but a rank that fails must not leave others waiting.
+     Of a collective: when the method is first chosen on a plan, for calls of any bytes, root and types of the
+     plan's operation; absent when there is nothing to prepare. */
+  int (*plan)(struct swp_plan *plan);
+
+  /* Called once for each call of plan, on every rank, also where plan failed on this rank or on another: with
+     plan->method_state half made, or NULL as plan found it. The caller releases plan->method_state itself. */
+  void (*free)(struct swp_plan *plan);
+
+  /* Sets *seconds to what the model says that an execution takes; negative: it cannot tell. Of an exchange on
+     a plan of this method, of a discovery by the features alone. Absent: the method has no formula.
+     Collective. Errors, agreed: SWP_ERR_MPI. */
+  int (*estimate)(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
+
+  /* Exchange: begin, and go on; with block, until *done. */
+  int (*start)(struct swp_plan *plan, const char *send, char *recv);
+  int (*advance)(struct swp_plan *plan, bool block, bool *done);
+
+  /* Discovery: send what is in the outbox, put what comes into the inbox (swp_inbox_add). */
+  int (*execute)(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox);
+
+  /* Collectives, by enum swp_operation. */
+  struct procedure procedures[OPERATIONS];
+};
+
+/* Whether the method does the operation: it has the functions. */
+bool swp_method_does(const struct method *method, enum swp_operation operation);
+
+/* NULL when the method can do it, otherwise why not. */
+const char *swp_not_applicable(const struct spec *spec, const struct features *features);
+
+/* Parses "name:key=value,…" of a method for the operation into *spec. Errors: SWP_ERR_METHOD. */
+int swp_spec_parse(enum swp_operation operation, const char *text, struct spec *spec);
+
+/* The index-th method of the registry; NULL past the last. */
+const struct method *swp_method_at(int index);
+
+/* The method of this name for the operation, or NULL. */
+const struct method *swp_method_find(enum swp_operation operation, const char *name, size_t length);
+
+/* Writes the index-th spec of a method worth trying for the operation; false past the last, and where the
+   method does not do that. */
+bool swp_method_variant(const struct method *method, enum swp_operation operation, int index, int procs,
+                        char *text, size_t length);
+
+#endif

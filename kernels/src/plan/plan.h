@@ -1,0 +1,94 @@
+/* A plan, as methods see it, and what they may call. */
+#ifndef SWP_PLAN_H
+#define SWP_PLAN_H
+
+#include "allocate.h"
+#include "error.h"
+#include "method.h"
+#include "topology.h"
+
+#include <stdatomic.h>
+
+enum plan_state { PLAN_IDLE, PLAN_STARTED, PLAN_POISONED };
+
+enum { LAYOUT_BYTES = 96, CHOSEN_BYTES = 1024 };
+
+/* What plans of all kinds have. It is the first member of each kind's own: see kinds.h. */
+struct swp_plan {
+  /* First what every execution reads, in one cache line: an exchange of a microsecond feels each other. */
+  enum swp_operation operation;
+  enum plan_state state;
+  MPI_Comm comm; /* private */
+  bool yields;   /* more ranks than cores on this node: polling gives the core away */
+  bool polls;    /* so much that waiting polls, as MPI's own does not give it away */
+  bool forwards; /* of an exchange in several stages: other ranks wait for this one in between */
+  bool has_self; /* of an exchange: there is a message to this rank itself */
+  unsigned idle_polls;
+  void *method_state; /* the method's own */
+  int (*start)(struct swp_plan *plan, const char *send, char *recv);
+  int (*advance)(struct swp_plan *plan, bool block, bool *done); /* both of an exchange's method */
+
+  struct spec spec;
+  bool prepared; /* the method's plan was called, and its free not yet */
+  int rank, procs;
+  struct topology *topology;
+  struct features features;
+  struct swp_hints hints;
+  int64_t account;              /* bytes allocated */
+  bool is_trial;                /* comm is that of another plan */
+  bool same_comm;               /* comm is the caller's: SWP_SAME_COMM */
+  char layout[LAYOUT_BYTES];    /* for people, may stay empty */
+  char chosen_by[CHOSEN_BYTES]; /* of an exchange or a discovery, for people */
+  struct swp_statistics problem_statistics, statistics;
+};
+
+/* Memory that lives as long as the plan; the method frees it. NULL when memory runs out. */
+void *swp_plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes);
+
+/* SWP_ERR_MEMORY with a text that names the method. */
+int swp_plan_no_memory(const struct swp_plan *plan);
+
+/* Lets the method of plan->spec plan; swp_plan_unprepare is due in any case. Collective. Errors, agreed: the
+   method's. */
+int swp_plan_prepare(struct swp_plan *plan);
+
+/* Frees what the method planned, if it was called for that. */
+void swp_plan_unprepare(struct swp_plan *plan);
+
+/* Whether the plan is of the operation (of any collective: SWP_BCAST) and in the state. Errors:
+   SWP_ERR_ARGUMENT, _STATE, _POISONED. */
+int swp_plan_check(const struct swp_plan *plan, enum swp_operation operation, enum plan_state expected,
+                   const char *call);
+
+/* Allows no further execution. Gives the error. */
+int swp_plan_poison(struct swp_plan *plan, int error);
+
+/* Whether a rank that waits inside MPI gives its core away. */
+bool swp_mpi_yields(void);
+
+/* Whether started exchanges need this process to forward: see outstanding.h. */
+extern atomic_int swp_outstanding_count;
+
+static inline bool swp_outstanding_any(void) {
+  return atomic_load_explicit(&swp_outstanding_count, memory_order_relaxed) != 0;
+}
+
+/* The part of swp_progress that polls. */
+int swp_progress_poll(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
+
+/* Tests the requests, or with block waits for all of them, giving the core away where the plan yields.
+   Methods wait by this and swp_plan_relax alone, which let other started exchanges go on. Inline: an exchange
+   of a microsecond feels each line of code that is not in the cache. */
+static inline int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block,
+                               bool *done) {
+  if (!block || plan->polls || swp_outstanding_any())
+    return swp_progress_poll(plan, count, requests, block, done);
+  int mpi_error = MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+  *done = mpi_error == MPI_SUCCESS;
+  return *done ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Waitall");
+}
+
+/* For loops that poll: lets other started exchanges go on, and gives the core away where the plan yields. */
+void swp_plan_relax(struct swp_plan *plan);
+
+#endif

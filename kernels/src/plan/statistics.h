@@ -1,0 +1,17 @@
+/* The statistics of plans: what this rank counted, over all ranks. */
+#ifndef SWP_STATISTICS_H
+#define SWP_STATISTICS_H
+
+#include "kinds.h"
+
+/* Of an exchange's problem, and the features that all ranks know by them; whether every send has its receive.
+   Collective. Errors: SWP_ERR_MISMATCH, _MPI. */
+int swp_statistics_find(struct exchange_plan *exchange);
+
+/* Of the stages of an exchange's method. Collective. Errors: SWP_ERR_MEMORY, _MPI. */
+int swp_statistics_gather(struct exchange_plan *exchange);
+
+/* Of ranks, nodes and memory, which all plans have. Local. */
+void swp_statistics_describe_place(struct swp_plan *plan);
+
+#endif

@@ -1,0 +1,11 @@
+/* What the caller's description of a collective means on this rank. */
+#ifndef SWP_COLLECTIVE_PROBLEM_H
+#define SWP_COLLECTIVE_PROBLEM_H
+
+#include "kinds.h"
+
+/* Reads the problem into the plan's call, and the features that MPI makes equal on every rank. Local. Errors:
+   SWP_ERR_ARGUMENT, _MEMORY, _MPI, _TOO_LARGE. */
+int swp_collective_begin(struct collective_plan *collective, const struct swp_collective *problem);
+
+#endif

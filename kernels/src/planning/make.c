@@ -1,0 +1,156 @@
+#include "make.h"
+
+#include "inbox.h"
+#include "prepare.h"
+
+struct swp_plan *swp_plan_new(enum swp_operation operation) {
+  size_t bytes = sizeof(struct collective_plan);
+  int64_t account = 0;
+  if (!swp_is_collective(operation))
+    bytes = operation == SWP_EXCHANGE ? sizeof(struct exchange_plan) : sizeof(struct discovery_plan);
+  struct swp_plan *plan = swp_allocate(1, bytes, &account);
+  if (plan != NULL) {
+    plan->account = account;
+    plan->operation = plan->features.operation = operation;
+    plan->comm = MPI_COMM_NULL;
+  }
+  return plan;
+}
+
+void swp_plan_place(struct swp_plan *plan, struct topology *topology) {
+  plan->topology = topology;
+  plan->yields = topology->oversubscribed;
+  plan->polls = plan->yields && !swp_mpi_yields();
+  plan->features.procs = plan->procs;
+  plan->features.nodes = topology->nodes;
+  plan->features.ppn = topology->ppn;
+  plan->features.shared_memory = topology->shared_memory;
+  plan->features.alone = topology->alone;
+}
+
+int swp_plan_by_method(struct swp_plan *plan, const struct spec *spec) {
+  plan->spec = *spec;
+  plan->start = spec->method->start;
+  plan->advance = spec->method->advance;
+  int error = swp_plan_prepare(plan);
+  if (plan->operation == SWP_EXCHANGE) {
+    const struct exchange_plan *exchange = exchange_plan_of(plan);
+    plan->has_self = exchange->problem->self.bytes > 0;
+    plan->forwards = exchange->nstages > 1;
+  }
+  return error;
+}
+
+/* Room for what the method needs for the plan's call. Local. */
+static int reserve_scratch(struct collective_plan *collective) {
+  struct swp_plan *plan = &collective->plan;
+  const struct procedure *procedure = collective->procedure;
+  int64_t bytes = procedure->scratch_bytes != NULL ? procedure->scratch_bytes(plan) : 0;
+  if (bytes <= collective->scratch_bytes)
+    return SWP_SUCCESS;
+  char *scratch = swp_allocate_buffer((size_t)bytes);
+  if (scratch == NULL)
+    return swp_fail(SWP_ERR_MEMORY, "no memory for the %lld bytes that %s needs", (long long)bytes,
+                    plan->spec.text);
+  swp_release(collective->scratch);
+  collective->scratch = scratch;
+  plan->account += bytes - collective->scratch_bytes;
+  collective->scratch_bytes = bytes;
+  return SWP_SUCCESS;
+}
+
+static int compile(struct collective_plan *collective, const struct sources *sources) {
+  struct swp_plan *plan = &collective->plan;
+  int error = swp_choices_compile(sources, &plan->features, &plan->account, &collective->own_choices);
+  return error == SWP_SUCCESS ? swp_prepare_begin(collective, collective->own_choices) : error;
+}
+
+/* match NULL: to be found. */
+static int use(struct collective_plan *collective, const struct features *features,
+               const struct match *match) {
+  return match != NULL ? swp_prepare_match(collective, features, match)
+                       : swp_prepare_choice(collective, features);
+}
+
+/* Once this rank has, or failed to have, choices. */
+static int begin(struct collective_plan *collective, int error, const struct match *match) {
+  struct swp_plan *plan = &collective->plan;
+  TRY(swp_agree(plan->comm, error));
+  TRY(use(collective, &plan->features, match));
+  TRY(swp_agree(plan->comm, reserve_scratch(collective)));
+done:
+  return error;
+}
+
+int swp_plan_collective(struct collective_plan *collective, const struct sources *sources) {
+  return begin(collective, compile(collective, sources), NULL);
+}
+
+int swp_plan_by_match(struct collective_plan *collective, const struct choices *choices,
+                      const struct match *match) {
+  return begin(collective, swp_prepare_begin(collective, choices), match);
+}
+
+int swp_plan_set(struct collective_plan *collective, const struct call *call, const struct features *features,
+                 const struct match *match) {
+  struct swp_plan *plan = &collective->plan;
+  const struct call old_call = collective->call;
+  const struct features old_features = plan->features;
+  const struct match old_match = collective->match;
+  int error = use(collective, features, match);
+  if (error != SWP_SUCCESS)
+    return error;
+  collective->call = *call;
+  plan->features = *features;
+  error = reserve_scratch(collective);
+  if (error != SWP_SUCCESS) {
+    collective->call = old_call;
+    plan->features = old_features;
+    swp_prepare_match(collective, &old_features, &old_match); /* prepared long ago */
+  }
+  return error;
+}
+
+static void free_kind(struct swp_plan *plan) {
+  struct exchange_plan *exchange = exchange_plan_of(plan);
+  struct discovery_plan *discovery = discovery_plan_of(plan);
+  struct collective_plan *collective = collective_plan_of(plan);
+  switch (plan->operation) {
+  case SWP_EXCHANGE:
+    if (exchange->own_problem != NULL)
+      swp_problem_free(exchange->own_problem);
+    swp_release(exchange->own_problem);
+    swp_release(exchange->stages);
+    swp_release(exchange->tallies);
+    break;
+  case SWP_DISCOVERY:
+    swp_release(discovery->scratch);
+    break;
+  default:
+    swp_release(collective->counts);
+    swp_release(collective->scratch);
+  }
+}
+
+int swp_plan_free(swp_plan **pointer) {
+  if (pointer == NULL || *pointer == NULL)
+    return SWP_SUCCESS;
+  struct swp_plan *plan = *pointer;
+  if (plan->state == PLAN_STARTED)
+    return swp_fail(SWP_ERR_STATE, "swp_plan_free: the exchange is under way; call swp_wait first");
+  const bool kept = swp_release_keeps(true);
+  swp_release_keeps(kept || plan->state == PLAN_POISONED); /* its messages may still be under way */
+  if (swp_is_collective(plan->operation))
+    swp_prepare_end(collective_plan_of(plan));
+  swp_plan_unprepare(plan);
+  if (plan->operation == SWP_DISCOVERY)
+    swp_inbox_destroy(discovery_plan_of(plan)->spare_inbox);
+  swp_release_keeps(kept);
+  free_kind(plan);
+  swp_topology_release(plan->topology);
+  const bool owns_comm = !plan->same_comm && !plan->is_trial && plan->comm != MPI_COMM_NULL;
+  int mpi_error = owns_comm ? MPI_Comm_free(&plan->comm) : MPI_SUCCESS;
+  swp_release(plan);
+  *pointer = NULL;
+  return mpi_error == MPI_SUCCESS ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Comm_free");
+}

@@ -1,0 +1,106 @@
+#include "trial.h"
+
+#include "call.h"
+#include "collective.h"
+#include "make.h"
+
+int swp_trial_plan(const struct swp_plan *plan, const struct spec *spec, const struct estimate *estimate,
+                   struct swp_plan **trial) {
+  int error = SWP_SUCCESS;
+  struct swp_plan *made = swp_plan_new(plan->operation);
+  TRY(swp_agree(plan->comm,
+                made != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory to try %s", spec->text)));
+  made->is_trial = true;
+  made->comm = plan->comm;
+  made->rank = plan->rank;
+  made->procs = plan->procs;
+  made->hints = plan->hints;
+  made->features = plan->features;
+  swp_plan_place(made, swp_topology_hold(plan->topology));
+  if (swp_is_collective(plan->operation)) {
+    collective_plan_of(made)->call = *call_of(plan);
+    TRY(swp_plan_collective(collective_plan_of(made), &(struct sources){.caller = spec}));
+  } else {
+    exchange_plan_of(made)->problem = exchange_plan_of(plan)->problem;
+    exchange_plan_of(made)->estimate = estimate;
+    TRY(swp_plan_by_method(made, spec));
+  }
+done:
+  if (error != SWP_SUCCESS)
+    swp_plan_free(&made);
+  *trial = made;
+  return error;
+}
+
+/* Zeroed memory for items, and the address from which the call counts them, of which the first is the
+   `first`-th. */
+static int make_buffer(const struct side *side, int64_t first, int64_t count, void **memory, void **buffer) {
+  int64_t bytes = swp_side_room(side, count);
+  *memory = swp_allocate((size_t)bytes, 1, NULL);
+  if (*memory == NULL)
+    return swp_fail(SWP_ERR_MEMORY, "no memory to measure a collective on %lld bytes", (long long)bytes);
+  *buffer = swp_item(side, swp_side_place(side, count, *memory), -first);
+  return SWP_SUCCESS;
+}
+
+/* The items of recv that an allgatherv writes, from the first to behind the last. */
+static void find_row(const struct call *call, int procs, int64_t *first, int64_t *count) {
+  int64_t last = 0;
+  *first = 0;
+  for (int i = 0; i < procs; i++) {
+    *first = call->displs[i] < *first ? call->displs[i] : *first;
+    last = call->displs[i] + (int64_t)call->recv_counts[i] > last
+               ? call->displs[i] + (int64_t)call->recv_counts[i]
+               : last;
+  }
+  *count = last - *first;
+}
+
+/* MPI_IN_PLACE is where a side has no block: the caller's problem leaves nothing else to mean. */
+static int make_collective_buffers(const struct swp_plan *plan, struct buffers *buffers) {
+  const enum swp_operation operation = plan->operation;
+  const struct shape *shape = &swp_shapes[operation];
+  const struct call *call = call_of(plan);
+  const bool root = swp_is_root(plan), reads_send = swp_reads_send(operation) != NOWHERE;
+  const struct side *send = reads_send ? &call->send : &call->recv;
+  int64_t first = 0, count = (int64_t)call->recv.count * (swp_holds_all(shape->recv) ? plan->procs : 1);
+  int error = SWP_SUCCESS;
+  if (operation == SWP_ALLGATHERV)
+    find_row(call, plan->procs, &first, &count);
+  if (swp_is_read(swp_reads_send(operation), root) && swp_send_may_be_in_place(operation, root) &&
+      !swp_is_block(plan, send))
+    buffers->send = MPI_IN_PLACE;
+  else if (operation != SWP_BCAST && send->type != MPI_DATATYPE_NULL)
+    TRY(make_buffer(send, 0, (int64_t)send->count * (swp_holds_all(shape->send) ? plan->procs : 1),
+                    &buffers->send_memory, &buffers->send));
+  if (swp_recv_may_be_in_place(operation, root) && !swp_is_block(plan, &call->recv))
+    buffers->recv = MPI_IN_PLACE;
+  else if (call->recv.type != MPI_DATATYPE_NULL)
+    TRY(make_buffer(&call->recv, first, count, &buffers->recv_memory, &buffers->recv));
+done:
+  return error;
+}
+
+int swp_buffers_make(const struct swp_plan *plan, struct buffers *buffers) {
+  int64_t send_bytes, recv_bytes;
+  *buffers = (struct buffers){0};
+  if (swp_is_collective(plan->operation))
+    return make_collective_buffers(plan, buffers);
+  swp_problem_spans(exchange_plan_of(plan)->problem, &send_bytes, &recv_bytes);
+  buffers->send = buffers->send_memory = swp_allocate((size_t)send_bytes, 1, NULL);
+  buffers->recv = buffers->recv_memory = swp_allocate((size_t)recv_bytes, 1, NULL);
+  if (buffers->send != NULL && buffers->recv != NULL)
+    return SWP_SUCCESS;
+  return swp_fail(SWP_ERR_MEMORY, "no memory to measure an exchange of %lld and %lld bytes",
+                  (long long)send_bytes, (long long)recv_bytes);
+}
+
+void swp_buffers_free(struct buffers *buffers) {
+  swp_release(buffers->send_memory);
+  swp_release(buffers->recv_memory);
+}
+
+int swp_trial_execute(struct swp_plan *trial, const struct buffers *buffers) {
+  return swp_is_collective(trial->operation) ? swp_collective_execute(trial, buffers->send, buffers->recv)
+                                             : swp_exchange_execute(trial, buffers->send, buffers->recv);
+}

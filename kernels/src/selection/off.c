@@ -1,0 +1,66 @@
+/* The list of methods that are off. */
+#include "off.h"
+
+#include "error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char SEPARATORS[] = " ;";
+
+/* The next word of the list, and its length; 0 behind the last. */
+static size_t next_word(const char **word) {
+  *word += strspn(*word, SEPARATORS);
+  return strcspn(*word, SEPARATORS);
+}
+
+static const char *list(void) {
+  const char *text = getenv(SWP_OFF);
+  return text != NULL ? text : "";
+}
+
+static bool is_text(const char *text, const char *word, size_t length) {
+  return strlen(text) == length && memcmp(text, word, length) == 0;
+}
+
+bool swp_is_off(const struct spec *spec) {
+  const char *word = list();
+  for (size_t length; (length = next_word(&word)) > 0; word += length)
+    if (is_text(spec->method->name, word, length) || is_text(spec->text, word, length))
+      return true;
+  return false;
+}
+
+bool swp_is_candidate(const struct spec *spec, const struct features *features) {
+  return !swp_is_off(spec) && swp_not_applicable(spec, features) == NULL;
+}
+
+int swp_off_refuse(const struct spec *spec) {
+  return swp_is_off(spec) ? swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: %s", spec->text, SWP_WHY_OFF) : SWP_SUCCESS;
+}
+
+static int check_word(const char *word, size_t length) {
+  char text[SPEC_BYTES] = "";
+  struct spec spec;
+  bool known = false;
+  if (length < sizeof text)
+    memcpy(text, word, length);
+  for (int operation = 0; operation < OPERATIONS; operation++) {
+    if (strcmp(text, swp_shapes[operation].default_method) == 0)
+      return swp_fail(SWP_ERR_METHOD, "%s: %s cannot be off: it is what others fall back to", SWP_OFF, text);
+    known = known || swp_spec_parse((enum swp_operation)operation, text, &spec) == SWP_SUCCESS;
+  }
+  return known ? SWP_SUCCESS
+               : swp_fail(SWP_ERR_METHOD, "%s: no method '%.*s'; swpbench list shows all", SWP_OFF,
+                          (int)(length < SPEC_BYTES ? length : SPEC_BYTES), word);
+}
+
+int swp_off_check(void) {
+  const char *word = list();
+  for (size_t length; (length = next_word(&word)) > 0; word += length) {
+    int error = check_word(word, length);
+    if (error != SWP_SUCCESS)
+      return error;
+  }
+  return SWP_SUCCESS;
+}

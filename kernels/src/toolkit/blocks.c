@@ -1,0 +1,73 @@
+/* Memory in blocks, one for each rank, hypercubes of ranks, and how ranks with a block each gather all. */
+#include "blocks.h"
+
+struct blocks swp_blocks_of_vector(const struct swp_plan *plan, const struct side *side, void *vector,
+                                   int64_t items) {
+  return (struct blocks){
+      .buffer = vector, .type = side->type, .extent = side->extent, .n = plan->procs, .items = items};
+}
+
+struct blocks swp_blocks_of_ranks(const struct swp_plan *plan, void *recv) {
+  const struct call *call = call_of(plan);
+  struct blocks blocks =
+      swp_blocks_of_vector(plan, &call->recv, recv, (int64_t)call->recv.count * plan->procs);
+  if (plan->operation == SWP_ALLGATHERV) {
+    blocks.counts = call->recv_counts;
+    blocks.displs = call->displs;
+  }
+  return blocks;
+}
+
+int swp_blocks_place_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send) {
+  const struct call *call = call_of(plan);
+  if (send == MPI_IN_PLACE)
+    return SWP_SUCCESS;
+  return swp_copy(plan, &call->send, send, call->send.count, &call->recv, swp_blocks_at(blocks, plan->rank),
+                  swp_blocks_items(blocks, plan->rank));
+}
+
+int swp_blocks_ring(struct swp_plan *plan, const struct blocks *blocks, int own) {
+  int n = blocks->n, next = (plan->rank + 1) % n, previous = (plan->rank + n - 1) % n, error = SWP_SUCCESS;
+  for (int step = 1; step < n; step++) {
+    int sent = (own - step + 1 + n) % n, received = (own - step + n) % n;
+    TRY(swp_send_receive(plan, swp_blocks_at(blocks, sent), swp_blocks_items(blocks, sent), blocks->type,
+                         next, swp_blocks_at(blocks, received), swp_blocks_items(blocks, received),
+                         blocks->type, previous));
+  }
+done:
+  return error;
+}
+
+struct fold swp_fold(const struct swp_plan *plan, int root) {
+  struct fold fold = {.procs = plan->procs, .root = root, .size = 1, .partner = -1};
+  while (fold.size <= plan->procs / 2)
+    fold.size *= 2;
+  fold.pairs = plan->procs - fold.size;
+  int index = (plan->rank - root + plan->procs) % plan->procs;
+  if (index >= 2 * fold.pairs) {
+    fold.position = index - fold.pairs;
+  } else {
+    fold.position = index % 2 == 0 ? index / 2 : -1;
+    fold.partner = (index + (index % 2 == 0 ? 1 : -1) + root) % plan->procs;
+  }
+  return fold;
+}
+
+int swp_blocks_hypercube(struct swp_plan *plan, const struct blocks *blocks, const struct fold *fold) {
+  int error = SWP_SUCCESS;
+  if (fold->position < 0)
+    return swp_receive(plan, blocks->buffer, (int)blocks->items, blocks->type, fold->partner);
+  for (int bit = 1; bit < fold->size; bit *= 2) {
+    int own = fold->position & -bit, other = own ^ bit;
+    int sent = swp_fold_first(fold, own), received = swp_fold_first(fold, other);
+    int peer = swp_fold_rank(fold, fold->position ^ bit);
+    TRY(swp_send_receive(
+        plan, swp_blocks_at(blocks, sent), swp_blocks_run(blocks, sent, swp_fold_first(fold, own + bit)),
+        blocks->type, peer, swp_blocks_at(blocks, received),
+        swp_blocks_run(blocks, received, swp_fold_first(fold, other + bit)), blocks->type, peer));
+  }
+  if (fold->partner >= 0)
+    TRY(swp_send(plan, blocks->buffer, (int)blocks->items, blocks->type, fold->partner));
+done:
+  return error;
+}

@@ -1,0 +1,148 @@
+#include "formulas.h"
+
+#include <string.h>
+
+enum { SMALL_BYTES = 8 };
+
+static double greater(double a, double b) {
+  return a > b ? a : b;
+}
+
+/* ---- Exchange ---- */
+
+static int find_crowds(const struct exchange_plan *exchange, const struct estimate *estimate,
+                       struct crowd *crowds) {
+  int error = SWP_SUCCESS, n = exchange->nstages;
+  int64_t mine[2 * GRID_DIMS] = {0}, all[2 * GRID_DIMS], node[2 * GRID_DIMS];
+  memset(crowds, 0, (size_t)n * sizeof *crowds);
+  if (estimate->node == MPI_COMM_NULL)
+    return SWP_SUCCESS;
+  for (int d = 0; d < n; d++) {
+    mine[d] = exchange->tallies[d].leaving;
+    mine[n + d] = exchange->tallies[d].leaving_bytes;
+  }
+  MPI_TRY(MPI_Allreduce(mine, all, 2 * n, MPI_INT64_T, MPI_SUM, exchange->plan.comm));
+  for (int d = 0; d < n; d++)
+    mine[d] = mine[n + d] > 0;
+  MPI_TRY(MPI_Allreduce(mine, node, 2 * n, MPI_INT64_T, MPI_SUM, estimate->node));
+  for (int d = 0; d < n; d++)
+    crowds[d] = (struct crowd){node[d], node[n + d], all[d] > 0 ? (double)all[n + d] / (double)all[d] : 0};
+done:
+  return error;
+}
+
+/* What is packed of messages whose items do not lie together. */
+static double packed_bytes(const struct problem *problem) {
+  double bytes = 0;
+  for (int i = 0; i < problem->nsends; i++)
+    bytes += problem->sends[i].nruns > 1 ? (double)problem->sends[i].bytes : 0;
+  return bytes;
+}
+
+static int add_up(const struct exchange_plan *exchange, const struct estimate *estimate, bool forwards,
+                  double *seconds) {
+  const struct model *model = estimate->model;
+  int error = SWP_SUCCESS, n = exchange->nstages;
+  struct crowd crowds[GRID_DIMS];
+  double mine[2 * GRID_DIMS + 1], most[2 * GRID_DIMS + 1];
+  if (n > GRID_DIMS)
+    return SWP_SUCCESS;
+  TRY(find_crowds(exchange, estimate, crowds));
+  for (int d = 0; d < n; d++) {
+    mine[d] = swp_delivery_s(model, &exchange->tallies[d], &crowds[d]);
+    mine[n + d] = forwards ? (double)exchange->stages[d].bytes : 0;
+  }
+  mine[2 * n] = forwards ? 0 : packed_bytes(exchange->problem);
+  MPI_TRY(MPI_Allreduce(mine, most, 2 * n + 1, MPI_DOUBLE, MPI_MAX, exchange->plan.comm));
+  *seconds = model->copy_s_per_byte * most[2 * n];
+  for (int d = 0; d < n; d++)
+    *seconds += most[d] + model->copy_s_per_byte * most[n + d];
+done:
+  return error;
+}
+
+int swp_estimate_messages(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  return add_up(exchange_plan_of(plan), estimate, false, seconds);
+}
+
+int swp_estimate_forwarding(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  return add_up(exchange_plan_of(plan), estimate, true, seconds);
+}
+
+/* ---- Discovery ---- */
+
+/* The pairs that decide when all ranks wait for each other. */
+static const struct pair_model *slowest(const struct model *model, const struct features *features) {
+  return &model->pairs[features->nodes > 1 ? PAIR_OFF_NODE : PAIR_ON_NODE];
+}
+
+struct census swp_census(const struct swp_plan *plan, const struct estimate *estimate) {
+  const struct features *features = &plan->features;
+  const struct pair_model *pair = slowest(estimate->model, features);
+  return (struct census){.model = estimate->model,
+                         .pair = pair,
+                         .small = swp_cost_of(pair, SMALL_BYTES),
+                         .procs = plan->procs,
+                         .ppn = features->ppn,
+                         .nodes = features->nodes,
+                         .degree = features->mmax};
+}
+
+/* A round in which each rank sends a message to the rank that is so far behind it, and gets one. Ranks at the
+   ends of nodes have one on the node and one off it, where the distance is less than a node. */
+double swp_round_s(const struct census *c, int distance, double bytes) {
+  const struct message_cost *cost = swp_cost_of(c->pair, bytes);
+  int back = c->procs - distance, reach = distance < back ? distance : back;
+  int senders = reach < c->ppn ? reach : c->ppn; /* of a node that their messages leave */
+  double ahead = swp_ahead_s(cost, bytes), moved_s = cost->per_byte_s * bytes, arrive_s = moved_s;
+  int64_t leaving = c->nodes > 1 ? 1 : 0, volume = leaving * (int64_t)bytes;
+  if (leaving && reach < c->ppn) {
+    const struct message_cost *near = swp_cost_of(&c->model->pairs[PAIR_ON_NODE], bytes);
+    ahead = greater(ahead, swp_ahead_s(near, bytes));
+    arrive_s = greater(arrive_s, near->per_byte_s * bytes);
+  }
+  struct tally tally = {ahead, cost->step_s, cost->step_s, cost->receive_s, cost->receive_s,
+                        0,     moved_s,      arrive_s,     leaving,         volume};
+  return swp_delivery_s(c->model, &tally, &(struct crowd){senders, senders * volume, bytes});
+}
+
+/* By dissemination. */
+double swp_barrier_s(const struct census *c) {
+  double seconds = 0;
+  for (int distance = 1; distance < c->procs; distance *= 2)
+    seconds += swp_round_s(c, distance, 1);
+  return seconds;
+}
+
+/* X, as far as the hints tell: every rank sends and receives as many messages of the mean bytes. */
+double swp_payload_s(const struct swp_plan *plan, const struct model *model) {
+  const struct features *features = &plan->features;
+  const double k = (double)features->mmax, bytes = (double)features->bytes;
+  if (features->mmax < 1 || features->bytes < 0)
+    return 0;
+  const struct message_cost *cost = swp_cost_of(slowest(model, features), bytes);
+  double moved_s = k * cost->per_byte_s * bytes;
+  int64_t volume = features->nodes > 1 ? features->mmax * features->bytes : 0;
+  struct tally tally = {swp_ahead_s(cost, bytes),
+                        k * cost->step_s,
+                        cost->step_s,
+                        k * cost->receive_s,
+                        cost->receive_s,
+                        0,
+                        moved_s,
+                        moved_s,
+                        0,
+                        volume};
+  return swp_delivery_s(model, &tally, &(struct crowd){features->ppn, features->ppn * volume, bytes});
+}
+
+/* X of methods that find a message before they receive it: its bytes follow those of the one before. */
+double swp_probed_s(const struct swp_plan *plan, const struct model *model) {
+  const struct features *features = &plan->features;
+  const double k = (double)features->mmax, bytes = (double)features->bytes;
+  if (features->mmax < 1 || features->bytes < 0)
+    return 0;
+  const struct message_cost *cost = swp_cost_of(slowest(model, features), bytes);
+  double one_by_one_s = cost->alpha_s + (k - 1) * cost->receive_s + k * cost->beta_s * bytes;
+  return greater(swp_payload_s(plan, model), one_by_one_s);
+}

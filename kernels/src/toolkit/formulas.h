@@ -1,0 +1,41 @@
+/* What estimates of methods are composed of: the equations of tuner/models (exchange.py, discovery.py). */
+#ifndef SWP_FORMULAS_H
+#define SWP_FORMULAS_H
+
+#include "kinds.h"
+
+enum { COUNT_BYTES = 4 };
+
+/* ---- Exchange: `estimate` of methods that are made of messages ---- */
+
+/* The sum of D over the stages as planned, and what is packed. */
+int swp_estimate_messages(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
+
+/* The same of a method that copies all that it sends at each stage, as it forwards. */
+int swp_estimate_forwarding(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
+
+/* ---- Discovery: finding the senders, and X, the delivery of the payload ---- */
+
+struct census {
+  const struct model *model;
+  const struct pair_model *pair;    /* the slowest */
+  const struct message_cost *small; /* message */
+  int procs, ppn, nodes;
+  int64_t degree; /* -1: unknown */
+};
+
+struct census swp_census(const struct swp_plan *plan, const struct estimate *estimate);
+
+/* A round in which each rank sends a message to the rank that is so far behind it, and gets one. */
+double swp_round_s(const struct census *census, int distance, double bytes);
+
+/* By dissemination. */
+double swp_barrier_s(const struct census *census);
+
+/* X, as far as the hints tell: every rank sends and receives as many messages of the mean bytes. */
+double swp_payload_s(const struct swp_plan *plan, const struct model *model);
+
+/* X of methods that find a message before they receive it: its bytes follow those of the one before. */
+double swp_probed_s(const struct swp_plan *plan, const struct model *model);
+
+#endif

@@ -1,0 +1,194 @@
+/* Virtual process topologies T_n(k_1, …, k_n) (Selvitopi & Aykanat, SC'19). */
+#include "grid.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void set_strides(struct grid *grid) {
+  grid->strides[0] = 1;
+  for (int d = 0; d < grid->ndims; d++)
+    grid->strides[d + 1] = grid->strides[d] * grid->sizes[d];
+}
+
+/* Depth-first search over sizes that never increase. */
+struct search {
+  bool exact;
+  int procs, ndims;
+  int sizes[GRID_DIMS], best[GRID_DIMS];
+  int64_t best_sum; /* of the sizes; 0: nothing found */
+};
+
+/* Keeps the sizes when better; of equal sums the first found has the smaller first, so largest, size. */
+static void consider(struct search *search, int64_t sum) {
+  if (search->best_sum != 0 && sum >= search->best_sum)
+    return;
+  search->best_sum = sum;
+  memcpy(search->best, search->sizes, sizeof search->best);
+}
+
+/* Chooses sizes[d] and on. `product` and `sum` are of the sizes before, `limit` is the one before. */
+static void descend(struct search *search, int d, int64_t product, int64_t sum, int64_t limit) {
+  int64_t left = (search->procs + product - 1) / product; /* the rest must multiply to at least this */
+  if (d == search->ndims - 1) {
+    if (left < 2 || left > limit || (search->exact && product * left != search->procs))
+      return;
+    search->sizes[d] = (int)left;
+    consider(search, sum + left);
+    return;
+  }
+  for (int64_t size = 2; size <= limit; size++) {
+    int64_t least = 2 * (int64_t)(search->ndims - d - 1);
+    if (product * size >= search->procs || (search->best_sum != 0 && sum + size + least > search->best_sum))
+      break;
+    if (search->exact && search->procs % (product * size) != 0)
+      continue;
+    search->sizes[d] = (int)size;
+    descend(search, d + 1, product * size, sum + size, size);
+  }
+}
+
+static bool choose_sizes(struct search *search, struct grid *grid) {
+  descend(search, 0, 1, 0, search->procs);
+  if (search->best_sum == 0)
+    return false;
+  grid->procs = search->procs;
+  grid->ndims = search->ndims;
+  memcpy(grid->sizes, search->best, sizeof grid->sizes);
+  set_strides(grid);
+  return true;
+}
+
+bool swp_grid_choose(int procs, int ndims, struct grid *grid) {
+  if (procs == 1)
+    return ndims == 1 && swp_grid_from_sizes(1, 1, &procs, grid);
+  if (ndims < 1 || ndims > 30 || procs >> ndims == 0)
+    return false;
+  struct search exact = {.exact = true, .procs = procs, .ndims = ndims};
+  struct search incomplete = {.procs = procs, .ndims = ndims};
+  return choose_sizes(&exact, grid) || choose_sizes(&incomplete, grid);
+}
+
+bool swp_grid_from_sizes(int procs, int ndims, const int *sizes, struct grid *grid) {
+  if (ndims < 1 || ndims > GRID_DIMS)
+    return false;
+  *grid = (struct grid){.procs = procs, .ndims = ndims};
+  int64_t positions = 1;
+  for (int d = 0; d < ndims; d++) {
+    if (sizes[d] < 1 || positions > (INT64_MAX >> 1) / sizes[d])
+      return false;
+    grid->sizes[d] = sizes[d];
+    positions *= sizes[d];
+  }
+  set_strides(grid);
+  /* The host of a missing position is a layer below, so there must be two. */
+  int64_t below = grid->strides[ndims] - grid->strides[ndims - 1];
+  return positions == procs || (positions > procs && below > 0 && below < procs);
+}
+
+bool swp_grid_incomplete(const struct grid *grid) {
+  return grid->strides[grid->ndims] != grid->procs;
+}
+
+/* The process at a position. */
+static int host(const struct grid *grid, int64_t position) {
+  return (int)(position < grid->procs ? position : position - grid->strides[grid->ndims - 1]);
+}
+
+int swp_grid_route(const struct grid *grid, int source, int destination, int stage) {
+  int64_t stride = grid->strides[stage];
+  return host(grid, source / stride * stride + destination % stride);
+}
+
+int swp_grid_neighbors(const struct grid *grid, int rank, int stage, int *neighbors) {
+  int64_t stride = grid->strides[stage - 1], size = grid->sizes[stage - 1];
+  int64_t positions[2] = {rank,
+                          rank + grid->strides[grid->ndims - 1]}; /* its own, and one that it may host */
+  int count = 0;
+  for (int i = 0; i < 2; i++) {
+    int64_t position = positions[i], own = position / stride % size;
+    if (i == 1 && (position < grid->procs || position >= grid->strides[grid->ndims]))
+      continue;
+    for (int64_t c = 0; c < size; c++) {
+      int neighbor = host(grid, position + (c - own) * stride);
+      int at = count;
+      while (at > 0 && neighbors[at - 1] > neighbor)
+        at--;
+      if (neighbor == rank || (at > 0 && neighbors[at - 1] == neighbor))
+        continue;
+      memmove(neighbors + at + 1, neighbors + at, (size_t)(count - at) * sizeof *neighbors);
+      neighbors[at] = neighbor;
+      count++;
+    }
+  }
+  return count;
+}
+
+int swp_grid_neighbor_index(const int *neighbors, int count, int rank) {
+  int low = 0;
+  for (int high = count - 1; low < high;) {
+    int middle = low + (high - low) / 2;
+    if (neighbors[middle] < rank)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+int64_t swp_grid_message_bound(const struct grid *grid) {
+  int64_t bound = 0;
+  for (int d = 0; d < grid->ndims; d++)
+    bound += (swp_grid_incomplete(grid) && d < grid->ndims - 1 ? 2 : 1) * (grid->sizes[d] - 1);
+  return bound;
+}
+
+int64_t swp_grid_route_key(const struct grid *grid, int destination) {
+  int64_t key = 0;
+  for (int d = 0; d < grid->ndims; d++)
+    key = key * grid->sizes[d] + destination / grid->strides[d] % grid->sizes[d];
+  return key;
+}
+
+void swp_grid_text(const struct grid *grid, char *text, size_t length) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (int d = 0; d < grid->ndims && used < length; d++)
+    used += (size_t)snprintf(text + used, length - used, "%s%d", d > 0 ? "x" : "", grid->sizes[d]);
+}
+
+/* ---- stfw's ---- */
+
+enum { DIMS, GRID };
+
+const char *swp_stfw_choose_grid(const struct spec *spec, int procs, struct grid *grid) {
+  const struct argument *dims = &spec->arguments[DIMS], *sizes = &spec->arguments[GRID];
+  if (dims->given && sizes->given)
+    return "give dims or grid, not both";
+  if (sizes->given)
+    return swp_grid_from_sizes(procs, (int)sizes->value, sizes->sizes, grid)
+               ? NULL
+               : "the grid must have a position for every process, and a process in its last layer";
+  return swp_grid_choose(procs, dims->given ? (int)dims->value : 2, grid)
+             ? NULL
+             : "dims must not exceed the binary logarithm of the number of processes";
+}
+
+const char *swp_stfw_applicable(const struct spec *spec, const struct features *features) {
+  struct grid grid;
+  return swp_stfw_choose_grid(spec, features->procs, &grid);
+}
+
+bool swp_stfw_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
+  (void)operation;
+  if (index + 2 > 30 || procs >> (index + 2) == 0)
+    return false;
+  snprintf(text, length, "stfw:dims=%d", index + 2);
+  return true;
+}
+
+void swp_stfw_describe(struct swp_plan *plan, const struct grid *grid) {
+  char sizes[48];
+  swp_grid_text(grid, sizes, sizeof sizes);
+  snprintf(plan->layout, sizeof plan->layout, "%sgrid %s, at most %lld messages a rank",
+           swp_grid_incomplete(grid) ? "incomplete " : "", sizes, (long long)swp_grid_message_bound(grid));
+}

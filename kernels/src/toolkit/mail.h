@@ -1,0 +1,45 @@
+/* Lists of numbers between ranks that know each other, at planning. */
+#ifndef SWP_MAIL_H
+#define SWP_MAIL_H
+
+#include "kinds.h"
+
+/* Numbers that become more. A number that finds no memory spoils the list, which swp_mail_exchange tells. */
+struct numbers {
+  struct array array; /* of int64_t */
+  bool spoilt;
+};
+
+void swp_numbers_add(struct numbers *numbers, int64_t number);
+void swp_numbers_add_all(struct numbers *numbers, int count, const int64_t *added);
+
+/* The numbers themselves, until one is added. */
+int64_t *swp_numbers(const struct numbers *numbers);
+
+/* One partner. */
+struct box {
+  int rank;
+  bool sends, receives; /* whether this rank sends to it, and receives from it */
+  struct numbers out;   /* empty lists are allowed */
+  int64_t *in, nin;
+};
+
+struct mail {
+  int nboxes;
+  struct box *boxes;
+  MPI_Request *requests;
+};
+
+/* Boxes of so many partners, zeroed. NULL boxes when memory runs out. swp_mail_free is due in any case. */
+void swp_mail_begin(struct mail *mail, int nboxes);
+
+/*
+ * Fills `in` of all boxes. Collective over the plan's ranks, each with its own partners; a partner may be the
+ * rank itself. `error` is what went wrong on this rank before: it is agreed on, and nothing is sent.
+ * Errors, agreed but for SWP_ERR_MPI: that, SWP_ERR_MEMORY, SWP_ERR_TOO_LARGE.
+ */
+int swp_mail_exchange(struct swp_plan *plan, struct mail *mail, int error);
+
+void swp_mail_free(struct mail *mail);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * `direct` against a hand-written exchange; and what store-and-forward costs: planning, break-even, memory,
+ * copies. Usage: swp_compare_exchange [SECONDS [window|hca|barrier]]     (seconds for each size; 2)
+ */
+#include "race.h"
+
+#include "clock.h"
+#include "operation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIMS_MOST = 30, ENTRANTS_MOST = DIMS_MOST + 4 };
+/* The first entrants. Both run twice a round: it shows how exact it all is, and what runs more often finds
+   its code in the cache more often. */
+enum { BY_HAND, BY_HAND_AGAIN, DIRECT, DIRECT_AGAIN };
+
+/* One entrant: a plan, or the requests of the exchange written by hand. */
+struct runner {
+  struct workload *workload;
+  char method[32];
+  swp_plan *plan;
+  double plan_s;
+  MPI_Comm comm; /* of the one by hand: its own, as a plan has; that of the bench is always in the cache */
+  MPI_Request *requests;
+};
+
+static void prepare(void *context) {
+  struct workload *workload = ((struct runner *)context)->workload;
+  workload->payload.repetition++;
+  workload->operation->prepare(workload);
+}
+
+static int verify(void *context) {
+  const struct workload *workload = ((struct runner *)context)->workload;
+  return workload->operation->verify(workload);
+}
+
+static void run_plan(void *context) {
+  const struct runner *runner = context;
+  if (swp_exchange_execute(runner->plan, runner->workload->send, runner->workload->recv) == SWP_SUCCESS)
+    return;
+  team_fail("%s", swp_error_message());
+}
+
+/* What one writes who knows senders and receivers; every message is one item. */
+static void run_by_hand(void *context) {
+  const struct runner *runner = context;
+  const struct workload *workload = runner->workload;
+  const struct lists *sends = &workload->pattern->sends, *recvs = &workload->pattern->recvs;
+  const int bytes = (int)workload->payload.item_bytes;
+  const MPI_Comm comm = runner->comm;
+  for (int i = 0; i < recvs->n; i++)
+    MPI_Irecv(workload->recv + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, recvs->ranks[i], 0, comm,
+              &runner->requests[i]);
+  for (int i = 0; i < sends->n; i++)
+    MPI_Isend(workload->send + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, sends->ranks[i], 0, comm,
+              &runner->requests[recvs->n + i]);
+  MPI_Waitall(recvs->n + sends->n, runner->requests, MPI_STATUSES_IGNORE);
+}
+
+/* Plans by the given method, timed over all ranks. False when it is not applicable; other errors end the job.
+ */
+static bool plan(struct runner *runner) {
+  const struct workload *workload = runner->workload;
+  sync_barrier(workload->team);
+  const int64_t begin = clock_ns();
+  const int error = workload->operation->plan(workload, runner->method, &runner->plan);
+  runner->plan_s = (double)(clock_ns() - begin) * 1e-9;
+  if (error == SWP_ERR_NOT_APPLICABLE)
+    return false;
+  if (error)
+    team_fail("cannot plan %s: %s", runner->method, swp_error_message());
+  team_allreduce(workload->team, &runner->plan_s, 1, MPI_DOUBLE, MPI_MAX);
+  return true;
+}
+
+/* In how many coordinates two ranks differ in the grid that dims=n has on 2^lg ranks. */
+static int hamming(int a, int b, int lg, int n) {
+  int differing = 0;
+  for (int d = 0, shift = 0; d < n; d++) {
+    const int bits = lg / n + (d < lg % n);
+    differing += ((a >> shift) ^ (b >> shift)) % (1 << bits) != 0;
+    shift += bits;
+  }
+  return differing;
+}
+
+/* The bytes that every message needs on its way, over all ranks: the sum of size x Hamming distance. */
+static int64_t needed_hop_bytes(const struct workload *workload, int n) {
+  const struct lists *sends = &workload->pattern->sends;
+  int64_t sum = 0;
+  int lg = 0;
+  while (1 << (lg + 1) <= workload->team->procs)
+    lg++;
+  for (int i = 0; i < sends->n; i++)
+    sum += hamming(workload->team->rank, sends->ranks[i], lg, n);
+  sum *= workload->payload.item_bytes;
+  team_allreduce(workload->team, &sum, 1, MPI_INT64_T, MPI_SUM);
+  return sum;
+}
+
+static void print_times(const struct entrant *entrant, const struct entrant *other, int rounds) {
+  const struct interval ratio = race_ratio(entrant, other, rounds);
+  printf("  %-16s %10.2f us  %6.3f [%.3f, %.3f]", entrant->name,
+         1e6 * median_interval(entrant->seconds, rounds).median, ratio.median, ratio.low, ratio.high);
+}
+
+/* The cost of a plan: its time and memory, and after how many executions it is earned back. */
+static void print_plan(const struct entrant *entrant, const struct entrant *direct, int rounds,
+                       int64_t needed_bytes) {
+  const struct runner *runner = entrant->context, *base = direct->context;
+  struct swp_statistics statistics;
+  swp_plan_statistics(runner->plan, NULL, &statistics);
+  const double won_s =
+      median_interval(direct->seconds, rounds).median - median_interval(entrant->seconds, rounds).median;
+  printf("  plan %.0f us, %lld B here", runner->plan_s * 1e6, (long long)statistics.plan_bytes);
+  if (strcmp(runner->method, base->method) == 0)
+    return;
+  const double lost_s = runner->plan_s > base->plan_s ? runner->plan_s - base->plan_s : 0;
+  if (won_s > 0)
+    printf(", earned back after %.0f executions", lost_s / won_s);
+  else
+    printf(", not faster than direct");
+  if (needed_bytes)
+    printf(", bytes over size x Hamming: sent %.3f, copied %.3f",
+           (double)statistics.hop_bytes / (double)needed_bytes,
+           (double)statistics.copied_bytes / (double)needed_bytes);
+}
+
+static void report(const struct workload *workload, const struct entrant *entrants, int count, int rounds,
+                   const char *pattern, const int64_t *needed_bytes) {
+  if (workload->team->rank)
+    return;
+  printf("exchange, %d ranks, %s, %lld B, %d rounds\n", workload->team->procs, pattern,
+         (long long)workload->payload.item_bytes, rounds);
+  printf("  %-16s %13s  %s\n", "", "median", "ratio to the one by hand, 95 % interval");
+  for (int i = 0; i < count; i++) {
+    print_times(&entrants[i], &entrants[BY_HAND], rounds);
+    if (i >= DIRECT)
+      print_plan(&entrants[i], &entrants[DIRECT], rounds, needed_bytes[i]);
+    printf("\n");
+  }
+  fflush(stdout);
+}
+
+/* Adds an entrant by hand, by `direct` (n = 1) or by store-and-forward in n dimensions; 0 when that cannot
+ * be. */
+static int enter(struct workload *workload, int n, struct runner *runner, struct entrant *entrant) {
+  const size_t nrequests = (size_t)workload->pattern->sends.n + (size_t)workload->pattern->recvs.n;
+  *runner = (struct runner){.workload = workload, .comm = MPI_COMM_NULL};
+  if (n == 0) {
+    MPI_Comm_dup(workload->team->comm, &runner->comm);
+    runner->requests = allocate(nrequests * sizeof(MPI_Request));
+  } else
+    snprintf(runner->method, sizeof runner->method, n == 1 ? "direct" : "stfw:dims=%d", n);
+  if (n > 0 && !plan(runner))
+    return 0;
+  *entrant = (struct entrant){.name = n ? runner->method : "by hand",
+                              .context = runner,
+                              .prepare = prepare,
+                              .execute = n ? run_plan : run_by_hand,
+                              .finish = verify};
+  return 1;
+}
+
+/* All entrants, and of store-and-forward the bytes that its messages need to travel. Returns how many. */
+static int enter_all(struct workload *workload, struct runner *runners, struct entrant *entrants,
+                     int64_t *needed_bytes) {
+  const int procs = workload->team->procs;
+  const bool is_power_of_two = (procs & (procs - 1)) == 0;
+  int count = 0;
+  for (; count < DIRECT_AGAIN + 1; count++) {
+    needed_bytes[count] = 0;
+    enter(workload, count >= DIRECT, &runners[count], &entrants[count]);
+  }
+  for (int n = 2; n <= DIMS_MOST && 1 << n <= procs; n++) {
+    needed_bytes[count] = is_power_of_two ? needed_hop_bytes(workload, n) : 0;
+    count += enter(workload, n, &runners[count], &entrants[count]);
+  }
+  return count;
+}
+
+static int compare(struct workload *workload, const struct pattern_features *features, struct sync *sync,
+                   const char *pattern, double seconds) {
+  struct runner runners[ENTRANTS_MOST];
+  struct entrant entrants[ENTRANTS_MOST];
+  int64_t needed_bytes[ENTRANTS_MOST];
+  (void)features;
+  const int count = enter_all(workload, runners, entrants, needed_bytes);
+  const int rounds = race(workload->team, sync, entrants, count, seconds);
+  if (rounds > 0)
+    report(workload, entrants, count, rounds, pattern, needed_bytes);
+  for (int i = 0; i < count; i++) {
+    swp_plan_free(&runners[i].plan);
+    free(runners[i].requests);
+    if (runners[i].comm != MPI_COMM_NULL)
+      MPI_Comm_free(&runners[i].comm);
+  }
+  race_free(entrants, count);
+  return rounds < 0 ? -1 : 0;
+}
+
+int main(int argc, char **argv) {
+  static const char *const patterns[] = {"random:degree=3,seed=1", "hub:hubs=1,seed=1", NULL};
+  return comparison_main(argc, argv,
+                         &(struct comparison){"swp_compare_exchange", "exchange", patterns, compare});
+}

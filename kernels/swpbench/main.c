@@ -1,0 +1,138 @@
+/* swpbench: lists methods, reads tables, measures, soaks, searches graphs. */
+#include "bfs.h"
+#include "command_line.h"
+#include "commands.h"
+#include "error.h"
+#include "methods.h"
+#include "overlap.h"
+#include "parameters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 4 };
+
+/* The texts of a line of the list. False when the method does not do the operation. */
+static bool list_line(int operation, const struct swp_method_info *info, const char *texts[COLUMNS]) {
+  texts[0] = swp_operation_name(operation);
+  texts[1] = info->name;
+  texts[2] = info->parameters;
+  texts[3] = info->summary;
+  return info->operations >> operation & 1;
+}
+
+/* Columns as wide as their longest text, which a tab follows. */
+static int list_methods(void) {
+  struct swp_method_info info;
+  const char *texts[COLUMNS];
+  int widths[COLUMNS] = {0};
+  for (int operation = 0; swp_operation_name(operation); operation++)
+    for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++)
+      for (int c = 0; c < COLUMNS - 1 && list_line(operation, &info, texts); c++)
+        if ((int)strlen(texts[c]) > widths[c])
+          widths[c] = (int)strlen(texts[c]);
+  for (int operation = 0; swp_operation_name(operation); operation++)
+    for (int i = 0; swp_method_list(i, &info) == SWP_SUCCESS; i++)
+      if (list_line(operation, &info, texts))
+        printf("%-*s\t%-*s\t%-*s\t%s\n", widths[0], texts[0], widths[1], texts[1], widths[2], texts[2],
+               texts[3]);
+  return EXIT_SUCCESS;
+}
+
+static int read_table(const struct team *team, const char *path) {
+  swp_table *table = NULL;
+  if (swp_table_read(team->comm, path, &table))
+    return team_agree(team, failure_set("%s", swp_error_message()));
+  if (team->rank == 0)
+    printf("%s: %d rules\n", path, swp_table_rules(table));
+  swp_table_free(&table);
+  return 0;
+}
+
+static bool is_help(const char *word) {
+  return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int measure(const struct team *team, const struct command_line *line) {
+  switch (line->command) {
+  case COMMAND_RUN:
+    return run(team, &line->options);
+  case COMMAND_PROBE:
+    return probe(team, &line->options);
+  case COMMAND_SOAK:
+    return soak(team, &line->options);
+  default:
+    return overlap(team, &line->options, line->pattern, line->computation);
+  }
+}
+
+static int measure_command(const struct team *team, int argc, char **argv, struct command_line *line) {
+  if (argc > 0 && is_help(argv[0])) {
+    if (team->rank == 0)
+      command_line_help();
+    return 0;
+  }
+  int status = team_agree(team, command_line_parse(argc, argv, line));
+  if (status == 0)
+    status = measure(team, line);
+  command_line_free(line);
+  return status;
+}
+
+/* What needs MPI: the commands on ranks, and to say only once what is wrong with a command. */
+static int command_on_team(const struct team *team, int argc, char **argv) {
+  const char *command = argc > 1 ? argv[1] : "";
+  struct command_line line;
+  if (command_find(command, &line))
+    return measure_command(team, argc - 2, argv + 2, &line);
+  if (strcmp(command, "table") == 0 && argc == 3)
+    return read_table(team, argv[2]);
+  if (strcmp(command, "bfs") == 0)
+    return bfs_command(team, argc - 2, argv + 2);
+  if (strcmp(command, "table") == 0)
+    failure_set("write swpbench table FILE; see swpbench --help");
+  else if (strcmp(command, "list") == 0)
+    failure_set("list takes no arguments; see swpbench --help");
+  else if (*command)
+    failure_set("unknown command %s; see swpbench --help", command);
+  else
+    failure_set("a command is missing; see swpbench --help");
+  return team_agree(team, -1);
+}
+
+/* What the MPI library reads when it starts. What is wrong with the options is told after that. */
+static void set_environment(int argc, char **argv) {
+  struct command_line line;
+  const struct options *options = &line.options;
+  swp_environment_allow(); /* alone it changes nothing */
+  if (argc < 2 || !command_find(argv[1], &line))
+    return;
+  if (command_line_parse(argc - 2, argv + 2, &line) == 0 && options->operation)
+    methods_set_environment(options->operation->operation,
+                            options->nraces == 1 ? options->races[0].methods : "");
+  command_line_free(&line);
+}
+
+int main(int argc, char **argv) {
+  const char *command = argc > 1 ? argv[1] : "";
+  if (is_help(command)) {
+    command_line_help();
+    return EXIT_SUCCESS;
+  }
+  if (strcmp(command, "--version") == 0) {
+    printf("swpbench %s\n", swp_version());
+    return EXIT_SUCCESS;
+  }
+  if (strcmp(command, "list") == 0 && argc == 2)
+    return list_methods();
+
+  struct team team;
+  set_environment(argc, argv);
+  MPI_Init(&argc, &argv);
+  team_create(&team);
+  const int status = command_on_team(&team, argc, argv);
+  team_free(&team);
+  MPI_Finalize();
+  return status ? EXIT_FAILURE : EXIT_SUCCESS;
+}
