@@ -289,3 +289,82 @@ def test_workers_end_with_a_killed_ingest(database: Path, results: Path) -> None
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+AT_ONCE = """
+import sys
+from pathlib import Path
+from tuner import ingest, rawfiles
+load = ingest._load_all
+def wait(groups):
+    print("has looked at the store", flush=True)
+    sys.stdin.readline()
+    return load(groups)
+ingest._load_all = wait
+database, how, *paths = map(Path, sys.argv[1:])
+if how.name == "keep":
+    rawfiles.keep(paths)
+else:
+    report = ingest.ingest(database, paths)
+    print(report.launches, report.unchanged, *report.problems, sep="; ")
+"""
+
+
+def at_once(database: Path, how: str, paths: list[Path]) -> subprocess.Popen[str]:
+    """An ingest, or a campaign's `keep`, that has looked at the store and waits for a line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", AT_ONCE, database, how, *paths],
+        env=os.environ | {"SWITCHPOINT_RESULTS": str(database.parent)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    return process
+
+
+def test_ingests_of_the_same_files_at_once_and_a_campaign_agree(
+    database: Path, results: Path, tmp_path: Path
+) -> None:
+    paths = synthetic.write(results, SMALL)
+    ingest(tmp_path / "alone.db", [results])
+    processes = [at_once(database, how, paths) for how in ("ingest", "keep", "ingest", "keep")]
+    assert sorted(process.communicate("\n", timeout=TIMEOUT_S) for process in processes) == [
+        ("", ""),
+        ("", ""),
+        ("0; 3\n", ""),
+        ("3; 0\n", ""),
+    ]
+    assert [process.returncode for process in processes] == [0] * 4
+    assert content(database) == content(tmp_path / "alone.db")
+
+
+def test_a_file_that_grows_while_others_ingest_it_is_no_problem(
+    database: Path, results: Path
+) -> None:
+    path, *_ = synthetic.write(results, SMALL)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:4]))
+    process = at_once(database, "ingest", [path])
+    path.write_text("".join(lines))
+    assert process.communicate("\n", timeout=TIMEOUT_S) == ("1; 0\n", "")
+    assert ingest(database, [path]) == Report(files=1, unchanged=1)
+
+
+def test_a_file_that_is_gone_or_another_when_it_is_read_is_told(
+    database: Path, results: Path
+) -> None:
+    gone, other, good = synthetic.write(results, SMALL)
+    process = at_once(database, "ingest", [gone, other, good])
+    gone.unlink()
+    other.write_text(
+        other.read_text().replace('"ppn": 2', '"ppn": 1').replace('"nodes": 1', '"nodes": 2')
+    )
+    said, _ = process.communicate("\n", timeout=TIMEOUT_S)
+    assert said == (
+        f"1; 0; {gone}:1: cannot be read: No such file or directory; "
+        f"{other}:1: changed while it was read; ingest it again\n"
+    )
+    assert ingest(database, [other]) == Report(files=1, launches=1, cells=8, samples=8 * 20)

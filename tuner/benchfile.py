@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from tuner.benchlines import (
     decode_line,
     decode_seconds,
 )
+from tuner.files import open_file, shown
 from tuner.operations import DEFAULT_METHODS, OVERLAP_OPERATION, PROBE_OPERATION, SOAK_OPERATION
 from tuner.records import (
     NAME,
@@ -111,17 +112,22 @@ _LINE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, _Unusab
 
 def read(path: Path) -> BenchFile:
     """Reads one raw file. Raises OSError when it cannot be opened or read."""
-    reader = _Reader(BenchFile(str(path)))
+    with open_file(path, _BUFFER_BYTES) as lines:
+        return read_lines(path, lines)
+
+
+def read_lines(path: Path, lines: Iterable[bytes]) -> BenchFile:
+    """Return what the lines of a raw file hold."""
+    reader = _Reader(BenchFile(shown(path)))
     file = reader.file
     number, line = 0, b""
-    with path.open("rb", buffering=_BUFFER_BYTES) as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                reader.take(line)
-            except _LINE_ERRORS as error:
-                file.problems.append(Problem(file.path, number, _explain(line, error)))
-            if file.header is None:
-                break
+    for number, line in enumerate(lines, start=1):
+        try:
+            reader.take(line)
+        except _LINE_ERRORS as error:
+            file.problems.append(Problem(file.path, number, _explain(line, error)))
+        if file.header is None:
+            break
     if number == 0:
         file.problems.append(Problem(file.path, 1, "the file is empty"))
     elif file.header is not None and not file.complete:

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tuner.errors import SwitchpointError
+from tuner.files import require_regular
 from tuner.places import has_locks
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ class StoreError(SwitchpointError):
 
 
 class MissingStoreError(StoreError):
-    """There is no store at the path."""
+    """There is no store at the path, or one that holds nothing yet."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path}: no store there; make it with `switchpoint ingest`")
+    def __init__(self, path: Path, found: str = "no store there") -> None:
+        super().__init__(f"{path}: {found}; make it with `switchpoint ingest`")
 
 
 class Database:
@@ -56,8 +57,10 @@ class Database:
             return cls._open_reader(path, busy_timeout_s)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                require_regular(path)
         except OSError as error:
-            raise StoreError(f"{path}: cannot be opened for writing: {error}") from error
+            raise StoreError(f"{path}: cannot be opened for writing: {error.strerror}") from error
         store = cls(path, _connect(path, "rwc", busy_timeout_s))
         try:
             with store.transaction():
@@ -75,8 +78,10 @@ class Database:
         store._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         try:
             store._execute("PRAGMA trusted_schema = OFF")
-            store._take_back_unfinished()
+            store._take_back_unfinished(busy_timeout_s)
             version = store._version()
+            if version == 0:  # a first ingest is on its way, or was killed
+                raise MissingStoreError(path, "an empty store")
             if version < VERSION:
                 raise StoreError(
                     f"{path}: of the older version {version}; run `switchpoint ingest`, which "
@@ -87,7 +92,7 @@ class Database:
             raise
         return store
 
-    def _take_back_unfinished(self) -> None:
+    def _take_back_unfinished(self, busy_timeout_s: float) -> None:
         """Undoes what a killed writer left half done: a reader could not read beside its journal.
 
         Raises StoreError where the store may not be written either.
@@ -97,10 +102,9 @@ class Database:
         except sqlite3.Error as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
                 raise self._explained(error) from error
-            writer = Database(self.path, _connect(self.path, "rw"))
+            writer = Database(self.path, _connect(self.path, "rw", busy_timeout_s))
             try:
-                with writer.transaction():
-                    pass  # whoever takes the lock for writing rolls back first
+                writer._execute("PRAGMA application_id")  # whoever may write rolls back first
             finally:
                 writer.close()
 
@@ -122,12 +126,19 @@ class Database:
     # ---- Versions ----
 
     def _version(self) -> int:
-        """The version of the schema. Raises StoreError for what is not a store, or a newer one."""
-        ((application,),) = self._execute("PRAGMA application_id")
-        ((version,),) = self._execute("PRAGMA user_version")
+        """Return the version of the schema, 0 of an empty database.
+
+        Raises StoreError for what is not a store, or a newer one.
+        """
+        # One statement sees one state of the file, whatever is written meanwhile.
+        ((application, version, schema),) = self._query(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_application_id, pragma_user_version"
+        )
+        one_byte = self.path.stat().st_size == 1  # which SQLite takes for none
+        if (application, version, schema) == (0, 0, 0) and not one_byte:
+            return 0
         if application != APPLICATION_ID:
-            if self.path.stat().st_size == 0:  # a first ingest is on its way, or was killed
-                raise MissingStoreError(self.path)
             raise StoreError(f"{self.path}: not a Switchpoint store; name another file")
         if version > VERSION:
             raise StoreError(
@@ -139,7 +150,7 @@ class Database:
     def _bring_up_to_date(self) -> None:
         schema = resources.files("tuner").joinpath("schema.sql").read_text()
         versions = schema.split("\n-- version ")[1:]
-        before = self._version() if self.path.stat().st_size else 0
+        before = self._version()
         if before == VERSION:
             return
         for version in versions[before:]:

@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from io import BytesIO
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -21,6 +22,7 @@ from typing import NamedTuple, TypeVar
 from tuner import benchfile, cells
 from tuner.benchfile import BenchFile
 from tuner.cells import LaunchKey
+from tuner.files import open_file, read_bytes, shown
 from tuner.mpi import available_cores
 from tuner.records import (
     Breakdown,
@@ -59,9 +61,18 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
 
 
+class _State(NamedTuple):
+    """By which a file shows that it was written or replaced."""
+
+    file: int
+    size_bytes: int
+    modified_ns: int
+
+
 class _Source(NamedTuple):
     path: Path
     content: str  # sha256
+    state: _State
     key: LaunchKey | None  # None when the header cannot be read
 
 
@@ -110,7 +121,7 @@ def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Sourc
             if source.content in known:
                 launch = known[source.content]
                 report.problems += [
-                    Problem(str(source.path), line, message)
+                    Problem(shown(source.path), line, message)
                     for line, message in json.loads(launch.problems)
                 ]
             elif source.content not in new:
@@ -122,18 +133,31 @@ def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Sourc
 
 def _source(path: Path) -> _Source | Problem:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
+            state = _state(os.fstat(file.fileno()))
             header = benchfile.read_header(file.readline())
             file.seek(0)
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        return Problem(str(path), 1, f"cannot be read: {error.strerror}")
-    return _Source(path, content, cells.launch_key(header) if header else None)
+        return _unreadable(path, error)
+    return _Source(path, content, state, _key(header))
+
+
+def _state(status: os.stat_result) -> _State:
+    return _State(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _key(header: Header | None) -> LaunchKey | None:
+    return cells.launch_key(header) if header else None
+
+
+def _unreadable(path: Path, error: OSError) -> Problem:
+    return Problem(shown(path), 1, f"cannot be read: {error.strerror}")
 
 
 def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
     """Loads each group, on all cores when that is worth their start-up."""
-    size = sum(source.path.stat().st_size for group in groups for source in group)
+    size = sum(source.state.size_bytes for group in groups for source in group)
     cores = available_cores()
     if cores == 1 or size < PARALLEL_BYTES:
         yield from map(_load, groups)
@@ -175,14 +199,22 @@ def _load(group: list[_Source]) -> _Loaded:
     problems: list[Problem] = []
     fullest: dict[int, tuple[Launch, BenchFile]] = {}
     for source in group:
-        file = benchfile.read(source.path)
+        try:
+            content, file = _read(source)
+        except OSError as error:  # since it was first looked at
+            problems.append(_unreadable(source.path, error))
+            continue
         problems += file.problems
+        if _key(file.header) != source.key:
+            problems.append(Problem(file.path, 1, "changed while it was read; ingest it again"))
+            continue
         if file.header is None:
             continue
-        entry = _launch(source, file, file.header), file
-        if rival := fullest.get(entry[0].id):
+        entry = _launch(content, file, file.header), file
+        rival = fullest.get(entry[0].id)
+        if rival and rival[0].content != entry[0].content:
             loser, entry = sorted((rival, entry), key=lambda each: _fullness(each[0]))
-            problems.append(_not_used(loser[0], entry[0]))
+            problems += _not_used(loser[0], entry[0])
         fullest[entry[0].id] = entry
     systems = [(System.of(file.header), launch) for launch, file in fullest.values() if file.header]
     key = group[0].key
@@ -198,6 +230,16 @@ def _load(group: list[_Source]) -> _Loaded:
     soaks = [(where, file.soaks) for where, file in probed]
     rows = _rows(combined)
     return _Loaded(key, systems, rows, products, probes, overlap, soaks, problems)
+
+
+def _read(source: _Source) -> tuple[str, BenchFile]:
+    """Return the hash of what a file holds, and that, which may have grown since `_source`."""
+    file = benchfile.read(source.path)
+    if _state(source.path.stat()) == source.state:
+        return source.content, file
+    content = read_bytes(source.path)
+    file = benchfile.read_lines(source.path, BytesIO(content))
+    return hashlib.sha256(content).hexdigest(), file
 
 
 def _products(key: LaunchKey, launch: Launch, file: BenchFile) -> Iterator[Product]:
@@ -217,7 +259,7 @@ def _rows(of_cells: list[Cell]) -> list[CellRow]:
     return list(map(cell_row, of_cells, cells.summaries(of_cells)))
 
 
-def _launch(source: _Source, file: BenchFile, header: Header) -> Launch:
+def _launch(content: str, file: BenchFile, header: Header) -> Launch:
     digest = hashlib.sha256(file.header_text.encode()).digest()
     return Launch(
         id=int.from_bytes(digest[:8], "big", signed=True),
@@ -225,7 +267,7 @@ def _launch(source: _Source, file: BenchFile, header: Header) -> Launch:
         campaign=header.campaign,
         number=header.launch,
         date=header.date,
-        content=source.content,
+        content=content,
         path=file.path,
         complete=file.complete,
         samples=file.samples,
@@ -240,10 +282,17 @@ def _fullness(launch: Launch) -> tuple[bool, int, str]:
     return launch.complete, launch.samples, launch.content
 
 
-def _not_used(loser: Launch, winner: Launch) -> Problem:
+def _not_used(loser: Launch, winner: Launch) -> list[Problem]:
+    """Return the problem of a file that is not used, none when it has become another since."""
+    try:
+        with open_file(Path(loser.path)) as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != loser.content:
+                return []
+    except OSError:
+        pass
     equal = _fullness(loser)[:2] == _fullness(winner)[:2]
     reason = "is another file of the launch of" if equal else "holds less of its launch than"
-    return Problem(loser.path, 1, f"{reason} {winner.path}; not used")
+    return [Problem(loser.path, 1, f"{reason} {winner.path}; not used")]
 
 
 def _batches(loaded: Iterable[_Loaded]) -> Iterator[list[_Loaded]]:
@@ -265,20 +314,24 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
     refused, replaced = set(), set()
     for system, launch in loaded.launches:
         earlier = known.get(launch.id)
+        if earlier and earlier.content == launch.content:  # another ingest was faster
+            report.unchanged += 1
+            refused.add(launch.id)
+            continue
         if earlier and _fullness(earlier) > _fullness(launch):
-            report.problems.append(_not_used(launch, earlier))
+            report.problems += _not_used(launch, earlier)
             refused.add(launch.id)
             continue
         if earlier:
             replaced.add(launch.id)
             store.delete_of_launch(launch.id)
             if _fullness(earlier)[:2] == _fullness(launch)[:2]:
-                report.problems.append(_not_used(earlier, launch))
+                report.problems += _not_used(earlier, launch)
         known[launch.id] = launch
         store.put_launch(system, launch)
         report.launches += 1
         report.samples += launch.samples
-    if loaded.key is None:
+    if loaded.key is None or len(refused) == len(loaded.launches):
         return
     rows = loaded.rows
     there = store.contents(loaded.key)

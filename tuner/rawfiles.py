@@ -9,6 +9,7 @@ from pathlib import Path
 from tuner import benchfile
 from tuner.atomic import replacing
 from tuner.errors import SwitchpointError
+from tuner.files import open_file, read_bytes, shown
 from tuner.ingest import ingest
 from tuner.places import database_path, results_directory
 from tuner.records import Header, System
@@ -68,19 +69,19 @@ def numbers_there(campaign: str, system: str, environment: str, name: str) -> se
         job, _, number = path.stem.rpartition("-")
         if job != name or not number.isdecimal():
             continue
-        header = benchfile.read_header(header_line(path).encode())
+        header = benchfile.read_header(header_line(path))
         if header and (header.system, header.environment) == (system, environment):
             there.add(int(number))
     return there
 
 
-def header_line(path: Path) -> str:
-    """The first line of a raw file, "" when it is not there any more."""
+def header_line(path: Path) -> bytes:
+    """Return the first line of a raw file, nothing when it is not there any more."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
+        with open_file(path) as lines:
             return lines.readline()
     except FileNotFoundError:
-        return ""
+        return b""
 
 
 def place_of(header: Header) -> Path:
@@ -91,10 +92,12 @@ def place_of(header: Header) -> Path:
 def _copy(path: Path) -> Path:
     file = benchfile.read(path)
     if file.header is None or not file.complete:
-        raise RawFileError(f"{path}: {file.problems[0].message}")
+        raise RawFileError(f"{file.path}: {file.problems[0].message}")
     target = place_of(file.header) / path.name
-    if target.exists() and target.read_bytes() != path.read_bytes():
-        raise RawFileError(f"{target} exists and is another file; {path} was not copied")
+    if target.exists() and read_bytes(target) != read_bytes(path):
+        raise RawFileError(
+            f"{shown(target)} exists and is another file; {file.path} was not copied"
+        )
     with replacing(target) as aside:
         shutil.copyfile(path, aside)
     return target

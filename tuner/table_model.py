@@ -1,6 +1,6 @@
 """The lines of a method table that carry a model's parameters, for methods that no rule tells.
 
-The library composes the same times of them as `tuner.models.predict` does (kernels/src/estimate.c).
+The library composes the same times of them (kernels/src/plan/model.c) as `tuner.models.predict`.
 Grammar: docs/reference/table.md.
 """
 

@@ -10,11 +10,12 @@ import subprocess
 from pathlib import Path
 
 from tuner.errors import SwitchpointError
+from tuner.files import open_file
 from tuner.mpi import build_root
 from tuner.vendor.library import FAMILIES, launcher, made_for
 
 _TIMEOUT_S = 60
-_HEAD_CHARACTERS = 4096
+_HEAD_BYTES = 4096
 
 
 class VerifyError(SwitchpointError):
@@ -48,8 +49,8 @@ def verify_table(path: Path) -> str:
 
     Raises VendorError for a file that is for an MPI library which is not here.
     """
-    with path.open(encoding="utf-8", errors="replace") as file:
-        reader = made_for(file.read(_HEAD_CHARACTERS))
+    with open_file(path) as file:
+        reader = made_for(file.read(_HEAD_BYTES).decode(errors="replace"))
     if reader is not None:
         family, version = reader
         return f"{path}: for {FAMILIES[family]} {version}: {launcher(family, version)}"

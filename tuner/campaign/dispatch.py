@@ -31,6 +31,7 @@ from tuner.errors import SwitchpointError
 CHECKS = Path(__file__).resolve().parents[2] / "checks"
 WARNINGS = ("skipping test", "does not exist")
 SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
+ENVIRONMENTS = ("-p", "--prgenv")  # others, which add to each other
 PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"
 """Of the environment: tell the checks `planned` and `winners` which file says what to run."""
 
@@ -122,7 +123,7 @@ def without_selection(options: Sequence[str]) -> list[str]:
         for option in options
         if option.startswith("--")
         and "=" in option
-        and not option.startswith((*SELECTING, "--prgenv"))
+        and not option.startswith((*SELECTING, *ENVIRONMENTS))
     ]
 
 

@@ -30,6 +30,7 @@ from tuner.campaign.plans import (
 )
 from tuner.campaign.races import Baseline
 from tuner.errors import SwitchpointError
+from tuner.files import read_bytes
 from tuner.models.predict import Times
 from tuner.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.places import database_path, new_campaign, results_directory
@@ -66,7 +67,7 @@ def newest() -> Path:
 def load(path: Path) -> Plan:
     """Reads a plan. Raises PlanError when it is none, OSError when it cannot be read."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Plan)
+        return msgspec.json.decode(read_bytes(path), type=Plan)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"{path}: not a plan: {error}") from error
 

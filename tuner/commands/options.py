@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from tuner.errors import SwitchpointError
+from tuner.files import require_regular
 from tuner.places import database_path
 
 if TYPE_CHECKING:
@@ -20,6 +22,23 @@ if TYPE_CHECKING:
 _MOST = 2**31 - 1
 
 FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+class _NamedFile(click.Path):
+    """A file that is there and is one, also where another program opens it."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, exists=True, dir_okay=False)
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Path:
+        path = Path(os.fsdecode(super().convert(value, parameter, context)))
+        require_regular(path)
+        return path
+
+
+NAMED_FILE = _NamedFile()
 
 Option = Callable[[Callable[..., None]], Callable[..., None]]
 """What adds an option to a command."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuner.errors import SwitchpointError
+from tuner.files import open_file
 
 Indices = npt.NDArray[np.int64]
 
@@ -65,8 +66,11 @@ def read_pattern(path: Path) -> Pattern:
         MatrixError: it cannot be read or is malformed, with the line.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return _Reader(path, cast(BinaryIO, file)).read()
+        with (
+            open_file(path) as file,
+            gzip.open(file) if path.suffix == ".gz" else file as lines,
+        ):
+            return _Reader(path, cast(BinaryIO, lines)).read()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise MatrixError(f"{path}: cannot be unpacked: {error}") from error
     except OSError as error:

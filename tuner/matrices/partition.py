@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from tuner import atomic
+from tuner.files import open_file, read_bytes
 from tuner.matrices.market import Indices, MatrixError, Pattern, stem
 from tuner.matrices.ownership import RULES, Ownership
 from tuner.matrices.partitioners import PARTITIONERS, partitioned, version
@@ -108,7 +109,7 @@ def read_parts(path: Path, rows: int, procs: int) -> Indices:
         MatrixError: the file cannot be read, or does not hold a part from 0 to procs - 1 a row.
     """
     try:
-        parts = np.array(path.read_text(encoding="ascii").split(), dtype=np.int64)
+        parts = np.array(read_bytes(path).decode("ascii").split(), dtype=np.int64)
     except OSError as error:
         raise MatrixError(f"{path}: the partition cannot be read: {error.strerror}") from error
     except (ValueError, OverflowError) as error:
@@ -129,7 +130,7 @@ def _require_square(matrix: Path, pattern: Pattern) -> None:
 def _read_record(path: Path) -> _Record | None:
     """None when there is no record; a broken one matches nothing."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Record)
+        return msgspec.json.decode(read_bytes(path), type=_Record)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError:
@@ -137,5 +138,5 @@ def _read_record(path: Path) -> _Record | None:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

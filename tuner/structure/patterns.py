@@ -125,7 +125,7 @@ def _balanced(procs: int, dim: int) -> tuple[int, ...]:
 
 
 class _Draws:
-    """SplitMix64, as the bench draws (kernels/bench/rng.c)."""
+    """SplitMix64, as the bench draws (kernels/bench/base/rng.c)."""
 
     def __init__(self, state: int) -> None:
         self._state = state

@@ -1,0 +1,143 @@
+"""Files that users name: with any bytes in their names, and of any kind."""
+
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests import synthetic
+from tests.conftest import TIMEOUT_S
+from tuner import atomic
+from tuner.files import shown
+from tuner.mpi import CHECKOUT
+
+NOT_REGULAR = "not a regular file; save its contents to one first"
+
+
+def name(place: Path, content: bytes) -> Path:
+    """A file whose name is bytes."""
+    return place / os.fsdecode(content)
+
+
+def switchpoint(*arguments: str | Path, place: Path) -> subprocess.CompletedProcess[str]:
+    """The command as users call it, in a terminal that shows UTF-8 only."""
+    return subprocess.run(
+        [sys.executable, "-m", "tuner.cli", *arguments],
+        env=os.environ
+        | {
+            "PYTHONPATH": str(CHECKOUT),
+            "PYTHONIOENCODING": "utf-8:strict",
+            "SWITCHPOINT_RESULTS": str(place),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_S,
+    )
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> list[Path]:
+    return synthetic.write(tmp_path / "raw", synthetic.Campaign(launches=2, sizes=(8,), samples=5))
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
+def specials(tmp_path: Path, fifo: Path) -> Iterator[list[Path]]:
+    """What may never end when it is read."""
+    device = tmp_path / "device"
+    device.symlink_to("/dev/zero")
+    with (
+        TemporaryDirectory(prefix="swp") as short,  # names of sockets are short
+        socket.socket(socket.AF_UNIX) as listening,
+    ):
+        listening.bind(f"{short}/socket")
+        yield [device, fifo, Path(short, "socket")]
+
+
+def test_a_name_that_is_not_utf8_is_ingested_and_printed(tmp_path: Path, raw: list[Path]) -> None:
+    raw[0].rename(name(raw[0].parent, b"good \xff.jsonl"))
+    name(raw[0].parent, b"bad \xfe.jsonl").write_text("{}\n")
+    database = name(tmp_path, b"store \xfd.db")
+    said = switchpoint("ingest", tmp_path / "raw", "--database", database, place=tmp_path)
+    assert said.returncode == 0
+    (warning,) = said.stderr.splitlines()
+    assert f"{raw[0].parent}/bad \\xfe.jsonl:1: not a valid record" in warning
+    assert "2 launches with 40 samples from 3 files" in said.stdout
+    with sqlite3.connect(os.fsencode(database)) as connection:
+        paths = [path for (path,) in connection.execute("SELECT path FROM launch ORDER BY path")]
+    connection.close()
+    assert paths == [str(raw[1]), f"{raw[0].parent}/good \\xff.jsonl"]
+    again = switchpoint("ingest", tmp_path / "raw", "--json", place=tmp_path)
+    assert json.loads(again.stdout)["problems"][0]["path"].endswith("bad \\xfe.jsonl")
+    shows = switchpoint("show", "--database", database, place=tmp_path)
+    assert (shows.returncode, shows.stderr) == (0, "")
+
+
+def test_what_is_no_regular_file_is_told_and_the_rest_ingested(
+    tmp_path: Path, raw: list[Path], specials: list[Path]
+) -> None:
+    beside = raw[0].parent / "special.jsonl"
+    beside.symlink_to(specials[0])
+    said = switchpoint("ingest", *specials, tmp_path / "raw", place=tmp_path)
+    assert said.returncode == 0
+    assert said.stderr.splitlines() == [
+        f"warning: {path}:1: cannot be read: {NOT_REGULAR}" for path in (*specials, beside)
+    ]
+    assert "2 launches" in said.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["verify-table"],
+        ["plan"],
+        ["matrix", "info"],
+        ["matrix", "partition", "--parts=2", "--by=contiguous"],
+        ["report", "structure", "--parts=2"],
+        ["doctor", "--config"],
+        ["run", "--config"],
+        ["run", "--plan"],
+        ["soak", "--config"],
+        ["study", "applications", "--procs=2", "--table"],
+        ["ingest", "raw", "--database"],
+    ],
+    ids=" ".join,
+)
+def test_commands_refuse_what_is_no_regular_file(
+    tmp_path: Path, command: list[str], fifo: Path
+) -> None:
+    words = [str(tmp_path) if word == "raw" else word for word in command]
+    said = switchpoint(*words, fifo, place=tmp_path)
+    assert said.returncode == 1
+    (line,) = said.stderr.splitlines()
+    assert line.startswith(f"Error: {fifo}: ")
+    assert line.endswith(NOT_REGULAR)
+
+
+def test_a_partition_that_is_no_regular_file_is_refused(tmp_path: Path, fifo: Path) -> None:
+    matrix = tmp_path / "a.mtx"
+    atomic.write(matrix, "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+    said = switchpoint(
+        *("report", "structure", matrix, "--parts", "2", "--by", fifo), place=tmp_path
+    )
+    assert said.returncode == 1
+    assert said.stderr == f"Error: {fifo}: the partition cannot be read: {NOT_REGULAR}\n"
+
+
+def test_names_are_shown_as_they_are_where_they_can_be() -> None:
+    assert shown(Path("ä\n")) == "ä\n"
+    assert shown(name(Path("b"), b"\xc3\xff")) == "b/\\xc3\\xff"

@@ -1,0 +1,167 @@
+"""Kills at every write to the store, and what readers, pages and the next ingest make of it."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from flask.testing import FlaskClient
+
+from dashboard.app import create_app
+from tests import synthetic
+from tuner.ingest import ingest
+from tuner.mpi import CHECKOUT
+from tuner.store import VERSION, MissingStoreError, Store, StoreError
+
+KILLED = 9  # as killed.c exits
+
+# Ingests in a child that is killed at the n-th write, for every n that comes in.
+DRIVER = """
+import ctypes, os, sys
+from pathlib import Path
+from tuner.ingest import ingest
+database, raw = sys.argv[1:]
+for line in sys.stdin:
+    nth, torn = map(int, line.split())
+    if not (child := os.fork()):
+        ctypes.CDLL(None).kill_at(os.fsencode(database), ctypes.c_long(nth), ctypes.c_bool(torn))
+        ingest(Path(database), [Path(raw)])
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("library") / "killed.so"
+    source = Path(__file__).with_name("killed.c")
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", path], check=True)
+    return path
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Path]:
+    """In memory where that is a place: thousands of times it would be flushed to a disk."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as place:
+        yield Path(place) / "store" / "switchpoint.db"
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    (path,) = synthetic.write(
+        tmp_path / "raw", synthetic.Campaign(launches=1, sizes=(8,), samples=5)
+    )
+    return path
+
+
+def start(version: int, database: Path) -> None:
+    """An older store, or none."""
+    shutil.rmtree(database.parent, ignore_errors=True)
+    database.parent.mkdir()
+    if version:
+        shutil.copy(Path(__file__).parent / "data" / f"store-v{version}.db", database)
+
+
+def dump(database: Path) -> list[str]:
+    connection = sqlite3.connect(database)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return list(connection.iterdump())
+    finally:
+        connection.close()
+
+
+def kills(version: int, database: Path, raw: Path, library: Path) -> Iterator[None]:
+    """What an ingest leaves that was killed at its first write, at its second, and so on."""
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, database, raw],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"LD_PRELOAD": str(library), "PYTHONPATH": str(CHECKOUT)},
+        text=True,
+    )
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    with driver:
+        for torn in (0, 1):
+            for nth in count(1):
+                start(version, database)
+                print(nth, torn, file=driver.stdin, flush=True)
+                ended = int(driver.stdout.readline())
+                if ended == 0:
+                    break
+                assert ended == KILLED
+                yield
+            assert nth > 20  # else the library is not asked
+        driver.stdin.close()
+
+
+def visit(database: Path, client: FlaskClient, version: int) -> None:
+    """A page and a reader find nothing, or the older store, or what was ingested."""
+    answer = client.get("/")
+    if answer.status_code != HTTPStatus.OK:
+        assert "an empty store" in answer.text or "of the older version" in answer.text
+        assert "switchpoint ingest" in answer.text
+    try:
+        with Store.open(database, readonly=True) as store:
+            store.systems()
+    except MissingStoreError:
+        assert version == 0
+    except StoreError as error:
+        assert f"of the older version {version};" in str(error)
+
+
+def leave(database: Path, client: FlaskClient, version: int) -> None:
+    """Nobody reads in between."""
+
+
+nightly = pytest.mark.nightly
+
+
+@pytest.mark.parametrize(
+    ("version", "between"),
+    [
+        *((version, visit) for version in (0, 1, VERSION - 1)),
+        *(pytest.param(version, visit, marks=nightly) for version in range(2, VERSION - 1)),
+        (0, leave),
+        *(pytest.param(version, leave, marks=nightly) for version in range(1, VERSION)),
+    ],
+)
+def test_a_kill_at_any_write_loses_nothing(
+    version: int,
+    between: Callable[[Path, FlaskClient, int], None],
+    database: Path,
+    raw: Path,
+    library: Path,
+) -> None:
+    start(version, database)
+    ingest(database, [raw])
+    whole = dump(database)
+    client = create_app(database).server.test_client()
+    for _ in kills(version, database, raw, library):
+        between(database, client, version)
+        ingest(database, [raw])
+        assert dump(database) == whole
+    assert client.get("/").status_code == HTTPStatus.OK
+
+
+def test_what_readers_of_earlier_versions_left_is_an_empty_store(database: Path, raw: Path) -> None:
+    """Their recovery wrote a page without an application_id."""
+    start(0, database)
+    connection = sqlite3.connect(database, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("COMMIT")
+    connection.close()
+    assert database.stat().st_size > 0
+    with pytest.raises(MissingStoreError, match="an empty store"):
+        Store.open(database, readonly=True)
+    assert ingest(database, [raw]).problems == []
+    Store.open(database, readonly=True).close()

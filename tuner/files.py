@@ -1,0 +1,40 @@
+"""Files that users name: only regular ones are read, and every name can be printed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import DEFAULT_BUFFER_SIZE, BufferedReader, FileIO
+from pathlib import Path
+
+
+def open_file(path: Path, buffer_bytes: int = DEFAULT_BUFFER_SIZE) -> BufferedReader:
+    """Open a regular file for reading. Raises OSError for all else, which may never end.
+
+    A FIFO waits for its writer, a terminal for its user, and /dev/zero has no end.
+    """
+    return BufferedReader(FileIO(path, opener=_open_regular), buffer_bytes)
+
+
+def require_regular(path: str | Path) -> None:
+    """Raise OSError for what is no regular file; nothing is opened."""
+    mode = Path(path).stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a directory has its own error
+        raise OSError(errno.EINVAL, "not a regular file; save its contents to one first", str(path))
+
+
+def _open_regular(path: str | Path, flags: int) -> int:
+    require_regular(path)
+    return os.open(path, flags | os.O_NONBLOCK)  # should it be another by now: nobody waits
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return what a regular file holds. Raises OSError as `open_file` does."""
+    with open_file(path) as file:
+        return file.read()
+
+
+def shown(path: Path) -> str:
+    r"""Return a name as it can be printed and stored: bytes that are not UTF-8 as `\xff`."""
+    return os.fsencode(path).decode(errors="backslashreplace")
