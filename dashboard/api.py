@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from flask import Flask, Response, request
 
-from dashboard import web
+from dashboard import compared, web
 from dashboard.exported import FORMS, exported
 from dashboard.pages import table
 from dashboard.query import INTEGER, WORD, MalformedError, Query, UnknownError, parameter
@@ -32,6 +32,17 @@ class CellsQuery(Query):
     procs: str = parameter("procs", r"[0-9]{1,10}")
     offset: str = parameter("offset", r"[0-9]{1,9}")
     limit: str = parameter("limit", INTEGER)
+
+
+@dataclass(frozen=True)
+class CompareQuery(Query):
+    """Two campaigns, each of a system, and the operation; all without one."""
+
+    a_system: str = parameter("a_system", NAME)
+    a_campaign: str = parameter("a_campaign", NAME)
+    b_system: str = parameter("b_system", NAME)
+    b_campaign: str = parameter("b_campaign", NAME)
+    operation: str = parameter("operation", WORD)
 
 
 def add_api(server: Flask, open_store: OpenStore) -> None:
@@ -76,11 +87,20 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
         with open_store() as store:
             return _json(_cells(store, query, limit))
 
+    @server.get(f"{ROOT}/compare")
+    def comparison() -> Response:
+        query = _query(CompareQuery)
+        a, b = (query.a_system, query.a_campaign), (query.b_system, query.b_campaign)
+        if not all(a + b):
+            raise MalformedError("a_system, a_campaign, b_system and b_campaign are needed")
+        with open_store() as store:
+            for side in (a, b):
+                _check_campaign(store, *side)
+            return _json(compared.document(store, a, b, query.operation))
+
 
 def _cells(store: Store, query: CellsQuery, limit: int) -> dict[str, Any]:
-    _described(store, query.system)
-    if query.campaign not in set(store.campaigns(query.system)["campaign"]):
-        raise UnknownError(f"The store holds no campaign {query.campaign!r} of this system.")
+    _check_campaign(store, query.system, query.campaign)
     procs = int(query.procs) if query.procs else None
     given = (query.operation or None, query.pattern or None, procs)
     found = store.cells(query.system, query.campaign, *given)
@@ -89,6 +109,13 @@ def _cells(store: Store, query: CellsQuery, limit: int) -> dict[str, Any]:
     for row in rows:
         row["statistics"] = json.loads(row["statistics"])
     return {"total": len(found), "offset": offset, "cells": rows}
+
+
+def _check_campaign(store: Store, system: str, campaign: str) -> None:
+    """Raise UnknownError where there is none of that name."""
+    _described(store, system)
+    if campaign not in set(store.campaigns(system)["campaign"]):
+        raise UnknownError(f"The store holds no campaign {campaign!r} of {system}.")
 
 
 def _described(store: Store, system: str) -> dict[str, Any]:

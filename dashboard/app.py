@@ -16,12 +16,12 @@ from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, set_
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 from flask import Flask
-from waitress.server import create_server
 
 from dashboard import ids, web
 from dashboard.api import add_api
 from dashboard.pages import PAGES
 from dashboard.query import UnknownError
+from dashboard.server import server_on
 from dashboard.web import OpenStore
 from dashboard.widgets import href, notice
 from tuner.errors import SwitchpointError
@@ -32,7 +32,6 @@ class ListenError(SwitchpointError):
     """The address cannot be listened on; the text says why."""
 
 
-_THREADS = 8
 _BUSY_TIMEOUT_S = 2.0  # whoever waits for a page would not wait longer
 _MOST_REQUEST_BYTES = 256 * 1024  # with a pasted table
 _INDEX = """<!DOCTYPE html>
@@ -153,8 +152,7 @@ def serve(
     Raises ListenError.
     """
     app = create_app(database, prefix, token)
-    sockets = [_listen(host, port)]
-    server = create_server(app.server, sockets=sockets, threads=_THREADS, url_prefix=prefix)
+    server = server_on(_listen(host, port), app.server, prefix)
 
     # A browser asks for a page's scripts all at once; that they queue is no news.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ class Campaign:
     drift: float = 0.0  # from a launch's first sample to its last
     seed: int = 1
     sync: str = "window"
+    mpi_library: str = "MPICH Version: 5.0.2"
+    day: str = "2026-11-21"
 
 
 def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, Any]:
@@ -71,11 +73,11 @@ def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, A
         "environment": spec.environment,
         "campaign": spec.name,
         "launch": launch,
-        "date": f"2026-11-21T03:{launch // 60:02d}:{launch % 60:02d}Z",
+        "date": f"{spec.day}T03:{launch // 60:02d}:{launch % 60:02d}Z",
         "hostnames": ["node0"],
         "cpu_model": "Synthetic CPU",
         "cores": spec.cores,
-        "mpi_library": "MPICH Version: 5.0.2",
+        "mpi_library": spec.mpi_library,
         "mpi_standard": "4.1",
         "compiler": "gcc 12.2.0",
         "flags": "-O2",
@@ -158,3 +160,25 @@ def write(results: Path, spec: Campaign) -> list[Path]:
                 path.write_text("".join(json.dumps(record) + "\n" for record in records))
                 paths.append(path)
     return paths
+
+
+def write_upgrade(results: Path, factor: float) -> tuple[str, str]:
+    """Writes the campaigns before and after an upgrade of the MPI; returns their names.
+
+    Discoveries take `factor` times as long since, exchanges and broadcasts as long as before.
+    """
+    before = Campaign(name="20260101T000000Z", samples=20, day="2026-01-01")
+    after = replace(
+        before, name="20260201T000000Z", mpi_library="MPICH Version: 5.0.3", day="2026-02-01"
+    )
+    discovery = {"operation": "discovery", "methods": tuple(DISCOVERY_LATENCY_S)}
+    bcast = {"operation": "bcast", "methods": tuple(BCAST_LATENCY_S), "patterns": (BLOCKS,)}
+    for number, (campaign, slower) in enumerate(((before, 1), (after, factor))):
+
+        def slowed(method: str, size: int, slower: float = slower) -> float:
+            return slower * discovery_times(method, size)
+
+        write(results, replace(campaign, seed=10 * number + 1))
+        write(results, replace(campaign, **discovery, times=slowed, seed=10 * number + 2))
+        write(results, replace(campaign, **bcast, times=bcast_times, seed=10 * number + 3))
+    return before.name, after.name

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.test_selection import CONSTANT, make_cells, scaled
 from tuner import comparison, stats
 from tuner.comparison import Choice, Comparison, measured
 from tuner.records import Cell
+from tuner.selection import soaks
 
 Write = Callable[..., None]
 
@@ -60,15 +62,15 @@ def test_switch_points_that_moved_and_what_the_others_table_costs() -> None:
     a = make_cells(CONSTANT | {"neighbor": lambda size: 0.5e-5 if size < 1000 else 2e-5}, sizes)
     b = make_cells(CONSTANT | {"neighbor": lambda size: 0.5e-5 if size < 100 else 2e-5}, sizes)
     found = compare(a, b)
-    (moved,) = found.moved
+    (moved,) = found.measured.moved
     assert moved.a == [Choice(0, "neighbor"), Choice(1449, "direct")]
     assert moved.b == [Choice(0, "neighbor"), Choice(182, "direct")]
     assert (moved.sizes, moved.shown) == (1, 1)
-    assert found.loss.cases == 4
-    assert found.loss.worst == pytest.approx(1, rel=0.05)
-    assert found.loss.mean == pytest.approx(2**0.25 - 1, rel=0.05)
-    assert found.loss.worst_where is not None
-    assert found.loss.worst_where.size_bytes == 512
+    assert found.measured.loss.cases == 4
+    assert found.measured.loss.worst == pytest.approx(1, rel=0.05)
+    assert found.measured.loss.mean == pytest.approx(2**0.25 - 1, rel=0.05)
+    assert found.measured.loss.worst_where is not None
+    assert found.measured.loss.worst_where.size_bytes == 512
 
 
 def test_a_layout_without_rules_takes_the_default() -> None:
@@ -76,14 +78,14 @@ def test_a_layout_without_rules_takes_the_default() -> None:
     b = make_cells(CONSTANT | {"neighbor": scaled(0.5)}, layout=(2, 1))
     found = compare(a, b)
     assert found.compared == 0
-    assert found.loss.without_rule == 4
-    assert found.loss.mean == pytest.approx(1, rel=0.05)
+    assert found.measured.loss.without_rule == 4
+    assert found.measured.loss.mean == pytest.approx(1, rel=0.05)
 
 
 def test_what_a_has_not_measured_is_in_no_figure() -> None:
     a = make_cells(CONSTANT)
     b = make_cells(CONSTANT | {"neighbor": scaled(0.5)})
-    assert (compare(a, b).loss.mean, compare(a, b).loss.not_measured) == (None, 4)
+    assert (compare(a, b).measured.loss.mean, compare(a, b).measured.loss.not_measured) == (None, 4)
 
 
 def test_discoveries_are_those_of_benjamini_and_hochberg() -> None:
@@ -125,7 +127,7 @@ def test_two_campaigns_of_one_system(write: Write) -> None:
     document = json.loads(succeed("compare", "before", "after", "--json"))
     assert document["a"]["name"].endswith("/before")
     assert document["changes"][0]["where"]["method"] == "stfw:dims=2"
-    assert document["moved"][0]["b"] == [{"from_bytes": 0, "method": "direct"}]
+    assert document["measured"]["moved"][0]["b"] == [{"from_bytes": 0, "method": "direct"}]
 
 
 def test_what_failed_a_soak_is_in_no_table_that_is_compared(write: Write, tmp_path: Path) -> None:
@@ -133,9 +135,8 @@ def test_what_failed_a_soak_is_in_no_table_that_is_compared(write: Write, tmp_pa
     write(name="after")
 
     def of_b() -> set[str]:
-        (moved,) = json.loads(succeed("compare", "before", "after", "--json"))["moved"] or [
-            {"b": []}
-        ]
+        document = json.loads(succeed("compare", "before", "after", "--json"))
+        (moved,) = document["measured"]["moved"] or [{"b": []}]
         return {choice["method"] for choice in moved["b"]}
 
     assert "stfw:dims=2" in of_b()
@@ -144,13 +145,89 @@ def test_what_failed_a_soak_is_in_no_table_that_is_compared(write: Write, tmp_pa
     assert "stfw:dims=2" not in of_b()
 
 
-def test_what_waits_for_its_soak_is_in_no_table_that_is_compared(
+def test_what_waits_for_its_soak_is_measured_but_not_deployable(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Unless the tables that are exported were made without asking for soaks."""
     write(name="before", methods=("direct", "neighbor"))
     write(name="after")
     monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
-    assert json.loads(succeed("compare", "before", "after", "--json"))["moved"] == []
+
+    def compared() -> dict[str, Any]:
+        return json.loads(succeed("compare", "before", "after", "--json"))
+
+    document = compared()
+    assert document["deployable"]["moved"] == []
+    (moved,) = document["measured"]["moved"]
+    assert moved["b"][0]["method"] == "stfw:dims=2"
+    assert document["a"]["required_executions"] == soaks.ENOUGH
+    text = succeed("compare", "before", "after")
+    assert text.index("other methods are chosen") < text.index("deployable: ")
+    assert "no switch point moved" in text[text.index("deployable: ") :]
+
+    succeed("tune", "--require-soak", "0")
+    document = compared()
+    assert document["deployable"] == document["measured"]
+    assert document["measured"]["moved"] == [moved]
+    assert "which asks for no soaks here\nthe same" in succeed("compare", "before", "after")
+
+
+def test_a_loss_by_what_is_not_soaked_is_measured_and_not_deployable(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(name="before")
+    fast = {"direct": 4e-6, "stfw:dims=2": 8e-6, "neighbor": 1e-6, "alltoallv": 9e-6}
+    write(name="after", times=lambda method, size: fast[method] + 1e-9 * size, seed=2)
+    monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
+    document = json.loads(succeed("compare", "before", "after", "--json"))
+    assert document["measured"]["loss"]["p95"] > 0.1
+    assert document["deployable"]["loss"]["p95"] == 0
+
+
+@pytest.fixture
+def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], tuple[str, str]]:
+    """Ingests campaigns before and after an upgrade that changed discoveries alone."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+
+    def add(factor: float) -> tuple[str, str]:
+        names = synthetic.write_upgrade(tmp_path, factor)
+        succeed("ingest")
+        return names
+
+    return add
+
+
+@pytest.mark.parametrize("factor", [1.45, 0.7])
+def test_the_operation_that_changed_most_is_first(
+    upgrade: Callable[[float], tuple[str, str]], factor: float
+) -> None:
+    names = upgrade(factor)
+    document = json.loads(succeed("compare", *names, "--json"))
+    first, *others = document["operations"]
+    assert (first["operation"], first["changed"], first["compared"]) == ("discovery", 20, 20)
+    assert first["ratio"] == pytest.approx(factor, rel=0.05)
+    assert first["effect"] == pytest.approx(max(factor, 1 / factor), rel=0.05)
+    assert {each["operation"] for each in others} == {"bcast", "exchange"}
+    assert sum(each["changed"] for each in others) <= 2  # by chance, at most 5 %
+    assert all(each["effect"] < 1.01 for each in others)
+    assert {each["where"]["operation"] for each in document["changes"][:20]} == {"discovery"}
+    text = succeed("compare", *names)
+    rows = [line.split() for line in text.splitlines()]
+    number = next(at for at, row in enumerate(rows) if row[:1] == ["discovery"])
+    assert rows[number][:4] == ["discovery", "20", "of", "20"]
+    assert {row[0] for row in rows[number + 1 : number + 3]} == {"bcast", "exchange"}
+
+
+def test_an_upgrade_that_changed_nothing_is_said_to_have_changed_nothing(
+    upgrade: Callable[[float], tuple[str, str]],
+) -> None:
+    names = upgrade(1)
+    document = json.loads(succeed("compare", *names, "--json"))
+    assert document["changes"] == []
+    assert {each["effect"] for each in document["operations"]} == {1}
+    text = succeed("compare", *names)
+    assert "0 of 55 cells that both have changed" in text
+    assert "discovery" not in text[: text.index("measured: ")]
 
 
 def test_a_comparison_needs_two_names_of_something_measured(write: Write) -> None:

@@ -8,54 +8,31 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
-from tuner import stats
+from tuner.changes import (
+    Change,
+    Medians,
+    Shift,
+    Where,
+    exact_in,
+    largest_first,
+    medians_of,
+    shifts,
+)
 from tuner.operations import DEFAULT_METHODS, RULED_OPERATIONS
-from tuner.records import PART, Cell, Features
+from tuner.records import Cell, Features
 from tuner.selection import soaks
-from tuner.selection.decisions import decide, least_samples
+from tuner.selection.decisions import decide
 from tuner.selection.intervals import degree_class, whole_intervals
 from tuner.selection.rules import compile_rules, matching
-from tuner.simulation import machines
 from tuner.tables import Point, Rule, Soaked
-
-FALSE_DISCOVERIES = 0.05
-"""The share that is expected to be false of the changes that are told."""
-
-ROUNDING = 1e-6
-"""Exact times are kept in single precision."""
 
 SHOWN = ("faster", "default")
 """The statuses of decisions that something was shown for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """What two cells have in common that are compared: a key but for system and campaign."""
-
-    operation: str
-    pattern: str
-    procs: int
-    nodes: int
-    ppn: int
-    oversubscribed: bool
-    sync: str
-    size_bytes: int
-    bytes: int
-    method: str
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A cell that takes another time in B: time in B / time in A, with its 95 % interval."""
-
-    where: Where
-    ratio: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,32 +79,49 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """All of it. `common_ratio` is the geometric mean over all cells that both have."""
+class Replaced:
+    """What B's table does in the place of A's: other methods, and what A loses by them."""
 
-    compared: int
-    common_ratio: float | None
-    changes: list[Change]  # the largest first
     moved: list[Moved]
     loss: Loss
 
 
-Medians = dict[Where, dict[tuple[str, int], float]]
-"""Logarithms of the median seconds of every launch that counts."""
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All of it. `common_ratio` is the geometric mean over all cells that both have.
+
+    `measured` is of tables by the times alone, `deployable` of tables as they are exported: only
+    with what passed as many executions in soaks as is required.
+    """
+
+    compared: int
+    common_ratio: float | None
+    operations: list[Shift]  # the largest effect first
+    measured: Replaced
+    deployable: Replaced
+
+    @property
+    def changes(self) -> list[Change]:
+        """Return all changes, the largest first."""
+        return sorted(
+            (each for shift in self.operations for each in shift.changes), key=largest_first
+        )
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is compared of a campaign or system: a small part of its cells, and its own table.
+    """What is compared of a campaign or system: a small part of its cells, and its own decisions.
 
-    Of a simulated machine times are `exact`.
+    Of a simulated machine times are `exact`. What is deployable passed the required executions.
     """
 
+    cells: int
     medians: Medians
     exact: bool
     features: dict[Where, Features]  # of the default's cells
-    rules: list[Rule]
     points: list[Point]
+    required_executions: int
+    deployable: list[Point]
 
 
 def measured(
@@ -136,87 +130,86 @@ def measured(
     soaked: Sequence[Soaked] = (),
     required_executions: int = 0,
 ) -> Measured:
-    """What is compared of these cells; what failed a soak, or waits for one, is in no rule.
+    """What is compared of these cells; what failed a soak is in no rule.
 
     points: what they decide, where that is known; samples are then not needed, and the default
     stands where a method was decided for that failed.
     """
     points = decide(soaks.candidates(cells, soaked)) if points is None else points
-    points = soaks.withhold(points, soaked, required_executions)
+    points = soaks.withhold(points, soaked, 0)
     features = {
         Where(*cell.key[2:]): cell.features
         for cell in cells
         if cell.key.operation in RULED_OPERATIONS
         and cell.key.method == DEFAULT_METHODS[cell.key.operation]
     }
-    return Measured(medians_of(cells), exact_in(cells), features, compile_rules(points), points)
+    return Measured(
+        cells=len(cells),
+        medians=medians_of(cells),
+        exact=exact_in(cells),
+        features=features,
+        points=points,
+        required_executions=required_executions,
+        deployable=soaks.withhold(points, soaked, required_executions),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One of the two that are compared, by name, and what it requires of methods to deploy them."""
+
+    name: str
+    mpi_library: str
+    cells: int
+    required_executions: int
+
+    @classmethod
+    def of(cls, name: str, mpi_library: str, side: Measured) -> Self:
+        """Return what is shown of a side."""
+        return cls(name, mpi_library, side.cells, side.required_executions)
+
+
+def document(a: Subject, b: Subject, found: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON has it."""
+    return {
+        "a": asdict(a),
+        "b": asdict(b),
+        "compared": found.compared,
+        "common_ratio": found.common_ratio,
+        "operations": [
+            {
+                "operation": shift.operation,
+                "compared": shift.compared,
+                "changed": len(shift.changes),
+                "ratio": shift.ratio,
+                "effect": shift.effect,
+            }
+            for shift in found.operations
+        ],
+        "changes": [asdict(each) for each in found.changes],
+        "measured": asdict(found.measured),
+        "deployable": asdict(found.deployable),
+    }
 
 
 def compare(a: Measured, b: Measured) -> Comparison:
     """Compares two campaigns or systems."""
-    both = [where for where in a.medians if where in b.medians]
-    shifts = [_mean(b.medians[where]) - _mean(a.medians[where]) for where in both]
+    operations = shifts(a.medians, b.medians, exact=a.exact and b.exact)
+    compared = sum(shift.compared for shift in operations)
+    logs = sum(shift.compared * math.log(shift.ratio) for shift in operations)
+    of_measured = _replaced(a, a.points, b.points)
+    alike = (a.deployable, b.deployable) == (a.points, b.points)
     return Comparison(
-        compared=len(both),
-        common_ratio=math.exp(sum(shifts) / len(shifts)) if shifts else None,
-        changes=changes(a.medians, b.medians, exact=a.exact and b.exact),
-        moved=list(_moved(a.points, b.points)),
-        loss=_loss(a, b.rules),
+        compared=compared,
+        common_ratio=math.exp(logs / compared) if compared else None,
+        operations=operations,
+        measured=of_measured,
+        deployable=of_measured if alike else _replaced(a, a.deployable, b.deployable),
     )
 
 
-def exact_in(cells: Sequence[Cell]) -> bool:
-    """Whether cells of one system are of a simulated one, where launches do not differ."""
-    return bool(cells) and machines.is_simulated(cells[0].key.system)
-
-
-def medians_of(cells: Iterable[Cell]) -> Medians:
-    """The medians that are compared; samples are not needed."""
-    cells = list(cells)
-    # Joining bytes: of many small structured arrays numpy compares the fields one by one.
-    parts = np.frombuffer(b"".join(cell.parts.tobytes() for cell in cells), PART)
-    launches, logs = parts["launch"].tolist(), np.log(parts["median_s"]).tolist()
-    least = np.repeat([least_samples(cell) for cell in cells], [len(cell.parts) for cell in cells])
-    count = (parts["samples"] >= least).tolist()
-    found: Medians = {}
-    end = 0
-    for cell in cells:
-        here = range(end, end := end + len(cell.parts))
-        medians = {(cell.key.campaign, launches[i]): logs[i] for i in here if count[i]}
-        if medians:
-            found.setdefault(Where(*cell.key[2:]), {}).update(medians)
-    return found
-
-
-def _mean(medians: dict[tuple[str, int], float]) -> float:
-    return sum(medians.values()) / len(medians)
-
-
-def changes(a: Medians, b: Medians, *, exact: bool) -> list[Change]:
-    """The cells that differ by more than launches do, the largest change first.
-
-    Of all that are told, few are expected to be false; of exact times none is.
-    """
-    alike: dict[tuple[int, int], list[Where]] = defaultdict(list)  # with as many launches
-    for where in a:
-        if where in b:
-            alike[len(a[where]), len(b[where])].append(where)
-    tested: list[tuple[Where, list[float]]] = []
-    p: list[float] = []
-    for launches, cells in alike.items():
-        if exact:
-            ratios = [math.exp(_mean(b[where]) - _mean(a[where])) for where in cells]
-            tested += [(where, [ratio] * 3) for where, ratio in zip(cells, ratios, strict=True)]
-            p += [float(math.isclose(ratio, 1, rel_tol=ROUNDING)) for ratio in ratios]
-        elif min(launches) > 1:
-            logs = [np.array([list(of[where].values()) for where in cells]) for of in (a, b)]
-            test = stats.welch(logs[0], logs[1])
-            ratios = np.exp([test.difference, test.low, test.high]).T.tolist()
-            tested += zip(cells, ratios, strict=True)
-            p += test.p.tolist()
-    told = stats.discoveries(np.array(p), FALSE_DISCOVERIES)
-    found = [Change(tested[index][0], *tested[index][1]) for index in told.nonzero()[0]]
-    return sorted(found, key=lambda change: -abs(math.log(change.ratio)))
+def _replaced(a: Measured, own: list[Point], others: list[Point]) -> Replaced:
+    return Replaced(list(_moved(own, others)), _loss(a, own, others))
 
 
 _Class = tuple[str, int, int, tuple[int, float]]
@@ -257,11 +250,13 @@ def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
     return choices
 
 
-def _loss(a: Measured, rules: list[Rule]) -> Loss:
+def _loss(a: Measured, own_points: list[Point], points: list[Point]) -> Loss:
+    layouts = {_layout(where) for where in a.features}
+    own_rules, other_rules = _rules(own_points, layouts), _rules(points, layouts)
     logs: list[tuple[float, Where]] = []
     without_rule = not_measured = 0
     for where, features in a.features.items():
-        own, other = (_of_rules(each, where, features) for each in (a.rules, rules))
+        own, other = (_of_rules(each, where, features) for each in (own_rules, other_rules))
         without_rule += other is None
         mine = a.medians.get(replace(where, method=own or where.method), {})
         theirs = a.medians.get(replace(where, method=other or where.method), {})
@@ -286,7 +281,27 @@ def _loss(a: Measured, rules: list[Rule]) -> Loss:
     )
 
 
-def _of_rules(rules: list[Rule], where: Where, features: Features) -> str | None:
-    layout = where.operation, where.nodes, where.ppn
-    rule = matching(rules, *layout, features.mmax, features.mavg, where.bytes)
+_Layout = tuple[str, int, int]
+"""Operation, nodes, and processes on each."""
+
+
+def _layout(of: Where | Point) -> _Layout:
+    return of.operation, of.nodes, of.ppn
+
+
+def _rules(points: Iterable[Point], layouts: set[_Layout]) -> dict[_Layout, list[Rule]]:
+    """Return the rules for layouts; those between measured ones, which take long, if needed."""
+    measured: dict[_Layout, list[Point]] = defaultdict(list)
+    for point in points:
+        measured[_layout(point)].append(point)
+    found = {layout: compile_rules(measured[layout]) for layout in layouts & measured.keys()}
+    for layout in layouts - found.keys():
+        of_operation = [of for where, of in measured.items() if where[0] == layout[0]]
+        found[layout] = compile_rules(point for of in of_operation for point in of)
+    return found
+
+
+def _of_rules(rules: dict[_Layout, list[Rule]], where: Where, features: Features) -> str | None:
+    layout = _layout(where)
+    rule = matching(rules[layout], *layout, features.mmax, features.mavg, where.bytes)
     return rule.method if rule else None

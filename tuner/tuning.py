@@ -123,6 +123,17 @@ def required_on(name: str, executions: int | None = None) -> int:
     return 0 if machines.is_simulated(name) else required(executions)
 
 
+def required_by(store: Store, system: str) -> int:
+    """Return the executions that methods have to pass for the system's table, as it was made.
+
+    Where there is none yet, as the next one would be made. Raises TuningError, StoreError.
+    """
+    provenance = store.provenance(system)
+    if provenance is not None:
+        return provenance.required_executions
+    return required_on(str(store.systems().set_index("system").loc[system, "name"]))
+
+
 def tune_missing(store: Store) -> None:
     """Makes the tables that a rebuilt store lacks. Raises StoreError."""
     for system in store.untuned():

@@ -1,6 +1,7 @@
 """Compare: what changed between two campaigns or systems, and the cost of the other's table."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard import soaked
+from dashboard import compared, soaked
 from dashboard.choice import (
     Filters,
     before_upgrade,
@@ -21,6 +22,7 @@ from dashboard.choice import (
     system_options,
     unreal,
 )
+from dashboard.compared import Side
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.axes import message
 from dashboard.figures.changes import changes
@@ -31,21 +33,21 @@ from dashboard.query import WORD, Query, parameter
 from dashboard.soaked import Standing
 from dashboard.units import change_text, interval_text, ratio_text
 from dashboard.widgets import Option, card, data_table, href, method_name
-from tuner import comparison, tuning
-from tuner.comparison import Change, Choice, Comparison, Loss, Measured, Moved, Where
+from tuner.changes import FALSE_DISCOVERIES, Change, Shift, Where
+from tuner.comparison import Choice, Comparison, Loss, Moved, Replaced
 from tuner.operations import COLLECTIVES
 from tuner.records import NAME
-from tuner.selection import soaks
 from tuner.store import Store
 from tuner.units import size_text
 
 PATH = "/compare"
+ALL = "all"  # operations
 _ROWS = 40
 
 
 @dataclass(frozen=True)
 class CompareQuery(Query):
-    """A and B, each a campaign of a system, and the operation; B is what the page is about."""
+    """A and B, each a campaign of a system, and the operation or `all`; B is the page's subject."""
 
     other_system: str = parameter("t", NAME, "A: system")
     other_campaign: str = parameter("u", NAME, "A: campaign")
@@ -86,56 +88,67 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     others = alike if len(measured) == 1 else []
     before = [*before_upgrade(systems, system), *others, system][0]
     other_system = filters.choose("other_system", offered, default=before)
-    wanted = [query.operation] if query.operation else operations
-    found_in = _others(store, other_system, (system, campaign), wanted)
+    wanted = operations if query.operation in ("", ALL) else [query.operation]
     campaigns = store.campaigns_with_cells(other_system)
     if other_system == system:  # what lies before it first
         campaigns = [*(name for name in campaigns if name != campaign), campaign]
-    other_campaign = filters.choose("other_campaign", named(campaigns), default=next(found_in, ""))
+    most_alike = _most_alike(store, other_system, (system, campaign), wanted)
+    other_campaign = filters.choose("other_campaign", named(campaigns), default=most_alike)
     others_operations = set(operations_of(store.cases(other_system, other_campaign)))
     common = [name for name in operations if name in others_operations]
-    operation = filters.choose("operation", named(operations), default=next(iter(common), ""))
-    sides = [(other_system, other_campaign), (system, campaign)]
-    found = None
-    if sides[0] != sides[1]:
-        found = comparison.compare(*(_measured(store, *side, operation) for side in sides))
-    undecided = next((name for of, name in sides if name in store.undecided(of)), "")
-    return CompareChoice(filters.query, filters.options, found, undecided)
+    operation = filters.choose("operation", [(ALL, "all, by effect"), *named(common)])
+    a, b = (other_system, other_campaign), (system, campaign)
+    of = "" if operation == ALL else operation
+    found = None if a == b else compared.compare(store, a, b, of)
+    return CompareChoice(filters.query, filters.options, found, compared.undecided(store, a, b))
 
 
-def _others(
-    store: Store, system: str, than: tuple[str, str], operations: Iterable[str]
-) -> Iterator[str]:
-    """The campaigns of a system but one that measured an operation, the newest of each first."""
+def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]) -> str:
+    """Return the newest of the campaigns, but for one, that measured most of the operations.
+
+    Return "" where none measured any.
+    """
+    count: Counter[str] = Counter()
     for operation in operations:
-        for name in store.campaigns_with_cells(system, operation):
-            if (system, name) != than:
-                yield name
-
-
-def _measured(store: Store, system: str, campaign: str, operation: str) -> Measured:
-    return comparison.measured(
-        store.contents((system, campaign, operation), samples=False),
-        store.decisions(system, campaign, operation),
-        soaks.verdicts(store.soaks(system)),
-        tuning.required_on(str(store.systems().set_index("system").loc[system, "name"])),
-    )
+        having = store.campaigns_with_cells(system, operation)
+        count.update(name for name in having if (system, name) != than)
+    newest = [name for name in store.campaigns_with_cells(system) if name in count]
+    return max(newest, key=lambda name: count[name], default="")
 
 
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
     """One row a cell that changed, the largest change first."""
     rows = [
-        (_case_text(change.where), *_numbers(change))
+        (f"{change.where.operation}, {_case_text(change.where)}", *_numbers(change))
         for change in (choice.found.changes if choice.found else ())
     ]
-    names = ("pattern", "procs", "nodes", "ppn", "bytes", "method", "ratio", "low", "high")
+    names = (
+        "operation",
+        "pattern",
+        "procs",
+        "nodes",
+        "ppn",
+        "bytes",
+        "method",
+        "ratio",
+        "low",
+        "high",
+    )
     return pd.DataFrame(rows, columns=["where", *names])
 
 
 def _numbers(change: Change) -> tuple[Any, ...]:
     where = change.where
     return (
-        *(where.pattern, where.procs, where.nodes, where.ppn, where.bytes, where.method),
+        *(
+            where.operation,
+            where.pattern,
+            where.procs,
+            where.nodes,
+            where.ppn,
+            where.bytes,
+            where.method,
+        ),
         *(change.ratio, change.low, change.high),
     )
 
@@ -152,11 +165,11 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
     parts |= {"moved": nothing, "loss": nothing}
     if found is None:
         return parts | {"summary": _same()}
-    parts |= {"summary": _summary(found), "loss": _loss(found.loss)}
+    parts |= {"summary": _summary(found), "loss": _both(found, lambda of: _loss(of.loss))}
     if found.common_ratio is not None:
-        moved = _moved_table(found.moved, choice.query.operation, _soaks(store, choice))
+        standings = _soaks(store, choice)
         parts |= {"changes": changes(_changed(store, choice)), "rows": _change_table(choice)}
-        parts |= {"moved": moved}
+        parts |= {"moved": _both(found, lambda of: _moved_table(of.moved, standings))}
     if choice.undecided:
         tune = html.Code("switchpoint tune")
         waiting = html.P(["Not known before ", tune, f" has decided {choice.undecided}."])
@@ -164,19 +177,63 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
     return parts
 
 
+def _both(found: Comparison, shown: Callable[[Replaced], Component]) -> list[Component]:
+    """Return what is measured, and apart from it what is deployable, where that differs."""
+    if found.measured == found.deployable:
+        return [_heading("Measured and deployable"), shown(found.measured)]
+    return [
+        *(_heading("Measured"), shown(found.measured)),
+        *(_heading("Deployable"), shown(found.deployable)),
+    ]
+
+
+def _heading(text: str) -> Component:
+    return html.H3(text, className="h6")
+
+
 def _same() -> Component:
     text = "A and B are the same: choose another campaign or system, or measure another by "
     return html.P([text, html.Code("switchpoint run"), "."])
 
 
-def _summary(found: Comparison) -> Component:
+def _summary(found: Comparison) -> list[Component]:
     if found.common_ratio is None:
-        return html.P("No method was measured in the same case by both: choose another campaign.")
-    return html.P(
+        text = "No method was measured in the same case by both: choose another campaign."
+        return [html.P(text)]
+    texts = [
         f"{len(found.changes)} of {found.compared} cells that both have changed, at most "
-        f"{100 * comparison.FALSE_DISCOVERIES:.0f} % of those by chance. On average over all, B "
-        f"takes {ratio_text(found.common_ratio)} the time of A."
-    )
+        f"{100 * FALSE_DISCOVERIES:.0f} % of those by chance.",
+        f"On average over all, B takes {ratio_text(found.common_ratio)} the time of A.",
+    ]
+    first = found.operations[0]
+    if len(found.operations) == 1 or not first.changes:
+        return [html.P(" ".join(texts))]
+    most = html.Strong(f"{first.operation} changed most.")
+    return [html.P([most, " ", " ".join(texts)]), _operation_table(found.operations)]
+
+
+def _operation_table(operations: Sequence[Shift]) -> Component:
+    rows = [
+        table_row(
+            [
+                row_head(shift.operation),
+                data_cell(f"{len(shift.changes)} of {shift.compared}"),
+                data_cell(ratio_text(shift.ratio)),
+                data_cell(_largest_text(shift.changes), className="wrap"),
+            ]
+        )
+        for shift in operations
+    ]
+    header = ("Operation", "Changed cells", "Time in B / A, mean", "Largest change")
+    return data_table("Operations, that which changed most first", header, rows)
+
+
+def _largest_text(of_operation: Sequence[Change]) -> str:
+    if not of_operation:
+        return ""
+    largest = of_operation[0]
+    where = largest.where
+    return f"{ratio_text(largest.ratio)} by {where.method} at {size_text(where.bytes)}"
 
 
 def _change_table(choice: CompareChoice) -> list[Component]:
@@ -188,6 +245,7 @@ def _change_table(choice: CompareChoice) -> list[Component]:
         where = change.where
         cells = [
             row_head(method_name(where.method)),
+            data_cell(where.operation),
             data_cell(size_text(where.bytes)),
             data_cell(ratio_text(change.ratio)),
             data_cell(interval_text(change.low, change.high, ratio_text)),
@@ -195,7 +253,7 @@ def _change_table(choice: CompareChoice) -> list[Component]:
             data_cell(_samples(choice.query, where)),
         ]
         rows.append(table_row(cells))
-    header = ("Method", "Bytes", "Time in B / A", "95 %", "Case", "Samples")
+    header = ("Method", "Operation", "Bytes", "Time in B / A", "95 %", "Case", "Samples")
     table = data_table("Cells that changed, the largest first", header, rows)
     if len(found) <= _ROWS:
         return [table]
@@ -225,15 +283,14 @@ def _soaks(store: Store, choice: CompareChoice) -> tuple[Standing, Standing]:
     return soaked.of_now(store, query.other_system), soaked.of_now(store, query.system)
 
 
-def _moved_table(
-    moved: Sequence[Moved], operation: str, standings: tuple[Standing, Standing]
-) -> Component:
+def _moved_table(moved: Sequence[Moved], standings: tuple[Standing, Standing]) -> Component:
     if not moved:
         return html.P("No switch point moved, at the sizes that both measured.")
     rows = []
     for each in moved:
+        operation = each.operation
         degree = "" if operation in COLLECTIVES else f", degree {each.mmax}, mean {each.mavg:.3g}"
-        case = layout_text(each.nodes, each.ppn, oversubscribed=False) + degree
+        case = f"{operation}, {layout_text(each.nodes, each.ppn, oversubscribed=False)}{degree}"
         methods = [
             _choices_text(operation, choices, standing)
             for choices, standing in zip((each.a, each.b), standings, strict=True)
@@ -268,8 +325,8 @@ def _loss(loss: Loss) -> Component:
     if loss.worst_where:
         where = loss.worst_where
         texts.append(
-            f"Worst: {change_text(loss.worst)} by {where.method} for {_case_text(where)} at "
-            f"{size_text(where.bytes)}."
+            f"Worst: {change_text(loss.worst)} by {where.method} for {where.operation}, "
+            f"{_case_text(where)} at {size_text(where.bytes)}."
         )
     if loss.without_rule:
         texts.append(f"{loss.without_rule} cases have no rule in B: they take the default.")
@@ -289,7 +346,8 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         card(
             "Switch points that moved",
             html.P(
-                "Of what was measured alone: a table takes these methods once they are soaked.",
+                "Measured: what the times alone choose. Deployable: what tables are exported with, "
+                "only methods that passed the soaks that the system's table asks for.",
                 className="hint",
             ),
             parts["moved"],
@@ -299,16 +357,11 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Every operation of the newest campaign that another of the system or before it measured."""
+    """Return the newest campaign, where another of the system or before it has any operation."""
     campaign, operations = newest_operations(store, system)
-    if not campaign:
-        return []
-    before = [*before_upgrade(explorable(store), system), system][0]
-    return [
-        CompareQuery(system=system, campaign=campaign, operation=operation)
-        for operation in operations
-        if any(_others(store, before, (system, campaign), [operation]))
-    ]
+    before = [*before_upgrade(explorable(store), system), system][0] if campaign else system
+    alike = _most_alike(store, before, (system, campaign), operations)
+    return [CompareQuery(system=system, campaign=campaign)] if alike else []
 
 
 PAGE = FilteredPage(

@@ -1,15 +1,24 @@
-"""History: one case through all campaigns of a machine, and what changed on the way."""
+"""History: what changed in the campaigns of a machine, and one case through all of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.choice import CaseChoice, CaseQuery, choose_case, newest_operations, upgrades
+from dashboard import compared
+from dashboard.choice import (
+    CaseChoice,
+    CaseQuery,
+    Filters,
+    choose_case,
+    explorable,
+    layout_key,
+    system_options,
+)
+from dashboard.compared import Campaign, Step
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.figures.changes import history
 from dashboard.pages import compare
@@ -18,8 +27,8 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, choose, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import card, data_table, href, method_name, prose
-from tuner import comparison, stats
-from tuner.comparison import Change
+from tuner import stats
+from tuner.changes import FALSE_DISCOVERIES, Shift, Where
 from tuner.records import NAME, Cell
 from tuner.store import Store
 from tuner.units import size_text
@@ -36,28 +45,29 @@ class HistoryQuery(CaseQuery):
 
 
 @dataclass(frozen=True)
-class Campaign:
-    """A campaign that measured the case, with its cells, which have no samples."""
-
-    system: str
-    name: str
-    mpi_library: str
-    cells: list[Cell]
-
-
-@dataclass(frozen=True)
 class HistoryChoice(CaseChoice):
     """The case, in the newest campaign, and all campaigns of the machine in order of date."""
 
     query: HistoryQuery
-    campaigns: list[Campaign]
+    measured: list[tuple[Campaign, list[Cell]]]  # of the case; cells have no samples
+    steps: list[Step]  # of all operations
 
 
 def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice:
-    """See `FilteredPage`. All campaigns of a machine count, whatever its versions."""
+    """See `FilteredPage`. All campaigns of a machine count, whatever its versions.
+
+    The default is the case that changed most, the last time that anything did.
+    """
+    filters = Filters(query, strict=strict)
+    system = filters.choose("system", system_options(explorable(store)))
+    steps = compared.steps(store, system)
+    if not (query.pattern or query.layout or query.size):
+        changed = _most_changed(steps, query.operation)
+        query = replace(filters.query, **changed)
+        strict = strict and not changed  # the newest campaign may not have measured it
     chosen = choose_case(store, replace(query, campaign=""), strict=strict)
-    campaigns = _campaigns(store, chosen)
-    sizes = sorted({cell.key.size_bytes for cell in campaigns[-1].cells})
+    campaigns = _measured(store, chosen)
+    sizes = sorted({cell.key.size_bytes for cell in campaigns[-1][1]})
     middle = str(sizes[len(sizes) // 2])
     size = choose([middle, *map(str, sizes)], query.size, "size", strict=strict)
     return HistoryChoice(
@@ -65,31 +75,40 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
         options=chosen.options | {"size": [(str(size), size_text(size)) for size in sizes]},
         system=chosen.system,
         case=chosen.case,
-        campaigns=campaigns,
+        measured=campaigns,
+        steps=steps,
     )
 
 
-def _campaigns(store: Store, chosen: CaseChoice) -> list[Campaign]:
-    alike = upgrades(store.systems(), chosen.query.system)
-    libraries = dict(zip(alike["system"], alike["mpi_library"], strict=True))
-    measured = store.campaigns()
-    measured = measured[measured["system"].isin(libraries)].sort_values(["last_date", "campaign"])
+def _most_changed(steps: Sequence[Step], operation: str) -> dict[str, str]:
+    """Return the parameters of the case that changed most of an operation, or of any; or none."""
+    for step in steps:
+        for shift in step.changed:
+            if operation in ("", shift.operation):
+                return _parameters(shift.changes[0].where)
+    return {}
+
+
+def _parameters(where: Where) -> dict[str, str]:
+    layout = layout_key(where.procs, where.nodes, where.ppn, where.sync, where.oversubscribed)
+    case = {"operation": where.operation, "pattern": where.pattern, "layout": layout}
+    return case | {"size": str(where.size_bytes)}
+
+
+def _measured(store: Store, chosen: CaseChoice) -> list[tuple[Campaign, list[Cell]]]:
     case = tuple(chosen.case.values())[2:]
     found = [
-        Campaign(
-            *(system, name, libraries[system]),
-            cells=store.contents((system, name, *case), samples=False),
-        )
-        for system, name in zip(measured["system"], measured["campaign"], strict=True)
+        (campaign, store.contents((campaign.system, campaign.name, *case), samples=False))
+        for campaign in compared.campaigns(store, chosen.query.system)
     ]
-    return [campaign for campaign in found if campaign.cells]
+    return [(campaign, cells) for campaign, cells in found if cells]
 
 
 def _medians(store: Store, choice: HistoryChoice) -> pd.DataFrame:
     """One row a campaign, size and method: its median, and the interval over launches."""
     rows = []
-    for campaign in choice.campaigns:
-        for cell in campaign.cells:
+    for campaign, cells in choice.measured:
+        for cell in cells:
             middle, low, high = stats.of_launches(cell.parts["median_s"])
             key = cell.key
             rows.append(
@@ -102,53 +121,69 @@ def _medians(store: Store, choice: HistoryChoice) -> pd.DataFrame:
 def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
     size = int(choice.query.size)
     here = [
-        replace(campaign, cells=[c for c in campaign.cells if c.key.size_bytes == size])
-        for campaign in choice.campaigns
+        (campaign, [cell for cell in cells if cell.key.size_bytes == size])
+        for campaign, cells in choice.measured
     ]
-    frame = _medians(store, replace(choice, campaigns=here))
+    frame = _medians(store, replace(choice, measured=here))
     return {"history": history(frame, size), "changes": _changes(choice)}
 
 
 def _changes(choice: HistoryChoice) -> Component:
-    """What changed from each campaign to the next, at all sizes of the case."""
-    if len(choice.campaigns) == 1:
-        return html.P(prose("One campaign measured this case: `switchpoint run` adds another."))
-    medians = [comparison.medians_of(campaign.cells) for campaign in choice.campaigns]
-    rows = []
-    for (before, a), (after, b) in pairwise(zip(choice.campaigns, medians, strict=True)):
-        exact = comparison.exact_in(before.cells) and comparison.exact_in(after.cells)
-        rows += _rows(before, after, comparison.changes(a, b, exact=exact), choice)
+    """Return what changed in each campaign, of all operations."""
+    if not choice.steps:
+        return html.P(prose("One campaign measured each case: `switchpoint run` adds another."))
+    rows = [row for step in choice.steps for row in _rows(step)]
     if not rows:
-        return html.P("No cell of this case changed by more than its launches differ.")
-    header = ("Campaign", "MPI", "Changed cells", "Largest change", "95 %", "")
-    return data_table("Changes from campaign to campaign, the newest first", header, rows[::-1])
+        return html.P("No cell of any operation changed by more than its launches differ.")
+    header = ("Campaign", "Operation", "Mean time", "Changed cells", "Largest change", "MPI", "")
+    return data_table("Changes from campaign to campaign, the newest first", header, rows)
 
 
-def _rows(
-    before: Campaign, after: Campaign, changed: list[Change], choice: HistoryChoice
-) -> list[Element]:
-    if not changed:
-        return []
-    largest = changed[0]
+def _rows(step: Step) -> list[Element]:
+    """Return a row for each operation that changed."""
+    return [_row(step, shift) for shift in step.changed]
+
+
+def _row(step: Step, shift: Shift) -> Element:
+    before, after = step.before[shift.operation], step.campaign
     library = after.mpi_library
     if library != before.mpi_library:
         library = f"{before.mpi_library} → {library}"
-    sides = (before.system, before.name, after.system, after.name)
-    compared = compare.CompareQuery(*sides, choice.query.operation)
+    largest = shift.changes[0]
     where = largest.where
-    what = f" at {size_text(where.bytes)}: {ratio_text(largest.ratio)} the time"
+    shown = HistoryQuery(after.system, **_parameters(where)).search()
+    interval = interval_text(largest.low, largest.high, ratio_text)
+    sides = (before.system, before.name, after.system, after.name)
     cells = (
-        library,
-        f"{len(changed)} of {len(after.cells)}",
-        [method_name(where.method), what],
-        interval_text(largest.low, largest.high, ratio_text),
-        anchor("compare", href(compare.PATH, compared.search())),
+        data_cell(shift.operation),
+        data_cell(ratio_text(shift.ratio)),
+        data_cell(f"{len(shift.changes)} of {shift.compared}"),
+        data_cell(
+            [
+                *(method_name(where.method), " "),
+                anchor(f"at {size_text(where.bytes)}", href(PATH, shown)),
+                f": {ratio_text(largest.ratio)} ({interval})",
+            ]
+        ),
+        data_cell(library, className="wrap"),
+        data_cell(anchor("compare", href(compare.PATH, compare.CompareQuery(*sides).search()))),
     )
-    return [table_row([row_head(after.name), *map(data_cell, cells)])]
+    return table_row([row_head(after.name), *cells])
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
+        card(
+            "Significant changes",
+            html.P(
+                "Of all operations, in each campaign since its cells were measured before, those "
+                "that changed most first; at most "
+                f"{100 * FALSE_DISCOVERIES:.0f} % of a campaign's by chance. Times are "
+                "multiples of those before, the mean over all cells of the operation.",
+                className="hint",
+            ),
+            parts["changes"],
+        ),
         card(
             "Time by campaign",
             html.P(
@@ -158,23 +193,12 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             ),
             parts["history"],
         ),
-        card(
-            "Significant changes",
-            html.P(
-                "Between one campaign and the next, at any size; at most "
-                f"{100 * comparison.FALSE_DISCOVERIES:.0f} % of them by chance.",
-                className="hint",
-            ),
-            parts["changes"],
-        ),
     ]
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Every operation of the newest campaign, where there are others."""
-    _, operations = newest_operations(store, system)
-    several = operations if len(store.campaigns_with_cells(system)) > 1 else []
-    return [HistoryQuery(system, operation=operation) for operation in several]
+    """Return the case that changed most, where there is another campaign."""
+    return [HistoryQuery(system)] if len(compared.campaigns(store, system)) > 1 else []
 
 
 PAGE = FilteredPage(

@@ -12,15 +12,17 @@ import pandas as pd
 from dash import Dash, html
 from dash.development.base_component import Component
 
-from dashboard import rules
+from dashboard import compared, rules
 from dashboard.choice import layout_text, newest_first, system_options, unreal
+from dashboard.compared import Step
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.ribbons import ribbons
-from dashboard.pages import choose, explore, history, table
+from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, href, key
+from tuner.changes import Shift
 from tuner.records import Launch
 from tuner.selection import trust
 from tuner.store import Store
@@ -85,12 +87,14 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
     measured = store.campaigns_with_cells(name)
     newest = measured[0] if measured else ""
     steadiness = _Steadiness.of(store.steadiness(name, newest)) if newest else None
+    step = compared.newest_step(store, name) if newest else None
     tuned = store.table(name)
     doubts = trust.notes(tuned.provenance) if tuned else []
     links = (
         html.A("Rules and export", href=href(table.PATH, table.TableQuery(name).search())),
         html.A("Choose a method", href=href(choose.PATH, choose.ChooseQuery(name).search())),
         html.A("What changed", href=href(history.PATH, history.HistoryQuery(name).search())),
+        *_compare_links(step),
         html.A("Explore the times", href=href(explore.PATH, explore.ExploreQuery(name).search())),
     )
     return card(
@@ -105,6 +109,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
             ],
             className="notes",
         ),
+        *_changed(step),
         _choice(chosen, name, label) if newest else html.P("No methods were measured here."),
         html.P(links, className="links"),
         *(
@@ -114,6 +119,44 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
         ),
         _campaigns(campaigns, label, _loads(launches, name), set(measured)),
     )
+
+
+_OTHERS = 3  # operations that are named beside the one that changed most
+
+
+def _changed(step: Step | None) -> list[Component]:
+    """Return what the newest campaign changed of all operations, that which changed most first."""
+    if step is None:
+        return []
+    if not step.changed:
+        before = " or ".join(dict.fromkeys(each.name for each in step.before.values()))
+        text = f"Since {before}, no cell of any operation changed by more than its launches differ."
+        return [html.P(text, className="hint")]
+    first, *others = step.changed
+    before = step.before[first.operation]
+    since = f" since {before.name}"
+    if before.mpi_library != step.campaign.mpi_library:
+        since += f" ({before.mpi_library})"
+    since += f": {ratio_text(first.ratio)} the time in the mean, {_cells_text(first)}."
+    texts = [f"{shift.operation} ({_cells_text(shift)})" for shift in others[:_OTHERS]]
+    if len(others) > _OTHERS:
+        texts.append(f"{len(others) - _OTHERS} more")
+    also = f" Others changed less: {', '.join(texts)}." if texts else ""
+    return [html.P([html.Strong(f"{first.operation} changed most"), since, also])]
+
+
+def _cells_text(shift: Shift) -> str:
+    return f"{len(shift.changes)} of {shift.compared} cells"
+
+
+def _compare_links(step: Step | None) -> list[Component]:
+    """Return the link to the comparison with what was before the operation that changed most."""
+    if step is None:
+        return []
+    before = step.before[step.shifts[0].operation]
+    sides = (before.system, before.name, step.campaign.system, step.campaign.name)
+    search = compare.CompareQuery(*sides).search()
+    return [html.A("Compare with before", href=href(compare.PATH, search))]
 
 
 @dataclass(frozen=True)

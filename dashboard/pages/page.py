@@ -198,12 +198,12 @@ class FilteredPage(Generic[ChoiceT]):
             prevent_initial_call=True,
         )
         def update(
-            search: str | None, values: dict[str, str], path: str, shown: str
+            search: str | None, values: dict[str, str], path: str | None, shown: str | None
         ) -> dict[str, Any]:
             search = search or ""
             from_link = ctx.triggered_id == url
             # The location also reports what is shown already, and the path of the next page.
-            if from_link and (search == shown or ids.page_path(path) != self.path):
+            if from_link and (search == shown or ids.page_path(path or "") != self.path):
                 raise PreventUpdate
             query = self.query.parse(search) if from_link else self.query(**values)
             with open_store() as store:

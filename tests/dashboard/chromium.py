@@ -1,13 +1,15 @@
 """The system's Chromium and a server for it: for tests, and pictures of the documentation."""
 
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dash import Dash
-from waitress.server import create_server
+
+from dashboard.server import server_on
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 NOT_DRAWN = "figure:not(:has(.main-svg))"
@@ -31,9 +33,9 @@ def find_chromium() -> Path | None:
 
 
 @contextmanager
-def served(app: Dash, prefix: str = "") -> Iterator[str]:
+def served(app: Dash, prefix: str = "", **options: int) -> Iterator[str]:
     """The address of a running server, below whose prefix the app was made."""
-    server = create_server(app.server, host="127.0.0.1", port=0, threads=8, url_prefix=prefix)
+    server = server_on(socket.create_server(("127.0.0.1", 0)), app.server, prefix, **options)
     threading.Thread(target=server.run, daemon=True).start()
     yield f"http://127.0.0.1:{server.effective_port}"
     server.close()

@@ -9,8 +9,12 @@ from dash import Dash
 from flask.testing import FlaskClient
 
 from dashboard.app import create_app
+from tests import synthetic
+from tests.test_cli import succeed
 from tuner import export
+from tuner.ingest import ingest
 from tuner.store import Store
+from tuner.tuning import tune_missing
 
 ROOT = "/api/v1"
 
@@ -77,6 +81,9 @@ def test_cells_are_those_of_the_store(client: FlaskClient, database: Path, syste
         ("cells?system=nope&campaign=x&limit=1001", 400),
         ("cells?system=nope&campaign=x&limit=0", 400),
         ("cells?system=nope&campaign=x&procs=-1", 400),
+        ("compare", 400),
+        ("compare?a_system=x&a_campaign=y&b_system=x", 400),
+        ("compare?a_system=x&a_campaign=y&b_system=x&b_campaign=z", 404),
     ],
 )
 def test_errors_are_json(client: FlaskClient, path: str, status: int) -> None:
@@ -107,13 +114,49 @@ def test_the_description_fits_the_answers(client: FlaskClient, app: Dash, system
         str(rule).replace("<", "{").replace(">", "}") for rule in app.server.url_map.iter_rules()
     }
     assert set(document["paths"]) == {rule for rule in rules if rule.startswith(ROOT)}
+    names = ("20261019T120000Z", "20261121T034500Z")
+    compared = client.get(f"{ROOT}/compare?{sides(*((system, name) for name in names))}").json
     answers: dict[str, dict[str, Any]] = {
         "System": client.get(f"{ROOT}/systems").json["systems"][0],
         "Campaign": client.get(f"{ROOT}/systems/{system}").json["campaigns_measured"][0],
         "Cell": client.get(f"{ROOT}/cells?system={system}&campaign=20261121T034500Z").json["cells"][
             0
         ],
+        "Comparison": compared,
+        "Subject": compared["a"],
+        "Shift": compared["operations"][0],
+        "Replaced": compared["measured"],
+        "Loss": compared["measured"]["loss"],
         "Error": json.loads(client.get(f"{ROOT}/systems/nope").text),
     }
     for name, answer in answers.items():
         assert sorted(document["components"]["schemas"][name]["required"]) == sorted(answer)
+
+
+def sides(a: tuple[str, str], b: tuple[str, str]) -> str:
+    """The query of a comparison."""
+    return f"a_system={a[0]}&a_campaign={a[1]}&b_system={b[0]}&b_campaign={b[1]}"
+
+
+def test_a_comparison_is_that_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "10000")
+    names = synthetic.write_upgrade(tmp_path, 1.45)
+    path = tmp_path / "switchpoint.db"
+    ingest(path, [tmp_path])
+    client = create_app(path).server.test_client()
+    with Store.open(path) as store:
+        measured = store.campaigns().set_index("campaign")["system"]
+        query = sides(*((measured[name], name) for name in names))
+        waiting = client.get(f"{ROOT}/compare?{query}").json
+        assert (waiting["measured"], waiting["undecided"]) == (None, names[0])
+        tune_missing(store)
+    answer = client.get(f"{ROOT}/compare?{query}").json
+    assert answer.pop("undecided") == ""
+    expected = json.loads(succeed("compare", *names, "--json", "--database", path))
+    assert answer == expected
+    assert answer["operations"][0]["operation"] == "discovery"
+    assert answer["a"]["required_executions"] == 10000
+    alone = client.get(f"{ROOT}/compare?{query}&operation=bcast").json
+    assert [each["operation"] for each in alone["operations"]] == ["bcast"]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from dashboard import pages
 from dashboard.app import create_app
 from dashboard.report import write_report
-from tests.conftest import Require
+from tests.conftest import Require, by_day
 from tests.dashboard import large
 from tests.dashboard.chromium import ARGUMENTS, NAMES, NOT_DRAWN, find_chromium, served
 from tuner import export
@@ -117,12 +118,13 @@ def test_pages_are_accessible_and_fit_a_telephone_too(visit: Visit, path: str) -
     expect_fitting(page)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("path", [*PAGES, "/explore?o=bcast"])
 @pytest.mark.parametrize(
-    "visit",
-    [(width, scheme) for width in (1440, 1024, 420) for scheme in ("light", "dark")],
-    indirect=True,
+    ("path", "visit"),
+    by_day(
+        [("/explore?o=bcast", (420, "dark"))],
+        product([*PAGES, "/explore?o=bcast"], product((1440, 1024, 420), ("light", "dark"))),
+    ),
+    indirect=["visit"],
     ids=str,
 )
 def test_pages_fit_every_window_and_are_accessible(visit: Visit, path: str) -> None:
@@ -131,10 +133,14 @@ def test_pages_fit_every_window_and_are_accessible(visit: Visit, path: str) -> N
     expect_accessible(page)
 
 
-@pytest.mark.nightly
-def test_pages_are_drawn_over_ten_million_samples(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "size", by_day([large.Size(campaigns=3, samples=10_000)], [large.Size()]), ids=str
+)
+def test_pages_are_drawn_over_many_samples(
+    browser: Browser, tmp_path: Path, size: large.Size
+) -> None:
     path = tmp_path / "switchpoint.db"
-    large.write(path, large.Size())
+    large.write(path, size)
     with served(create_app(path)) as address:
         visit = Visit(browser.new_page(), address)
         for page in PAGES:

@@ -17,7 +17,7 @@ from dashboard.query import UnknownError
 from tests import overlaps, probes, test_soaks
 from tests.dashboard import large as large_store
 from tests.dashboard.frames import said
-from tests.synthetic import Campaign, exchange_times, write
+from tests.synthetic import Campaign, exchange_times, write, write_upgrade
 from tuner import comparison
 from tuner.fitting import fit
 from tuner.ingest import ingest
@@ -139,7 +139,7 @@ def test_choose_preloads_for_collectives(database: Path) -> None:
     assert "LD_PRELOAD" in said(parts["switch"])
 
 
-AFTER = {"mpi_library": "MPICH Version: 5.0.3", "date": "2026-12-01T00:00:00Z"}
+AFTER = {"mpi_library": "MPICH Version: 5.0.3", "day": "2026-12-01"}
 
 
 @pytest.fixture(scope="module")
@@ -151,23 +151,15 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     results = tmp_path_factory.mktemp("upgraded")
     before = Campaign(name="20260101T000000Z", sizes=(8, 512, 4096))
-    after = replace(before, name="20260201T000000Z", times=slower, seed=2)
+    after = replace(before, name="20260201T000000Z", times=slower, seed=2, **AFTER)
     write(results, before)
-    for path in write(results, after):
-        lines = path.read_text().splitlines()
-        header = json.loads(lines[0])
-        header |= AFTER
-        path.write_text("\n".join([json.dumps(header), *lines[1:], ""]))
-    path = results / "switchpoint.db"
-    ingest(path, [results])
-    with Store.open(path) as store:
-        tune_missing(store)
-    return path
+    write(results, after)
+    return stored(results)
 
 
 def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None:
     choice, parts = drawn(pages.history.PAGE, upgraded)
-    assert [campaign.name for campaign in choice.campaigns] == [
+    assert [campaign.name for campaign, _ in choice.measured] == [
         "20260101T000000Z",
         "20260201T000000Z",
     ]
@@ -175,6 +167,104 @@ def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None
     assert "MPICH Version: 5.0.2 → MPICH Version: 5.0.3" in text
     assert "3 of 12" in text
     assert "neighbor" in text
+
+
+def stored(results: Path) -> Path:
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
+        tune_missing(store)
+    return path
+
+
+def overview_of(path: Path) -> str:
+    with Store.open(path, readonly=True) as store:
+        return said(pages.overview.PAGE.layout(store, ""))
+
+
+@pytest.mark.parametrize("factor", [1.45, 0.65])
+def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, factor: float) -> None:
+    before, after = write_upgrade(tmp_path, factor)
+    path = stored(tmp_path)
+    ratio = rf"{str(factor)[:3]}\d+×"
+
+    assert re.search(
+        rf"discovery changed most  since {before} \(MPICH Version: 5.0.2\): {ratio} the time in "
+        r"the mean, 20 of 20 cells\.",
+        overview_of(path),
+    )
+
+    choice, parts = drawn(pages.history.PAGE, path)
+    assert choice.query.operation == "discovery"
+    assert re.match(
+        rf"{after} discovery {ratio} 20 of 20 \w+ .* MPICH Version: 5.0.2 → MPICH Version: 5.0.3 ",
+        said(parts["changes"]).partition(" MPI ")[2].strip(),
+    )
+    for operation in ("exchange", "bcast"):
+        choice, parts = drawn(pages.history.PAGE, path, f"?o={operation}")
+        assert choice.query.operation == operation
+        assert re.search(rf"discovery {ratio} 20 of 20 ", said(parts["changes"]))
+
+    choice, parts = drawn(pages.compare.PAGE, path)
+    assert choice.query.operation == pages.compare.ALL
+    assert said(parts["summary"]).startswith("discovery changed most.")
+    assert re.search(rf"discovery 20 of 20 {ratio} ", said(parts["summary"]))
+    with Store.open(path, readonly=True) as store:
+        changed = pages.compare.PAGE.data["changes"](store, choice)
+    assert set(changed["operation"][:20]) == {"discovery"}
+    choice, parts = drawn(pages.compare.PAGE, path, "?o=bcast")
+    assert "0 of 15 cells" in said(parts["summary"])
+
+
+def test_pages_say_so_where_an_upgrade_changed_nothing(tmp_path: Path) -> None:
+    before, _ = write_upgrade(tmp_path, 1)
+    path = stored(tmp_path)
+    assert f"Since {before}, no cell of any operation changed" in overview_of(path)
+    assert "changed most" not in overview_of(path)
+    _, parts = drawn(pages.history.PAGE, path)
+    assert said(parts["changes"]).startswith("No cell of any operation changed")
+    _, parts = drawn(pages.compare.PAGE, path)
+    assert said(parts["summary"]).startswith("0 of 55 cells")
+
+
+def test_a_cell_is_held_against_the_last_campaign_that_measured_it(tmp_path: Path) -> None:
+    """An exchange alone was measured between, and is the newest of the old version."""
+    before, after = write_upgrade(tmp_path, 1.45)
+    between = Campaign(name="20260115T000000Z", samples=20, day="2026-01-15", seed=7)
+    write(tmp_path, between)
+    path = stored(tmp_path)
+    assert f"discovery changed most  since {before}" in overview_of(path)
+    _, parts = drawn(pages.history.PAGE, path)
+    assert re.search(rf"{after} discovery 1.4\d× 20 of 20 ", said(parts["changes"]))
+    choice, parts = drawn(pages.compare.PAGE, path)
+    assert choice.query.other_campaign == before
+    assert said(parts["summary"]).startswith("discovery changed most.")
+
+
+def test_compare_keeps_measured_and_deployable_switch_points_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the table of the system was made: with soaks, or without asking for them."""
+    fast = {"direct": 4e-6, "stfw:dims=2": 8e-6, "neighbor": 1e-6, "alltoallv": 9e-6}
+    write(tmp_path, Campaign(name="20260101T000000Z", samples=20))
+    after = Campaign(name="20260201T000000Z", samples=20, day="2026-12-01", seed=2)
+    write(tmp_path, replace(after, times=lambda method, size: fast[method] + 1e-9 * size))
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "10000")
+    path = stored(tmp_path)
+    choice, parts = drawn(pages.compare.PAGE, path)
+    assert choice.found.measured.loss.p95 > 0.1
+    assert choice.found.deployable.loss.p95 == 0
+    for part, hidden in (("moved", "No switch point moved"), ("loss", "0 % at the 95th")):
+        measured, deployable = said(parts[part]).split("Deployable")
+        assert measured.startswith("Measured")
+        assert hidden in deployable and hidden not in measured
+    with Store.open(path) as store:
+        for system in store.systems()["system"]:
+            tune(store, system, required_executions=0)
+    choice, parts = drawn(pages.compare.PAGE, path)
+    assert choice.found.deployable == choice.found.measured
+    assert choice.found.measured.loss.p95 > 0.1
+    assert said(parts["loss"]).startswith("Measured and deployable")
 
 
 def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
@@ -185,7 +275,7 @@ def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
         (choice.query.system, choice.query.campaign),
     ]
     with Store.open(upgraded, readonly=True) as store:
-        cells = [store.contents((*side, choice.query.operation)) for side in sides]
+        cells = [store.contents(side) for side in sides]
     assert choice.found == comparison.compare(*map(comparison.measured, cells))
     assert {change.where.method for change in choice.found.changes} == {"neighbor"}
     assert all(1.5 < change.ratio < 2.5 for change in choice.found.changes)
@@ -201,11 +291,8 @@ def test_compare_begins_with_the_system_before_an_upgrade(upgraded: Path, tmp_pa
     """Also where another system was measured since, and the new version more than once."""
     path = Path(shutil.copy(upgraded, tmp_path))
     write(tmp_path / "other", Campaign(name="20260301T000000Z", environment="openmpi", launches=1))
-    again = write(tmp_path / "again", Campaign(name="20260401T000000Z", sizes=(8,), seed=3))
-    for file in again:
-        header, rest = file.read_text().split("\n", 1)
-        header = json.dumps(json.loads(header) | AFTER | {"date": "2026-12-24T00:00:00Z"})
-        file.write_text(f"{header}\n{rest}")
+    again = Campaign(name="20260401T000000Z", sizes=(8,), seed=3)
+    write(tmp_path / "again", replace(again, **AFTER | {"day": "2026-12-24"}))
     ingest(path, [tmp_path])
     with Store.open(path, readonly=True) as store:
         library = store.systems().set_index("system")["mpi_library"]

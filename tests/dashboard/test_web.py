@@ -331,6 +331,38 @@ def test_forged_calls_never_break_the_server(client: FlaskClient) -> None:
         assert answer.status_code == 400
 
 
+def test_no_value_of_an_input_breaks_a_callback_whatever_changed(client: FlaskClient) -> None:
+    """The location is null before a page is known, and so are selects that are not there yet."""
+    for declared in client.get("/_dash-dependencies").json:
+        if declared["clientside_function"]:
+            continue
+        good = request_of(declared)
+        for changed in ([], *([item] for item in declared["inputs"])):
+            names = [f"{item['id']}.{item['property']}" for item in changed]
+            for value in HOSTILE:
+                forged = copy.deepcopy(good) | {"changedPropIds": names}
+                for item in forged["inputs"] + forged["state"]:
+                    item["value"] = value
+                expect_no_error(client, forged)
+                for item in forged["state"]:
+                    before, item["value"] = item["value"], "/history"
+                    expect_no_error(client, forged)
+                    item["value"] = before
+
+
+@pytest.mark.parametrize("page", FILTERED)
+@pytest.mark.parametrize("search", [None, "", "?s=nope", "?x"])
+def test_a_location_without_a_path_is_answered(
+    client: FlaskClient, page: str, search: str | None
+) -> None:
+    request = call(client, page) | {"changedPropIds": [f"{page}-url.search"]}
+    for item in request["inputs"]:
+        item["value"] = search
+    for item in request["state"]:
+        item["value"] = None
+    assert client.post("/_dash-update-component", json=request).status_code == 204
+
+
 def expect_no_error(client: FlaskClient, request: dict[str, Any]) -> None:
     answer = client.post("/_dash-update-component", json=request)
     assert answer.status_code in (200, 204, 400, 404), request

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
 @database_option
 @json_option
 def compare(a: str, b: str, database: Path, as_json: bool) -> None:
-    """Tell what changed from A to B, and what A would lose by the table of B.
+    """Show what changed from A to B, and what A would lose by the table of B.
 
     A and B are campaigns, SYSTEM/CAMPAIGN where several systems have one of that name, or systems
     with all their campaigns; of a system's id any part that no other has.
     """
     from tuner import tuning
+    from tuner.comparison import Subject, document, measured
     from tuner.comparison import compare as compared
-    from tuner.comparison import measured
     from tuner.selection import soaks
-    from tuner.show.comparison import Subject, show_comparison
+    from tuner.show.comparison import show_comparison
     from tuner.show.results import console
     from tuner.store import Store
 
@@ -40,20 +39,20 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
         if keys[0] == keys[1]:
             raise SwitchpointError(f"{a} and {b} are the same: there is nothing to compare")
         cells = [store.contents(key) for key in keys]
-        described = store.systems().set_index("system")
+        libraries = store.systems().set_index("system")["mpi_library"]
         soaked = [soaks.verdicts(store.soaks(key[0])) for key in keys]
-    required = [tuning.required_on(str(described.loc[key[0], "name"])) for key in keys]
-    first, second = subjects = [
-        Subject("/".join(key), str(described.loc[key[0], "mpi_library"]), len(of_key))
-        for key, of_key in zip(keys, cells, strict=True)
-    ]
-    for subject in subjects:
-        if not subject.cells:
-            raise SwitchpointError(f"{subject.name} has no measured methods to compare")
-    result = compared(*map(measured, cells, (None, None), soaked, required))
+        required = [tuning.required_by(store, key[0]) for key in keys]
+    for key, of_key in zip(keys, cells, strict=True):
+        if not of_key:
+            raise SwitchpointError(f"{'/'.join(key)} has no measured methods to compare")
+    sides = [measured(*side) for side in zip(cells, (None, None), soaked, required, strict=True)]
+    first, second = (
+        Subject.of("/".join(key), str(libraries[key[0]]), side)
+        for key, side in zip(keys, sides, strict=True)
+    )
+    result = compared(*sides)
     if as_json:
-        document = {name: asdict(each) for name, each in zip("ab", subjects, strict=True)}
-        click.echo(json.dumps(document | asdict(result), indent=1))
+        click.echo(json.dumps(document(first, second, result), indent=1))
         return
     show_comparison(first, second, result, console())
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rich.console import Console
 
-from tuner.comparison import FALSE_DISCOVERIES, Choice, Comparison, Loss, Moved, Where
+from tuner.changes import FALSE_DISCOVERIES, Shift, Where
+from tuner.comparison import Choice, Comparison, Loss, Moved, Replaced, Subject
 from tuner.operations import COLLECTIVES
 from tuner.show.results import plain_grid
 from tuner.units import multiple_text, size_text
@@ -15,25 +14,35 @@ SHOWN_CHANGES = 20
 """Rows; the rest is counted, and in the JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """One of the two that are compared."""
-
-    name: str
-    mpi_library: str
-    cells: int
-
-
 def show_comparison(a: Subject, b: Subject, comparison: Comparison, out: Console) -> None:
-    """Cells that changed, switch points that moved, and what the other's table costs."""
+    """Print cells that changed, switch points that moved, and what the other's table costs."""
     for letter, subject in (("A", a), ("B", b)):
         out.print(f"{letter}: {subject.name}: {subject.mpi_library}", highlight=False)
     if comparison.common_ratio is None:
         out.print("no method was measured in the same case by both")
         return
     _show_changes(comparison, out)
-    _show_moved(comparison.moved, out)
-    _show_loss(comparison.loss, out)
+    out.print("\nmeasured: what the times alone choose, soaked or not")
+    _show_replaced(comparison.measured, out)
+    out.print(f"\ndeployable: what tables are exported with, {_requirement(a, b)}", highlight=False)
+    if comparison.deployable == comparison.measured:
+        out.print("the same as measured")
+    else:
+        _show_replaced(comparison.deployable, out)
+
+
+def _requirement(a: Subject, b: Subject) -> str:
+    numbers = [a.required_executions, b.required_executions]
+    if not any(numbers):
+        return "which asks for no soaks here"
+    if numbers[0] == numbers[1]:
+        return f"after {numbers[0]} executions in soaks"
+    return f"after {numbers[0]} executions in soaks (A), and {numbers[1]} (B)"
+
+
+def _show_replaced(replaced: Replaced, out: Console) -> None:
+    _show_moved(replaced.moved, out)
+    _show_loss(replaced.loss, out)
 
 
 def _show_changes(comparison: Comparison, out: Console) -> None:
@@ -46,6 +55,8 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
     )
     if not changes:
         return
+    _show_operations(comparison.operations, out)
+    out.print()
     table = plain_grid("operation", "pattern", "nodes x ppn", "bytes", "method", "time B / A")
     for change in changes[:SHOWN_CHANGES]:
         where = change.where
@@ -59,11 +70,20 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
         out.print(f"and {len(changes) - SHOWN_CHANGES} smaller ones: --json has all")
 
 
+def _show_operations(operations: list[Shift], out: Console) -> None:
+    """Print one line an operation, that which changed most first."""
+    table = plain_grid("operation", "changed cells", "time B / A in the mean")
+    for shift in operations:
+        changed = f"{len(shift.changes)} of {shift.compared}"
+        table.add_row(shift.operation, changed, multiple_text(shift.ratio))
+    out.print(table)
+
+
 def _show_moved(moved: list[Moved], out: Console) -> None:
     if not moved:
-        out.print("\nno switch point moved, at the sizes that both measured")
+        out.print("no switch point moved, at the sizes that both measured")
         return
-    out.print("\nother methods are chosen, at the sizes that both measured:")
+    out.print("other methods are chosen, at the sizes that both measured:")
     table = plain_grid("operation", "nodes x ppn", "degree", "", "methods", "sizes, shown by both")
     for each in moved:
         degree = "-" if each.operation in COLLECTIVES else f"{each.mmax}, mean {each.mavg:g}"
@@ -75,7 +95,6 @@ def _show_moved(moved: list[Moved], out: Console) -> None:
 
 
 def _show_loss(loss: Loss, out: Console) -> None:
-    out.print()
     if loss.mean is None or loss.p95 is None or loss.worst is None:
         out.print("what A loses with the table of B is not known: A measured none of its methods")
         return

@@ -1,0 +1,159 @@
+"""Campaigns held against each other: any two, or each against what was measured before it."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from dashboard.choice import upgrades
+from dashboard.snapshot import Snapshot, snapshot
+from tuner import changes, comparison, tuning
+from tuner.changes import Medians, Shift, Where
+from tuner.comparison import Comparison, Measured, Subject
+from tuner.selection import soaks
+from tuner.store import Store
+
+Side = tuple[str, str]
+"""System and campaign."""
+
+
+def compare(store: Store, a: Side, b: Side, operation: str = "") -> Comparison:
+    """Return what differs of an operation, or of all, by what each campaign alone decides."""
+    now = snapshot(store)
+    return comparison.compare(_side(now, *a, operation), _side(now, *b, operation))
+
+
+def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, Any]:
+    """Return the same as JSON; without what is measured and deployable before both are decided."""
+    libraries = store.systems().set_index("system")["mpi_library"]
+    first, second = (
+        Subject.of("/".join(side), libraries[side[0]], _side(snapshot(store), *side, operation))
+        for side in (a, b)
+    )
+    found = comparison.document(first, second, compare(store, a, b, operation))
+    waits = undecided(store, a, b)
+    return found | {"undecided": waits} | ({"measured": None, "deployable": None} if waits else {})
+
+
+def undecided(store: Store, *sides: Side) -> str:
+    """Return a campaign of the two whose decisions the store does not have, or ""."""
+    return next((campaign for system, campaign in sides if campaign in store.undecided(system)), "")
+
+
+@lru_cache(maxsize=16)
+def _side(now: Snapshot, system: str, campaign: str, operation: str) -> Measured:
+    """Return a campaign, which is kept, as reading it takes longer than comparing it."""
+    store = now.store
+    cells = store.contents((system, campaign, *filter(None, [operation])), samples=False)
+    points = [
+        point
+        for name in dict.fromkeys(cell.key.operation for cell in cells)
+        for point in store.decisions(system, campaign, name)
+    ]
+    soaked = soaks.verdicts(store.soaks(system))
+    return comparison.measured(cells, points, soaked, tuning.required_by(store, system))
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign of a machine, whatever its versions."""
+
+    system: str
+    name: str
+    mpi_library: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a campaign differs from what was measured before: of each cell, the last time.
+
+    before: by operation, the campaign of its largest change, or the last that has any of its cells.
+    """
+
+    campaign: Campaign
+    shifts: list[Shift]  # the largest effect first
+    before: dict[str, Campaign]
+
+    @property
+    def changed(self) -> list[Shift]:
+        """Return the operations of which cells changed."""
+        return [shift for shift in self.shifts if shift.changes]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The campaigns of a machine up to one: an argument for a function with a cache.
+
+    Equal to others of the same launches, so that an ingest takes away what it changed alone.
+    """
+
+    campaigns: tuple[tuple[Campaign, str], ...]  # each with a digest of its launches
+    now: Snapshot = field(compare=False)
+
+
+def newest_step(store: Store, system: str) -> Step | None:
+    """Return how the newest campaign of a system differs; None with nothing before it."""
+    measured = _measured(store, system)
+    own = [end for end, (each, _) in enumerate(measured, 1) if each.system == system]
+    return _step(_Measured(measured[: own[-1]], snapshot(store))) if own else None
+
+
+def steps(store: Store, system: str) -> list[Step]:
+    """Return how each campaign of a machine differs from what was before it, the newest first."""
+    measured, now = _measured(store, system), snapshot(store)
+    found = (_step(_Measured(measured[:end], now)) for end in range(len(measured), 0, -1))
+    return [step for step in found if step is not None]
+
+
+def campaigns(store: Store, system: str) -> list[Campaign]:
+    """Return the campaigns of a machine that measured methods, in order of date."""
+    alike = upgrades(store.systems(), system)
+    libraries = dict(zip(alike["system"], alike["mpi_library"], strict=True))
+    having = {name: set(store.campaigns_with_cells(name)) for name in libraries}
+    measured = store.campaigns()
+    measured = measured[measured["system"].isin(libraries)].sort_values(["last_date", "campaign"])
+    return [
+        Campaign(of, name, libraries[of])
+        for of, name in zip(measured["system"], measured["campaign"], strict=True)
+        if name in having[of]
+    ]
+
+
+def _measured(store: Store, system: str) -> tuple[tuple[Campaign, str], ...]:
+    launches: dict[Side, list[str]] = defaultdict(list)
+    for launch in store.launches().values():
+        launches[launch.system, launch.campaign].append(launch.content)
+    return tuple(
+        (each, sha256("".join(sorted(launches[each.system, each.name])).encode()).hexdigest())
+        for each in campaigns(store, system)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _step(measured: _Measured) -> Step | None:
+    *before, newest = (campaign for campaign, _ in measured.campaigns)
+    medians, exact = _read(measured.now, newest)
+    last: Medians = {}
+    measured_in: dict[Where, Campaign] = {}
+    for campaign in reversed(before):
+        if len(last) == len(medians):
+            break
+        for where, launches in _read(measured.now, campaign)[0].items():
+            if where in medians and where not in last:
+                last[where], measured_in[where] = launches, campaign
+    if not last:
+        return None
+    shifts = changes.shifts(last, medians, exact=exact)
+    held_against = {where.operation: measured_in[where] for where in reversed(measured_in)}
+    for shift in shifts:
+        if shift.changes:
+            held_against[shift.operation] = measured_in[shift.changes[0].where]
+    return Step(newest, shifts, held_against)
+
+
+@lru_cache(maxsize=4)
+def _read(now: Snapshot, campaign: Campaign) -> tuple[Medians, bool]:
+    """Return what is compared of a campaign, and whether it is exact; two steps need each."""
+    cells = now.store.contents((campaign.system, campaign.name), samples=False)
+    return changes.medians_of(cells), changes.exact_in(cells)

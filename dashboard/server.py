@@ -1,0 +1,62 @@
+"""The HTTP server: whoever connects and sends nothing, or reads nothing, keeps nobody else out."""
+
+import resource
+import socket
+
+from flask import Flask
+from waitress.channel import HTTPChannel
+from waitress.server import TcpWSGIServer, create_server
+
+_THREADS = 8
+_PATIENCE_S = 20
+"""How long a connection may be idle, a request may take to arrive, and an answer to be fetched."""
+
+_CONNECTIONS = 2000
+_OTHER_FILES = 100  # of the process: stores, scripts and pages that are being sent
+
+
+class _Channel(HTTPChannel):
+    """A connection on which a request arrives in time as a whole, not only its next byte."""
+
+    def handle_read(self) -> None:
+        """Read what has come; of a request that had begun it does not count as activity."""
+        begun, since = self.request is not None, self.last_activity
+        super().handle_read()
+        if begun and self.request is not None:
+            self.last_activity = since
+
+
+def server_on(
+    listening: socket.socket, application: Flask, prefix: str = "", patience_s: int = _PATIENCE_S
+) -> TcpWSGIServer:
+    """Return a server of the application on a socket, ready to run."""
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # of Linux; its connections inherit it
+        listening.setsockopt(socket.SOL_TCP, socket.TCP_USER_TIMEOUT, 1000 * patience_s)
+    server = create_server(
+        application,
+        sockets=[listening],
+        threads=_THREADS,
+        url_prefix=prefix,
+        connection_limit=_affordable(_CONNECTIONS),
+        asyncore_use_poll=True,  # select() fails beyond 1024 files
+        channel_timeout=patience_s,
+        log_socket_errors=False,  # clients that went away
+        cleanup_interval=max(1, patience_s // 5),
+    )
+    server.channel_class = _Channel
+    return server
+
+
+def _affordable(connections: int) -> int:
+    """Return how many connections the limit of open files allows, which is raised as far as it can.
+
+    Where accept() finds no file left, the server would try again without a pause.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return connections
+    return min(connections, max(soft - _OTHER_FILES, soft // 2))

@@ -1,0 +1,130 @@
+"""The running server, with clients that keep their connections and send or read little."""
+
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from dash import Dash
+
+from dashboard.server import server_on
+from tests.conftest import TIMEOUT_S
+from tests.dashboard.chromium import served
+
+HALF_OPEN = 400  # the most that the limit of open files lets a test hold everywhere
+HALF_A_HEADER = b"GET /healthz HTTP/1.1\r\nHost: a"
+HALF_A_BODY = b"POST /_dash-update-component HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n{"
+PAGES = ("healthz", "", "explore", "assets/switchpoint.css")
+
+
+@contextmanager
+def command(database: Path) -> Iterator[str]:
+    """The address of `switchpoint serve`, a process of its own."""
+    arguments = [sys.executable, "-m", "tuner.cli", "serve", "--port", "0"]
+    server = subprocess.Popen(
+        [*arguments, "--database", str(database)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None
+        yield next(word for word in server.stdout.readline().split() if word[:4] == "http")
+    finally:
+        server.terminate()
+        server.wait(timeout=TIMEOUT_S)
+
+
+def connect(address: str) -> socket.socket:
+    parts = urlsplit(address)
+    return socket.create_connection((parts.hostname, parts.port), timeout=TIMEOUT_S)
+
+
+@pytest.mark.parametrize("sent", [b"", HALF_A_HEADER, HALF_A_BODY])
+def test_half_open_connections_keep_nobody_out(database: Path, sent: bytes) -> None:
+    with command(database) as address, ExitStack() as held:
+        for _ in range(HALF_OPEN):
+            held.enter_context(connect(address)).sendall(sent)
+        for page in PAGES:
+            with urllib.request.urlopen(address + page, timeout=TIMEOUT_S) as answer:
+                assert answer.status == 200
+
+
+@pytest.fixture
+def impatient(app: Dash) -> Iterator[str]:
+    """The address of a server that closes after a second what it otherwise closes later."""
+    with served(app, patience_s=1) as address:
+        yield address
+
+
+@pytest.mark.parametrize("sent", [b"", HALF_A_HEADER, HALF_A_BODY])
+def test_half_open_connections_are_closed(impatient: str, sent: bytes) -> None:
+    with connect(impatient) as client:
+        client.sendall(sent)
+        assert client.recv(1) == b""
+
+
+def test_a_request_that_drips_is_closed(impatient: str) -> None:
+    """Each byte is activity, but the request as a whole does not come in time."""
+    closed = threading.Event()
+    with connect(impatient) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+
+        def drip() -> None:
+            while not closed.wait(0.1):
+                try:
+                    client.sendall(b"x")
+                except OSError:
+                    return
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            assert ended(client)
+        finally:
+            closed.set()
+            dripping.join()
+
+
+def test_an_answer_that_nobody_reads_is_given_up(app: Dash) -> None:
+    server = server_on(socket.create_server(("127.0.0.1", 0)), app.server, patience_s=1)
+    threading.Thread(target=server.run, daemon=True).start()
+    with connect(f"http://127.0.0.1:{server.effective_port}") as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        request = b"GET /assets/plotly-cartesian.min.js HTTP/1.1\r\nHost: a\r\n\r\n"
+        client.sendall(20 * request)  # more than the sockets' buffers take
+        wait_until(lambda: len(server.active_channels) == 1)
+        wait_until(lambda: not server.active_channels)
+    server.close()
+
+
+def test_a_connection_that_is_used_stays(impatient: str) -> None:
+    """Also longer than one that is idle would."""
+    with connect(impatient) as client, client.makefile("rb") as answers:
+        for _ in range(12):
+            client.sendall(HALF_A_HEADER)
+            threading.Event().wait(0.3)
+            client.sendall(b"\r\n\r\n")
+            assert answers.readline() == b"HTTP/1.1 200 OK\r\n"
+            while answers.readline() != b"\r\n":
+                pass
+            assert answers.readline() == b"ok\n"
+
+
+def ended(client: socket.socket) -> bool:
+    """Whether the server ends the connection, in whatever way."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    for _ in range(10 * TIMEOUT_S):
+        if reached():
+            return
+        threading.Event().wait(0.1)
+    raise TimeoutError
