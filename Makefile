@@ -11,13 +11,10 @@ test: .venv/ready-test      # what a bare machine can test; the rest is skipped,
 check: .venv/ready-check    # formatters, linters, types, warnings as errors, sanitizers
 	.ci/check
 
-bench: .venv/ready-test     # how fast it all is, beside its targets
-	python -m tests.bench.tuner_speed; missed=$$?; python -m tests.bench.collectives || missed=1; \
-	python -m tests.bench.dashboard_speed || missed=1; \
-	python -m tests.bench.planning || missed=1; \
-	python .ci/bench && exit $$missed
+bench: .venv/ready-test     # how fast it all is, beside its bars; figures in build/bench
+	python -m tests.bench
 
-nightly: .venv/ready-check  # the long runs
+nightly: .venv/ready-check  # the long runs, three hours at most; goes on where it ended
 	.ci/nightly
 
 serve: .venv/ready-run      # the dashboard

@@ -3,7 +3,8 @@
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,7 @@ settings.register_profile("new", UNTIMED)
 settings.load_profile("same")
 
 RUNS = (
+    "tests/bench/test_least.py",
     "tests/dashboard/test_browser.py",
     "tests/foreign/",
     "tests/kernels/test_sockets.py",
@@ -90,6 +92,12 @@ PARTS = {
 """What tests may need and a machine may lack: the names that SWITCHPOINT_REQUIRE takes."""
 
 
+def by_day(day: Sequence[Any], every: Iterable[Any]) -> list[Any]:
+    """Return cases to parametrize with: those that run by day, and by night `every` other one."""
+    others = [each if isinstance(each, tuple) else (each,) for each in every if each not in day]
+    return [*day, *(pytest.param(*each, marks=pytest.mark.nightly) for each in others)]
+
+
 def required_parts() -> set[str]:
     """The parts that must not be missing here. Raises UsageError for a name that nobody knows."""
     named = os.environ.get("SWITCHPOINT_REQUIRE", "").split(",")
@@ -106,8 +114,14 @@ def pytest_configure(config: pytest.Config) -> None:
     required_parts()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+COLLECTED = pytest.StashKey[list[pytest.Item]]()
+"""All tests of the session, also those that its options leave out."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts runs first, all together."""
+    config.stash[COLLECTED] = list(items)
     items.sort(key=lambda item: not item.nodeid.startswith(RUNS))
 
 
@@ -146,8 +160,27 @@ def require() -> Require:
     return check
 
 
+SHOWN = 0.01  # of the whole time: what takes less is summed up
+
+
+def show_times(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the seconds of each file's tests, those that took longest first."""
+    times_s: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                times_s[report.nodeid.partition("::")[0]] += report.duration
+    total_s = times_s.total()
+    shown = [each for each in times_s.most_common() if each[1] >= SHOWN * total_s]
+    rest_s = total_s - sum(time_s for _, time_s in shown)
+    terminalreporter.section("where the time went, of all processes that tested")
+    for name, time_s in [*shown, ("all other files", rest_s), ("together", total_s)]:
+        terminalreporter.write_line(f"{time_s:8.1f} s   {name}")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Ends with what was not tested on this machine: every reason once."""
+    """Ends with where the time went and what was not tested on this machine: every reason once."""
+    show_times(terminalreporter)
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     if reasons:

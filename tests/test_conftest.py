@@ -2,7 +2,24 @@
 
 import pytest
 
-from tests.conftest import Require, required_parts
+from tests.conftest import COLLECTED, Require, required_parts
+
+PACKAGES_OF_OTHERS = (
+    "tests/foreign/test_benchmarks.py",
+    "tests/foreign/test_mpi4py.py",
+    "tests/foreign/test_petsc.py",
+    "tests/test_spack_real.py",
+)
+"""Tests for which a machine lacks what they need until a night fetches it."""
+
+
+def test_what_runs_by_night_has_a_smallest_case_by_day(request: pytest.FixtureRequest) -> None:
+    by_night, by_day = set(), set()
+    for item in request.config.stash[COLLECTED]:
+        kind = by_day if item.get_closest_marker("nightly") is None else by_night
+        kind.add(item.nodeid.partition("[")[0])
+    lacking = {name for name in by_night - by_day if not name.startswith(PACKAGES_OF_OTHERS)}
+    assert lacking == set()
 
 
 def test_a_part_that_nobody_knows_is_not_required_in_silence(

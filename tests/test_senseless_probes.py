@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import probes, synthetic
+from tests.conftest import by_day
 from tests.test_cli import call
 from tuner.ingest import ingest
 
@@ -161,14 +162,7 @@ def nothing_is_senseless(campaign: Campaign) -> None:
         check("validate", "--database", database)
 
 
-@settings(max_examples=8, derandomize=True)
-@given(campaigns())
-def test_nothing_is_senseless(campaign: Campaign) -> None:
-    nothing_is_senseless(campaign)
-
-
-@pytest.mark.nightly
-@settings(max_examples=400)
-@given(campaigns())
-def test_nothing_is_senseless_of_many(campaign: Campaign) -> None:
-    nothing_is_senseless(campaign)
+@pytest.mark.parametrize("examples", by_day([8], [400]))
+def test_nothing_is_senseless(examples: int) -> None:
+    drawing = settings(max_examples=examples, derandomize=examples == 8)
+    drawing(given(campaigns())(nothing_is_senseless))()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.conftest import TIMEOUT_S
+from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
 from tests.test_cli import fail, succeed
 from tests.test_workflow import corrupting, processes_below
@@ -104,9 +104,9 @@ site_configuration = site(
 """
 
 
-@pytest.mark.nightly
+@pytest.mark.parametrize("required", by_day([500], [5000]))
 def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
-    results: Path, tmp_path: Path
+    results: Path, tmp_path: Path, required: int
 ) -> None:
     """Nothing that was finished is lost, or executed again."""
     table, path = measured(results, tmp_path, "cluster:cpu")
@@ -114,7 +114,7 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
     assert told in fail("soak")
     config = tmp_path / "cluster.py"
     config.write_text(CLUSTER.replace("PREFIX", repr(str(tmp_path / "reframe"))))
-    options = ["soak", "--config", str(config), "--require-soak", "5000"]
+    options = ["soak", "--config", str(config), "--require-soak", str(required)]
     with subprocess.Popen(
         [sys.executable, "-m", "tuner.cli", *options], start_new_session=True
     ) as run:
@@ -130,7 +130,7 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
     with Store.open(database_path(), readonly=True) as store:
         soaked = store.soaks(table.provenance.system)
     executions = soaked.set_index(["method", "size_bytes"])["executions"].to_dict()
-    assert executions == {("neighbor", 8): 5000, ("alltoallv", 4096): 5000}
+    assert executions == {("neighbor", 8): required, ("alltoallv", 4096): required}
     assert len(soaked) == 2
     assert "method=neighbor" in path.read_text()
 

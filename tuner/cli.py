@@ -6,8 +6,10 @@ What a subcommand needs is imported when it runs, so that every one starts fast.
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import nullcontext
 from dataclasses import asdict
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ from tuner.commands.model import fit, predict, validate
 from tuner.commands.network import network
 from tuner.commands.nodes import nodes
 from tuner.commands.options import (
+    NAMED_FILE,
     duration,
     json_option,
     require_defaults,
@@ -73,12 +76,14 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="switchpoint")
 def main() -> None:
     """Measure MPI exchange methods, choose the fastest, and hand the choice to applications."""
+    if isinstance(sys.stdout, TextIOWrapper):  # names of files may have bytes that are not UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @main.command()
 @click.option(
     "--config",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=NAMED_FILE,
     help="The system's ReFrame configuration; otherwise that of --system.",
 )
 @click.option(
@@ -111,14 +116,14 @@ def main() -> None:
 @click.option(
     "--plan",
     "plan_file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=NAMED_FILE,
     help="Carry out this plan of an earlier --budget, from where it is.",
 )
 @click.option(
     "--environment",
     metavar="NAME",
-    help="The programming environment to measure, or 'all'; on this machine by default the MPI "
-    "that mpicc on the path is, elsewhere all.",
+    help="The programming environment to measure, or 'all'; on this machine by default the "
+    "first MPI found, elsewhere all.",
 )
 @click.option(
     "--anonymous-as",
@@ -174,7 +179,7 @@ def run(
             config = order.request.config
         system = "nodes" if config == SYSTEMS["nodes"] else None
     elif environment is None and config is None:
-        environment = workflow.default_environment(out)
+        environment = workflow.default_environment(out, reframe_options)
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
     options = [*selection, *workflow.selecting(reframe_options)]
@@ -216,7 +221,7 @@ def _measure(
 @main.command()
 @click.option(
     "--config",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=NAMED_FILE,
     help="Examine this site configuration instead of this machine.",
 )
 @json_option
@@ -236,7 +241,7 @@ def doctor(config: Path | None, as_json: bool) -> None:
 
 
 @main.command("verify-table")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=NAMED_FILE)
 @json_option
 def verify_table(file: Path, as_json: bool) -> None:
     """Read the table FILE with the library itself, and tell its rules or its first error."""

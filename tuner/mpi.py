@@ -85,6 +85,13 @@ def find_mpis() -> list[Mpi]:
     return list(found.values())
 
 
+def why_first(mpi: Mpi) -> str:
+    """Return why the first installation of `find_mpis` comes before the others."""
+    if Path(mpi.mpicc).parent == Path(sys.prefix, "bin"):
+        return "it is in this virtual environment, which is searched before PATH"
+    return "its mpicc is the first on PATH that has an mpiexec of its family beside it"
+
+
 def identify(mpicc: str, mpiexec: str) -> Mpi | None:
     """Asks both programs who they are; None when one does not work or their families differ."""
     family, version = _compiler_identity(mpicc)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -25,7 +26,7 @@ from tuner.campaign.orders import Order
 from tuner.campaign.plans import SOAKS_S
 from tuner.campaign.soaking import Site
 from tuner.fitting import last_fitted
-from tuner.mpi import find_mpis, installation_directory, launch, shim
+from tuner.mpi import find_mpis, installation_directory, launch, shim, why_first
 from tuner.nodes.launch import SYSTEM
 from tuner.operations import COLLECTIVES
 from tuner.places import database_path, new_campaign, results_directory
@@ -163,14 +164,23 @@ def finish(
     }
 
 
-def default_environment(console: Console) -> str | None:
-    """The MPI on the path; names the others, which would take as much time again each."""
+def default_environment(console: Console, options: Sequence[str]) -> str | None:
+    """Return the first MPI's name, and print why it is measured and how another is chosen.
+
+    Each further MPI would take as much time again. None where ReFrame's options name an
+    environment, and where no MPI is found: then the site configuration says what to do.
+    """
     mpis = find_mpis()
-    if not mpis:
-        return None  # the site configuration tells what to do
-    console.print(f"measuring {mpis[0]}", highlight=False)
+    if not mpis or any(option.startswith(dispatch.ENVIRONMENTS) for option in options):
+        return None
+    say = partial(console.print, highlight=False, soft_wrap=True)
+    say(f"measuring {mpis[0]}: {why_first(mpis[0])}")
     for other in mpis[1:]:
-        console.print(f"also here: {other}: --environment {other.name}", highlight=False)
+        say(f"to measure {other}: `switchpoint run --environment {other.name}`")
+    if mpis[1:]:
+        say("to measure every one: `switchpoint run --environment all`")
+    else:
+        say("no other MPI is on PATH: once its mpicc and mpiexec are, this says how to choose it")
     return mpis[0].name
 
 
@@ -313,7 +323,7 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
         """A file that is just being taken to the results is in both places: headers tell."""
         files = [*rawfiles.of_campaign(campaign.name), *benchfile.below(campaign.planned.stage)]
         headers = {rawfiles.header_line(path) for path in files}
-        return sum(f'"{campaign.name}"' in header for header in headers)
+        return sum(f'"{campaign.name}"'.encode() in header for header in headers)
 
     def stage(done: int) -> str:
         return f"launch {done} of {campaign.all_launches}" if done else "building the kernels"

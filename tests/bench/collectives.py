@@ -21,11 +21,12 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from tests.bench.report import Figure, conclude, options_of
 from tests.kernels.conftest import build_kernels
 from tuner import export, mpi, stats
 from tuner.ingest import ingest
@@ -37,30 +38,28 @@ from tuner.store import Store
 from tuner.tuning import tune
 from tuner.units import size_text
 
-PROCS, PPN = 8, 2
-SIZES = "8,512,8K,64K"
-CHOOSING_LAUNCHES = 8  # significance is by launches: the fewer, the more stays undecided
-JUDGING_LAUNCHES = 6
+PPN = 2
 MOST_SLOWER = 1.02
 NEAR_BEST = 1.5  # of the least time: what is further off at every size is not looked at again
 TARGET_SPEEDUP = 1.2
+INTERVAL = "times the default, the low end of the interval"
 
 Starter = Callable[[Mpi, Path], Launch]
 
 
 @contextmanager
-def place() -> Iterator[tuple[str, Starter]]:
+def place(procs: int) -> Iterator[tuple[str, Starter]]:
     """A system's name, and how to start the ranks there."""
     try:
         nodes = temporary(f"bench-{os.getpid()}")
         made = nodes.__enter__()
     except NodesError as error:
         print(f"no virtual nodes, so on this machine alone: {error}")
-        yield "local:cpu", lambda one, build: mpi.launch(one, PROCS, build=build)
+        yield "local:cpu", lambda one, build: mpi.launch(one, procs, build=build)
         return
     try:
         system = f"{on_nodes.SYSTEM}:tcp-{made.rate}"
-        yield system, lambda one, build: on_nodes.launch(made, one, PROCS, PPN, build)
+        yield system, lambda one, build: on_nodes.launch(made, one, procs, PPN, build)
     finally:
         nodes.__exit__(None, None, None)
 
@@ -74,6 +73,7 @@ class Campaigns:
     system: str
     environment: str
     results: Path
+    sizes: str
 
     def measure(
         self,
@@ -89,7 +89,7 @@ class Campaigns:
             options = {
                 "op": operation,
                 "pattern": "blocks",
-                "sizes": SIZES,
+                "sizes": self.sizes,
                 "methods": methods,
                 "budget": seconds,
                 "launch": number,
@@ -100,7 +100,8 @@ class Campaigns:
                 "out": self.path(name, operation, number),
             }
             words = [f"--{option}={value}" for option, value in options.items() if value != ""]
-            command = [*self.launch.argv_prefix, self.build / "bench" / "swpbench", "run", *words]
+            program = str(self.build / "bench" / "swpbench")
+            command = [*self.launch.argv_prefix, program, "run", *words]
             env = os.environ | self.launch.env | {"SWITCHPOINT_TABLE": table}
             done = subprocess.run(command, env=env, capture_output=True, text=True)
             if done.returncode != 0:
@@ -168,6 +169,7 @@ class Verdict:
     operations: list[str]
     logs: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     slower: list[str] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
     worst: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0})
 
     def add(self, operation: str, size: int, trial: Trial) -> None:
@@ -180,8 +182,10 @@ class Verdict:
         self.logs[operation].append(log)
         same = trial.selected == default
         self.worst[same] = max(self.worst[same], log)
+        case = f"{operation} at {size_text(size)}"
+        self.figures.append(Figure(case, math.exp(low), INTERVAL, most=MOST_SLOWER))
         if low > math.log(MOST_SLOWER):
-            self.slower.append(f"{operation} at {size_text(size)}")
+            self.slower.append(case)
         own = {name: trial.log_ratio(name, default)[0] for name in trial.samples if ":" in name}
         best = min(own, key=own.__getitem__, default="")
         beside = f"{math.exp(own[best]):5.2f} {best}" if best else ""
@@ -201,12 +205,14 @@ class Verdict:
         missing = [operation for operation in self.operations if operation not in self.logs]
         for operation in missing:
             print(f"{operation:21}not compared at any size: give more --seconds")
+            self.figures.append(Figure(operation, math.nan, INTERVAL, most=MOST_SLOWER))
         if not self.logs:
             return False
         means = {operation: -float(np.mean(logs)) for operation, logs in self.logs.items()}
         for operation, mean in means.items():
             print(f"{operation:21}{math.exp(mean):.2f} times as fast, geometric mean over sizes")
         speedup = math.exp(np.mean(list(means.values())))
+        self.figures.append(Figure("all operations", speedup, "times as fast as the default"))
         print(f"{'all operations':21}{speedup:.2f} times as fast (target {TARGET_SPEEDUP})")
         worst, same = (math.exp(self.worst[same]) for same in (False, True))
         print(
@@ -228,50 +234,62 @@ def worth_choosing(trials: dict[int, Trial], default: str) -> list[str]:
     return sorted(worth)
 
 
-def compare(campaigns: Campaigns, operations: list[str], seconds: float) -> bool:
-    """Chooses, judges and prints; whether the bar is held."""
+def compare(
+    campaigns: Campaigns, operations: list[str], seconds: float, launches: int
+) -> list[Figure]:
+    """Choose, judge and print; return the figures."""
     for number, operation in enumerate(operations, start=1):
         print(f"choosing for {operation}, {number} of {len(operations)}", file=sys.stderr)
         seen = campaigns.measure("look", operation, "all", seconds, 1)
         worth = worth_choosing(seen, DEFAULT_METHODS[operation])
         methods = " ".join(name if ":" in name else f"{name}:" for name in worth)  # no families
-        campaigns.measure("choose", operation, methods, seconds, CHOOSING_LAUNCHES)
+        campaigns.measure("choose", operation, methods, seconds, launches)
     table = campaigns.choose()
     verdict = Verdict(operations)
     print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
     for operation in operations:
         judged = campaigns.measure(
-            "judge", operation, "auto vendor", seconds / 4, JUDGING_LAUNCHES, str(table)
+            "judge", operation, "auto vendor", seconds / 4, max(2, launches * 3 // 4), str(table)
         )
         for size, trial in sorted(judged.items()):
             verdict.add(operation, size, trial)
-    return verdict.conclude()
+    verdict.conclude()
+    return [replace(each, name=f"{campaigns.environment}: {each.name}") for each in verdict.figures]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Compare under every MPI."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--mpi", help="one MPI's name; all by default")
     parser.add_argument("--seconds", type=float, default=8, help="of a launch that chooses")
+    parser.add_argument("--procs", type=int, default=8)
+    parser.add_argument("--sizes", default="8,512,8K,64K")
+    parser.add_argument(  # significance is by launches: the fewer, the more stays undecided
+        "--launches", type=int, default=8, help="that choose; three quarters as many judge"
+    )
     parser.add_argument("operations", nargs="*", default=list(COLLECTIVES), metavar="OPERATION")
-    options = parser.parse_args()
+    least = {"seconds": 0.05, "procs": 4, "sizes": "8", "launches": 2, "operations": ["bcast"]}
+    options = options_of(parser, "collectives", least)
     mpis = [one for one in mpi.find_mpis() if options.mpi in (None, one.name)]
     if not mpis:
         here = ", ".join(one.name for one in mpi.find_mpis()) or "none"
         parser.error(f"no MPI {options.mpi or ''} on PATH; there is {here}")
-    compared = []
-    with place() as (system, start):
+    figures: list[Figure] = []
+    with place(options.procs) as (system, start):
         for one in mpis:
             build = build_kernels(one)
             results = Path(tempfile.mkdtemp(prefix="switchpoint-collectives-"))
-            print(f"\n== collectives, {one}, {PROCS} ranks, {system}; raw files in {results}")
+            print(
+                f"\n== collectives, {one}, {options.procs} ranks, {system}; raw files in {results}"
+            )
             try:
                 launch = start(one, build)
             except NodesError as error:
                 print(f"skipped: {error}")
                 continue
-            campaigns = Campaigns(launch, build, system, one.name, results)
-            compared.append(compare(campaigns, options.operations, options.seconds))
-    return 0 if compared and all(compared) else 1
+            campaigns = Campaigns(launch, build, system, one.name, results, options.sizes)
+            figures += compare(campaigns, options.operations, options.seconds, options.launches)
+    return conclude("collectives", figures, options)
 
 
 if __name__ == "__main__":

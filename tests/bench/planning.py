@@ -12,13 +12,14 @@ import argparse
 import math
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from tests.bench.report import Figure, conclude, options_of
 from tests.synthetic_plan import Machine, measure
 from tuner.campaign.planning import OVERHEAD
 from tuner.campaign.plans import START_S, Plan
@@ -32,6 +33,7 @@ HELD_OUT = 100  # sizes of each process count
 EXHAUSTIVE = 6 * 40  # samples of a method at a size
 
 COST, MEAN, P95, WORSE, FALSE = 0.15, 0.02, 0.08, 0.01, 0.02
+EXHAUSTIVE_COST, BEST, SIZES = "of measuring all", "over the best", "of the sizes"
 
 
 def curves(
@@ -77,7 +79,7 @@ class Tally:
 
     cost: list[float] = field(default_factory=list)
     clock: list[float] = field(default_factory=list)  # with starts
-    stages: Counter[str] = field(default_factory=Counter)
+    stages: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     over_best: list[float] = field(default_factory=list)
     over_default: list[float] = field(default_factory=list)
     points: int = 0
@@ -114,16 +116,18 @@ def add_cost(machine: Machine, plan: Plan, cells: list[Cell], tally: Tally) -> N
         for method in machine.methods
     )
     stage_of = {task.number: batch.stage for batch in plan.batches for task in batch.tasks}
-    stages: Counter[str] = Counter()
+    stages: dict[str, float] = defaultdict(float)
     for cell in cells:
         for part in cell.parts:
             samples = cell.of_launch(int(part["launch"]))[1]
             stages[stage_of[int(part["number"])]] += float(samples.sum()) / exhaustive_s
-    tally.cost.append(stages.total())
+    cost = sum(stages.values())
+    tally.cost.append(cost)
     starts_s = START_S * len(plan.tasks), START_S * 6 * len(plan.cases)
-    clock_s = starts_s[0] + OVERHEAD * stages.total() * exhaustive_s
+    clock_s = starts_s[0] + OVERHEAD * cost * exhaustive_s
     tally.clock.append(clock_s / (starts_s[1] + OVERHEAD * exhaustive_s))
-    tally.stages.update(stages)
+    for stage, share in stages.items():
+        tally.stages[stage] += share
 
 
 def add_regret(machine: Machine, rules: list[Rule], seed: int, tally: Tally) -> None:
@@ -147,33 +151,34 @@ def add_wrong(machine: Machine, points: list[Point], tally: Tally) -> None:
         tally.wrong += point.method != "direct" and chosen_s >= default_s
 
 
+def figures_of(name: str, tally: Tally) -> list[Figure]:
+    """Return the figures of one machine beside their bars."""
+    over_default = np.array(tally.over_default)
+    return [
+        Figure(f"{name}: cost", float(np.mean(tally.cost)), EXHAUSTIVE_COST, most=COST),
+        Figure(f"{name}: mean regret", float(np.mean(tally.over_best)), BEST, most=MEAN),
+        Figure(f"{name}: p95 regret", float(np.quantile(tally.over_best, 0.95)), BEST, most=P95),
+        Figure(f"{name}: over the default", float(np.mean(over_default > 0.02)), SIZES, most=WORSE),
+        Figure(f"{name}: wrong winners", tally.wrong / tally.points, SIZES, most=FALSE),
+    ]
+
+
 def main() -> int:
-    """Prints the figures of every machine."""
+    """Print the figures of every machine."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=list(MACHINES))
-    options = parser.parse_args()
-    missed = 0
+    options = options_of(parser, "planning", {"seeds": 1, "machines": ["few"]})
+    figures: list[Figure] = []
     for name in options.machines:
         tally = Tally()
         for seed in range(options.seeds):
             run(MACHINES[name], seed, tally)
-        figures = [
-            ("cost", float(np.mean(tally.cost)), COST),
-            ("mean regret", float(np.mean(tally.over_best)), MEAN),
-            ("p95 regret", float(np.quantile(tally.over_best, 0.95)), P95),
-            ("over the default", float(np.mean(np.array(tally.over_default) > 0.02)), WORSE),
-            ("wrong winners", tally.wrong / tally.points, FALSE),
-        ]
-        line = []
-        for what, value, target in figures:
-            missed += value > target
-            line.append(f"{what} {value:.2%}{' MISSED' if value > target else ''}")
+        figures += figures_of(name, tally)
         stages = ", ".join(f"{k} {v / options.seeds:.2%}" for k, v in tally.stages.items())
-        print(f"{name}: {', '.join(line)}")
         rest = f"at most {max(tally.cost):.2%}; with starts {np.mean(tally.clock):.2%}"
-        print(f"    {stages}; {rest}", flush=True)
-    return 1 if missed else 0
+        print(f"{name}: cost by stage: {stages}; {rest}", flush=True)
+    return conclude("planning", figures, options)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from pyamg.gallery import poisson
 from scipy.io import mmwrite
 
+from tests.conftest import by_day
 from tests.kernels.conftest import TIMEOUT_S, Kernels
 from tuner.cli import main
 from tuner.mpi import CHECKOUT, Mpi, available_cores, find_mpis
@@ -225,11 +226,11 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
     assert skipped["8_nodes"] == "8 nodes needed, the partition has 4"
 
 
-@pytest.mark.nightly
-def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(nodes, tmp_path, monkeypatch):
+@pytest.mark.parametrize("minutes", by_day(["0.1"], ["1"]))
+def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(nodes, tmp_path, monkeypatch, minutes):
     monkeypatch.setenv(SET_VARIABLE, f"campaign-{os.getpid()}")
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    command = [sys.executable, "-m", "tuner.cli", "run", "--system", "nodes", "--minutes", "1"]
+    command = [sys.executable, "-m", "tuner.cli", "run", "--system", "nodes", "--minutes", minutes]
     command += ["--", "--name=discovery", f"--prefix={tmp_path / 'reframe'}"]
     said = subprocess.run(
         command, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True

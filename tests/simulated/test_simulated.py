@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TIMEOUT_S
+from tests.conftest import TIMEOUT_S, by_day
 from tuner.benchfile import read
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Request
@@ -100,19 +100,19 @@ def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path):
         assert case["samples_s"][0] == pytest.approx(alone_s, rel=0.05)
 
 
-@pytest.mark.nightly
-def test_thousands_of_ranks(simgrid, swpbench, tmp_path):
+@pytest.mark.parametrize("procs", by_day([64], [4096]))
+def test_thousands_of_ranks(simgrid, swpbench, tmp_path, procs):
     """SimGrid 3.32 computes for three minutes, 4.1 for half of that."""
     options = ["--op", "exchange", "--pattern", "random:degree=6,seed=1", "--sizes", "8"]
     machine_of_4096 = machine("torus-8x8x4-bluegenep")
     text = measure(
-        *(simgrid, swpbench, 4096, tmp_path / "a", *options, "--methods", "direct"),
+        *(simgrid, swpbench, procs, tmp_path / "a", *options, "--methods", "direct"),
         on=machine_of_4096,
         timeout_s=3600,
     )
     (case,) = (each for each in map(json.loads, text.splitlines()) if each["record"] == "case")
     model = as_model(machine_of_4096)
-    times = predict.of_exchange(model, pattern(options[3], 4096), CORES, ["direct"]).times(8)
+    times = predict.of_exchange(model, pattern(options[3], procs), CORES, ["direct"]).times(8)
     assert case["samples_s"] == pytest.approx([times["direct"]], rel=0.3)
 
 
@@ -127,6 +127,7 @@ def test_probes_are_not_simulated(simgrid):
         dispatch.plan(Request(CONFIG, ["--tag=parameters"], {}))
 
 
+@pytest.mark.usefixtures("simgrid")
 def test_machines_are_configured_by_a_variable(monkeypatch):
     monkeypatch.setenv(VARIABLE, "dragonfly-8x1x8x1-aries")
     planned = dispatch.plan(Request(CONFIG, ["--name=exchange.*=32_nodes.*=random"], {}))
@@ -144,8 +145,12 @@ def test_a_machine_is_known_by_its_name(tmp_path, monkeypatch):
         launch_on(f"{SYSTEM}:cube-9x9x9", mpi, 32, 16)
 
 
-@pytest.mark.nightly
-def test_a_deadlock_or_an_abort_is_a_failure_and_a_campaign_is_kept(simgrid, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "sources", by_day([[SENDER_ONLY]], [[SENDER_ONLY, ABORTING]]), ids=["one", "both"]
+)
+def test_a_deadlock_or_an_abort_is_a_failure_and_a_campaign_is_kept(
+    simgrid, tmp_path, monkeypatch, sources
+):
     """The simulator ends with success in all three cases."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
     monkeypatch.setenv(VARIABLE, TORUS.name)
@@ -161,7 +166,7 @@ def test_a_deadlock_or_an_abort_is_a_failure_and_a_campaign_is_kept(simgrid, tmp
     (kept,) = (tmp_path / "results").glob("simulated-torus-4x4x2-*/*/*.jsonl")
     header = read(kept).header
     assert header is not None and header.procs == 64
-    for source in (SENDER_ONLY, ABORTING):
+    for source in sources:
         (tmp_path / "wrong.c").write_text(source)
         program = tmp_path / "wrong"
         subprocess.run(["smpicc", str(tmp_path / "wrong.c"), "-o", str(program)], check=True)

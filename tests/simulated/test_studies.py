@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from tests.conftest import by_day
 from tests.test_cli import fail, succeed
 from tuner.cli import main
 from tuner.matrices.lookalike import originals
@@ -256,9 +257,9 @@ def test_sizes_of_another_form_are_refused(simgrid):
     assert "'1K-64K' is not SIZE or FIRST:LAST:xFACTOR" in answer.output
 
 
-@pytest.mark.nightly
-def test_the_other_studies_end(simulating):
-    small = ["--procs", "32", "--rows", "400", "--random-rows", "4", "--nonzeros", "5"]
+@pytest.mark.parametrize("procs", by_day(["16"], ["32"]))
+def test_the_other_studies_end(simulating, procs):
+    small = ["--procs", procs, "--rows", "400", "--random-rows", "4", "--nonzeros", "5"]
     rows = json.loads(succeed("study", "nap", *small, "--json"))["rows"]
     assert {row["matrix"].split()[0] for row in rows} == {"diffusion", "elasticity", "random"}
     rows = json.loads(succeed("study", "grids", "--procs", "12", "--sizes", "1K", "--json"))["rows"]

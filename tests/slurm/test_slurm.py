@@ -1,5 +1,6 @@
 """Campaigns through a real Slurm of four virtual nodes on this machine."""
 
+import itertools
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
 from tests.slurm import accounting
 from tests.slurm.cluster import Cluster, ClusterError, missing
@@ -76,7 +78,6 @@ def test_site_init_finds_what_slurm_has(cluster, monkeypatch):
     assert partition == Partition("cpu", cluster.nodes, Shape(cluster.cpus, 1, 1))
 
 
-@pytest.mark.nightly
 def test_the_doctor_finds_all_that_site_init_wrote(site_init):
     assert doctor.missing(examine(site_init())) == []
 
@@ -154,9 +155,10 @@ def campaign(require, site_init, tmp_path) -> Callable[..., Campaign]:
     return make
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
-@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+@pytest.mark.parametrize(
+    ("launcher", "mpi"),
+    by_day([("srun", "mpich")], itertools.product(["srun", "mpirun"], ["mpich", "openmpi"])),
+)
 def test_ranks_are_started_by_either_launcher(campaign, mpi, launcher):
     made = campaign(mpi, "--launcher", launcher)
     said, _ = made.measure().communicate(timeout=END_S)

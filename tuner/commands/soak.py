@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from tuner.campaign.dispatch import CHECKS
-from tuner.commands.options import duration, require_soak_option, system_option
+from tuner.commands.options import NAMED_FILE, duration, require_soak_option, system_option
 from tuner.errors import SwitchpointError
 
 
 @click.command()
 @click.option(
     "--config",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=NAMED_FILE,
     help="The ReFrame configuration of a system that is not of this machine.",
 )
 @system_option("Only this system; any unambiguous part of its id.")

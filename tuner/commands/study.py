@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuner.commands.options import (
+    NAMED_FILE,
     budget_option,
     environment_option,
     json_option,
@@ -109,7 +110,7 @@ def crossover(
 @study.command()
 @click.option(
     "--table",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    type=NAMED_FILE,
     required=True,
     help="The table that the preloaded library reads.",
 )

@@ -1,0 +1,118 @@
+"""The library against code written by hand and against peers, under every MPI of this machine.
+
+Runs the programs of kernels/studies/comparisons at 2 and 8 ranks, and counts the instructions that
+the preloaded library adds to a call, where valgrind is installed. Peers take part when they are
+installed: SWP_BENCH_MPI_ADVANCE and SWP_BENCH_PETSC name their prefixes, with {mpi} for the name of
+the MPI they were built with, as /opt/petsc-{mpi}.
+Run from the checkout: python -m tests.bench.comparisons [--seconds S] [--sync window|hca|barrier]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.bench.report import Figure, conclude, options_of
+from tests.kernels.conftest import Kernels, build_kernels
+from tests.kernels.shim import INSTRUCTIONS, instructions_over_pmpi, vendor_table
+from tuner.mpi import Mpi, find_mpis, launch
+
+PEERS = ("SWP_BENCH_MPI_ADVANCE", "SWP_BENCH_PETSC")
+PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery")
+TIMED = re.compile(r"  (\S.*?) +[\d.]+ us +([\d.]+) \[")  # an entrant, beside the first one
+BEST = re.compile(r"  (\S.* / \S.*): ([\d.]+) \[")
+
+
+class ComparisonError(Exception):
+    """A program of a comparison failed."""
+
+
+def build(mpi: Mpi) -> Kernels:
+    """Return the kernels as tests have them, or with the peers that are installed for this MPI."""
+    prefixes = {peer: os.environ.get(peer, "").format(mpi=mpi.name) for peer in PEERS}
+    peers = [f"-D{peer}={prefix}" for peer, prefix in prefixes.items() if prefix]
+    if not peers:
+        return Kernels(mpi, build_kernels(mpi))
+    wrapper = Path(mpi.mpicc)
+    cxx = wrapper.with_name(wrapper.name.replace("mpicc", "mpicxx"))
+    return Kernels(mpi, build_kernels(mpi, "peers", *peers, f"-DMPI_CXX_COMPILER={cxx}"))
+
+
+def count_instructions(mpi: Mpi) -> Iterator[Figure]:
+    """Yield what a call costs under the preload that the table leaves to the MPI library."""
+    kernels = Kernels(mpi, build_kernels(mpi))
+    with tempfile.TemporaryDirectory() as directory:
+        costs = instructions_over_pmpi(kernels, vendor_table(Path(directory)))
+    for operation, counted in costs.items():
+        name = f"{mpi.name}: {operation} left to the MPI library"
+        yield Figure(name, counted, "instructions more a call", most=INSTRUCTIONS)
+
+
+def compare(kernels: Kernels, program: str, procs: int, arguments: list[str]) -> Iterator[Figure]:
+    """Run a program, print what it says, and yield its ratios. Raises ComparisonError."""
+    start = launch(kernels.mpi, procs, build=kernels.build)
+    title = f"{program}, {kernels.mpi}, {procs} ranks {start.yield_setting}"
+    print(f"\n== {title.rstrip()}", flush=True)
+    path = kernels.build / "studies" / "comparisons" / program
+    command = [*start.argv_prefix, str(path), *arguments]
+    env = os.environ | start.env
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True)
+    print(done.stdout, flush=True)
+    figures = list(ratios(done.stdout))
+    if done.returncode != 0 or not figures:
+        raise ComparisonError(f"{title.rstrip()}: failed with exit status {done.returncode}")
+    for name, ratio, unit in figures:
+        yield Figure(f"{kernels.mpi.name}: {name}", ratio, unit)
+
+
+def ratios(text: str) -> Iterator[tuple[str, float, str]]:
+    """Yield name, ratio and unit of every line that has a ratio."""
+    heading, seen = "", list[str]()
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            heading, seen = line.rpartition(", ")[0], []  # without the number of rounds
+        elif timed := TIMED.match(line):
+            again = " again" if timed[1] in seen else ""  # an entrant that runs twice
+            if seen:
+                yield f"{heading}: {timed[1]}{again}", float(timed[2]), f"times {seen[0]}"
+            seen.append(timed[1])
+        elif best := BEST.match(line):
+            yield f"{heading}: {best[1]}, the fastest of each", float(best[2]), "times"
+
+
+def main() -> int:
+    """Run every comparison; a program that fails does not keep the others from running."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=2, help="for each size (%(default)s)")
+    parser.add_argument("--sync", default="", choices=["", "window", "hca", "barrier"])
+    parser.add_argument("--procs", type=int, nargs="*", default=[2, 8])
+    least = {"seconds": 0.01, "procs": [2]}
+    options = options_of(parser, "comparisons", least)
+    arguments = [str(options.seconds), options.sync]
+    figures: list[Figure] = []
+    failures: list[str] = []
+    for mpi in find_mpis():
+        if shutil.which("valgrind") is not None:
+            figures += count_instructions(mpi)
+        kernels = build(mpi)
+        for program in PROGRAMS:
+            for procs in options.procs:
+                try:
+                    figures += compare(kernels, program, procs, arguments)
+                except ComparisonError as error:
+                    failures.append(str(error))
+    missed = conclude("comparisons", figures, options)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""What a bench found: figures beside bars, printed, and kept as JSON with commit and machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tuner import atomic
+from tuner.mpi import CHECKOUT, available_cores, build_root, find_mpis
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a bench. Its bar is the most or the least that it may be; it may have none."""
+
+    name: str
+    value: float
+    unit: str
+    most: float | None = None
+    least: float | None = None
+
+    @property
+    def bar(self) -> str:
+        """The bar as text, "" for none."""
+        if self.most is not None:
+            return f"<= {self.most:g}"
+        return "" if self.least is None else f">= {self.least:g}"
+
+    @property
+    def met(self) -> bool:
+        """Whether the bar is met; what is no number meets none."""
+        if self.most is not None:
+            return self.value <= self.most
+        return self.least is None or self.value >= self.least
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields of the JSON file."""
+        value = self.value if math.isfinite(self.value) else None
+        own = {"name": self.name, "figure": value, "unit": self.unit}
+        return own | {"bar": self.bar, "met": self.met if self.bar else None}
+
+    def as_row(self, judged: bool) -> list[str]:
+        """Return the row of a printed table."""
+        verdict = ("ok" if self.met else "MISSED") if self.bar and judged else ""
+        return [self.name, f"{self.value:.4g} {self.unit}".strip(), self.bar, verdict]
+
+
+def options_of(
+    parser: argparse.ArgumentParser, part: str, least: Mapping[str, Any]
+) -> argparse.Namespace:
+    """Parse the command line of a part, with the options that all parts have.
+
+    `least` has the defaults of the smallest case, which `--least` takes.
+    """
+    parser.add_argument(
+        "--least",
+        action="store_true",
+        help="the smallest case, to see that all runs; no bar counts",
+    )
+    parser.add_argument(
+        "--json", type=Path, default=kept_at(part), help="where the figures go (%(default)s)"
+    )
+    options = parser.parse_args()
+    if options.least:
+        parser.set_defaults(**least)
+        options = parser.parse_args()
+    return options
+
+
+def kept_at(part: str) -> Path:
+    """Return where the figures of a part are kept."""
+    return build_root() / "bench" / f"{part}.json"
+
+
+def conclude(part: str, figures: Sequence[Figure], options: argparse.Namespace) -> int:
+    """Print the figures that have bars, and write all to `options.json`.
+
+    Return 1 where a bar is missed or nothing was measured, else 0.
+    """
+    if not figures:
+        print(f"{part}: nothing was measured", file=sys.stderr)
+        return 1
+    judged = not options.least
+    if barred := [each.as_row(judged) for each in figures if each.bar]:
+        print_table(barred)
+    document = {
+        "part": part,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": sys.argv[1:],
+        "judged": judged,
+        **commit(),
+        "machine": machine(),
+        "figures": [each.as_json() for each in figures],
+    }
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write(options.json, json.dumps(document, indent=1) + "\n")
+    return int(judged and not all(each.met for each in figures))
+
+
+def commit() -> dict[str, Any]:
+    """Return the commit of the checkout, and whether files differ from it."""
+
+    def said(*words: str) -> str:
+        command = ["git", "-C", str(CHECKOUT), *words]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+    return {"commit": said("rev-parse", "HEAD") or "unknown", "dirty": bool(said("status", "-s"))}
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on beside the code."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {
+        "cpu": models[0] if models else platform.machine(),
+        "cores": available_cores(),
+        "kernel": platform.release(),
+        "load": round(os.getloadavg()[0], 2),
+        "mpi": [str(mpi) for mpi in find_mpis()],
+    }
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of text in columns as wide as they need."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip(), flush=True)

@@ -1,0 +1,34 @@
+"""Every bench runs in its smallest case, without its bars."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench.__main__ import PARTS
+from tests.conftest import Require
+from tuner.mpi import CHECKOUT, find_mpis
+
+FIGURES = {  # of each part one
+    "tuner_speed": "ingest",
+    "collectives": "all operations",
+    "dashboard_speed": "views, p95",
+    "planning": "few: cost",
+    "comparisons": "direct again",
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_smallest_case_of_each_part_runs(part: str, tmp_path: Path, require: Require) -> None:
+    if part in ("collectives", "comparisons"):
+        require("mpi", bool(find_mpis()), "no MPI is installed")
+    command = [sys.executable, "-m", "tests.bench", "--least", f"--directory={tmp_path}", part]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads((tmp_path / f"{part}.json").read_text())
+    assert FIGURES[part] in " ".join(figure["name"] for figure in document["figures"])
+    assert not document["judged"]
+    assert len(document["commit"]) == 40
+    assert document["machine"]["cores"] > 0

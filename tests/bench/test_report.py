@@ -1,0 +1,102 @@
+"""Figures beside their bars, and what a bench ends with."""
+
+import json
+import math
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from tests.bench.__main__ import rows_of
+from tests.bench.comparisons import ratios
+from tests.bench.report import Figure, conclude
+from tests.limited import Ended
+
+MET = Figure("one", 1.0, "s", most=2)
+MISSED = Figure("two", 1.0, "times", least=2)
+BARE = Figure("three", 1.0, "s")
+SAID = """\
+exchange, 2 ranks, hub:hubs=1,seed=1, 8 B, 20 rounds
+                          median  ratio to the one by hand, 95 % interval
+  by hand              10.00 us   1.000 [1.000, 1.000]
+  by hand              11.00 us   1.100 [1.000, 1.200]
+  direct               12.00 us   1.200 [1.100, 1.300]  plan 7 us, 64 B here
+discovery, 8 ranks, 3 message(s) a rank, 8 B, 20 rounds
+  known senders        10.00 us   1.000 [1.000, 1.000]
+  nbx:barrier=ibarrier 15.00 us   1.500 [1.000, 2.000]
+  nbx:barrier=ibarrier / known senders: 1.500 [1.000, 2.000]
+"""
+
+
+@pytest.mark.parametrize(
+    ("figures", "least", "status"),
+    [
+        ([MET, BARE], False, 0),
+        ([MET, MISSED], False, 1),
+        ([MET, MISSED], True, 0),  # nothing is judged
+        ([Figure("four", math.nan, "s", most=2)], False, 1),
+        ([], True, 1),
+    ],
+)
+def test_a_missed_bar_or_no_figure_is_a_failure(
+    figures: list[Figure], least: bool, status: int, tmp_path: Path
+) -> None:
+    assert conclude("part", figures, Namespace(least=least, json=tmp_path / "x.json")) == status
+
+
+def test_figures_are_kept_with_commit_and_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new" / "x.json"
+    conclude("part", [MET, MISSED, BARE], Namespace(least=False, json=path))
+    document = json.loads(path.read_text())
+    assert document["figures"][1] == {
+        "name": "two",
+        "figure": 1.0,
+        "unit": "times",
+        "bar": ">= 2",
+        "met": False,
+    }
+    assert document["figures"][2]["met"] is None
+    assert {"commit", "dirty", "machine", "date"} <= document.keys()
+    assert capsys.readouterr().out.splitlines() == [
+        "one  1 s      <= 2  ok",
+        "two  1 times  >= 2  MISSED",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "in_time", "figure", "verdicts"),
+    [
+        (0, True, MET, ["ok", "ran"]),
+        (1, True, MISSED, ["MISSED", "ran"]),
+        (1, True, MET, ["ok", "FAILED: exit status 1"]),
+        (1, True, None, ["FAILED: exit status 1"]),
+        (-9, False, None, ["FAILED: over its limit of 120 min"]),
+    ],
+)
+def test_the_table_tells_missed_bars_from_failures(
+    status: int, in_time: bool, figure: Figure | None, verdicts: list[str]
+) -> None:
+    figures = [] if figure is None else [figure.as_json()]
+    rows = rows_of("part", figures, Ended(status, 3.0, in_time), least=False)
+    assert [row[-1] for row in rows] == verdicts
+
+
+def test_ratios_are_read_from_what_comparisons_print() -> None:
+    first, second = "exchange, 2 ranks, hub:hubs=1,seed=1, 8 B", "discovery, 8 ranks"
+    assert list(ratios(SAID)) == [
+        (f"{first}: by hand again", 1.1, "times by hand"),
+        (f"{first}: direct", 1.2, "times by hand"),
+        (
+            f"{second}, 3 message(s) a rank, 8 B: nbx:barrier=ibarrier",
+            1.5,
+            "times known senders",
+        ),
+        (
+            f"{second}, 3 message(s) a rank, 8 B: nbx:barrier=ibarrier / known senders, "
+            "the fastest of each",
+            1.5,
+            "times",
+        ),
+    ]

@@ -1,0 +1,215 @@
+"""The long runs, part by part, each within a time of its own; all of them within three hours.
+
+What a part found is kept in build/nightly/COMMIT, with its output beside it. A second start at the
+same commit goes on where the first one ended: parts that are done are not run again, unless they
+are named. Prints one table at the end, and exits with 1 where something failed.
+Run from the checkout: python -m tests.nightly [PART...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.bench.report import commit, print_table
+from tests.limited import run_limited
+from tuner import atomic
+from tuner.mpi import CHECKOUT, build_root
+
+SIMGRID = build_root() / "simgrid-4.1"
+PYTEST = (sys.executable, "-m", "pytest", "--numprocesses", "2", "--no-loadscope-reorder")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the night: a command, or the nightly tests below some paths.
+
+    A test belongs to the first part that names it. Of an optional part a failure is told as what
+    was skipped.
+    """
+
+    name: str
+    limit_min: float
+    tests: tuple[str, ...] = ()
+    dist: str = "load"  # as pytest-xdist takes it: fixtures of some files are costly
+    command: tuple[str | Path, ...] = ()
+    is_optional: bool = False
+
+
+def switchpoint(*arguments: str) -> tuple[str, ...]:
+    """Return the command that runs `switchpoint`."""
+    return (sys.executable, "-m", "tuner.cli", *arguments)
+
+
+def with_properties() -> tuple[str, ...]:
+    """Return the files of tests that draw examples."""
+    found = subprocess.run(
+        ["git", "-C", str(CHECKOUT), "grep", "-lE", "^from hypothesis import.* given", "tests"],
+        capture_output=True,
+        text=True,
+    )
+    return tuple(found.stdout.split())
+
+
+PARTS = (  # limits add up to less than three hours: .ci/nightly installs what is missing before
+    Part("simgrid", 12, command=(CHECKOUT / ".ci" / "simgrid", SIMGRID), is_optional=True),
+    Part(
+        "properties",
+        6,
+        command=(*PYTEST, "--dist", "loadfile", "--hypothesis-profile=new", *with_properties()),
+    ),
+    Part(
+        "valgrind",
+        20,
+        tests=(
+            "tests/kernels/test_builds.py::test_valgrind_finds_nothing_in_the_whole",
+            "tests/kernels/test_neighborhoods.py::test_valgrind_finds_nothing_in_neighborhoods",
+        ),
+    ),
+    Part("oracle", 36, tests=("tests/kernels/test_library.py",)),
+    Part("kernels", 18, tests=("tests/kernels/",)),
+    Part("foreign", 16, tests=("tests/foreign/",)),
+    Part("simulated", 10, tests=("tests/simulated/",), dist="loadfile"),
+    Part("rest", 12, tests=("tests/",), dist="loadfile"),
+    Part("campaign", 13, command=switchpoint("run", "--minutes", "10")),
+    Part(
+        "soak",
+        32,
+        command=switchpoint(
+            *("run", "--minutes", "28", "--", "--tag=soak"),
+            *("--setvar=soak.executions=1000000", "--setvar=soak.sizes=8"),
+        ),
+    ),
+)
+
+
+@dataclass
+class Result:
+    """What a part found."""
+
+    part: str
+    passed: int = 0
+    failures: list[str] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)  # reason → tests
+    seconds: float = 0.0
+
+    def as_row(self) -> list[str]:
+        """Return the row of the table."""
+        counts = (self.passed, len(self.failures), sum(self.skipped.values()))
+        return [self.part, *map(str, counts), f"{self.seconds / 60:.1f} min"]
+
+
+def command_of(part: Part, junit: Path) -> list[str | Path]:
+    """Return what a part runs: its command, or pytest without what belongs to parts before it."""
+    if part.command:
+        reported = part.command[: len(PYTEST)] == PYTEST
+        return [*part.command, *[f"--junitxml={junit}"] * reported]
+    before = [test for other in PARTS[: PARTS.index(part)] for test in other.tests]
+    left = [f"--deselect={test}" for test in before]
+    command = [*PYTEST, "--dist", part.dist, "-m", "nightly", f"--junitxml={junit}"]
+    return [*command, *part.tests, *left]
+
+
+def run(part: Part, limit_min: float, directory: Path) -> Result:
+    """Run a part, keep what it found in the directory, and return it."""
+    junit, log = directory / f"{part.name}.xml", directory / f"{part.name}.log"
+    junit.unlink(missing_ok=True)
+    env = os.environ | {"SWITCHPOINT_RESULTS": str(directory / "results")}
+    env["PATH"] = f"{SIMGRID / 'bin'}:{env['PATH']}"
+    with log.open("wb") as output:
+        ended = run_limited(command_of(part, junit), limit_min * 60, env, output)
+    result = Result(part.name, seconds=ended.seconds)
+    if junit.exists():
+        read_junit(junit, result)
+    if not ended.in_time:
+        result.failures.append(f"over its limit of {limit_min:g} min")
+    elif ended.status and not result.failures:
+        result.failures.append(f"exit status {ended.status}; its output is in {log}")
+    elif not junit.exists():
+        result.passed = 1
+    if part.is_optional:
+        result.skipped.update(dict.fromkeys(result.failures, 1))
+        result.failures.clear()
+    atomic.write(directory / f"{part.name}.json", json.dumps(asdict(result), indent=1) + "\n")
+    return result
+
+
+def read_junit(path: Path, result: Result) -> None:
+    """Add the tests of pytest's file to a result."""
+    reasons: Counter[str] = Counter()
+    for case in ElementTree.parse(path).iter("testcase"):
+        skipped = case.find("skipped")
+        if skipped is not None:
+            reasons[skipped.get("message", "")] += 1
+        elif case.find("failure") is not None or case.find("error") is not None:
+            result.failures.append(f"{case.get('classname')}::{case.get('name')}")
+        else:
+            result.passed += 1
+    result.skipped.update(reasons)
+
+
+def kept(path: Path) -> Result | None:
+    """Return what a part found at this commit before, None when it was not run to its end."""
+    try:
+        return Result(**json.loads(path.read_text()))
+    except OSError:
+        return None
+
+
+def state() -> str:
+    """Return the commit, and where files differ from it, which difference that is."""
+    changed = subprocess.run(["git", "-C", str(CHECKOUT), "diff", "HEAD"], capture_output=True)
+    digest = hashlib.sha256(changed.stdout).hexdigest()[:8]
+    return f"{commit()['commit']:.12}" + (f"-{digest}" if changed.stdout else "")
+
+
+def show(results: Sequence[Result]) -> None:
+    """Print the table, and below it why tests were skipped and what failed."""
+    minutes = sum(result.seconds for result in results) / 60
+    total = ["", "", "", "", f"{minutes:.1f} min"]
+    head = ["part", "passed", "failed", "skipped", "time"]
+    print_table([head, *(result.as_row() for result in results), total])
+    for result in results:
+        for reason, count in sorted(result.skipped.items()):
+            print(f"{result.part}: {count} skipped: {reason}")
+        for failure in result.failures:
+            print(f"{result.part}: FAILED: {failure}")
+
+
+def main() -> int:
+    """Run what is not done yet."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--most-minutes", type=float, default=180, help="of each part, if less than its own limit"
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help="to run, done or not; else all")
+    options = parser.parse_args()
+    known = {part.name: part for part in PARTS}
+    if unknown := [name for name in options.parts if name not in known]:
+        parser.error(f"no part {unknown[0]}; there are {', '.join(known)}")
+    directory = build_root() / "nightly" / state()
+    directory.mkdir(parents=True, exist_ok=True)
+    print(f"nightly: results in {directory}", flush=True)
+    results = []
+    for part in PARTS if not options.parts else [known[name] for name in options.parts]:
+        result = None if options.parts else kept(directory / f"{part.name}.json")
+        if result is None:
+            limit_min = min(part.limit_min, options.most_minutes)
+            print(f"nightly: {part.name}, at most {limit_min:g} min", flush=True)
+            result = run(part, limit_min, directory)
+        results.append(result)
+    show(results)
+    return int(any(result.failures for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""Nothing that runs lies outside the linters' sight."""
+
+import subprocess
+
+from tuner.mpi import CHECKOUT
+
+
+def test_scripts_are_where_linters_look() -> None:
+    """Ruff reads *.py, and .ci/check gives shellcheck *.sh and .ci."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    unseen = []
+    for name in listed.stdout.split("\0"):
+        path = CHECKOUT / name
+        if path.is_file() and path.read_bytes().startswith(b"#!") and path.suffix != ".py":
+            shell = path.read_bytes().partition(b"\n")[0].split(b"/")[-1] in (b"sh", b"bash")
+            if not shell or not (path.suffix == ".sh" or name.startswith(".ci/")):
+                unseen.append(name)
+    assert unseen == []

@@ -1,0 +1,87 @@
+"""The night's parts: complete, within their time, resumed where they ended, with nothing left."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.nightly import PARTS, command_of
+from tuner.mpi import CHECKOUT
+
+NIGHT = """
+import sys
+from pathlib import Path
+from tests import nightly
+from tests.nightly import Part
+
+place = Path(sys.argv.pop())
+nightly.build_root = lambda: place
+ran = f"echo ran >> {place / 'ran'}"
+nightly.PARTS = (
+    Part("good", 1, command=("sh", "-c", ran)),
+    Part("bad", 1, command=("sh", "-c", ran + "; exit 3")),
+    Part("spare", 1, command=("false",), is_optional=True),
+    Part("slow", 0.001, command=("sh", "-c", f"setsid sleep {sys.argv.pop()} & wait")),
+    Part("tested", 1, tests=(str(place / "test_three.py"),)),
+)
+sys.exit(nightly.main())
+"""
+
+TESTS = """
+import pytest
+pytestmark = pytest.mark.nightly
+def test_that_passes(): pass
+def test_that_fails(): assert False
+def test_that_skips(): pytest.skip("zlib: not here")
+"""
+
+
+def test_the_parts_end_within_three_hours() -> None:
+    assert sum(part.limit_min for part in PARTS) <= 175  # and what .ci/nightly installs
+
+
+def test_each_test_is_in_one_part() -> None:
+    tested = [part for part in PARTS if part.tests]
+    assert tested[-1].tests == ("tests/",)  # what no other part names
+    named = [test for part in tested[:-1] for test in part.tests]
+    command = command_of(tested[-1], Path("junit.xml"))
+    assert {f"--deselect={test}" for test in named} <= set(map(str, command))
+    for path, _, function in (test.partition("::") for test in named):
+        there = CHECKOUT / path
+        assert there.exists() if not function else f"def {function}(" in there.read_text()
+
+
+def night(place: Path, sleeping_s: str, *parts: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", NIGHT, *parts, sleeping_s, str(place)]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+
+
+def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Path) -> None:
+    (tmp_path / "test_three.py").write_text(TESTS)
+    sleeping_s = f"9{abs(hash(tmp_path)) % 10**8:08d}"
+    first = night(tmp_path, sleeping_s)
+    assert first.returncode == 1, first.stdout + first.stderr
+    rows = re.findall(r"^(\w+) +(\d+) +(\d+) +(\d+) +[\d.]+ min$", first.stdout, re.MULTILINE)
+    assert rows == [
+        ("good", "1", "0", "0"),
+        ("bad", "0", "1", "0"),
+        ("spare", "0", "0", "1"),
+        ("slow", "0", "1", "0"),
+        ("tested", "1", "1", "1"),
+    ]
+    assert "bad: FAILED: exit status 3" in first.stdout
+    assert "slow: FAILED: over its limit of 0.001 min" in first.stdout
+    assert "tested: 1 skipped: zlib: not here" in first.stdout
+    assert re.search(r"tested: FAILED: .*test_that_fails", first.stdout)
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert f"sleep {sleeping_s}" not in running.stdout.splitlines()
+
+    (kept,) = tmp_path.glob("nightly/*/good.json")
+    assert json.loads(kept.read_text())["passed"] == 1
+    again = night(tmp_path, sleeping_s)
+    assert (tmp_path / "ran").read_text().split() == ["ran", "ran"]
+    table = first.stdout.partition("part ")[2]
+    assert again.stdout.partition("part ")[2] == table
+    assert night(tmp_path, sleeping_s, "good").returncode == 0
+    assert (tmp_path / "ran").read_text().split() == ["ran"] * 3
