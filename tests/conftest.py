@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -96,6 +97,12 @@ def by_day(day: Sequence[Any], every: Iterable[Any]) -> list[Any]:
     """Return cases to parametrize with: those that run by day, and by night `every` other one."""
     others = [each if isinstance(each, tuple) else (each,) for each in every if each not in day]
     return [*day, *(pytest.param(*each, marks=pytest.mark.nightly) for each in others)]
+
+
+def packaged(package: str) -> bool:
+    """Return whether pkg-config is there and finds the package, as `hwloc >= 2.0`."""
+    program = shutil.which("pkg-config")
+    return program is not None and subprocess.call([program, "--exists", package]) == 0
 
 
 def required_parts() -> set[str]:

@@ -1,13 +1,11 @@
 """`swpbench overlap`: data arrive right by every method, and parts add up to the whole."""
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Require
+from tests.conftest import Require, packaged
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
 from tests.kernels.conftest import Kernels
 from tuner import benchfile
@@ -45,8 +43,7 @@ def records(result: Result) -> dict[tuple[str, int], Record]:
 @pytest.fixture
 def fftw(require: Require) -> None:
     """What computes the transforms; without it they are left out."""
-    found = shutil.which("pkg-config") and not subprocess.call(["pkg-config", "--exists", "fftw3"])
-    require("fftw", bool(found), "pkg-config does not find fftw3")
+    require("fftw", packaged("fftw3"), "pkg-config finds no fftw3")
 
 
 @pytest.mark.usefixtures("fftw")

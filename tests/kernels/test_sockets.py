@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Require
+from tests.conftest import Require, packaged
 from tests.kernels.benchrun import bench
 from tests.kernels.conftest import Kernels
 from tests.kernels.test_library import run
@@ -24,8 +23,7 @@ def two_cores(require: Require) -> tuple[int, int]:
 @pytest.fixture(scope="module")
 def knows_sockets(require: Require) -> None:
     """Where it does not skip, the build has to have found hwloc."""
-    found = subprocess.run(["pkg-config", "--exists", "hwloc >= 2.0"], check=False)
-    require("hwloc", found.returncode == 0, "pkg-config finds no hwloc")
+    require("hwloc", packaged("hwloc >= 2.0"), "pkg-config finds no hwloc")
 
 
 def sockets(*cores: int) -> dict[str, str]:
