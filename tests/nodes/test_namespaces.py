@@ -55,7 +55,8 @@ def program_before(tmp_path: Path, monkeypatch, name: str, script: str) -> None:
 def test_each_node_has_a_name_an_address_and_memory_of_its_own(nodes, tmp_path):
     for number, host in enumerate(nodes.hosts):
         assert said(nodes, host, "hostname; ls /sys/class/net; ls /dev/shm") == f"{host}\neth0\nlo"
-        assert f"10.77.0.{number + 2}/24" in said(nodes, host, "PATH=$PATH:/usr/sbin:/sbin ip -brief address show eth0")
+        addresses = said(nodes, host, "PATH=$PATH:/usr/sbin:/sbin ip -brief address show eth0")
+        assert f"10.77.0.{number + 2}/24" in addresses
         said(nodes, host, f"touch /dev/shm/of-{host}; touch {tmp_path}/of-{host}")
         assert said(nodes, host, "ls /dev/shm; rm /dev/shm/*") == f"of-{host}"
     assert {path.name for path in tmp_path.iterdir()} == {f"of-{host}" for host in nodes.hosts}
