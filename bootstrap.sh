@@ -25,7 +25,7 @@ export PATH="$PWD/.venv/bin:$PATH"
 echo "bootstrap: installing switchpoint$extras into .venv (a minute or two)"
 pip install --quiet --disable-pip-version-check --editable ".$extras"
 
-find_mpis='from tuner.mpi import find_mpis; print(*find_mpis(), sep="\n")'
+find_mpis='from tuner.machine.mpi import find_mpis; print(*find_mpis(), sep="\n")'
 if [ -z "$(.venv/bin/python -c "$find_mpis")" ]; then
   echo "bootstrap: no mpicc with mpiexec on the path: installing PyPI's mpich"
   pip install --quiet --disable-pip-version-check mpich

@@ -22,10 +22,10 @@ from reframe.core.builtins import (
 
 from checks import scales
 from checks.kernels import build_kernels
-from tuner import rawfiles
-from tuner.inputs import write_matrix
-from tuner.mpi import identify
-from tuner.systems import launch_on
+from tuner.inputs.matrices.gallery import write_matrix
+from tuner.machine.mpi import identify
+from tuner.machine.systems import launch_on
+from tuner.rawfile import keeping
 
 # All checks of one ReFrame session belong to one campaign.
 STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -85,7 +85,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     def find_unmeasured(self):
         """Leaves out what an interrupted campaign of this name has among the results."""
-        there = rawfiles.numbers_there(
+        there = keeping.numbers_there(
             self.campaign, self.recorded_system, self.current_environ.name, self.raw_name
         )
         self.numbers = [number for number in range(self.runs) if number not in there]
@@ -218,7 +218,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     def keep(self):
         """Puts the raw files among the results, and into the store."""
         if not self.is_dry_run():
-            rawfiles.keep([Path(self.stagedir) / name for name in self.keep_files])
+            keeping.keep([Path(self.stagedir) / name for name in self.keep_files])
 
 
 class CampaignCheck(LaunchesCheck):

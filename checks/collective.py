@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import CampaignCheck
-from tuner.operations import APART, COLLECTIVES
+from tuner.domain.operations import APART, COLLECTIVES
 
 # What applications call most; the others are measured where they are asked for by name.
 MOST_CALLED = ("bcast", "allreduce")

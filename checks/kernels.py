@@ -13,8 +13,8 @@ import reframe.utility.sanity as sn
 from reframe.core.buildsystems import CMake, Spack
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
-from tuner.mpi import available_cores, installation_directory, objects_directory
-from tuner.simulation.launch import TOOLCHAIN
+from tuner.machine.mpi import available_cores, installation_directory, objects_directory
+from tuner.machine.simulation.launch import TOOLCHAIN
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SOURCES = CHECKOUT / "kernels"

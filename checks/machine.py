@@ -1,10 +1,10 @@
-"""What the site configurations of this machine have in common: every MPI that tuner.mpi finds."""
+"""What the site configurations of this machine have in common: every MPI found."""
 
 import os
 from collections.abc import Sequence
 from typing import Any
 
-from tuner.mpi import Mpi, find_mpis, scratch_directory, search_path
+from tuner.machine.mpi import Mpi, find_mpis, scratch_directory, search_path
 
 
 def site(

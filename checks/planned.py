@@ -8,8 +8,8 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import LaunchesCheck
-from tuner import off
 from tuner.campaign import dispatch
+from tuner.domain import off
 
 if PLAN := os.environ.get(dispatch.PLAN):
     # Loads much, which all other calls of ReFrame do without.

@@ -10,9 +10,9 @@ from reframe.core.builtins import parameter, run_after, run_before, sanity_funct
 from checks import scales
 from checks.campaign import LaunchesCheck
 from checks.collective import MOST_CALLED
-from tuner import rawfiles
 from tuner.campaign import dispatch
-from tuner.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES
+from tuner.rawfile import keeping
 
 HANG_LIMIT_S = 60.0
 
@@ -63,7 +63,7 @@ class SoakCheck(LaunchesCheck):
         """Keeps what was found also of methods that failed: they are not to be chosen."""
         paths = [Path(self.stagedir) / name for name in self.keep_files]
         if not self.is_dry_run():
-            rawfiles.keep(path for path in paths if path.is_file())
+            keeping.keep(path for path in paths if path.is_file())
 
     @sanity_function
     def launches_are_right(self):
@@ -107,7 +107,7 @@ class soak(SoakCheck):
 
 
 if WANTED := os.environ.get(dispatch.SOAKS):
-    from tuner.campaign import soaking  # loads much, which all other calls of ReFrame do without
+    from tuner.campaign import soaking
 
     wanted = soaking.load(Path(WANTED)).jobs
 

@@ -13,8 +13,8 @@ from dashboard.exported import FORMS, exported
 from dashboard.pages import table
 from dashboard.query import INTEGER, WORD, MalformedError, Query, UnknownError, parameter
 from dashboard.web import OpenStore
-from tuner.records import NAME, PATTERN_SPEC
-from tuner.store import Store
+from tuner.domain.records import NAME, PATTERN_SPEC
+from tuner.store.store import Store
 
 ROOT = "/api/v1"
 QueryT = TypeVar("QueryT", bound=Query)

@@ -25,7 +25,7 @@ from dashboard.server import server_on
 from dashboard.web import OpenStore
 from dashboard.widgets import href, notice
 from tuner.errors import SwitchpointError
-from tuner.store import Store, StoreError
+from tuner.store.store import Store, StoreError
 
 
 class ListenError(SwitchpointError):

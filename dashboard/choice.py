@@ -8,9 +8,9 @@ import pandas as pd
 
 from dashboard.query import LAYOUT, WORD, Query, choose, parameter
 from dashboard.widgets import Option
-from tuner.nodes import launch as virtual
-from tuner.records import NAME, PATTERN_SPEC
-from tuner.store import Store
+from tuner.domain.records import NAME, PATTERN_SPEC
+from tuner.machine.nodes import launch as virtual
+from tuner.store.store import Store
 
 _LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
 QueryT = TypeVar("QueryT", bound=Query)

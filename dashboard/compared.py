@@ -8,11 +8,10 @@ from typing import Any
 
 from dashboard.choice import upgrades
 from dashboard.snapshot import Snapshot, snapshot
-from tuner import changes, comparison, tuning
-from tuner.changes import Medians, Shift, Where
-from tuner.comparison import Comparison, Measured, Subject
-from tuner.selection import soaks
-from tuner.store import Store
+from tuner.selection import changes, comparison, soaks, tuning
+from tuner.selection.changes import Medians, Shift, Where
+from tuner.selection.comparison import Comparison, Measured, Subject
+from tuner.store.store import Store
 
 Side = tuple[str, str]
 """System and campaign."""

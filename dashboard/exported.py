@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from dashboard.query import UnknownError
 from dashboard.snapshot import Snapshot, snapshot
-from tuner import export
-from tuner.fitting import last_fitted
-from tuner.store import Store
-from tuner.vendor.choices import VendorError
-from tuner.vendor.library import FAMILIES
+from tuner.export import forms
+from tuner.export.choices import VendorError
+from tuner.export.mpi_library import FAMILIES
+from tuner.models.fitting import last_fitted
+from tuner.store.store import Store
 
 _KEPT = 16  # files for MPI libraries
 
@@ -70,6 +70,6 @@ def _text(now: Snapshot, system: str, form: str) -> str:
     if table is None:
         raise UnknownError("This system has no table yet: run `switchpoint tune`.")
     try:
-        return export.export(table, form, last_fitted(now.store, system))
-    except (export.ExportError, VendorError) as error:
+        return forms.export(table, form, last_fitted(now.store, system))
+    except (forms.ExportError, VendorError) as error:
         raise UnknownError(str(error)) from error

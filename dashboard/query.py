@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote
 
-from tuner.records import SYNC
+from tuner.domain.records import SYNC
 
 WORD = r"[a-z][a-z0-9_]{0,30}"
 LAYOUT = rf"[0-9]{{1,10}}@[0-9]{{1,10}}x[0-9]{{1,10}}-{SYNC}(-over)?"

@@ -15,7 +15,7 @@ from dashboard.pages import PAGES, overview
 from dashboard.pages.page import Page
 from dashboard.query import Query
 from tuner import atomic
-from tuner.store import Store
+from tuner.store.store import Store
 
 _DOCUMENT = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Switchpoint report</title>

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tuner.store import Store
+from tuner.store.store import Store
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from tuner.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import Soaked
+from tuner.machine.simulation import machines
 from tuner.selection import soaks
 from tuner.selection.soaks import Method
-from tuner.simulation import machines
-from tuner.store import Store
-from tuner.tables import Soaked
+from tuner.store.store import Store
 
 
 class Standing:

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from tuner import stats
-from tuner.records import Cell
+from tuner.domain.records import Cell
+from tuner.machine.simulation import machines
 from tuner.selection.decisions import least_samples
-from tuner.simulation import machines
 
 _COLUMNS = ["size_bytes", "method", "speedup", "speedup_low", "speedup_high"]
 

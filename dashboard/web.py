@@ -15,7 +15,7 @@ from markupsafe import escape
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from dashboard.query import MalformedError, UnknownError
-from tuner.store import Store, StoreError
+from tuner.store.store import Store, StoreError
 
 # Opens the store for one request, so that a replaced file is seen at the next one.
 OpenStore = Callable[[], AbstractContextManager[Store]]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tuner.mpi import build_root
+from tuner.machine.mpi import build_root
 
 # A loaded machine is no failure, and what passed once passes again. New examples are for the night.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 from tests.bench.report import commit, print_table
 from tests.limited import run_limited
 from tuner import atomic
-from tuner.mpi import CHECKOUT, build_root
+from tuner.machine.mpi import CHECKOUT, build_root
 
 SIMGRID = build_root() / "simgrid-4.1"
 PYTEST = (sys.executable, "-m", "pytest", "--numprocesses", "2", "--no-loadscope-reorder")

@@ -21,9 +21,9 @@ from tuner.campaign.plans import (
     Task,
     octaves,
 )
-from tuner.ingest import ingest
-from tuner.records import Cell
-from tuner.store import Store
+from tuner.domain.records import Cell
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import Store
 
 Truth = Callable[[str, int, int], float]
 """Seconds of a method at a size on a number of processes."""

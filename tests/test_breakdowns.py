@@ -8,10 +8,10 @@ import pytest
 
 from tests import overlaps, probes
 from tests.test_cli import fail, succeed
-from tuner import benchfile
-from tuner.breakdowns import FtShape, SpmvShape, last_measured
-from tuner.ingest import ingest
-from tuner.store import Store
+from tuner.rawfile import reading
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import Store
+from tuner.studies.breakdowns import FtShape, SpmvShape, last_measured
 
 
 def change(path: Path, **fields: Any) -> list[str]:
@@ -19,7 +19,7 @@ def change(path: Path, **fields: Any) -> list[str]:
     lines = path.read_text().splitlines()
     lines[1] = json.dumps(json.loads(lines[1]) | fields)
     path.write_text("\n".join(lines) + "\n")
-    return [problem.message for problem in benchfile.read(path).problems]
+    return [problem.message for problem in reading.read(path).problems]
 
 
 def test_medians_over_launches_arrive(tmp_path: Path) -> None:

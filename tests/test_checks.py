@@ -12,13 +12,13 @@ import pytest
 
 from checks.scales import SCALES
 from tests.conftest import TIMEOUT_S
-from tuner import rawfiles
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Request
-from tuner.mpi import available_cores, find_mpis
-from tuner.operations import COLLECTIVES
-from tuner.places import database_path
-from tuner.store import Store
+from tuner.domain.operations import COLLECTIVES
+from tuner.machine.mpi import available_cores, find_mpis
+from tuner.paths import database_path
+from tuner.rawfile import keeping
+from tuner.store.store import Store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CONFIG = CHECKOUT / "checks" / "config" / "local.py"
@@ -128,7 +128,7 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     settings = [f"--setvar={each}" for each in ("launches=2", "budget_s=0.2", "sizes=8,1K")]
     options = ["-r", "--tag=smoke", f"--prgenv=^{environment}$", *settings]
     assert "PASSED" in reframe(*options, "--setvar=campaign=smoke", checkout=place)
-    raw_files = rawfiles.of_campaign("smoke")
+    raw_files = keeping.of_campaign("smoke")
     assert len(raw_files) == 2 * len(SMOKE)
     installed = place / "build" / "install" / f"local-cpu-{environment}"
     assert (installed / "bin" / "swpbench").is_file()
@@ -145,6 +145,6 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     installed.rename(tmp_path / "opt")
     monkeypatch.setenv("PATH", f"{tmp_path / 'opt' / 'bin'}{os.pathsep}{os.environ['PATH']}")
     reframe(*options, "--setvar=campaign=wheel", checkout=place)
-    assert len(rawfiles.of_campaign("wheel")) == 2 * len(SMOKE)
+    assert len(keeping.of_campaign("wheel")) == 2 * len(SMOKE)
     linked = tmp_path / "cache" / "switchpoint" / "install" / installed.name
     assert linked.resolve() == tmp_path / "opt"

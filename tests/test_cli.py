@@ -18,12 +18,13 @@ from dashboard import app
 from tests import synthetic
 from tests.conftest import TIMEOUT_S, Require
 from tests.kernels.conftest import build_kernels
-from tuner import __version__, browsing
+from tuner import __version__
 from tuner.campaign.plans import Budget
 from tuner.cli import main
+from tuner.commands import browse
 from tuner.commands.plan import BUDGET
-from tuner.mpi import find_mpis
-from tuner.verify import find_swpbench
+from tuner.export.verify import find_swpbench
+from tuner.machine.mpi import find_mpis
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
 
@@ -334,7 +335,7 @@ def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
     succeed("ingest")
     monkeypatch.setattr(app, "serve", serve)
     with click.Context(main) as context:
-        browsing.serve_somewhere(context)
+        browse.serve_somewhere(context)
     assert ports == [8050, 0]
 
 

@@ -12,10 +12,10 @@ import pytest
 from tests import synthetic, test_soaks
 from tests.test_cli import fail, succeed
 from tests.test_selection import CONSTANT, make_cells, scaled
-from tuner import comparison, stats
-from tuner.comparison import Choice, Comparison, measured
-from tuner.records import Cell
-from tuner.selection import soaks
+from tuner import stats
+from tuner.domain.records import Cell
+from tuner.selection import comparison, soaks
+from tuner.selection.comparison import Choice, Comparison, measured
 
 Write = Callable[..., None]
 

@@ -3,8 +3,8 @@
 import shutil
 import sys
 
-from tuner import doctor
-from tuner.mpi import find_mpis
+from tuner.machine import doctor
+from tuner.machine.mpi import find_mpis
 
 
 def found() -> dict[str, str]:

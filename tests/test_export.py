@@ -10,9 +10,9 @@ import pytest
 
 from tests.conftest import Require
 from tests.test_rules import point
-from tuner.export import ExportError, export, write
+from tuner.domain.tables import Point, Provenance, Table
+from tuner.export.forms import ExportError, export, write
 from tuner.selection.rules import compile_rules
-from tuner.tables import Point, Provenance, Table
 
 PROVENANCE = Provenance(
     system="local-cpu-mpich-1f00ba",

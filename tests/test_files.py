@@ -16,7 +16,7 @@ from tests import synthetic
 from tests.conftest import TIMEOUT_S
 from tuner import atomic
 from tuner.files import shown
-from tuner.mpi import CHECKOUT
+from tuner.machine.mpi import CHECKOUT
 
 NOT_REGULAR = "not a regular file; save its contents to one first"
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests import synthetic
 from tests.test_cli import fail, succeed
-from tuner.guidelines import violations
+from tuner.selection.guidelines import violations
 
 
 def cell(operation: str, size: int, median_s: float, **fields: Any) -> dict[str, Any]:

@@ -18,10 +18,10 @@ import pytest
 
 from tests import synthetic
 from tests.conftest import TIMEOUT_S
-from tuner import ingest as ingest_module
-from tuner.ingest import Report, ingest
-from tuner.records import CellKey
-from tuner.store import MissingStoreError, Store
+from tuner.domain.records import CellKey
+from tuner.rawfile import ingest as ingest_module
+from tuner.rawfile.ingest import Report, ingest
+from tuner.store.store import MissingStoreError, Store
 
 SMALL = synthetic.Campaign(launches=3, sizes=(8, 64), samples=20)
 
@@ -234,7 +234,7 @@ def test_virtual_nodes_are_another_system(database: Path, results: Path) -> None
 KILLED = """
 import sys
 from pathlib import Path
-from tuner import ingest
+from tuner.rawfile import ingest
 ingest.BATCH_SAMPLES = 1
 ingest.ingest(Path(sys.argv[1]), [Path(sys.argv[2])])
 """
@@ -261,7 +261,7 @@ def test_kill_in_the_middle_loses_nothing(database: Path, results: Path, tmp_pat
 WORKERS = """
 import sys, time
 from pathlib import Path
-from tuner import ingest
+from tuner.rawfile import ingest
 def load(_):
     print(flush=True)
     time.sleep(1)
@@ -294,7 +294,7 @@ def test_workers_end_with_a_killed_ingest(database: Path, results: Path) -> None
 AT_ONCE = """
 import sys
 from pathlib import Path
-from tuner import ingest, rawfiles
+from tuner.rawfile import ingest, keeping
 load = ingest._load_all
 def wait(groups):
     print("has looked at the store", flush=True)
@@ -303,7 +303,7 @@ def wait(groups):
 ingest._load_all = wait
 database, how, *paths = map(Path, sys.argv[1:])
 if how.name == "keep":
-    rawfiles.keep(paths)
+    keeping.keep(paths)
 else:
     report = ingest.ingest(database, paths)
     print(report.launches, report.unchanged, *report.problems, sep="; ")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.synthetic_plan import Machine, measure
 from tests.test_planning import MACHINE, regrets
 from tests.test_rules import METHODS, point
+from tuner.domain.tables import Point, Rule
 from tuner.selection.decisions import select
 from tuner.selection.rules import compile_rules, matching
-from tuner.tables import Point, Rule
 
 Sizes = dict[int, str]
 

@@ -16,9 +16,9 @@ from flask.testing import FlaskClient
 
 from dashboard.app import create_app
 from tests import synthetic
-from tuner.ingest import ingest
-from tuner.mpi import CHECKOUT
-from tuner.store import VERSION, MissingStoreError, Store, StoreError
+from tuner.machine.mpi import CHECKOUT
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import VERSION, MissingStoreError, Store, StoreError
 
 KILLED = 9  # as killed.c exits
 

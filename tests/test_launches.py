@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner.mpi import Launch
+from tuner.machine.mpi import Launch
 from tuner.studies.launches import LaunchError, run
 
 

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from tuner.mpi import CHECKOUT
+from tuner.machine.mpi import CHECKOUT
 
 
 def test_scripts_are_where_linters_look() -> None:

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from tests.test_cli import succeed
+from tuner.machine.simulation import networks
+from tuner.machine.simulation.launch import settings
+from tuner.machine.simulation.machines import machine
+from tuner.machine.simulation.networks import NetworkError
 from tuner.models.loggp import LogGP, Protocol
 from tuner.models.networks import as_network
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
 from tuner.models.system import Layout, PairModel, SystemModel
-from tuner.simulation import networks
-from tuner.simulation.launch import settings
-from tuner.simulation.machines import machine
-from tuner.simulation.networks import NetworkError
 
 UNKNOWN = NotIdentified("not measured")
 

@@ -14,12 +14,12 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from tests.conftest import Require
-from tuner.matrices import market
-from tuner.matrices.market import MatrixError, Pattern, read_pattern, stem
-from tuner.matrices.ownership import Ownership, contiguous, strided
-from tuner.matrices.partition import kept_partition, ownership
-from tuner.matrices.partitioners import PartitionerError, partitioned
-from tuner.structure.quality import quality
+from tuner.inputs.matrices import market
+from tuner.inputs.matrices.market import MatrixError, Pattern, read_pattern, stem
+from tuner.inputs.matrices.ownership import Ownership, contiguous, strided
+from tuner.inputs.matrices.partition import kept_partition, ownership
+from tuner.inputs.matrices.partitioners import PartitionerError, partitioned
+from tuner.inputs.structure.quality import quality
 
 DATA = Path(__file__).parent / "data" / "matrix"
 LINES = {  # where the reader finds what is wrong, when it is not the first line

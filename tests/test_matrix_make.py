@@ -19,12 +19,12 @@ from scipy.io import mmread
 
 from tests.conftest import Require
 from tests.test_cli import fail, succeed
-from tuner.matrices import amg, lookalike
-from tuner.matrices.degree_sequence import Target, degree_sequence
-from tuner.matrices.degrees import degrees
-from tuner.matrices.market import MatrixError, read_pattern
-from tuner.matrices.symmetric import lower_triangle
-from tuner.mpi import CHECKOUT
+from tuner.inputs.matrices import amg, lookalike
+from tuner.inputs.matrices.degree_sequence import Target, degree_sequence
+from tuner.inputs.matrices.degrees import degrees
+from tuner.inputs.matrices.market import MatrixError, read_pattern
+from tuner.inputs.matrices.symmetric import lower_triangle
+from tuner.machine.mpi import CHECKOUT
 
 TABLE = lookalike.originals()
 

@@ -12,15 +12,15 @@ import pytest
 
 from tests import probes, synthetic
 from tests.test_cli import call, fail, succeed
-from tuner.fitting import fitted
-from tuner.ingest import ingest
+from tuner.domain.records import ProbeKey, ProbeLaunch
+from tuner.machine.simulation.machines import machine
+from tuner.models.fitting import fitted
 from tuner.models.loggp import LogGP
 from tuner.models.parameter import Estimate
+from tuner.models.predicting import Case, predictor
 from tuner.models.system import fit
-from tuner.predicting import Case, predictor
-from tuner.records import ProbeKey, ProbeLaunch
-from tuner.simulation.machines import machine
-from tuner.store import Store
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import Store
 
 PROCS = 8
 PATTERN = ("random:degree=3,seed=1", 3, 3.0)

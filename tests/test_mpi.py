@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TIMEOUT_S
-from tuner.mpi import YIELD_LIBRARY, Mpi, available_cores, find_mpis, identify, launch
+from tuner.machine.mpi import YIELD_LIBRARY, Mpi, available_cores, find_mpis, identify, launch
 
 SUM_OF_RANKS = """
 #include <mpi.h>

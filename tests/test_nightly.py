@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.nightly import PARTS, command_of
-from tuner.mpi import CHECKOUT
+from tuner.machine.mpi import CHECKOUT
 
 NIGHT = """
 import sys

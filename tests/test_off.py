@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuner import off
+from tuner.domain import off
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,13 @@ import pytest
 
 from tests.test_structure import halo_of
 from tests.test_structure_nap import example
+from tuner.commands.printing.models import show_prediction
+from tuner.commands.printing.results import console
+from tuner.export.model_lines import model_lines
+from tuner.inputs.structure.halo import Halo
+from tuner.inputs.structure.methods import method
+from tuner.inputs.structure.patterns import pattern
+from tuner.inputs.structure.stages import Stage, stages
 from tuner.models import closed_forms, collectives, predict
 from tuner.models.collectives import Group
 from tuner.models.costs import costs
@@ -19,13 +26,6 @@ from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.maxrate import Protocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
 from tuner.models.system import Layout, Links, PairModel, SystemModel, decode, encode
-from tuner.show.models import show_prediction
-from tuner.show.results import console
-from tuner.structure.halo import Halo
-from tuner.structure.methods import method
-from tuner.structure.patterns import pattern
-from tuner.structure.stages import Stage, stages
-from tuner.table_model import model_lines
 
 LAYOUT = Layout(nodes=1, ppn=16, oversubscribed=False, launches=1)
 UNKNOWN = NotIdentified("not measured")

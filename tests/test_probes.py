@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests import probes, synthetic
-from tuner import benchfile
-from tuner.ingest import ingest
-from tuner.records import ProbeKey
-from tuner.store import Store
+from tuner.domain.records import ProbeKey
+from tuner.rawfile import reading
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import Store
 
 SMALL = probes.Campaign(sizes=(1, 64), launches=2, samples=5)
 
@@ -26,7 +26,7 @@ def change(path: Path, **fields: Any) -> list[str]:
     lines = path.read_text().splitlines()
     lines[1] = json.dumps(json.loads(lines[1]) | fields)
     path.write_text("\n".join(lines) + "\n")
-    return [problem.message for problem in benchfile.read(path).problems]
+    return [problem.message for problem in reading.read(path).problems]
 
 
 def test_every_sample_arrives(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_cannot_be_used_is_told(raw: Path, fields: dict[str, Any], message:
 
 def test_a_probe_among_methods_is_refused(raw: Path) -> None:
     raw.write_text(raw.read_text().replace('"operation": "probe"', '"operation": "exchange"'))
-    problems = benchfile.read(raw).problems
+    problems = reading.read(raw).problems
     assert problems[0].message == "a probe in a launch that is not of probes"
 
 

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from tests import synthetic
-from tuner import products
 from tuner.cli import main
-from tuner.ingest import ingest
-from tuner.records import CellKey
-from tuner.store import Store
-from tuner.tuning import tune
+from tuner.domain.records import CellKey
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune
+from tuner.store.store import Store
+from tuner.studies import products
 
 SPMV = synthetic.Campaign(
     operation="spmv", patterns=(("matrix:bar.mtx", 3, 2.5),), launches=6, sizes=(8, 16)

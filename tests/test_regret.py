@@ -10,12 +10,12 @@ from tests.kernels.conftest import build_kernels
 from tests.test_cli import call, fail, succeed
 from tests.test_export import PROVENANCE
 from tests.test_rules import point
-from tuner import export
-from tuner.mpi import find_mpis
+from tuner.domain.tables import Table
+from tuner.export import forms
+from tuner.machine.mpi import find_mpis
 from tuner.selection.rules import compile_rules
-from tuner.store import Store
+from tuner.store.store import Store
 from tuner.studies.regret import Outcome, Problem, Request, judge, known, lines, problems
-from tuner.tables import Table
 
 
 def outcome(
@@ -53,7 +53,7 @@ def test_what_the_table_knew_is_what_the_library_says(tmp_path: Path) -> None:
     ]
     table = Table(PROVENANCE, compile_rules(found), found)
     path = tmp_path / "a.table"
-    export.write(table, "table", path)
+    forms.write(table, "table", path)
     request = Request(table, path, "local:cpu", "openmpi", 1, 1.0)
     rules = [n for n, line in enumerate(path.read_text().splitlines(), 1) if line[:5] == "rule "]
     told = [f"exchange nap, 2 groups, chosen by rule {path}:{n}; hurried" for n in rules]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuner.domain.tables import Point, Rule
 from tuner.selection.intervals import real_intervals, whole_intervals
 from tuner.selection.rules import compile_rules
-from tuner.tables import Point, Rule
 
 METHODS = st.sampled_from(["direct", "neighbor", "stfw:dims=2"])
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests import synthetic
 from tests.synthetic_plan import cells_of
-from tuner.ingest import ingest
-from tuner.records import PART, Cell, CellKey, Features
+from tuner.domain.records import PART, Cell, CellKey, Features
+from tuner.domain.tables import Point
+from tuner.rawfile.ingest import ingest
 from tuner.selection.decisions import decide, select
-from tuner.tables import Point
 
 Truth = dict[str, Callable[[int], float]]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests import probes, synthetic
 from tests.conftest import by_day
 from tests.test_cli import call
-from tuner.ingest import ingest
+from tuner.rawfile.ingest import ingest
 
 SHAPES = ("true", "constant", "shrinking", "random", "swapped")
 QUANTITIES = ("prtt", "mutual", "receive", "prtt_synchronous", "copy", "reduce")

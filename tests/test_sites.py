@@ -15,13 +15,13 @@ import pytest
 from click.testing import CliRunner
 
 from tests.conftest import TIMEOUT_S
+from tuner.campaign.examine import ConfigurationError, examine
 from tuner.cli import main
-from tuner.doctor import missing
-from tuner.mpi import available_cores, find_mpis
-from tuner.sites import environments, schedulers
-from tuner.sites.configuration import reframe_name
-from tuner.sites.examine import ConfigurationError, examine
-from tuner.sites.schedulers import Partition, SchedulerError, Shape
+from tuner.machine.doctor import missing
+from tuner.machine.mpi import available_cores, find_mpis
+from tuner.machine.sites import environments, schedulers
+from tuner.machine.sites.configuration import reframe_name
+from tuner.machine.sites.schedulers import Partition, SchedulerError, Shape
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PBS_NODE = {"resources_available": {"ncpus": 64, "mem": "250gb"}, "state": "free"}

@@ -15,12 +15,13 @@ from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
 from tests.test_cli import fail, succeed
 from tests.test_workflow import corrupting, processes_below
-from tuner import rawfiles, workflow
 from tuner.campaign import soaking
 from tuner.cli import THIS_MACHINE
-from tuner.mpi import find_mpis, launch
-from tuner.places import database_path
-from tuner.store import Store
+from tuner.commands import workflow
+from tuner.machine.mpi import find_mpis, launch
+from tuner.paths import database_path
+from tuner.rawfile import keeping
+from tuner.store.store import Store
 from tuner.studies import launches
 
 TIMES_S = {
@@ -53,7 +54,7 @@ def measured(results: Path, scratch: Path, system: str = "local:cpu") -> workflo
                 line["late"] = [0] * count
         raw_files.append(scratch / f"fast-{number}.jsonl")
         raw_files[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
-    rawfiles.keep(raw_files)
+    keeping.keep(raw_files)
     (tuned,) = workflow.tune(list(results.glob("*/fast/*")), Console())
     assert {rule.method for rule in tuned.table.rules} == {"direct"}
     return tuned

@@ -9,11 +9,11 @@ import pytest
 
 from tests import synthetic
 from tests.test_cli import fail, succeed
-from tuner import benchfile
 from tuner.campaign.soaking import Launch, Site, wanted
-from tuner.ingest import ingest
-from tuner.store import Store
-from tuner.tuning import tune
+from tuner.rawfile import reading
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune
+from tuner.store.store import Store
 
 HANG = "hang: rank 0 got no further in 60 s: execution 10000"
 
@@ -191,10 +191,10 @@ def test_soaks_arrive_in_the_store_once(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_right_is_told(tmp_path: Path, second: dict[str, Any], message: str) -> None:
     path = write(tmp_path, record("direct"), second)
-    assert message in benchfile.read(path).problems[0].message
+    assert message in reading.read(path).problems[0].message
 
 
 def test_a_soak_in_a_launch_of_something_else_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, record("direct"))
     path.write_text(path.read_text().replace('"operation": "soak"', '"operation": "exchange"', 1))
-    assert "in a launch of something else" in benchfile.read(path).problems[0].message
+    assert "in a launch of something else" in reading.read(path).problems[0].message

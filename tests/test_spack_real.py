@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tuner import benchfile
-from tuner.mpi import CHECKOUT, find_mpis
+from tuner.machine.mpi import CHECKOUT, find_mpis
+from tuner.rawfile import reading
 
 from .recipes import read
 
@@ -190,7 +190,7 @@ def test_the_kernels_run_with_an_mpich_that_spack_builds(executable, tmp_path, r
         text=True,
     )
     assert measured.returncode == 0, measured.stdout + measured.stderr
-    assert benchfile.read(out).complete
+    assert reading.read(out).complete
 
 
 @pytest.mark.nightly

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
-from tuner.ingest import ingest
-from tuner.records import CellKey
+from tuner.domain.records import CellKey
+from tuner.rawfile.ingest import ingest
 from tuner.selection.decisions import decide
-from tuner.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
-from tuner.tuning import TuningError, tune
+from tuner.selection.tuning import TuningError, tune
+from tuner.store.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.matrices.market import Pattern
-from tuner.matrices.ownership import Ownership, contiguous
-from tuner.structure.grid import Grid, choose, from_sizes
-from tuner.structure.halo import Halo, halo
-from tuner.structure.methods import MethodError, method, standard_specs
+from tuner.inputs.matrices.market import Pattern
+from tuner.inputs.matrices.ownership import Ownership, contiguous
+from tuner.inputs.structure.grid import Grid, choose, from_sizes
+from tuner.inputs.structure.halo import Halo, halo
+from tuner.inputs.structure.methods import MethodError, method, standard_specs
 
 Messages = dict[tuple[int, int], set[int]]  # elements by source and destination
 

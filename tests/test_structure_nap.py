@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_structure import Messages, halo_of, halos
-from tuner.structure.halo import Halo
-from tuner.structure.methods import method
-from tuner.structure.nap_deal import Parts, deal
+from tuner.inputs.structure.halo import Halo
+from tuner.inputs.structure.methods import method
+from tuner.inputs.structure.nap_deal import Parts, deal
 
 Volumes = dict[tuple[int, int], int]  # by sender and receiver
 

@@ -11,8 +11,8 @@ import pytest
 from tests import synthetic
 from tests.test_cli import succeed
 from tests.test_selection import CONSTANT, chosen, make_cells, scaled
-from tuner.benchfile import read_header
-from tuner.records import Cell, Clock
+from tuner.domain.records import Cell, Clock
+from tuner.rawfile.reading import read_header
 from tuner.selection import trust
 from tuner.selection.decisions import decide
 from tuner.selection.trust import Trust

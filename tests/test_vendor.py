@@ -16,12 +16,12 @@ import pytest
 from tests.conftest import TIMEOUT_S, Require
 from tests.test_export import PROVENANCE
 from tests.test_rules import point
-from tuner.export import export
-from tuner.mpi import Mpi, find_mpis, launch
-from tuner.tables import Provenance, Rule, Table
-from tuner.vendor.choices import VendorError, choices_of
-from tuner.vendor.library import intel_version, library_of, made_for
-from tuner.verify import verify_table
+from tuner.domain.tables import Provenance, Rule, Table
+from tuner.export.choices import VendorError, choices_of
+from tuner.export.forms import export
+from tuner.export.mpi_library import intel_version, library_of, made_for
+from tuner.export.verify import verify_table
+from tuner.machine.mpi import Mpi, find_mpis, launch
 
 PROCS = 4
 FIRST, SECOND = 1024, 16384  # bytes at which one algorithm becomes another, and that the first
@@ -345,9 +345,9 @@ def test_a_library_whose_selection_cannot_be_had_is_told(
     mpicc.write_text(f"#!/bin/sh\n{wrapper.format(place=tmp_path)}\n")
     mpicc.chmod(0o755)
     here = Mpi("mpich", "mpich", "4.9.9", str(mpicc), "mpiexec")
-    monkeypatch.setattr("tuner.vendor.library.find_mpis", lambda: [here])
+    monkeypatch.setattr("tuner.export.mpi_library.find_mpis", lambda: [here])
     if "sleep" in wrapper:
-        monkeypatch.setattr("tuner.vendor.library._TIMEOUT_S", 0.5)
+        monkeypatch.setattr("tuner.export.mpi_library._TIMEOUT_S", 0.5)
     with pytest.raises(VendorError, match=words):
         export(table("MPICH Version:4.9.9", [rule("reduce", "vendor:algorithm=binomial")]), "mpich")
 

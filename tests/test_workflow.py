@@ -18,13 +18,14 @@ from rich.console import Console
 from tests import probes, synthetic
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
-from tuner import rawfiles, workflow
 from tuner.campaign.dispatch import DispatchError, Job
 from tuner.cli import THIS_MACHINE, main
-from tuner.mpi import Mpi, available_cores, find_mpis, launch
-from tuner.places import database_path
+from tuner.commands import workflow
+from tuner.machine.mpi import Mpi, available_cores, find_mpis, launch
+from tuner.paths import database_path
+from tuner.rawfile import keeping
 from tuner.selection import trust
-from tuner.store import Store
+from tuner.store.store import Store
 from tuner.studies import launches
 
 
@@ -119,7 +120,7 @@ def test_a_second_campaign_adds_to_the_first(results):
     tables = []
     for seed, name in enumerate(names):
         spec = synthetic.Campaign(name=name, launches=3, samples=20, seed=seed)
-        kept = rawfiles.keep(synthetic.write(results / "scratch" / name, spec))
+        kept = keeping.keep(synthetic.write(results / "scratch" / name, spec))
         ((table, path),) = workflow.tune(kept, Console())
         tables.append(table)
     assert [table.provenance.campaigns for table in tables] == [names[:1], names]
@@ -133,10 +134,10 @@ def test_a_second_campaign_adds_to_the_first(results):
 
 def test_a_campaign_of_products_ends_without_a_table(results, capsys):
     spec = synthetic.Campaign(operation="spmv", patterns=(("matrix:bar", 3, 2.5),), sizes=(8,))
-    kept = rawfiles.keep(synthetic.write(results / "scratch", spec))
+    kept = keeping.keep(synthetic.write(results / "scratch", spec))
     assert workflow.tune(kept, Console()) == []
     assert "no table" in capsys.readouterr().out
-    exchanges = rawfiles.keep(synthetic.write(results / "scratch", synthetic.Campaign()))
+    exchanges = keeping.keep(synthetic.write(results / "scratch", synthetic.Campaign()))
     ((table, path),) = workflow.tune(exchanges, Console())
     assert "op=spmv" not in path.read_text()
     assert table.rules
@@ -145,7 +146,7 @@ def test_a_campaign_of_products_ends_without_a_table(results, capsys):
 
 def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
     (results / "scratch").mkdir()
-    kept = rawfiles.keep(probes.write(results / "scratch", probes.Campaign()))
+    kept = keeping.keep(probes.write(results / "scratch", probes.Campaign()))
     assert workflow.tune(kept, Console()) == []
     assert "in the store; `switchpoint fit` fits models to probes" in capsys.readouterr().out
 
@@ -172,7 +173,7 @@ def test_a_wrong_payload_fails_and_the_other_launches_are_kept(results, tmp_path
     campaign = workflow.plan(THIS_MACHINE, selection, 2, 0.1, variables)
     with pytest.raises(DispatchError, match="payload verified in 1 of 2 launches"):
         workflow.measure(campaign, Console())
-    (kept,) = rawfiles.of_campaign(campaign.name)
+    (kept,) = keeping.of_campaign(campaign.name)
     assert kept.name.endswith("-0.jsonl")
     with Store.open(database_path(), readonly=True) as store:
         assert [launch.path for launch in store.launches().values()] == [str(kept)]
@@ -281,7 +282,7 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(
                     busy.callback(loop.kill)
             words = [*options, "--launch", str(number)]
             launches.run(start, root / "bench" / "swpbench", words, path, timeout_s=TIMEOUT_S)
-    ((table, _),) = workflow.tune(rawfiles.keep(raw_files), Console())
+    ((table, _),) = workflow.tune(keeping.keep(raw_files), Console())
     if count == 8:  # fewer show no busy launches
         assert trust.notes(table.provenance)
         assert "does not count" in switchpoint("show")

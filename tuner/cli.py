@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner import __version__
-from tuner.browsing import html, serve, serve_somewhere
 from tuner.campaign.dispatch import CHECKS
+from tuner.commands.browse import html, serve, serve_somewhere
 from tuner.commands.compare import compare
 from tuner.commands.guidelines import guidelines
 from tuner.commands.matrix import matrix
@@ -44,8 +44,8 @@ from tuner.errors import SwitchpointError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tuner import workflow
     from tuner.campaign.plans import Budget
+    from tuner.commands import workflow
 
 
 # Of this machine: as it is, and as several virtual nodes.
@@ -158,10 +158,11 @@ def run(
     Where they select none, the checks with the tag tuning run.
     On a terminal the dashboard starts at the end.
     """
-    from tuner import tuning, workflow
     from tuner.campaign import orders, planned
-    from tuner.nodes import namespaces
-    from tuner.show.results import console
+    from tuner.commands import workflow
+    from tuner.commands.printing.results import console
+    from tuner.machine.nodes import namespaces
+    from tuner.selection import tuning
 
     # JSON has standard output for itself.
     out = console(stderr=as_json)
@@ -209,7 +210,7 @@ def _measure(
     campaign: workflow.Campaign, dry_run: bool, as_json: bool, out: Console, required: int
 ) -> dict[str, Any]:
     """Shows a campaign and runs it; a dry run only shows it."""
-    from tuner import workflow
+    from tuner.commands import workflow
 
     if dry_run and as_json:
         click.echo(json.dumps(workflow.plan_document(campaign), indent=1))
@@ -227,9 +228,9 @@ def _measure(
 @json_option
 def doctor(config: Path | None, as_json: bool) -> None:
     """Tell what this machine has, what it lacks, and how to get it."""
-    from tuner import doctor as examination
-    from tuner.show.results import console
-    from tuner.sites.examine import examine
+    from tuner.campaign.examine import examine
+    from tuner.commands.printing.results import console
+    from tuner.machine import doctor as examination
 
     parts = examine(config) if config else examination.examine()
     if as_json:
@@ -245,8 +246,8 @@ def doctor(config: Path | None, as_json: bool) -> None:
 @json_option
 def verify_table(file: Path, as_json: bool) -> None:
     """Read the table FILE with the library itself, and tell its rules or its first error."""
-    from tuner.verify import VerifyError
-    from tuner.verify import verify_table as verify
+    from tuner.export.verify import VerifyError
+    from tuner.export.verify import verify_table as verify
 
     try:
         said = verify(file)

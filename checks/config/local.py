@@ -1,7 +1,7 @@
-"""This machine, as ReFrame sees it: one node, and every MPI that tuner.mpi finds here."""
+"""This machine, as ReFrame sees it: one node, and every MPI that tuner.machine.mpi finds here."""
 
 from checks.machine import site
-from tuner.mpi import available_cores
+from tuner.machine.mpi import available_cores
 
 site_configuration = site(
     {"name": "local", "descr": "this machine"},

@@ -5,9 +5,9 @@ nodes share the machine's cores: there are at least two ranks on a node, fitting
 """
 
 from checks.machine import site
-from tuner.mpi import available_cores
-from tuner.nodes.launch import SYSTEM
-from tuner.nodes.namespaces import NodesError, meant
+from tuner.machine.mpi import available_cores
+from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.namespaces import NodesError, meant
 
 try:
     nodes = meant()

@@ -1,9 +1,9 @@
 """Simulated machines, as ReFrame sees them: SimGrid's MPI is their only environment."""
 
 from checks.machine import site
-from tuner.mpi import identify
-from tuner.simulation.machines import CORES, SYSTEM, configured
-from tuner.simulation.networks import NetworkError
+from tuner.machine.mpi import identify
+from tuner.machine.simulation.machines import CORES, SYSTEM, configured
+from tuner.machine.simulation.networks import NetworkError
 
 mpi = identify("smpicc", "smpirun")
 if mpi is None:

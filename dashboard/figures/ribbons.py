@@ -7,7 +7,7 @@ import pandas as pd
 from dashboard.figures.axes import Figure, base_layout, byte_axis, message
 from dashboard.figures.methods import method_style, transparent
 from dashboard.units import ratio_text
-from tuner.tables import UNSOAKED
+from tuner.domain.tables import UNSOAKED
 from tuner.units import bytes_text
 
 # Statuses of rules that rest on a difference that was shown; the others are drawn hollow.

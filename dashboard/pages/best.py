@@ -28,8 +28,8 @@ from dashboard.speedup import paired_speedups
 from dashboard.units import ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import card, data_table, href
-from tuner.operations import DEFAULT_METHODS
-from tuner.store import Store
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.store.store import Store
 from tuner.units import size_text
 
 PATH = "/map"

@@ -27,10 +27,10 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, WORD, Query, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import Option, badge, card, commands, href, key, method_name, prose
-from tuner.operations import COLLECTIVES, DEFAULT_METHODS
-from tuner.records import NAME
-from tuner.store import Store
-from tuner.tables import UNSOAKED
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.records import NAME
+from tuner.domain.tables import UNSOAKED
+from tuner.store.store import Store
 from tuner.units import size_text
 
 PATH = "/choose"

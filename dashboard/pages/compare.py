@@ -33,11 +33,11 @@ from dashboard.query import WORD, Query, parameter
 from dashboard.soaked import Standing
 from dashboard.units import change_text, interval_text, ratio_text
 from dashboard.widgets import Option, card, data_table, href, method_name
-from tuner.changes import FALSE_DISCOVERIES, Change, Shift, Where
-from tuner.comparison import Choice, Comparison, Loss, Moved, Replaced
-from tuner.operations import COLLECTIVES
-from tuner.records import NAME
-from tuner.store import Store
+from tuner.domain.operations import COLLECTIVES
+from tuner.domain.records import NAME
+from tuner.selection.changes import FALSE_DISCOVERIES, Change, Shift, Where
+from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced
+from tuner.store.store import Store
 from tuner.units import size_text
 
 PATH = "/compare"

@@ -32,12 +32,12 @@ from dashboard.speedup import paired_speedups
 from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, method_name
-from tuner import products
-from tuner.operations import COLLECTIVES, DEFAULT_METHODS
-from tuner.records import Cell
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.records import Cell
+from tuner.machine.simulation import machines
 from tuner.selection.decisions import MIN_LAUNCHES
-from tuner.simulation import machines
-from tuner.store import Store
+from tuner.store.store import Store
+from tuner.studies import products
 from tuner.units import size_text
 
 PATH = "/explore"

@@ -28,9 +28,9 @@ from dashboard.query import INTEGER, Query, choose, parameter
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import card, data_table, href, method_name, prose
 from tuner import stats
-from tuner.changes import FALSE_DISCOVERIES, Shift, Where
-from tuner.records import NAME, Cell
-from tuner.store import Store
+from tuner.domain.records import NAME, Cell
+from tuner.selection.changes import FALSE_DISCOVERIES, Shift, Where
+from tuner.store.store import Store
 from tuner.units import size_text
 
 PATH = "/history"

@@ -24,8 +24,8 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Plot
 from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
 from dashboard.widgets import Option, card
-from tuner.records import NAME
-from tuner.store import Store
+from tuner.domain.records import NAME
+from tuner.store.store import Store
 from tuner.units import size_text
 
 PATH = "/metrics"

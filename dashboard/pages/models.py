@@ -17,14 +17,14 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import Query
 from dashboard.units import share_text
 from dashboard.widgets import badge, card, data_table, prose
-from tuner import fitting, predicting
+from tuner.models import fitting, predicting
+from tuner.models.columns import LOGGP, MAXRATE, parameter_text, sizes_text
 from tuner.models.parameter import NotIdentified
 from tuner.models.predict import Crossover
+from tuner.models.predicting import Outcome
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
-from tuner.predicting import Outcome
-from tuner.show.models import LOGGP, MAXRATE, parameter_text, sizes_text
-from tuner.store import Store
+from tuner.store.store import Store
 from tuner.units import size_text
 
 PATH = "/models"

@@ -16,11 +16,12 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, parameter
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.widgets import Option, badge, card, data_table, prose
-from tuner import breakdowns, fitting
+from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.errors import SwitchpointError
+from tuner.models import fitting
 from tuner.models.system import SystemModel
-from tuner.records import NAME, PATTERN_SPEC
-from tuner.store import Store
+from tuner.store.store import Store
+from tuner.studies import breakdowns
 
 PATH = "/overlap"
 _LAYOUT = r"[0-9]{1,10}@[0-9]{1,10}x[0-9]{1,10}(-over)?"

@@ -22,11 +22,11 @@ from dashboard.query import Query
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, href, key
-from tuner.changes import Shift
-from tuner.records import Launch
+from tuner.domain.records import Launch
+from tuner.domain.tables import UNSOAKED
 from tuner.selection import trust
-from tuner.store import Store
-from tuner.tables import UNSOAKED
+from tuner.selection.changes import Shift
+from tuner.store.store import Store
 
 PATH = "/"
 

@@ -27,7 +27,7 @@ from dashboard.pages.parts import Part, Plot
 from dashboard.query import Query
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, height_of, href, options, select
-from tuner.store import Store
+from tuner.store.store import Store
 
 
 class Page(Protocol):

@@ -42,9 +42,9 @@ from dashboard.widgets import (
     method_name,
     prose,
 )
-from tuner.records import NAME
-from tuner.store import Store
-from tuner.tables import UNSOAKED
+from tuner.domain.records import NAME
+from tuner.domain.tables import UNSOAKED
+from tuner.store.store import Store
 from tuner.units import bytes_text
 
 PATH = "/table"

@@ -28,14 +28,16 @@ import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
 from tests.kernels.conftest import build_kernels
-from tuner import export, mpi, stats
-from tuner.ingest import ingest
-from tuner.mpi import Launch, Mpi
-from tuner.nodes import launch as on_nodes
-from tuner.nodes.namespaces import NodesError, temporary
-from tuner.operations import COLLECTIVES, DEFAULT_METHODS
-from tuner.store import Store
-from tuner.tuning import tune
+from tuner import stats
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.export import forms
+from tuner.machine import mpi
+from tuner.machine.mpi import Launch, Mpi
+from tuner.machine.nodes import launch as on_nodes
+from tuner.machine.nodes.namespaces import NodesError, temporary
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune
+from tuner.store.store import Store
 from tuner.units import size_text
 
 PPN = 2
@@ -121,7 +123,7 @@ class Campaigns:
             (system,) = store.systems()["system"]
             table = tune(store, system, required_executions=0)  # raced, never used
         path = self.results / "switchpoint.table"
-        export.write(table, "table", path)
+        forms.write(table, "table", path)
         return path
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.bench.report import Figure, conclude, options_of
 from tests.kernels.conftest import Kernels, build_kernels
 from tests.kernels.shim import INSTRUCTIONS, instructions_over_pmpi, vendor_table
-from tuner.mpi import Mpi, find_mpis, launch
+from tuner.machine.mpi import Mpi, find_mpis, launch
 
 PEERS = ("SWP_BENCH_MPI_ADVANCE", "SWP_BENCH_PETSC")
 PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery")

@@ -43,8 +43,8 @@ from dashboard.pages.page import FilteredPage
 from tests.bench.report import Figure, conclude, options_of, print_table
 from tests.dashboard import large
 from tests.dashboard.chromium import ARGUMENTS, NOT_DRAWN, find_chromium, served
-from tuner.database import Database
-from tuner.store import Store
+from tuner.store.database import Database
+from tuner.store.store import Store
 
 VIEWS = 10.0  # times their floor, at the 95th percentiles
 FIRST_DATA = 1.8  # times drawing the same figures without a server

@@ -23,10 +23,10 @@ from tests.bench.report import Figure, conclude, options_of
 from tests.synthetic_plan import Machine, measure
 from tuner.campaign.planning import OVERHEAD
 from tuner.campaign.plans import START_S, Plan
-from tuner.records import Cell
+from tuner.domain.records import Cell
+from tuner.domain.tables import Point, Rule
 from tuner.selection.decisions import select
 from tuner.selection.rules import matching
-from tuner.tables import Point, Rule
 
 PROCS = (2, 8)
 HELD_OUT = 100  # sizes of each process count

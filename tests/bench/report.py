@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tuner import atomic
-from tuner.mpi import CHECKOUT, available_cores, build_root, find_mpis
+from tuner.machine.mpi import CHECKOUT, available_cores, build_root, find_mpis
 
 
 @dataclass(frozen=True)

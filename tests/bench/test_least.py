@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench.__main__ import PARTS
 from tests.conftest import Require
-from tuner.mpi import CHECKOUT, find_mpis
+from tuner.machine.mpi import CHECKOUT, find_mpis
 
 FIGURES = {  # of each part one
     "tuner_speed": "ingest",

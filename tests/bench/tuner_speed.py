@@ -37,8 +37,8 @@ import numpy as np
 
 from tests import probes, synthetic
 from tests.bench.report import Figure, conclude, options_of, print_table
+from tuner.machine.mpi import available_cores
 from tuner.models import maxrate
-from tuner.mpi import available_cores
 
 FACTORS = {"direct": 1.0, "neighbor": 0.9} | {f"stfw:dims={n}": 1 + n / 10 for n in range(2, 8)}
 CAMPAIGN = synthetic.Campaign(

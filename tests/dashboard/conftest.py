@@ -16,9 +16,9 @@ from tests.synthetic import (
     discovery_times,
     write,
 )
-from tuner.ingest import ingest
-from tuner.store import Store
-from tuner.tuning import tune_missing
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune_missing
+from tuner.store.store import Store
 
 PATTERNS = (("hub:hubs=4,seed=1", 15, 4.25), ("random:degree=6,seed=1", 6, 5.5))
 SIZES = tuple(2**exponent for exponent in range(3, 19, 2))

@@ -13,12 +13,22 @@ from pathlib import Path
 import numpy as np
 
 from tests import probes, synthetic
-from tuner import cells
+from tuner.domain.records import (
+    PART,
+    Cell,
+    CellKey,
+    Features,
+    Launch,
+    ProbeKey,
+    ProbeLaunch,
+    Soak,
+    System,
+)
 from tuner.models.system import SystemModel, encode, fit
-from tuner.records import PART, Cell, CellKey, Features, Launch, ProbeKey, ProbeLaunch, Soak, System
+from tuner.rawfile import cells
 from tuner.selection import soaks
-from tuner.store import Store, cell_row
-from tuner.tuning import tune_missing
+from tuner.selection.tuning import tune_missing
+from tuner.store.store import Store, cell_row
 
 SIZES = tuple(2**exponent for exponent in range(3, 21))
 LAYOUTS = ((1, 2), (1, 16), (4, 16), (16, 16))  # nodes, processes on each

@@ -8,9 +8,9 @@ from playwright.sync_api import sync_playwright
 
 from dashboard.app import create_app
 from tests.dashboard.chromium import ARGUMENTS, NAMES, find_chromium, served
-from tuner.ingest import ingest
-from tuner.store import Store
-from tuner.tuning import tune_missing
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune_missing
+from tuner.store.store import Store
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLE = CHECKOUT / "results" / "sample"

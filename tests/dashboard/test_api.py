@@ -11,10 +11,10 @@ from flask.testing import FlaskClient
 from dashboard.app import create_app
 from tests import synthetic
 from tests.test_cli import succeed
-from tuner import export
-from tuner.ingest import ingest
-from tuner.store import Store
-from tuner.tuning import tune_missing
+from tuner.export import forms
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune_missing
+from tuner.store.store import Store
 
 ROOT = "/api/v1"
 
@@ -42,7 +42,7 @@ def test_a_table_is_the_exported_one(
     client: FlaskClient, database: Path, system: str, form: str
 ) -> None:
     with Store.open(database, readonly=True) as store:
-        expected = export.export(store.table(system), form)
+        expected = forms.export(store.table(system), form)
     answer = client.get(f"{ROOT}/tables/{system}?format={form}")
     assert answer.data == expected.encode()
 

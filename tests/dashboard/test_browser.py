@@ -17,8 +17,8 @@ from dashboard.report import write_report
 from tests.conftest import Require, by_day
 from tests.dashboard import large
 from tests.dashboard.chromium import ARGUMENTS, NAMES, NOT_DRAWN, find_chromium, served
-from tuner import export
-from tuner.store import Store
+from tuner.export import forms
+from tuner.store.store import Store
 
 BUSY_MS = 180_000  # other tests may keep the machine busy
 expect.set_options(timeout=BUSY_MS)
@@ -238,7 +238,7 @@ def test_the_downloaded_table_is_the_exported_one(visit: Visit, database: Path) 
         link.click()
     system = page.get_by_label("System").input_value()
     with Store.open(database, readonly=True) as store:
-        expected = export.export(store.table(system), "json")
+        expected = forms.export(store.table(system), "json")
     assert Path(download.value.path()).read_text() == expected
     assert page.locator(".preview").inner_text().strip() == expected.strip()
 

@@ -16,8 +16,8 @@ from dashboard.choice import (
 )
 from dashboard.query import UnknownError
 from tests.synthetic import Campaign, write
-from tuner.ingest import ingest
-from tuner.store import Store
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import Store
 
 
 def test_a_link_to_an_operation_finds_the_newest_campaign_of_it(tmp_path: Path) -> None:

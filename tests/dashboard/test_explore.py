@@ -9,7 +9,7 @@ import pytest
 from dashboard.pages.explore import ExploreQuery, _cell_table, _choose, _draw
 from dashboard.query import MalformedError, UnknownError
 from tests.dashboard.frames import cells, said
-from tuner.store import Store
+from tuner.store.store import Store
 
 
 @pytest.mark.parametrize(

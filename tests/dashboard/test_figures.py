@@ -17,7 +17,7 @@ from dashboard.figures.residuals import residuals
 from dashboard.figures.ribbons import ribbons
 from dashboard.figures.tiles import tiles
 from tests.dashboard import frames
-from tuner.tables import UNSOAKED
+from tuner.domain.tables import UNSOAKED
 
 METHODS = [
     *("direct", "neighbor", "alltoallv", "nap"),

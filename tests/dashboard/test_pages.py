@@ -18,11 +18,11 @@ from tests import overlaps, probes, test_soaks
 from tests.dashboard import large as large_store
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, exchange_times, write, write_upgrade
-from tuner import comparison
-from tuner.fitting import fit
-from tuner.ingest import ingest
-from tuner.store import Store
-from tuner.tuning import tune, tune_missing
+from tuner.models.fitting import fit
+from tuner.rawfile.ingest import ingest
+from tuner.selection import comparison
+from tuner.selection.tuning import tune, tune_missing
+from tuner.store.store import Store
 
 
 def drawn(page: FilteredPage[Any], database: Path, search: str = "") -> tuple[Any, dict[str, Any]]:

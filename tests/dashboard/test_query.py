@@ -12,7 +12,7 @@ from dashboard.query import (
     choose,
     parameter,
 )
-from tuner.records import NAME, PATTERN_SPEC
+from tuner.domain.records import NAME, PATTERN_SPEC
 
 
 @dataclass(frozen=True)

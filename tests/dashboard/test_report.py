@@ -12,7 +12,7 @@ from dashboard.pages import PAGES
 from dashboard.report import html_report
 from tests import synthetic
 from tests.test_cli import succeed
-from tuner.store import Store
+from tuner.store.store import Store
 
 
 class Tags(HTMLParser):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dashboard.speedup import paired_speedups
-from tuner.records import PART, Cell, CellKey, Features
+from tuner.domain.records import PART, Cell, CellKey, Features
 
 
 def cell(

@@ -21,10 +21,10 @@ from dashboard.choice import newest_first
 from tests.conftest import Require
 from tests.synthetic import Campaign, write
 from tests.test_vendor import table_of
-from tuner import export
-from tuner.ingest import ingest
-from tuner.mpi import find_mpis
-from tuner.store import Store
+from tuner.export import forms
+from tuner.machine.mpi import find_mpis
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import Store
 
 PAGES = tuple(page.path for page in pages.PAGES)
 FILTERED = {page.path[1:]: page for page in pages.PAGES if hasattr(page, "filters")}
@@ -390,7 +390,7 @@ def test_a_download_has_the_bytes_of_the_export(
 ) -> None:
     with Store.open(database, readonly=True) as store:
         system = store.systems()["system"].iloc[0]
-        expected = export.export(store.table(system), form)
+        expected = forms.export(store.table(system), form)
     answer = client.get(f"/table/download?s={system}&f={form}")
     assert answer.status_code == 200
     assert answer.data == expected.encode()
@@ -411,7 +411,7 @@ def test_files_for_mpi_libraries_are_those_of_the_export(
         table = replace(table, provenance=replace(table.provenance, system=system))
         with store.transaction():
             store.put_table(table)
-        expected = export.export(store.table(system), family)
+        expected = forms.export(store.table(system), family)
     client = client_of(path)
     for answer in (
         client.get(f"/table/download?s={system}&f={family}"),
@@ -432,7 +432,7 @@ def test_what_no_library_can_run_is_refused_with_the_reason(client: FlaskClient)
 def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, database: Path) -> None:
     with Store.open(database, readonly=True) as store:
         system = newest_first(store.systems())["system"].iloc[0]
-        text = export.export(store.table(system), "table")
+        text = forms.export(store.table(system), "table")
     rule = next(line for line in text.splitlines() if line.startswith("rule"))
     pasted = {text: "No line differs.", text.replace(f"{rule}\n", ""): f"+{rule}"}
     dependencies = client.get("/_dash-dependencies").json

@@ -19,7 +19,7 @@ from typing import TextIO
 from tests.conftest import Require
 from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
 from tests.kernels.shim import dispatched, every_method, mpi_library, run_shimmed
-from tuner import mpi
+from tuner.machine import mpi
 
 HOME = mpi.build_root() / "foreign"  # what was fetched stays for the next night
 MPI4PY = "mpi4py==4.1.2"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import TIMEOUT_S, by_day
-from tuner.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
+from tuner.machine.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tuner import mpi
-from tuner.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES
+from tuner.machine import mpi
 
 from .conftest import TIMEOUT_S, Kernels, finish
 

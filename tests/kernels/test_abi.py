@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import by_day
-from tuner.mpi import Mpi, find_mpis, launch
+from tuner.machine.mpi import Mpi, find_mpis, launch
 
 from .conftest import TIMEOUT_S, build_kernels
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.kernels.benchrun import SWPBENCH, Record, Result, bench, documented_keys, has_type
 from tests.kernels.conftest import TIMEOUT_S, Kernels
-from tuner.mpi import launch
+from tuner.machine.mpi import launch
 
 LISTS = ("samples_s", "argmax_rank", "round", "position", "late", "skew_s", "canary_s")
 LOOKS = (20, 40, 80, 160)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.kernels.benchrun import bench, documented_keys
 from tests.kernels.conftest import Kernels
-from tuner.benchfile import read
-from tuner.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES
+from tuner.rawfile.reading import read
 
 CORRUPT = "bench/swpbench_corrupt"
 ROOTED = ("bcast", "gather", "scatter", "reduce")

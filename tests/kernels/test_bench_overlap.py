@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Require, packaged
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
 from tests.kernels.conftest import Kernels
-from tuner import benchfile
+from tuner.rawfile import reading
 
 CORRUPT = "bench/swpbench_corrupt"
 PARTS = ("computation_s", "initiation_s", "wait_s", "barrier_s")
@@ -71,7 +71,7 @@ def test_rows_arrive_transformed_by_every_method(
             record["samples_s"], *(record[name] for name in PARTS), strict=True
         ):
             assert sum(parts) <= sample * (1 + 1e-9)
-    assert benchfile.read(out).problems == []
+    assert reading.read(out).problems == []
 
 
 @pytest.mark.parametrize("procs", PROCS)
@@ -90,7 +90,7 @@ def test_blocks_arrive_and_are_multiplied_by_every_method(
     for record in found.values():
         assert (record["messages"], record["message_bytes"]) == (procs - 1, 6 * 8)
         assert record["verified"] >= 2
-    assert benchfile.read(out).problems == []
+    assert reading.read(out).problems == []
 
 
 def test_what_is_written_is_what_is_documented(any_kernels: Kernels, tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import Kernels
-from tuner import benchfile
-from tuner.fitting import fit
-from tuner.ingest import ingest
+from tuner.domain.records import ProbeKey
+from tuner.models.fitting import fit
 from tuner.models.loggp import LogGP
 from tuner.models.parameter import Estimate
-from tuner.records import ProbeKey
-from tuner.store import Store
+from tuner.rawfile import reading
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import Store
 
 
 def probe(kernels: Kernels, out: Path, procs: int, *options: str) -> tuple[int, str]:
@@ -28,7 +28,7 @@ def test_every_probe_is_measured_at_every_size(
     out = tmp_path / "o.jsonl"
     status, stderr = probe(any_kernels, out, procs, "--sizes", "1,8,65536", "--max-samples", "5")
     assert status == 0, stderr
-    file = benchfile.read(out)
+    file = reading.read(out)
     assert file.problems == []
     assert file.complete
     assert all(len(each.samples_s) == 5 for each in file.probes)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
 from tests.kernels.conftest import TIMEOUT_S, Kernels, on_ranks
-from tuner.mpi import launch
+from tuner.machine.mpi import launch
 
 CORRUPT = "bench/swpbench_corrupt"
 RING = ("--op", "exchange", "--pattern", "random:degree=1", "--sizes", "8")

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from tests.conftest import by_day
-from tuner.mpi import CHECKOUT
+from tuner.machine.mpi import CHECKOUT
 
 from .conftest import Kernels, build_kernels
 from .test_library import BY_NODE, TESTS, VALGRIND, run

@@ -8,6 +8,9 @@ import pytest
 
 from tests.kernels.conftest import Kernels
 from tests.test_structure import Messages, halo_of
+from tuner.export.model_lines import model_lines
+from tuner.inputs.structure.halo import Halo
+from tuner.inputs.structure.methods import standard_specs
 from tuner.models import predict
 from tuner.models.loggp import LogGP
 from tuner.models.loggp import Protocol as LogGPProtocol
@@ -15,9 +18,6 @@ from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.maxrate import Protocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, NotIdentified, Parameter
 from tuner.models.system import Layout, PairModel, SystemModel
-from tuner.structure.halo import Halo
-from tuner.structure.methods import standard_specs
-from tuner.table_model import model_lines
 
 UNKNOWN = NotIdentified("not measured")
 RELATIVE = 1e-9  # the table has ten digits

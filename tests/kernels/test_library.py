@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import by_day
-from tuner.mpi import CHECKOUT, available_cores, launch
+from tuner.machine.mpi import CHECKOUT, available_cores, launch
 
 from .conftest import MPIS, TIMEOUT_S, Kernels, finish, in_turn, on_ranks
 from .shim import mpi_library

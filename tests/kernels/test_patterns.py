@@ -6,8 +6,8 @@ import pytest
 
 from tests.kernels.benchrun import bench
 from tests.kernels.conftest import Kernels
-from tuner.structure.methods import method
-from tuner.structure.patterns import pattern
+from tuner.inputs.structure.methods import method
+from tuner.inputs.structure.patterns import pattern
 
 SIZE_BYTES = 8
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tuner.mpi import CHECKOUT
+from tuner.machine.mpi import CHECKOUT
 
 KERNELS = CHECKOUT / "kernels"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import by_day
-from tuner.mpi import shim
-from tuner.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES
+from tuner.machine.mpi import shim
 
 from .conftest import Kernels
 from .shim import (

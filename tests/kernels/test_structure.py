@@ -8,8 +8,8 @@ from scipy import io, sparse
 
 from tests.kernels.benchrun import bench
 from tests.kernels.conftest import Kernels
-from tuner.matrices.market import read_pattern
-from tuner.structure.report import Request, report
+from tuner.inputs.matrices.market import read_pattern
+from tuner.inputs.structure.report import Request, report
 
 GOOD = Path(__file__).parents[1] / "data" / "matrix" / "good"
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.conftest import Require
 from tests.kernels.conftest import kernels, kernels_of
-from tuner.nodes import namespaces
-from tuner.nodes.namespaces import UNLIMITED, Nodes, NodesError
+from tuner.machine.nodes import namespaces
+from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
 
 __all__ = ["kernels", "kernels_of", "nodes", "set_name"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tuner.mpi import CHECKOUT
-from tuner.nodes import namespaces
-from tuner.nodes.namespaces import UNLIMITED, Nodes, NodesError
+from tuner.machine.mpi import CHECKOUT
+from tuner.machine.nodes import namespaces
+from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
 
 SOON_S = 120  # how long a test waits for what follows at once, on a busy machine too
 
@@ -136,7 +136,7 @@ def test_a_signal_while_they_come_up_leaves_nothing(set_name, tmp_path, monkeypa
 def test_temporary_nodes_end_with_the_process_that_made_them(nodes):
     name = f"orphan-{os.getpid()}"
     script = (
-        "import os, signal\nfrom tuner.nodes import namespaces\n"
+        "import os, signal\nfrom tuner.machine.nodes import namespaces\n"
         f"with namespaces.temporary({name!r}, 1, 'unlimited'):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )

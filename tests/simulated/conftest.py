@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.conftest import build_kernels
-from tuner.mpi import CHECKOUT, Mpi, identify
-from tuner.simulation.launch import TOOLCHAIN
+from tuner.machine.mpi import CHECKOUT, Mpi, identify
+from tuner.machine.simulation.launch import TOOLCHAIN
 
 
 @pytest.fixture(scope="session")

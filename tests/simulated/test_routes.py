@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import by_day
-from tuner.simulation import launch
-from tuner.simulation.machines import CORES, machine
-from tuner.simulation.routes import ROUTES, carried
+from tuner.machine.simulation import launch
+from tuner.machine.simulation.machines import CORES, machine
+from tuner.machine.simulation.routes import ROUTES, carried
 
 
 @pytest.fixture(scope="session")

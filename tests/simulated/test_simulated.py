@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TIMEOUT_S, by_day
-from tuner.benchfile import read
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Request
+from tuner.inputs.structure.patterns import pattern
+from tuner.machine.mpi import CHECKOUT, Mpi
+from tuner.machine.simulation import launch as simulated
+from tuner.machine.simulation import networks
+from tuner.machine.simulation.machines import CORES, DEFAULT, SYSTEM, VARIABLE, Machine, machine
+from tuner.machine.simulation.networks import NetworkError
+from tuner.machine.systems import launch_on
 from tuner.models import predict
 from tuner.models.networks import as_model
-from tuner.mpi import CHECKOUT, Mpi
-from tuner.simulation import launch as simulated
-from tuner.simulation import networks
-from tuner.simulation.machines import CORES, DEFAULT, SYSTEM, VARIABLE, Machine, machine
-from tuner.simulation.networks import NetworkError
-from tuner.structure.patterns import pattern
-from tuner.systems import launch_on
+from tuner.rawfile.reading import read
 
 TORUS = machine("torus-4x4x2")
 CONFIG = CHECKOUT / "checks" / "config" / "simulated.py"

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from tests.conftest import by_day
 from tests.test_cli import fail, succeed
 from tuner.cli import main
-from tuner.matrices.lookalike import originals
+from tuner.inputs.matrices.lookalike import originals
+from tuner.inputs.structure.grid import choose
+from tuner.inputs.structure.patterns import pattern
+from tuner.machine.simulation.machines import machine
 from tuner.models import predict
 from tuner.models.networks import as_model
-from tuner.simulation.machines import machine
-from tuner.structure.grid import choose
-from tuner.structure.patterns import pattern
 from tuner.studies import dsde, grids, nap, neighbours, stfw, stfw_tables
 from tuner.studies.nap import Exchange
 

@@ -19,13 +19,13 @@ from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
 from tests.slurm import accounting
 from tests.slurm.cluster import Cluster, ClusterError, missing
-from tuner import doctor
+from tuner.campaign.examine import examine
 from tuner.cli import main
-from tuner.mpi import CHECKOUT, Mpi, find_mpis
-from tuner.sites import schedulers
-from tuner.sites.examine import examine
-from tuner.sites.schedulers import Partition, Shape
-from tuner.store import Store
+from tuner.machine import doctor
+from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
+from tuner.machine.sites import schedulers
+from tuner.machine.sites.schedulers import Partition, Shape
+from tuner.store.store import Store
 
 LAUNCHES = 3
 END_S = 600.0  # far beyond what any of this takes, on a busy machine too

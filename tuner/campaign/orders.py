@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tuner import atomic, rawfiles
+from tuner import atomic
 from tuner.campaign.dispatch import Request
 from tuner.errors import SwitchpointError
-from tuner.places import results_directory
+from tuner.paths import results_directory
+from tuner.rawfile import keeping
 
 
 class OrderError(SwitchpointError):
@@ -30,7 +31,7 @@ class Order:
     @property
     def done(self) -> int:
         """The launches whose raw files are among the results."""
-        return len(rawfiles.of_campaign(self.campaign))
+        return len(keeping.of_campaign(self.campaign))
 
     def __str__(self) -> str:
         counted = f"{self.done} of {self.launches} launches"

@@ -15,28 +15,22 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tuner import atomic, fitting, predicting, rawfiles
+from tuner import atomic
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Request, Session
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
-from tuner.campaign.plans import (
-    SESSION_S,
-    START_S,
-    Budget,
-    Plan,
-    PlannedCase,
-    Task,
-    octaves,
-)
+from tuner.campaign.plans import SESSION_S, START_S, Budget, Plan, PlannedCase, Task, octaves
 from tuner.campaign.races import Baseline
+from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.records import Cell
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
+from tuner.models import fitting, predicting
 from tuner.models.predict import Times
-from tuner.operations import DEFAULT_METHODS, RULED_OPERATIONS
-from tuner.places import database_path, new_campaign, results_directory
-from tuner.records import Cell
+from tuner.paths import database_path, new_campaign, results_directory
+from tuner.rawfile import keeping
 from tuner.selection import soaks
-from tuner.store import Store
+from tuner.store.store import Store
 
 RAW_NAME = "planned"
 LINE_S = 10.0  # between lines of progress
@@ -135,7 +129,7 @@ def _failed() -> dict[tuple[str, str, str], list[str]]:
 
 def done(plan: Plan) -> set[int]:
     """The numbers of the launches whose raw files are among the results."""
-    files = rawfiles.of_campaign(plan.campaign)
+    files = keeping.of_campaign(plan.campaign)
     return {_number(path) for path in files if path.stem.startswith(RAW_NAME)}
 
 
@@ -180,7 +174,7 @@ def run(path: Path, console: Console) -> list[Path]:
         else f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s",
         highlight=False,
     )
-    return rawfiles.of_campaign(plan.campaign)
+    return keeping.of_campaign(plan.campaign)
 
 
 def _tell_left_out(plan: Plan, console: Console) -> None:
@@ -202,7 +196,7 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> Session:
     options += ["--keep-stage-files", *["--dont-restage"] * Path(plan.stage).is_dir()]
     request = Request(Path(plan.config), options, variables, {dispatch.PLAN: str(path)})
     log = results_directory() / "logs" / f"{plan.campaign}-{len(plan.batches)}.log"
-    before, started_s = rawfiles.of_campaign(plan.campaign), time.monotonic()
+    before, started_s = keeping.of_campaign(plan.campaign), time.monotonic()
     took_s = 0.0
     try:
         session = dispatch.run(request, dispatch.plan(request), log, _progress(plan, console))
@@ -210,7 +204,7 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> Session:
     finally:
         _keep_finished(plan)
         plan.spent_s = max(spent_s(plan), plan.spent_s + took_s)
-        made = sorted({*rawfiles.of_campaign(plan.campaign)} - {*before})
+        made = sorted({*keeping.of_campaign(plan.campaign)} - {*before})
         plan.slow = max((took_s - _seconds(made)) / (START_S * len(made) + SESSION_S), 1.0)
         save(plan, path)
     if session.failures:
@@ -223,7 +217,7 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> Session:
 
 def spent_s(plan: Plan) -> float:
     """The seconds that the finished launches took by their closing records, and their starts."""
-    files = rawfiles.of_campaign(plan.campaign)
+    files = keeping.of_campaign(plan.campaign)
     return _seconds(files) + START_S * len(files) + SESSION_S * len(plan.batches)
 
 
@@ -245,7 +239,7 @@ def cost_share(campaigns: Collection[str]) -> float | None:
 
 
 def _keep_finished(plan: Plan) -> None:
-    rawfiles.keep(rawfiles.complete_of_campaign(Path(plan.stage), plan.campaign))
+    keeping.keep(keeping.complete_of_campaign(Path(plan.stage), plan.campaign))
 
 
 def _progress(plan: Plan, console: Console) -> Callable[[], None]:
@@ -259,7 +253,7 @@ def _progress(plan: Plan, console: Console) -> Callable[[], None]:
         if time.monotonic() < next_s:
             return
         next_s = time.monotonic() + LINE_S
-        finished = rawfiles.complete_of_campaign(Path(plan.stage), plan.campaign)
+        finished = keeping.complete_of_campaign(Path(plan.stage), plan.campaign)
         count = len(({_number(path) for path in finished} | done(plan)) & numbers)
         what = f"{batch.stage}: {count} of {len(numbers)} launches"
         spent = f"{max(spent_s(plan), plan.spent_s):.0f} s of {plan.budget_s:.0f} s spent"

@@ -29,17 +29,9 @@ from tuner.campaign.plans import (
     Stage,
     Task,
 )
-from tuner.campaign.races import (
-    MOST_SAMPLES,
-    Baseline,
-    Race,
-    Times,
-    losers,
-    races,
-    samples_needed,
-)
-from tuner.operations import DEFAULT_METHODS
-from tuner.records import Cell
+from tuner.campaign.races import MOST_SAMPLES, Baseline, Race, Times, losers, races, samples_needed
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.records import Cell
 from tuner.selection.decisions import MIN_LAUNCHES
 from tuner.selection.intervals import NEARLY
 

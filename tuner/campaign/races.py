@@ -14,7 +14,7 @@ import numpy as np
 
 from tuner import stats
 from tuner.campaign.plans import Plan, PlannedCase
-from tuner.records import Cell
+from tuner.domain.records import Cell
 from tuner.selection.decisions import ERROR_LEVEL
 from tuner.selection.intervals import NEARLY
 

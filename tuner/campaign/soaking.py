@@ -14,16 +14,16 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tuner import rawfiles, tuning
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Job, Request
 from tuner.campaign.plans import PlannedCase
-from tuner.operations import APART
-from tuner.places import database_path, new_campaign, results_directory
-from tuner.selection import soaks
+from tuner.domain.operations import APART
+from tuner.domain.tables import Table
+from tuner.paths import database_path, new_campaign, results_directory
+from tuner.rawfile import keeping
+from tuner.selection import soaks, tuning
 from tuner.selection.soaks import Lack
-from tuner.store import Store
-from tuner.tables import Table
+from tuner.store.store import Store
 
 MOST_S = 30.0
 """For all of it, unless a campaign has less left; it seldom takes a half of that."""
@@ -172,7 +172,7 @@ def _keep_interrupted() -> None:
         stage = load(path).stage
         if stage and Path(stage).is_dir():
             campaign = path.name.removesuffix(SUFFIX)
-            rawfiles.keep(rawfiles.complete_of_campaign(Path(stage), campaign))
+            keeping.keep(keeping.complete_of_campaign(Path(stage), campaign))
 
 
 def _logs() -> Path:
@@ -199,7 +199,7 @@ def _run(jobs: list[Wanted], site: Site, console: Console) -> None:
         console.print("interrupted: `switchpoint soak` does the rest", highlight=False)
         raise
     finally:
-        rawfiles.keep(rawfiles.complete_of_campaign(planned.stage, name))
+        keeping.keep(keeping.complete_of_campaign(planned.stage, name))
     for failure in session.failures:
         console.print(f"soak failed: {failure}", highlight=False, soft_wrap=True)
     console.print(f"soaked in {time.monotonic() - started_s:.0f} s", highlight=False)
@@ -223,8 +223,8 @@ def _progress(stage: Path, campaign: str, launches: int, console: Console) -> Ca
         now_s = time.monotonic()
         if now_s >= next_s:
             next_s = now_s + LINE_S
-            finished = rawfiles.complete_of_campaign(stage, campaign)
-            names = {path.name for path in [*finished, *rawfiles.of_campaign(campaign)]}
+            finished = keeping.complete_of_campaign(stage, campaign)
+            names = {path.name for path in [*finished, *keeping.of_campaign(campaign)]}
             console.print(
                 f"soak: {len(names)} of {launches} launches, {now_s - started_s:.0f} s",
                 highlight=False,

@@ -12,7 +12,7 @@ from tuner.commands.options import database_option, json_option, one_system
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
-    from tuner.store import Store
+    from tuner.store.store import Store
 
 
 @click.command()
@@ -26,13 +26,12 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     A and B are campaigns, SYSTEM/CAMPAIGN where several systems have one of that name, or systems
     with all their campaigns; of a system's id any part that no other has.
     """
-    from tuner import tuning
-    from tuner.comparison import Subject, document, measured
-    from tuner.comparison import compare as compared
-    from tuner.selection import soaks
-    from tuner.show.comparison import show_comparison
-    from tuner.show.results import console
-    from tuner.store import Store
+    from tuner.commands.printing.comparison import show_comparison
+    from tuner.commands.printing.results import console
+    from tuner.selection import soaks, tuning
+    from tuner.selection.comparison import Subject, document, measured
+    from tuner.selection.comparison import compare as compared
+    from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
         keys = [_key(store, name) for name in (a, b)]

@@ -19,9 +19,9 @@ from tuner.errors import SwitchpointError
 @json_option
 def guidelines(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
     """Tell which collectives are slower than their emulation, and what is slower with less data."""
-    from tuner.guidelines import violations
-    from tuner.show.results import console, plain_grid
-    from tuner.store import Store
+    from tuner.commands.printing.results import console, plain_grid
+    from tuner.selection.guidelines import violations
+    from tuner.store.store import Store
     from tuner.units import multiple_text, significant, size_text
 
     with Store.open(database, readonly=True) as store:

@@ -13,8 +13,8 @@ import click
 from tuner.commands.options import json_option, whole_number
 
 if TYPE_CHECKING:
-    from tuner.matrices.amg import Level
-    from tuner.matrices.lookalike import Lookalike
+    from tuner.inputs.matrices.amg import Level
+    from tuner.inputs.matrices.lookalike import Lookalike
 
 _seed_option = click.option(
     "--seed", type=whole_number(0), default=1, show_default=True, help="Of all chances."
@@ -59,8 +59,8 @@ def lookalike(
     NAMES are of that table, such as cbuckle and gupta2; without any, all. Prints what was wanted
     and what was achieved, and what is more than 10 % off.
     """
-    from tuner.matrices import lookalike as looking
-    from tuner.matrices.market import MatrixError
+    from tuner.inputs.matrices import lookalike as looking
+    from tuner.inputs.matrices.market import MatrixError
 
     table = looking.originals()
     if unknown := set(names) - set(table):
@@ -85,7 +85,7 @@ def lookalike(
 @json_option
 def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -> None:
     """Write every level of an algebraic multigrid hierarchy."""
-    from tuner.matrices import amg as multigrid
+    from tuner.inputs.matrices import amg as multigrid
 
     made = []
     for level in multigrid.make(problem, rows, directory, _suffix(packed)):
@@ -113,7 +113,7 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
 @_seed_option
 def random(file: Path, rows: int, nonzeros: int, seed: int) -> None:
     """Write FILE with as many entries in every row, at random; packed when it ends in .gz."""
-    from tuner.matrices import random_rows
+    from tuner.inputs.matrices import random_rows
 
     random_rows.make(file, rows, nonzeros, seed)
     click.echo(f"{file}: {rows} rows, {rows * nonzeros} entries")

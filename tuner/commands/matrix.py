@@ -33,7 +33,7 @@ matrix.add_command(make)
 )
 def fetch(name: str, directory: Path) -> None:
     """Fetch the matrix NAME or GROUP/NAME of the SuiteSparse collection."""
-    from tuner.matrices import suitesparse
+    from tuner.inputs.matrices import suitesparse
 
     click.echo(suitesparse.fetch(name, directory))
 
@@ -43,8 +43,8 @@ def fetch(name: str, directory: Path) -> None:
 @json_option
 def info(file: Path, as_json: bool) -> None:
     """Tell the size of the matrix in FILE and how its entries spread over the rows."""
-    from tuner.matrices.degrees import degrees
-    from tuner.matrices.market import read_pattern
+    from tuner.inputs.matrices.degrees import degrees
+    from tuner.inputs.matrices.market import read_pattern
 
     found = degrees(read_pattern(file))
     if as_json:
@@ -73,10 +73,10 @@ def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None
 
     A partition that is there and was made of the same matrix is taken as it is.
     """
-    from tuner.matrices.market import read_pattern
-    from tuner.matrices.ownership import Ownership
-    from tuner.matrices.partition import kept_partition
-    from tuner.structure.quality import quality
+    from tuner.inputs.matrices.market import read_pattern
+    from tuner.inputs.matrices.ownership import Ownership
+    from tuner.inputs.matrices.partition import kept_partition
+    from tuner.inputs.structure.quality import quality
 
     pattern = read_pattern(file)
     kept = kept_partition(file, pattern, by, parts, seed)

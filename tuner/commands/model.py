@@ -48,11 +48,11 @@ def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> li
 @json_option
 def fit(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
     """Fit the parameters of models, LogGP and max-rate, to measured probes, and store them."""
-    from tuner import fitting
+    from tuner.commands.printing.models import show_model
+    from tuner.commands.printing.results import console
+    from tuner.models import fitting
     from tuner.models.system import encode
-    from tuner.show.models import show_model
-    from tuner.show.results import console
-    from tuner.store import Store
+    from tuner.store.store import Store
 
     require_store(database)
     with Store.open(database) as store:
@@ -126,10 +126,10 @@ def predict(
     as_json: bool,
 ) -> None:
     """Predict the methods of an operation from fitted parameters, without running them."""
-    from tuner import fitting, predicting
-    from tuner.show import models as showing
-    from tuner.show.results import console
-    from tuner.store import Store
+    from tuner.commands.printing import models as showing
+    from tuner.commands.printing.results import console
+    from tuner.models import fitting, predicting
+    from tuner.store.store import Store
 
     operations = (*predicting.OPERATIONS, "overlap")
     if operation not in operations:
@@ -166,10 +166,10 @@ def predict(
 @json_option
 def validate(campaign: str | None, system: str | None, database: Path, as_json: bool) -> None:
     """Compare predictions with the times of a campaign: errors, order, switch points."""
-    from tuner import fitting
-    from tuner.show import models as showing
-    from tuner.show.results import console
-    from tuner.store import Store
+    from tuner.commands.printing import models as showing
+    from tuner.commands.printing.results import console
+    from tuner.models import fitting
+    from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
         name = one_system(store, system)
@@ -184,11 +184,11 @@ def validate(campaign: str | None, system: str | None, database: Path, as_json: 
 
 def show_models(system: str | None, database: Path, as_json: bool) -> None:
     """What `switchpoint show models` prints."""
-    from tuner import fitting
+    from tuner.commands.printing import models as showing
+    from tuner.commands.printing.results import console
+    from tuner.models import fitting
     from tuner.models.system import encode
-    from tuner.show import models as showing
-    from tuner.show.results import console
-    from tuner.store import Store
+    from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
         names = [one_system(store, system)] if system else fitting.known(store)

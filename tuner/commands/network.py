@@ -21,7 +21,7 @@ def show(as_json: bool) -> None:
     """List the networks by name, with their parameters and where these come from."""
     import msgspec
 
-    from tuner.simulation import networks
+    from tuner.machine.simulation import networks
 
     found = networks.published() | {name: networks.network(name) for name in networks.kept()}
     if as_json:
@@ -42,10 +42,10 @@ def show(as_json: bool) -> None:
 @database_option
 def fit(name: str, system: str | None, database: Path) -> None:
     """Make the network NAME of the parameters that `switchpoint fit` found for a system."""
-    from tuner import fitting
+    from tuner.machine.simulation import networks
+    from tuner.models import fitting
     from tuner.models.networks import as_network
-    from tuner.simulation import networks
-    from tuner.store import Store
+    from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
         model = fitting.fitted(store, one_system(store, system))

@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 
 from tuner.commands.options import json_option, whole_number
-from tuner.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
-from tuner.nodes import namespaces
-from tuner.nodes.launch import launch
-from tuner.nodes.namespaces import DEFAULT_COUNT, DEFAULT_RATE, SET_VARIABLE, NodesError
+from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
+from tuner.machine.nodes import namespaces
+from tuner.machine.nodes.launch import launch
+from tuner.machine.nodes.namespaces import DEFAULT_COUNT, DEFAULT_RATE, SET_VARIABLE, NodesError
 
 name_option = click.option(
     "--name",
@@ -59,7 +59,7 @@ def down(name: str) -> None:
 @json_option
 def status(name: str, as_json: bool) -> None:
     """Show the nodes, and what each has sent and received over its network card."""
-    from tuner.nodes.traffic import traffic
+    from tuner.machine.nodes.traffic import traffic
 
     there = namespaces.meant(name)
     counts = traffic(there)

@@ -14,10 +14,10 @@ from click.core import ParameterSource
 
 from tuner.errors import SwitchpointError
 from tuner.files import require_regular
-from tuner.places import database_path
+from tuner.paths import database_path
 
 if TYPE_CHECKING:
-    from tuner.store import Store
+    from tuner.store.store import Store
 
 _MOST = 2**31 - 1
 
@@ -136,7 +136,7 @@ def system_option(text: str) -> Option:
 
 def require_store(database: Path) -> None:
     """Fails when there is no store: only ingest makes one."""
-    from tuner.store import MissingStoreError
+    from tuner.store.store import MissingStoreError
 
     if not database.is_file():
         raise MissingStoreError(database)
@@ -144,8 +144,8 @@ def require_store(database: Path) -> None:
 
 def tuned(database: Path) -> Store:
     """The store for reading; tables that a rebuilt one lacks are made first."""
-    from tuner.store import Store
-    from tuner.tuning import tune_missing
+    from tuner.selection.tuning import tune_missing
+    from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
         incomplete = store.untuned()

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
     """What `switchpoint show overlap` prints."""
-    from tuner import breakdowns, fitting
-    from tuner.show import overlap as showing
-    from tuner.show.results import console
-    from tuner.store import Store
+    from tuner.commands.printing import overlap as showing
+    from tuner.commands.printing.results import console
+    from tuner.models import fitting
+    from tuner.store.store import Store
+    from tuner.studies import breakdowns
 
     with Store.open(database, readonly=True) as store:
         names = [one_system(store, system)] if system else systems_of(store)
@@ -61,10 +62,10 @@ def predict_overlap(
     as_json: bool,
 ) -> None:
     """What `switchpoint predict --op overlap` prints."""
-    from tuner import breakdowns
+    from tuner.commands.printing import overlap as showing
+    from tuner.commands.printing.results import console
     from tuner.models.parameter import ModelError
-    from tuner.show import overlap as showing
-    from tuner.show.results import console
+    from tuner.studies import breakdowns
 
     if procs < 2:
         raise click.UsageError("overlap needs 2 processes at least")

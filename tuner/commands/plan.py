@@ -50,8 +50,8 @@ def plan(file: Path | None, as_json: bool) -> None:
     For each step its launches, how many are done, and their methods and sizes.
     """
     from tuner.campaign import planned
-    from tuner.show.plan import show_plan
-    from tuner.show.results import console
+    from tuner.commands.printing.plan import show_plan
+    from tuner.commands.printing.results import console
 
     path = file or planned.newest()
     loaded = planned.load(path)
@@ -68,12 +68,12 @@ def carry_out(
     path: Path, dry_run: bool, as_json: bool, out: Console, required: int
 ) -> dict[str, Any]:
     """Shows a plan and runs it to its end, soaks with it; a dry run only shows it."""
-    from tuner import workflow
     from tuner.campaign import planned
     from tuner.campaign.dispatch import Request
     from tuner.campaign.plans import SOAKS_S
     from tuner.campaign.soaking import Site
-    from tuner.show.plan import show_plan
+    from tuner.commands import workflow
+    from tuner.commands.printing.plan import show_plan
 
     loaded = planned.load(path)
     if dry_run and as_json:

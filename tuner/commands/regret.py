@@ -57,12 +57,13 @@ def regret(
 
     Sizes, process counts and patterns are random. Exits with 1 when a target is missed.
     """
-    from tuner import atomic, export
+    from tuner import atomic
     from tuner.campaign import planned
-    from tuner.fitting import last_fitted
-    from tuner.places import results_directory
-    from tuner.show.results import console
-    from tuner.store import Store
+    from tuner.commands.printing.results import console
+    from tuner.export import forms
+    from tuner.models.fitting import last_fitted
+    from tuner.paths import results_directory
+    from tuner.store.store import Store
     from tuner.studies import regret as regretting
 
     with Store.open(database, readonly=True) as store:
@@ -75,7 +76,7 @@ def regret(
     outcomes: list[Outcome] = []
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "switchpoint.table"
-        export.write(table, "table", path, model)
+        forms.write(table, "table", path, model)
         system = provenance.name.partition("+")[0]
         request = regretting.Request(
             table, path, system, provenance.environment, launches, budget_s
@@ -118,7 +119,7 @@ def _show_outcomes(outcomes: list[Outcome], out: Console) -> None:
 
 
 def _show_verdict(verdict: Verdict, lines: list[Line], out: Console) -> None:
-    from tuner.show.results import plain_grid
+    from tuner.commands.printing.results import plain_grid
 
     out.print()
     grid = plain_grid("regret of", "cases", "mean", "95th percentile")

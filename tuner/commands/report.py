@@ -66,8 +66,8 @@ def structure(
 
     The numbers are those that the library reports when it runs with as many processes.
     """
-    from tuner.show.results import console
-    from tuner.structure import report as reporting
+    from tuner.commands.printing.results import console
+    from tuner.inputs.structure import report as reporting
 
     request = reporting.Request(matrix, parts, by, methods.split(), ppn, item_bytes)
     rows = list(reporting.report(request))

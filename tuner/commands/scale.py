@@ -45,7 +45,7 @@ ppn_option = click.option(
 
 def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
     """Tells what it does on standard error."""
-    from tuner.simulation.machines import machine as of_name
+    from tuner.machine.simulation.machines import machine as of_name
     from tuner.studies.simulator import simulator
 
     return simulator(of_name(machine), ppn, study, lambda line: click.echo(line, err=True))
@@ -56,7 +56,7 @@ def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich import box
     from rich.table import Table
 
-    from tuner.show.results import console
+    from tuner.commands.printing.results import console
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:

@@ -13,10 +13,10 @@ import click
 
 from tuner.campaign.dispatch import CHECKS
 from tuner.commands.options import whole_number
-from tuner.sites import environments, schedulers
-from tuner.sites.configuration import Site, SiteError, host_pattern, host_stem
-from tuner.sites.environments import reframe_name
-from tuner.sites.schedulers import SCHEDULERS, Partition, Scheduler
+from tuner.machine.sites import environments, schedulers
+from tuner.machine.sites.configuration import Site, SiteError, host_pattern, host_stem
+from tuner.machine.sites.environments import reframe_name
+from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Scheduler
 
 Answer = TypeVar("Answer", str, int)
 

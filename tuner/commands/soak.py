@@ -34,16 +34,16 @@ def soak(
 
     `switchpoint run` does so at its end; this does what it left, or what a site requires since.
     """
-    from tuner import tuning, workflow
     from tuner.campaign import soaking
+    from tuner.commands import workflow
     from tuner.commands.options import one_system, systems_of
-    from tuner.nodes import namespaces
-    from tuner.nodes.launch import SYSTEM as VIRTUAL
-    from tuner.places import database_path
-    from tuner.selection import soaks
-    from tuner.show.results import console
-    from tuner.simulation.machines import SYSTEM as SIMULATED
-    from tuner.store import Store
+    from tuner.commands.printing.results import console
+    from tuner.machine.nodes import namespaces
+    from tuner.machine.nodes.launch import SYSTEM as VIRTUAL
+    from tuner.machine.simulation.machines import SYSTEM as SIMULATED
+    from tuner.paths import database_path
+    from tuner.selection import soaks, tuning
+    from tuner.store.store import Store
 
     configs = {"local": CHECKS / "config" / "local.py", VIRTUAL: CHECKS / "config" / "nodes.py"}
     out = console()

@@ -23,11 +23,11 @@ from tuner.commands.options import (
 )
 from tuner.commands.overlap import show_overlap
 from tuner.errors import SwitchpointError
-from tuner.export import FORMS
+from tuner.export.forms import FORMS
 
 if TYPE_CHECKING:
-    from tuner.store import Store
-    from tuner.tables import Table
+    from tuner.domain.tables import Table
+    from tuner.store.store import Store
 
 
 @click.command()
@@ -41,8 +41,8 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
     committed sample. What is there already stays as it is. Lines that cannot be used are told with
     file and line, and the rest is ingested.
     """
-    from tuner.ingest import ingest as bring_in
-    from tuner.rawfiles import of_results
+    from tuner.rawfile.ingest import ingest as bring_in
+    from tuner.rawfile.keeping import of_results
 
     report = bring_in(database, list(sources) or of_results())
     if as_json:
@@ -77,10 +77,10 @@ def tune(
     as_json: bool,
 ) -> None:
     """Choose the methods of every system and store its table."""
-    from tuner.export import table_document
-    from tuner.show.results import console, show_table
-    from tuner.store import Store
-    from tuner.tuning import tune as make_table
+    from tuner.commands.printing.results import console, show_table
+    from tuner.export.forms import table_document
+    from tuner.selection.tuning import tune as make_table
+    from tuner.store.store import Store
 
     require_store(database)
     with Store.open(database) as store:
@@ -103,8 +103,8 @@ def tune(
 @database_option
 def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
     """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
-    from tuner import export as exporting
-    from tuner.fitting import last_fitted
+    from tuner.export import forms as exporting
+    from tuner.models.fitting import last_fitted
 
     with tuned(database) as store:
         table = _table(store, one_system(store, system))
@@ -136,8 +136,8 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         (show_models if what == "models" else show_overlap)(system, database, as_json)
         return
     from tuner.campaign import orders
-    from tuner.products import last_measured
-    from tuner.show import results as showing
+    from tuner.commands.printing import results as showing
+    from tuner.studies.products import last_measured
 
     with tuned(database) as store:
         names = [one_system(store, system)] if system else systems_of(store)

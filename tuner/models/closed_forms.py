@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tuner.inputs.structure.grid import choose
+from tuner.inputs.structure.halo import Halo
+from tuner.inputs.structure.methods import method
+from tuner.inputs.structure.stages import Stage, stages
 from tuner.models.costs import Costs
 from tuner.models.delivery import Network
 from tuner.models.maxrate import Rates
-from tuner.structure.grid import choose
-from tuner.structure.halo import Halo
-from tuner.structure.methods import method
-from tuner.structure.stages import Stage, stages
 
 STFW = "postal bound of equal messages between all pairs (Selvitopi & Aykanat, 2019)"
 NAP = "max-rate bound (equation 16 of Bienz, Gropp, Olson, 2019)"

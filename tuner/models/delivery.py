@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tuner.inputs.structure.stages import Stage
+from tuner.machine.simulation.routes import carried
 from tuner.models.costs import Costs
 from tuner.models.system import Links
-from tuner.simulation.routes import carried
 from tuner.stats import Floats
-from tuner.structure.stages import Stage
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tuner.inputs.structure.stages import Stage
 from tuner.models.collectives import steps
 from tuner.models.delivery import Network
 from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, NotIdentified
 from tuner.stats import Floats
-from tuner.structure.stages import Stage
 
 COUNT_BYTES = 4
 _SMALL_BYTES = 8

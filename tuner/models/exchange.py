@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tuner.inputs.structure.halo import Halo
+from tuner.inputs.structure.stages import Stage
 from tuner.models.delivery import Network
-from tuner.structure.halo import Halo
-from tuner.structure.stages import Stage
 
 
 def time_s(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from tuner.machine.simulation import networks
+from tuner.machine.simulation.machines import CORES, Machine
+from tuner.machine.simulation.networks import Network
 from tuner.models import maxrate
 from tuner.models.loggp import LogGP, Protocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
 from tuner.models.system import Layout, Links, PairModel, SystemModel
-from tuner.simulation import networks
-from tuner.simulation.machines import CORES, Machine
-from tuner.simulation.networks import Network
 
 _NO_GAP = NotIdentified("a simulated network has none but overheads")
 _NOT_SWEPT = NotIdentified("the node's memory has one rate")

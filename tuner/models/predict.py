@@ -7,6 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tuner.inputs.structure.halo import Halo
+from tuner.inputs.structure.methods import method as counted
+from tuner.inputs.structure.methods import standard_specs
+from tuner.inputs.structure.stages import stages
 from tuner.models import collectives, discovery, exchange
 from tuner.models.closed_forms import ClosedForm, closed_forms
 from tuner.models.collectives import Group
@@ -15,10 +19,6 @@ from tuner.models.delivery import Network
 from tuner.models.discovery import Census
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
 from tuner.models.system import SystemModel
-from tuner.structure.halo import Halo
-from tuner.structure.methods import method as counted
-from tuner.structure.methods import standard_specs
-from tuner.structure.stages import stages
 
 Times = dict[str, float | NotIdentified]
 """Seconds of each method at one size, or why there are none."""

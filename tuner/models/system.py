@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tuner.domain.records import SCOPES, ProbeKey, ProbeLaunch
 from tuner.models import loggp, maxrate
 from tuner.models.lines import fit_line
 from tuner.models.loggp import LEAST_SIZES, LogGP, Samples
 from tuner.models.maxrate import MaxRate
 from tuner.models.parameter import NotIdentified, Parameter, parameter
 from tuner.models.points import Key, Points, points
-from tuner.records import SCOPES, ProbeKey, ProbeLaunch
 
 Launches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
 

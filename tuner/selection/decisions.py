@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
-from tuner.operations import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS
-from tuner.records import Cell
+from tuner.domain.operations import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.records import Cell
+from tuner.domain.tables import Point, Rule
+from tuner.machine.simulation import machines
 from tuner.selection.intervals import MAVG_DIGITS, NEARLY, degree_class
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import NOISY_CLEAN, Trust
-from tuner.simulation import machines
-from tuner.tables import Point, Rule
 
 ERROR_LEVEL = 0.05
 """Of leaving the default at a size though nothing is faster; the candidates share it."""

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from tuner.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import Point
 from tuner.selection.intervals import NEARLY, At, Classes, Interval, N, weaker
-from tuner.tables import Point
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tuner.tables import UNSOAKED, Point
+from tuner.domain.tables import UNSOAKED, Point
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")

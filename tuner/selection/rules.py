@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import groupby
 
+from tuner.domain.tables import Point, Rule
 from tuner.selection.interpolation import Layouts, Span, with_layouts_between
 from tuner.selection.intervals import Degrees, classes_of, degrees_of, join, same
-from tuner.tables import Point, Rule
 
 Chosen = dict[tuple[Span, Span], Degrees]
 """By nodes and processes per node."""

@@ -10,11 +10,11 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tuner.operations import DEFAULT_METHODS
-from tuner.records import Cell
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.records import Cell
+from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
+from tuner.machine.simulation import machines
 from tuner.selection.intervals import degree_class
-from tuner.simulation import machines
-from tuner.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
-from tuner.records import Cell, CellKey, Header, Part
-from tuner.tables import Provenance
+from tuner.domain.records import Cell, CellKey, Header, Part
+from tuner.domain.tables import Provenance
 
 SLOW = math.log(2)
 """How much slower than usual a canary is that tells of a disturbance, as a logarithm."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tuner.errors import SwitchpointError
-from tuner.mpi import Mpi, find_mpis, installation_directory, launch, shim
+from tuner.machine.mpi import Mpi, find_mpis, installation_directory, launch, shim
 from tuner.stats import Floats, mean_interval
 
 FORMS = {

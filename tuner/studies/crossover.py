@@ -14,19 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from tuner import atomic, benchfile
+from tuner import atomic
+from tuner.domain.records import Header
 from tuner.errors import SwitchpointError
-from tuner.matrices.market import read_pattern, stem
-from tuner.matrices.partition import kept_partition
-from tuner.mpi import Launch, launch
-from tuner.nodes.launch import SYSTEM
-from tuner.nodes.launch import launch as launch_on_nodes
-from tuner.nodes.namespaces import meant
-from tuner.places import results_directory
-from tuner.records import Header
+from tuner.inputs.matrices.market import read_pattern, stem
+from tuner.inputs.matrices.partition import kept_partition
+from tuner.machine.mpi import Launch, launch
+from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.launch import launch as launch_on_nodes
+from tuner.machine.nodes.namespaces import meant
+from tuner.machine.systems import Kernels, kernels
+from tuner.paths import results_directory
+from tuner.rawfile import reading
 from tuner.stats import Floats, mean_interval
 from tuner.studies.launches import measure
-from tuner.systems import Kernels, kernels
 
 _THIS_MACHINE = "local:cpu"
 
@@ -153,7 +154,7 @@ def _start(request: Request, built: Kernels) -> tuple[Launch, str]:
     return start, f"{SYSTEM}:tcp-{nodes.rate}"
 
 
-def _medians(file: benchfile.BenchFile) -> dict[str, float]:
+def _medians(file: reading.BenchFile) -> dict[str, float]:
     ends = np.cumsum([case.samples for case in file.cases])[:-1]
     samples = np.split(file.samples_s, ends)
     return {

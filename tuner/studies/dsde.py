@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tuner.inputs.structure.patterns import pattern
 from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.models.parameter import NotIdentified
-from tuner.structure.patterns import pattern
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator
 

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tuner import benchfile
 from tuner.errors import SwitchpointError
-from tuner.mpi import Launch
+from tuner.machine.mpi import Launch
+from tuner.rawfile import reading
 
 _TIMEOUT_S = 600
 
@@ -19,7 +19,7 @@ class LaunchError(SwitchpointError):
     """A launch failed, or what it wrote cannot be used; the text says why."""
 
 
-def measure(start: Launch, swpbench: Path, options: Sequence[str]) -> benchfile.BenchFile:
+def measure(start: Launch, swpbench: Path, options: Sequence[str]) -> reading.BenchFile:
     """What `swpbench run` with these options measures; the raw file does not stay.
 
     Raises LaunchError.
@@ -35,7 +35,7 @@ def run(
     out: Path,
     timeout_s: float,
     cwd: Path | None = None,
-) -> benchfile.BenchFile:
+) -> reading.BenchFile:
     """The same, with the raw file at `out`; `cwd` is where it runs, by default here.
 
     Raises LaunchError.
@@ -60,7 +60,7 @@ def run(
     if answer.returncode != 0 or not out.is_file():
         last = f": {lines[-1].strip()}" if lines else ""
         raise LaunchError(said[0] if said else f"swpbench ended with {answer.returncode}{last}")
-    file = benchfile.read(out)
+    file = reading.read(out)
     if file.problems:
         raise LaunchError(said[0] if said else f"a launch cannot be used: {file.problems[0]}")
     return file

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner import benchfile
-from tuner.mpi import launch
+from tuner.machine.mpi import launch
+from tuner.rawfile import reading
 from tuner.stats import Floats
 from tuner.studies.applications import Build, Improvement, improvement
 from tuner.studies.launches import measure
@@ -67,7 +67,7 @@ def _measure(
     return _mean_logs(measure(start, build.programs["swpbench"], options))
 
 
-def _mean_logs(file: benchfile.BenchFile) -> dict[str, float]:
+def _mean_logs(file: reading.BenchFile) -> dict[str, float]:
     ends = np.cumsum([case.samples for case in file.cases])[:-1]
     samples = np.split(file.samples_s, ends)
     medians = {

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner.matrices import amg, random_rows
-from tuner.matrices.market import read_pattern
-from tuner.matrices.ownership import contiguous
+from tuner.inputs.matrices import amg, random_rows
+from tuner.inputs.matrices.market import read_pattern
+from tuner.inputs.matrices.ownership import contiguous
+from tuner.inputs.structure.halo import Halo, halo
+from tuner.inputs.structure.methods import method
 from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.models.parameter import NotIdentified
-from tuner.structure.halo import Halo, halo
-from tuner.structure.methods import method
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator
 from tuner.studies.stfw import matrices_directory

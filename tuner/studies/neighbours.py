@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tuner.matrices import amg
-from tuner.matrices.market import read_pattern
-from tuner.matrices.ownership import contiguous
-from tuner.structure.halo import halo
+from tuner.inputs.matrices import amg
+from tuner.inputs.matrices.market import read_pattern
+from tuner.inputs.matrices.ownership import contiguous
+from tuner.inputs.structure.halo import halo
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Tell
 from tuner.studies.stfw import lookalike_file, matrices_directory

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tuner.benchfile import BenchFile
+from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
-from tuner.mpi import Launch
-from tuner.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
+from tuner.machine.mpi import Launch
+from tuner.machine.systems import kernels, launch_on
+from tuner.rawfile.reading import BenchFile
 from tuner.studies.launches import measure
-from tuner.systems import kernels, launch_on
-from tuner.tables import Table
 
 WORSE = 0.02
 """From here on a choice counts as slower than the default."""

@@ -15,12 +15,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from tuner import rawfiles
 from tuner.errors import SwitchpointError
-from tuner.mpi import CHECKOUT, Mpi, available_cores, build_root, identify
-from tuner.places import new_campaign
-from tuner.simulation.launch import TOOLCHAIN, launch
-from tuner.simulation.machines import Machine
+from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, build_root, identify
+from tuner.machine.simulation.launch import TOOLCHAIN, launch
+from tuner.machine.simulation.machines import Machine
+from tuner.paths import new_campaign
+from tuner.rawfile import keeping
 from tuner.studies.launches import run
 
 Tell = Callable[[str], None]
@@ -102,7 +102,7 @@ class Simulator:
         with tempfile.TemporaryDirectory() as scratch:
             out = Path(scratch) / f"{words[:150].strip('-')}.jsonl"
             file = run(start, swpbench, options, out, _TIMEOUT_S, cwd=Path(scratch))
-            rawfiles.keep([out])
+            keeping.keep([out])
         cases = zip(file.cases, file.samples_s.tolist(), strict=True)
         return [
             Simulated(case.method, case.size_bytes, time_s, json.loads(case.features.statistics))

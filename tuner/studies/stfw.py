@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tuner.matrices import lookalike
-from tuner.matrices.degree_sequence import Target
-from tuner.matrices.market import Pattern, read_pattern
-from tuner.matrices.ownership import RULES, Ownership
-from tuner.matrices.partition import kept_partition
+from tuner.inputs.matrices import lookalike
+from tuner.inputs.matrices.degree_sequence import Target
+from tuner.inputs.matrices.market import Pattern, read_pattern
+from tuner.inputs.matrices.ownership import RULES, Ownership
+from tuner.inputs.matrices.partition import kept_partition
+from tuner.inputs.structure.halo import Halo, halo
+from tuner.inputs.structure.methods import method
 from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.models.parameter import NotIdentified
-from tuner.places import results_directory
-from tuner.structure.halo import Halo, halo
-from tuner.structure.methods import method
+from tuner.paths import results_directory
 from tuner.studies.simulator import Simulator, StudyError, Tell
 
 _BYTES = 8  # of a word

@@ -1,0 +1,92 @@
+"""Where files lie, on machines that have no home for them, or file systems without locks."""
+
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import synthetic
+from tuner.machine.mpi import CHECKOUT
+from tuner.paths import new_campaign, own_directory
+
+NO_LOCKS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+int fcntl64(int fd, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  void *argument = va_arg(list, void *);
+  va_end(list);
+  if (command == F_SETLK || command == F_SETLKW) {
+    errno = ENOLCK;
+    return -1;
+  }
+  return ((int (*)(int, int, ...))dlsym(RTLD_NEXT, "fcntl64"))(fd, command, argument);
+}
+"""
+
+
+def switchpoint(*arguments, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tuner.cli", *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)} | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_store_works_where_files_cannot_be_locked(tmp_path):
+    source, library = tmp_path / "nolocks.c", tmp_path / "nolocks.so"
+    source.write_text(NO_LOCKS + 'int fcntl(int, int, ...) __attribute__((alias("fcntl64")));\n')
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    raw = synthetic.write(tmp_path / "raw", synthetic.Campaign(launches=2, samples=5))
+    store = tmp_path / "s.db"
+    said = switchpoint("ingest", raw[0].parent, "--database", store, LD_PRELOAD=str(library))
+    assert "2 launches" in said.stdout, said.stderr
+    said = switchpoint("show", "--database", store, LD_PRELOAD=str(library))
+    assert said.returncode == 0, said.stderr
+    # A killed writer's lock is named, as nobody takes it away.
+    lock = tmp_path / "s.db.lock"
+    lock.mkdir()
+    program = (
+        "import pathlib, tuner.store.store;"
+        f"tuner.store.store.Store.open(pathlib.Path({str(store)!r}), busy_timeout_s=0.1)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT), "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+    )
+    assert f"or delete {lock} of one that was killed" in said.stderr
+
+
+def test_a_user_without_name_and_home_has_places(monkeypatch):
+    def nobody(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    place = own_directory("XDG_CACHE_HOME", ".cache")
+    assert place.name == ".cache"
+    assert str(os.getuid()) in str(place)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert own_directory("XDG_CACHE_HOME", ".cache") == Path("/elsewhere/switchpoint")
+
+
+def test_campaigns_of_one_second_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    names = []
+    for _ in range(2):
+        names.append(new_campaign("study-"))
+        (tmp_path / "system" / names[-1]).mkdir(parents=True)
+    assert len(set(names)) == 2

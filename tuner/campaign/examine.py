@@ -1,0 +1,104 @@
+"""Whether a site's configuration can work: what `switchpoint doctor --config` tells."""
+
+from __future__ import annotations
+
+import runpy
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tuner.campaign import dispatch
+from tuner.campaign.dispatch import DispatchError, Request
+from tuner.errors import SwitchpointError
+from tuner.machine.doctor import Part
+from tuner.machine.mpi import identify
+from tuner.machine.sites.schedulers import SCHEDULERS
+
+
+class ConfigurationError(SwitchpointError):
+    """A configuration cannot be read; the text says why."""
+
+
+def examine(config: Path) -> list[Part]:
+    """The parts of a configuration, and how many checks ReFrame would run by it.
+
+    Raises:
+        ConfigurationError: the file is no configuration.
+    """
+    content = _read(config)
+    parts = [
+        part
+        for system in content["systems"]
+        for partition in system.get("partitions", [])
+        for part in _partition(system["name"], partition)
+    ]
+    parts += [_environment(each) for each in content["environments"]]
+    return [*parts, _plan(config)]
+
+
+def _read(config: Path) -> dict[str, Any]:
+    """The configuration as the file makes it; ReFrame's own reading follows with the plan."""
+    try:
+        content = runpy.run_path(str(config))["site_configuration"]
+        systems = [each["name"] for each in content["systems"]]
+        environments = [each["name"] for each in content["environments"]]
+    except (KeyError, TypeError) as error:
+        raise ConfigurationError(f"{config}: no ReFrame configuration: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigurationError(f"{config}: {type(error).__name__}: {error}") from error
+    for system in content["systems"]:
+        for partition in system.get("partitions", []):
+            if not isinstance(partition, dict):
+                raise ConfigurationError(
+                    f"{config}: system {system['name']}: {partition!r} is no partition"
+                )
+    if not systems or not environments:
+        raise ConfigurationError(f"{config}: names no systems or no environments")
+    return dict(content)
+
+
+def _partition(system: str, partition: dict[str, Any]) -> list[Part]:
+    name = f"{system}:{partition.get('name', '')}"
+    scheduler = partition.get("scheduler", "")
+    commands = SCHEDULERS[scheduler].commands if scheduler in SCHEDULERS else ()
+    lacking = [command for command in commands if shutil.which(command) is None]
+    said = "" if lacking else f"{scheduler} {' '.join(commands)}".strip()
+    processor = partition.get("processor", {})
+    cpus, threads = processor.get("num_cpus"), processor.get("num_cpus_per_core", 1)
+    cores = "ReFrame detects the cores by a job"
+    if cpus:
+        cores = f"{cpus // threads} cores a node" if threads else ""
+    has_mpi = "mpi" in partition.get("features", [])
+    return [
+        Part(
+            name,
+            "scheduler",
+            said,
+            True,
+            f"not on the path: {' '.join(lacking)}; run this on a login node",
+        ),
+        Part(name, "scales", cores, True, "num_cpus_per_core of the processor must be 1 or more"),
+        Part(name, "selection", "mpi" if has_mpi else "", True, 'features must have "mpi"'),
+    ]
+
+
+def _environment(environment: dict[str, Any]) -> Part:
+    """The compiler wrapper; with modules it is there only once they are loaded."""
+    name, cc = environment["name"], environment.get("cc", "cc")
+    if modules := environment.get("modules"):
+        return Part(name, "building", f"{cc} of {' '.join(map(str, modules))}", True, "")
+    path = shutil.which(cc) or ""
+    mpiexec = environment.get("extras", {}).get("mpiexec")
+    if path and mpiexec and (mpi := identify(path, mpiexec)) is None:
+        return Part(name, "building", "", True, f"{cc} and {mpiexec} are not of one known MPI")
+    return Part(name, "building", str(mpi) if path and mpiexec else path, True, f"no {cc} on path")
+
+
+def _plan(config: Path) -> Part:
+    try:
+        session = dispatch.plan(Request(config, [], {}))
+    except DispatchError as error:
+        return Part("checks", "measuring", "", True, str(error))
+    wanted = len(session.wanted)
+    found = f"{wanted} would run, {len(session.jobs) - wanted} do not fit"
+    return Part("checks", "measuring", found, True, "")

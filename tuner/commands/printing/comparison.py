@@ -1,0 +1,124 @@
+"""Presents what differs between two campaigns or systems."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from tuner.commands.printing.results import plain_grid
+from tuner.domain.operations import COLLECTIVES
+from tuner.selection.changes import FALSE_DISCOVERIES, Shift, Where
+from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced, Subject
+from tuner.units import multiple_text, size_text
+
+SHOWN_CHANGES = 20
+"""Rows; the rest is counted, and in the JSON."""
+
+
+def show_comparison(a: Subject, b: Subject, comparison: Comparison, out: Console) -> None:
+    """Print cells that changed, switch points that moved, and what the other's table costs."""
+    for letter, subject in (("A", a), ("B", b)):
+        out.print(f"{letter}: {subject.name}: {subject.mpi_library}", highlight=False)
+    if comparison.common_ratio is None:
+        out.print("no method was measured in the same case by both")
+        return
+    _show_changes(comparison, out)
+    out.print("\nmeasured: what the times alone choose, soaked or not")
+    _show_replaced(comparison.measured, out)
+    out.print(f"\ndeployable: what tables are exported with, {_requirement(a, b)}", highlight=False)
+    if comparison.deployable == comparison.measured:
+        out.print("the same as measured")
+    else:
+        _show_replaced(comparison.deployable, out)
+
+
+def _requirement(a: Subject, b: Subject) -> str:
+    numbers = [a.required_executions, b.required_executions]
+    if not any(numbers):
+        return "which asks for no soaks here"
+    if numbers[0] == numbers[1]:
+        return f"after {numbers[0]} executions in soaks"
+    return f"after {numbers[0]} executions in soaks (A), and {numbers[1]} (B)"
+
+
+def _show_replaced(replaced: Replaced, out: Console) -> None:
+    _show_moved(replaced.moved, out)
+    _show_loss(replaced.loss, out)
+
+
+def _show_changes(comparison: Comparison, out: Console) -> None:
+    changes = comparison.changes
+    out.print(
+        f"\n{len(changes)} of {comparison.compared} cells that both have changed (at most "
+        f"{FALSE_DISCOVERIES:.0%} of those by chance); on average over all, B takes "
+        f"{multiple_text(comparison.common_ratio or 1)} x the time of A",
+        highlight=False,
+    )
+    if not changes:
+        return
+    _show_operations(comparison.operations, out)
+    out.print()
+    table = plain_grid("operation", "pattern", "nodes x ppn", "bytes", "method", "time B / A")
+    for change in changes[:SHOWN_CHANGES]:
+        where = change.where
+        table.add_row(
+            *(where.operation, where.pattern, _layout(where), size_text(where.bytes), where.method),
+            f"{multiple_text(change.ratio)} ({multiple_text(change.low)} to "
+            f"{multiple_text(change.high)})",
+        )
+    out.print(table)
+    if len(changes) > SHOWN_CHANGES:
+        out.print(f"and {len(changes) - SHOWN_CHANGES} smaller ones: --json has all")
+
+
+def _show_operations(operations: list[Shift], out: Console) -> None:
+    """Print one line an operation, that which changed most first."""
+    table = plain_grid("operation", "changed cells", "time B / A in the mean")
+    for shift in operations:
+        changed = f"{len(shift.changes)} of {shift.compared}"
+        table.add_row(shift.operation, changed, multiple_text(shift.ratio))
+    out.print(table)
+
+
+def _show_moved(moved: list[Moved], out: Console) -> None:
+    if not moved:
+        out.print("no switch point moved, at the sizes that both measured")
+        return
+    out.print("other methods are chosen, at the sizes that both measured:")
+    table = plain_grid("operation", "nodes x ppn", "degree", "", "methods", "sizes, shown by both")
+    for each in moved:
+        degree = "-" if each.operation in COLLECTIVES else f"{each.mmax}, mean {each.mavg:g}"
+        case = (each.operation, f"{each.nodes} x {each.ppn}", degree)
+        counts = f"{each.sizes}, {each.shown}"
+        table.add_row(*case, "A", _choices(each.a), counts)
+        table.add_row(*case, "B", _choices(each.b), counts)
+    out.print(table)
+
+
+def _show_loss(loss: Loss, out: Console) -> None:
+    if loss.mean is None or loss.p95 is None or loss.worst is None:
+        out.print("what A loses with the table of B is not known: A measured none of its methods")
+        return
+    out.print(
+        f"with the table of B, the {loss.cases} cases of A take {loss.mean:+.1%} time in the mean "
+        f"and {loss.p95:+.1%} at the 95th percentile",
+        highlight=False,
+    )
+    if loss.worst_where:
+        where = loss.worst_where
+        case = f"{where.operation} {where.pattern} on {_layout(where)} at {size_text(where.bytes)}"
+        out.print(f"worst: {loss.worst:+.1%} by {where.method} for {case}", highlight=False)
+    if loss.without_rule:
+        out.print(f"{loss.without_rule} cases have no rule in B: they take the default")
+    if loss.not_measured:
+        out.print(f"{loss.not_measured} more cases: A has not measured what B's table chooses")
+
+
+def _layout(where: Where) -> str:
+    return f"{where.nodes} x {where.ppn}{' (o)' if where.oversubscribed else ''}"
+
+
+def _choices(choices: list[Choice]) -> str:
+    first, *others = choices
+    return ", ".join(
+        [first.method, *(f"from {size_text(c.from_bytes)} {c.method}" for c in others)]
+    )

@@ -1,0 +1,255 @@
+"""Presents fitted parameters, predictions, and how they compare with measurements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+
+from tuner.models.closed_forms import ClosedForm
+from tuner.models.columns import LOGGP, MAXRATE, parameter_text, sizes_text
+from tuner.models.loggp import LogGP
+from tuner.models.maxrate import MaxRate
+from tuner.models.parameter import NotIdentified, Parameter
+from tuner.models.predict import Crossover, Times
+from tuner.models.predicting import Outcome
+from tuner.models.system import SystemModel
+from tuner.models.validation import CLOSE
+from tuner.units import significant, size_text
+
+
+def show_model(model: SystemModel, out: Console) -> None:
+    """The parameters with their intervals, and below why some are missing."""
+    source = f"campaign {model.campaign}, samples: {model.samples}"
+    simulated = "a simulated machine, whose parameters are given"
+    out.print(f"{model.system}: {source if model.campaign else simulated}", highlight=False)
+    for scope, pair in model.pairs.items():
+        where = pair.layout
+        crowded = ", oversubscribed" if where.oversubscribed else ""
+        launches = f", launches: {where.launches}" if where.launches else ""
+        out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}{launches}", highlight=False)
+    reasons: list[str] = []
+    for title, name, columns in (("LogGP", "loggp", LOGGP), ("max-rate", "maxrate", MAXRATE)):
+        grid = _grid(title, "bytes", *columns)
+        for scope, pair in model.pairs.items():
+            fitted: LogGP | MaxRate | NotIdentified = getattr(pair, name)
+            if isinstance(fitted, NotIdentified):
+                reasons.append(f"{title} {scope}: {fitted.reason}")
+                continue
+            for each in fitted.protocols:
+                sizes = sizes_text(each.from_bytes, each.up_to_bytes)
+                texts = []
+                for column, (field, unit) in columns.items():
+                    value: Parameter = getattr(each, field)
+                    texts.append(parameter_text(value, unit))
+                    if isinstance(value, NotIdentified):
+                        heading = column.rsplit(" ", 1)[0]
+                        reasons.append(f"{title} {scope} {sizes} {heading}: {value.reason}")
+                grid.add_row(scope, sizes, *texts)
+        if grid.row_count:
+            out.print(grid)
+    singles = {"copying ns/B": (model.copying, 1e9), "reducing ns/B": (model.reducing, 1e9)}
+    for scope, pair in model.pairs.items():
+        singles[f"synchronous send {scope} us"] = (pair.synchronous, 1e6)
+        singles[f"synchronous send {scope} below 1 % from KiB"] = (pair.synchronous_from, 2**-10)
+    if model.together:
+        singles[f"MPI_Ibarrier of {model.together} ranks us"] = (model.barrier, 1e6)
+        singles[f"MPI_Win_fence of {model.together} ranks us"] = (model.fence, 1e6)
+    for name, (value, unit) in singles.items():
+        out.print(f"{name}: {parameter_text(value, unit)}", highlight=False)
+        if isinstance(value, NotIdentified):
+            reasons.append(f"{name.rsplit(' ', 1)[0]}: {value.reason}")
+    if reasons:
+        out.print("- not identified:", highlight=False)
+        for reason in reasons:
+            out.print(f"  {reason}", highlight=False)
+
+
+def show_prediction(
+    sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[Crossover], out: Console
+) -> None:
+    """The methods at every size in their order, and where the best changes."""
+    grid = _grid("bytes", "method", "predicted us", "of the best")
+    reasons: dict[str, str] = {}
+    leaders: set[str] = set()
+    for size, found in zip(sizes, times, strict=True):
+        best: float | None = None
+        for method, time_s in found.items():
+            if isinstance(time_s, NotIdentified):
+                reasons[method] = time_s.reason
+                continue
+            if best is None:
+                best = time_s
+                leaders.add(method)
+            multiple = f"{time_s / best:.2f}" if best > 0 else "1.00"
+            grid.add_row(size_text(size), method, significant(1e6 * time_s), multiple)
+    if grid.row_count:
+        out.print(grid)
+    for method, reason in reasons.items():
+        out.print(f"{method} is not predicted: {reason}", highlight=False)
+    for each in crossovers:
+        out.print(
+            f"from {size_text(each.size_bytes)} on {each.after}, before {each.before}",
+            highlight=False,
+        )
+    if not leaders:
+        out.print("no method is predicted", highlight=False)
+    elif len(leaders) == 1 and not crossovers:
+        out.print("one method is predicted to be the fastest at all these sizes", highlight=False)
+
+
+def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Console) -> None:
+    """Each with its source, its times, and where it crosses `direct`."""
+    if not forms:
+        out.print("the papers have no closed form of this pattern on one node", highlight=False)
+    for form in forms:
+        below = form.beats_direct_below_bytes
+        told = "" if below is None else f"; faster than direct below {size_text(round(below))}"
+        out.print(f"{form.method}, {form.source}{told}:", highlight=False)
+        times = (f"{size_text(size)} {significant(1e6 * form.time_s(size))}" for size in sizes)
+        out.print(f"  {', '.join(times)} us", highlight=False)
+
+
+def _closed_form(form: ClosedForm, sizes: Sequence[int]) -> dict[str, Any]:
+    return {
+        "method": form.method,
+        "source": form.source,
+        "times_s": [{"size_bytes": size, "time_s": form.time_s(size)} for size in sizes],
+        "beats_direct_below_bytes": form.beats_direct_below_bytes,
+    }
+
+
+def prediction_json(
+    sizes: Sequence[int],
+    times: Sequence[Times],
+    crossovers: Sequence[Crossover],
+    forms: Sequence[ClosedForm] | None = None,
+) -> str:
+    """The same as JSON; a method that is not predicted has the reason."""
+    document: dict[str, Any] = {
+        "times_s": [
+            {
+                "size_bytes": size,
+                "methods": [
+                    {"method": method, "not_predicted": time_s.reason}
+                    if isinstance(time_s, NotIdentified)
+                    else {"method": method, "time_s": time_s}
+                    for method, time_s in found.items()
+                ],
+            }
+            for size, found in zip(sizes, times, strict=True)
+        ],
+        "crossovers": [crossover_document(each) for each in crossovers],
+    }
+    if forms is not None:
+        document["closed_forms"] = [_closed_form(form, sizes) for form in forms]
+    return json.dumps(document, indent=1)
+
+
+def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
+    """Signed errors by method and size, rank correlations and switch points, case by case."""
+    for outcome in outcomes:
+        case, validation = outcome.case, outcome.validation
+        title = f"{case.operation} {case.pattern}, {case.procs} ranks, {case.ppn} a node"
+        if validation is None or not validation.errors:
+            reason = outcome.reason or "none of its methods has a formula"
+            out.print(f"{title}: not predicted, {reason}", highlight=False)
+            continue
+        correlation = validation.rank_correlation
+        told = "too few methods" if correlation is None else f"{correlation:.2f}"
+        out.print(
+            f"{title}: {validation.close:.0%} within {CLOSE:.0%}, rank correlation {told}",
+            highlight=False,
+        )
+        grid = _grid("bytes", "method", "measured us", "predicted us", "error")
+        for error in validation.errors:
+            grid.add_row(
+                size_text(error.size_bytes),
+                error.method,
+                significant(1e6 * error.measured_s),
+                significant(1e6 * error.predicted_s),
+                f"{error.signed:+.0%}",
+            )
+        out.print(grid)
+        for what in ("predicted", "measured"):
+            switches: list[Crossover] = getattr(validation, f"{what}_switches")
+            texts = [f"{s.before} to {s.after} at {size_text(s.size_bytes)}" for s in switches]
+            out.print(f"switch points {what}: {', '.join(texts) or 'none'}", highlight=False)
+    _show_all(outcomes, out)
+
+
+def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
+    """One line of all cases together."""
+    found = [outcome.validation for outcome in outcomes if outcome.validation]
+    share = share_close(outcomes)
+    if share is None:
+        return
+    told = f"all: {share:.0%} of {sum(len(each.errors) for each in found)} within {CLOSE:.0%}"
+    correlations = [r for each in found if (r := each.rank_correlation) is not None]
+    if correlations:
+        told += f", rank correlation {sum(correlations) / len(correlations):.2f}"
+    losses = [loss for each in found for loss in each.losses]
+    right = sum(loss == 0 for loss in losses)
+    out.print(
+        f"{told}; the fastest method is predicted at {right} of {len(losses)} sizes, what is "
+        f"predicted to be the fastest loses {sum(losses) / len(losses):.1%} in the mean",
+        highlight=False,
+    )
+
+
+def share_close(outcomes: Sequence[Outcome]) -> float | None:
+    """The share of all predictions that are within CLOSE of what was measured; None of none."""
+    errors = [e for outcome in outcomes if outcome.validation for e in outcome.validation.errors]
+    if not errors:
+        return None
+    return sum(abs(error.signed) <= CLOSE for error in errors) / len(errors)
+
+
+def outcome_document(outcome: Outcome) -> dict[str, Any]:
+    """For JSON."""
+    case, validation = outcome.case, outcome.validation
+    document: dict[str, Any] = {
+        "operation": case.operation,
+        "pattern": case.pattern,
+        "procs": case.procs,
+        "ppn": case.ppn,
+    }
+    if validation is None or not validation.errors:
+        reason = outcome.reason or "none of its methods has a formula"
+        return document | {"not_predicted": reason}
+    return document | {
+        "within_15_percent": validation.close,
+        "rank_correlation": validation.rank_correlation,
+        "errors": [
+            {
+                "method": error.method,
+                "size_bytes": error.size_bytes,
+                "measured_s": error.measured_s,
+                "predicted_s": error.predicted_s,
+                "error": error.signed,
+            }
+            for error in validation.errors
+        ],
+        "predicted_switches": [crossover_document(s) for s in validation.predicted_switches],
+        "measured_switches": [crossover_document(s) for s in validation.measured_switches],
+    }
+
+
+def crossover_document(crossover: Crossover) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "size_bytes": crossover.size_bytes,
+        "before": crossover.before,
+        "after": crossover.after,
+    }
+
+
+def _grid(*columns: str) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    return grid

@@ -1,0 +1,108 @@
+"""Presents measured overlap beside predictions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from tuner.commands.printing.results import plain_grid
+from tuner.models.overlap import Overlap
+from tuner.models.parameter import ModelError, NotIdentified
+from tuner.models.system import SystemModel
+from tuner.studies.breakdowns import CASE, PARTS, predicted, source
+from tuner.units import significant
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PREDICTED = ("predicted: total", "its initiation", "its wait")
+_OF_PREDICTION = ("total_s", "initiation_s", "wait_s")
+_COLUMNS = ("method", "flops", "total", "computation", "initiation", "wait", "barrier", "slowed")
+
+
+def show_overlap(
+    system: str, measured: pd.DataFrame, model: SystemModel | None, out: Console
+) -> None:
+    """Case by case where the time of a rank goes; microseconds.
+
+    measured: of `tuner.studies.breakdowns.last_measured`.
+    """
+    for case, rows in measured.groupby(CASE):
+        pattern, procs, nodes, ppn, oversubscribed = case
+        crowded = ", oversubscribed" if oversubscribed else ""
+        out.print(
+            f"{system}: {pattern}, {procs} ranks on {nodes} x {ppn}{crowded}, "
+            f"launches: {rows['launches'].max()}; medians in us, means over ranks",
+            highlight=False,
+        )
+        table = plain_grid(*_COLUMNS, *_PREDICTED)
+        missing = ""
+        for row in rows.to_dict("records"):
+            found = _prediction(model, row)
+            if isinstance(found, NotIdentified):
+                missing = found.reason
+            table.add_row(*_measured_texts(row), *_predicted_texts(found))
+        out.print(table)
+        if missing:
+            out.print(f"no predictions: {missing}", highlight=False)
+
+
+def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemModel | None]) -> str:
+    """The same as JSON; `predicted` is null where there is no equation."""
+    document: list[Mapping[Any, Any]] = []
+    for system, rows in measured.items():
+        for row in rows.to_dict("records"):
+            found = _prediction(models[system], row)
+            told: dict[str, float | str] | None = None
+            if isinstance(found, NotIdentified):
+                told = {"not_predicted": found.reason}
+            elif found:
+                told = {name: getattr(found, name) for name in _OF_PREDICTION}
+            document.append({"system": system, **row, "predicted": told})
+    return json.dumps(document, indent=1)
+
+
+def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
+    """What the equations say of methods, by amounts of computation; microseconds."""
+    table = plain_grid("method", "computation", "total", "initiation", "wait", "source")
+    for method, found in rows:
+        times = (found.computation_s, found.total_s, found.initiation_s, found.wait_s)
+        table.add_row(method, *(significant(1e6 * each) for each in times), source(method))
+    out.print(table)
+
+
+def equations_json(rows: Sequence[tuple[str, Overlap]]) -> str:
+    """The same as JSON, in seconds."""
+    document = [
+        {"method": method, **asdict(found), "source": source(method)} for method, found in rows
+    ]
+    return json.dumps(document, indent=1)
+
+
+def _prediction(
+    model: SystemModel | None, row: Mapping[Hashable, Any]
+) -> Overlap | NotIdentified | None:
+    if model is None:
+        return NotIdentified("no parameters are fitted; `switchpoint fit`")
+    names = ("pattern", "procs", "ppn", "method", "alone_s")
+    try:
+        return predicted(model, *(row[name] for name in names))
+    except ModelError as error:
+        return NotIdentified(str(error))
+
+
+def _measured_texts(row: Mapping[Hashable, Any]) -> list[str]:
+    share = row["flops"] / row["full_flops"] if row["full_flops"] else 0
+    slowed = f"{row['computation_s'] / row['alone_s']:.2f}" if row["alone_s"] else "-"
+    times = (significant(1e6 * row[name]) for name in ("total_s", *PARTS))
+    return [row["method"], f"{share:.0%}", *times, slowed]
+
+
+def _predicted_texts(found: Overlap | NotIdentified | None) -> list[str]:
+    if not isinstance(found, Overlap):
+        return ["-"] * len(_OF_PREDICTION)
+    return [significant(1e6 * getattr(found, name)) for name in _OF_PREDICTION]

@@ -1,0 +1,54 @@
+"""Presents the plan of a campaign within a budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from rich.console import Console
+
+from tuner.campaign.plans import STAGES, Plan
+from tuner.commands.printing.results import plain_grid
+from tuner.units import size_text
+
+
+def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
+    """The cases, and of each stage the launches, those done, and the most that they may take."""
+    most = f"at most {plan.budget_s:.0f} s"
+    if plan.share:
+        most = f"{plan.share:.3g} of what everything would take, " + (
+            f"about {plan.budget_s:.0f} s" if plan.batches else "which the anchors tell"
+        )
+    out.print(
+        f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}, of which "
+        f"{plan.spent_s:.0f} s are spent",
+        highlight=False,
+    )
+    cases = plain_grid("case", "operation", "pattern", "scale", "processes", "sizes", "methods")
+    for number, case in enumerate(plan.cases):
+        latest = [task for task in plan.tasks if task.case == number][-1:]
+        methods = {method for task in latest for method in task.methods}
+        cases.add_row(
+            *(str(number), case.operation, case.pattern, case.scale, str(case.procs)),
+            f"{size_text(case.sizes[0])} to {size_text(case.sizes[-1])}",
+            " ".join(sorted(methods)) or "all",
+        )
+    out.print(cases)
+    stages = plain_grid("stage", "launches", "done", "sizes x methods", "at most")
+    planned = {batch.stage: batch for batch in plan.batches}
+    for stage in dict.fromkeys([*STAGES, *planned]):
+        if stage not in planned:
+            stages.add_row(stage, "as the ones before tell", "", "", "")
+            continue
+        tasks = planned[stage].tasks
+        count = Counter(
+            f"{len(race.sizes)} x {len(race.methods) or 'all'}"
+            for task in tasks
+            for race in task.races
+        ).most_common(3)
+        stages.add_row(
+            *(stage, str(len(tasks)), str(sum(task.number in done for task in tasks))),
+            ", ".join(text for text, _ in count),
+            f"{sum(task.budget_s for task in tasks):.0f} s",
+        )
+    out.print(stages)

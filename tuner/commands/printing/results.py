@@ -1,0 +1,197 @@
+"""Presents systems, campaigns and tables: rich on a terminal, plain lines elsewhere, or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.tables import Rule, Table
+from tuner.export.forms import speed, table_document
+from tuner.selection import soaks, trust
+from tuner.units import bytes_text, degree_text, significant, span_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_SCHEMES = [
+    ("h", "hca", "started together by synchronised clocks of several machines"),
+    ("b", "barrier", "started by barriers, whose skew is part of the times"),
+]
+"""How executions started together where it was not by one clock: mark, scheme, words."""
+
+
+def console(stderr: bool = False) -> Console:
+    """The console of standard output or error; when piped, without colour and never wrapped.
+
+    Text is printed as it is: `[x]` in the words of an MPI library is no markup.
+    """
+    terminal = Console(stderr=stderr, markup=False, emoji=False)
+    if terminal.is_terminal:
+        return terminal
+    return Console(stderr=stderr, markup=False, emoji=False, width=10_000, no_color=True)
+
+
+def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
+    """What was measured: a line a system, and a line a campaign."""
+    grid = plain_grid(
+        "system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last"
+    )
+    for row in systems.to_dict("records"):
+        grid.add_row(
+            row["system"],
+            row["mpi_library"],
+            row["cpu_model"],
+            str(row["cores"]),
+            str(row["campaigns"]),
+            str(row["launches"]),
+            f"{row['samples']}",
+            row["last_date"],
+        )
+    out.print(grid)
+    out.print()
+    grid = plain_grid("campaign", "of system", "launches", "incomplete", "samples", "commit")
+    for row in campaigns.to_dict("records"):
+        grid.add_row(
+            row["campaign"],
+            row["system"],
+            str(row["launches"]),
+            str(row["launches"] - row["complete"]),
+            f"{row['executions']} executions in soaks"
+            if row["executions"]
+            else str(row["samples"]),
+            row["commit"],
+        )
+    out.print(grid)
+
+
+def show_table(table: Table, unused_launches: int, out: Console) -> None:
+    """A system's table: its switch points, and for each rule the speed over the default."""
+    provenance = table.provenance
+    out.print(
+        f"{provenance.system}: {provenance.mpi_library}, {provenance.cpu_model}, "
+        f"campaigns: {len(provenance.campaigns)}, launches: {provenance.launches}, "
+        f"last {provenance.date}",
+        highlight=False,
+    )
+    for note in trust.notes(provenance):
+        out.print(note, highlight=False)
+    grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
+    before: tuple[str, ...] = ()
+    for rule in table.rules:
+        case = (rule.operation, _layout_text(rule), _degree_text(rule))
+        sizes = bytes_text(rule.bytes_low, rule.bytes_high)
+        shown = ("", "", "") if case == before and out.is_terminal else case
+        grid.add_row(*shown, sizes, rule.method, rule.evidence.status, _speed_text(rule))
+        before = case
+    out.print(grid)
+    if any(rule.evidence.oversubscribed for rule in table.rules):
+        out.print("(o) more ranks than cores", highlight=False)
+    for mark, scheme, words in _SCHEMES:
+        if any(rule.evidence.sync == scheme for rule in table.rules):
+            out.print(f"({mark}) {words}", highlight=False)
+    if any(rule.interpolated for rule in table.rules):
+        out.print(
+            "(i) interpolated between the layouts measured on both sides, with the speed at the "
+            "one where the method gains less",
+            highlight=False,
+        )
+    if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
+        out.print(
+            "tie, undecided: the default stays; the speed is the best other's\n"
+            "undecided: too little was measured to tell; `switchpoint run --minutes` gives more",
+            highlight=False,
+            soft_wrap=True,
+        )
+    for note in soaks.notes(table):
+        out.print(note, highlight=False)
+    if unused_launches > 0:
+        out.print(
+            f"this table does not use {unused_launches} launches; `switchpoint tune` uses all",
+            highlight=False,
+        )
+
+
+def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
+    """A system's sparse products, if any: of each case the default and the fastest method.
+
+    products: of `tuner.studies.products.last_measured`.
+    """
+    import pandas as pd
+
+    if products.empty:
+        return
+    default = DEFAULT_METHODS["spmv"]
+    out.print(f"\n{system}: sparse products, medians", highlight=False)
+    grid = plain_grid(
+        *("pattern", "nodes x ppn", "vectors", "method"),
+        *("whole product", "exchange alone", "local part alone"),
+    )
+    case = ["pattern", "nodes", "ppn", "oversubscribed", "sync", "size_bytes"]
+    for _, rows in products.groupby(case):
+        defaults = rows[rows["method"] == default]
+        fastest = rows.loc[[rows["median_s"].idxmin()]]
+        for row in pd.concat([defaults, fastest]).drop_duplicates("method").to_dict("records"):
+            times = (row["median_s"], row["communication_s"], row["local_s"])
+            grid.add_row(
+                row["pattern"],
+                f"{row['nodes']} x {row['ppn']}{' (o)' if row['oversubscribed'] else ''}",
+                str(row["size_bytes"] // 8),
+                row["method"],
+                *(f"{significant(1e6 * seconds)} us" for seconds in times),
+            )
+    out.print(grid)
+
+
+def _degree_text(rule: Rule) -> str:
+    if rule.operation in COLLECTIVES:
+        return "-"
+    degrees = (rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high)
+    return degree_text(*degrees).removeprefix("degree ") or "all"
+
+
+def _layout_text(rule: Rule) -> str:
+    nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
+    marks = " (o)" * rule.evidence.oversubscribed + " (i)" * rule.interpolated
+    for mark, scheme, _ in _SCHEMES:
+        marks += f" ({mark})" * (rule.evidence.sync == scheme)
+    return f"{nodes} x {ppn}{marks}"
+
+
+def _speed_text(rule: Rule) -> str:
+    point = rule.evidence
+    if point.launches == 0:
+        return "no launch counts"
+    if point.challenger is None or point.challenger == rule.method:
+        return speed(point)
+    return f"{point.challenger}: {speed(point)}"
+
+
+def plain_grid(*columns: str) -> Grid:
+    """An empty table without frames, whose columns fold where there is no room."""
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    return grid
+
+
+def as_json(
+    systems: pd.DataFrame,
+    campaigns: pd.DataFrame,
+    tables: Iterable[Table],
+    products: Iterable[pd.DataFrame],
+) -> str:
+    """Systems, campaigns, tables and sparse products as one JSON document."""
+    document: dict[str, Any] = {
+        "systems": systems.to_dict("records"),
+        "campaigns": campaigns.to_dict("records"),
+        "tables": [table_document(table) for table in tables],
+        "products": [row for rows in products for row in rows.to_dict("records")],
+    }
+    return json.dumps(document, indent=1)

@@ -1,0 +1,1 @@
+"""What is measured and decided: operations, launches, cells, rules. No input or output."""

@@ -1,0 +1,1 @@
+"""Tables in the forms that applications and MPI libraries read, a file a form."""

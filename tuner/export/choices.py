@@ -1,0 +1,131 @@
+"""Which of the library's own algorithms a table chooses, by operation, process count and bytes.
+
+Libraries know the number of processes of a communicator, but no layout; and what is not an
+algorithm of their own they cannot run: there the choice stays theirs, and the rule is told. So it
+does between the process counts that were measured, as libraries run algorithms unchecked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tuner.domain.operations import APART, COLLECTIVES
+from tuner.domain.tables import Rule, Table
+from tuner.errors import SwitchpointError
+
+ROOT_KNOWS = ("gather", "scatter")
+"""Of these a library's readers take the size from arguments that count at some ranks only."""
+
+_ALGORITHMS = ("vendor:algorithm=", APART)
+
+
+class VendorError(SwitchpointError):
+    """A table cannot be written for a library, or a file is not for this one; the text says why."""
+
+
+class Interval(NamedTuple):
+    """From `low` bytes on, up to the next; None leaves the choice to the library."""
+
+    low: int
+    algorithm: str | None
+
+
+@dataclass
+class Choices:
+    """For each operation and process count the intervals, the first from 0; and what is missing."""
+
+    intervals: dict[str, dict[int, list[Interval]]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def leave_out(self, operation: str, procs: int, reason: str) -> None:
+        """Notes, once, that something is not exported."""
+        line = f"{operation}, {procs} processes: {reason}"
+        if line not in self.left_out:
+            self.left_out.append(line)
+
+
+def choices_of(table: Table) -> Choices:
+    """What a table's collective rules choose. Raises VendorError when none names an algorithm."""
+    choices = Choices()
+    layouts: dict[tuple[str, int], tuple[int, int]] = {}
+    rules: dict[tuple[str, int], list[Rule]] = {}
+    for rule in table.rules:
+        if rule.operation not in COLLECTIVES or rule.interpolated:
+            continue
+        nodes, ppn = rule.nodes_low, rule.ppn_low
+        key = rule.operation, nodes * ppn
+        layout = layouts.setdefault(key, (nodes, ppn))
+        if layout == (nodes, ppn):
+            rules.setdefault(key, []).append(rule)
+        else:
+            choices.leave_out(
+                *key, f"{nodes} x {ppn}: the library knows no layouts; {layout} stands"
+            )
+    for (operation, procs), of_layout in rules.items():
+        _add(choices, operation, procs, of_layout)
+    if not choices.intervals:
+        raise VendorError(
+            f"the table of {table.provenance.system} chooses no algorithm of the library's own: "
+            + _why_none(table)
+        )
+    return choices
+
+
+def _why_none(table: Table) -> str:
+    of_collectives = [rule for rule in table.rules if rule.operation in COLLECTIVES]
+    if not of_collectives:
+        return "measure collectives"
+    undecided = sum(rule.evidence.status == "undecided" for rule in of_collectives)
+    if undecided:
+        return f"{undecided} of {len(of_collectives)} rules are undecided, measure for longer"
+    return (
+        "its default or methods of Switchpoint's are best everywhere; measured with "
+        "`--setvar=collective.methods=vendor`, only its own compete"
+    )
+
+
+def _add(choices: Choices, operation: str, procs: int, rules: list[Rule]) -> None:
+    for rule in rules:
+        if rule.method != "vendor" and not rule.method.startswith(_ALGORITHMS):
+            choices.leave_out(
+                operation, procs, f"{_bytes(rule)}: {rule.method} is no algorithm of the library"
+            )
+    intervals = _intervals(rules)
+    if operation in ROOT_KNOWS and len(intervals) > 1:
+        choices.leave_out(
+            operation,
+            procs,
+            "the library takes the size from arguments that not all ranks have, so that ranks "
+            "could run different algorithms: only one for all sizes can be given",
+        )
+    elif any(interval.algorithm for interval in intervals):
+        choices.intervals.setdefault(operation, {})[procs] = intervals
+
+
+def _intervals(rules: list[Rule]) -> list[Interval]:
+    """The first rule that matches, from each size at which that can change."""
+    begins = {0}
+    for rule in rules:
+        begins.add(rule.bytes_low or 0)
+        if rule.bytes_high is not None:
+            begins.add(rule.bytes_high + 1)
+    found: list[Interval] = []
+    for low in sorted(begins):
+        algorithm = next((_algorithm(rule) for rule in rules if _matches(rule, low)), None)
+        if not found or found[-1].algorithm != algorithm:
+            found.append(Interval(low, algorithm))
+    return found
+
+
+def _matches(rule: Rule, size: int) -> bool:
+    return (rule.bytes_low or 0) <= size and (rule.bytes_high is None or size <= rule.bytes_high)
+
+
+def _algorithm(rule: Rule) -> str | None:
+    method = rule.method
+    return method.partition("=")[2] if method.startswith(_ALGORITHMS) else None
+
+
+def _bytes(rule: Rule) -> str:
+    return f"{rule.bytes_low or 0} to {'any' if rule.bytes_high is None else rule.bytes_high} B"

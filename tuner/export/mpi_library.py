@@ -1,0 +1,166 @@
+"""The MPI library that a table was measured with, found on this machine, and what it can do.
+
+Names and numbers of algorithms, and MPICH's own selection, are asked of that very library: they
+change from version to version, and a file for another one selects the wrong algorithms silently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tuner.export.choices import VendorError
+from tuner.machine.mpi import Mpi, find_mpis
+
+FAMILIES = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI"}
+
+_BANNERS = {
+    "mpich": r"MPICH Version:\s*(\d[\w.]*)",
+    "openmpi": r"Open MPI v(\d[\w.]*)",
+    "intelmpi": r"Intel\(R\) MPI Library (\d[\w.]*)",
+}
+_MARK = re.compile(r"Switchpoint's choices for (MPICH|Open MPI|Intel MPI) (\d[\w.]*)")
+_TIMEOUT_S = 60
+
+
+def library_of(banner: str) -> tuple[str, str]:
+    """Family and version in what MPI_Get_library_version says; ("", "") of any other library."""
+    for family, pattern in _BANNERS.items():
+        if match := re.search(pattern, banner):
+            return family, match.group(1)
+    return "", ""
+
+
+def version_for(banner: str, family: str) -> str:
+    """The version of a table's library. Raises VendorError when it is of another family."""
+    found, version = library_of(banner)
+    if found != family:
+        raise VendorError(
+            f"the table was measured with {banner!r}, and algorithms of one library mean nothing "
+            f"to another: nothing to export for {FAMILIES[family]}"
+        )
+    return version
+
+
+def installation(family: str, version: str) -> Mpi:
+    """The installation of that very version here. Raises VendorError when there is none."""
+    here = [mpi for mpi in find_mpis() if mpi.family == family]
+    for mpi in here:
+        if mpi.version == version:
+            return mpi
+    what = f"{FAMILIES[family]} {version}"
+    others = " and ".join(str(mpi) for mpi in here)
+    raise VendorError(
+        f"algorithms of {what} are asked of that library, which is not on PATH here"
+        + (f" (but {others}, where they are others)" if others else "")
+        + ": do this where it is"
+    )
+
+
+def launcher(family: str, version: str) -> str:
+    """The program that starts ranks with that very library. Raises VendorError: none here."""
+    if family != "intelmpi":
+        return installation(family, version).mpiexec
+    program = shutil.which("mpiexec") or ""
+    here = intel_version(program)
+    if here != version:
+        raise VendorError(
+            f"algorithms of Intel MPI {version} have other numbers elsewhere, and it is not "
+            f"on PATH here{f' (but {here})' if here else ''}: do this where it is"
+        )
+    return program
+
+
+def intel_version(mpiexec: str) -> str:
+    """The version that a launcher of Intel MPI is of, as the library tells it; "" of any other."""
+    try:
+        command = [mpiexec, "--version"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = re.search(r"Intel\(R\) MPI Library .*Version (\d+\.\d+)", said)
+    return match.group(1) if match else ""
+
+
+def made_for(text: str) -> tuple[str, str] | None:
+    """Family and version that a file begun like this is for; None of any other text."""
+    match = _MARK.search(text)
+    if match is None:
+        return None
+    return next(key for key, name in FAMILIES.items() if name == match.group(1)), match.group(2)
+
+
+class Algorithm(NamedTuple):
+    """One of Open MPI's, as its rules files have it; fan_out is 0 where it knows none."""
+
+    number: int
+    fan_out: int
+
+
+def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
+    """The algorithms of each operation, by name, from the library's ompi_info.
+
+    Set by its variable, `chain` has the fan-out of another variable; a file tells its own.
+    """
+    program = Path(mpi.mpiexec).with_name("ompi_info")
+    command = [str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VendorError(f"{program} does not run: {error}") from error
+    fan_outs = dict(
+        re.findall(r"coll_tuned_(\w+)_algorithm_chain_fanout:value:(\d+)", answer.stdout)
+    )
+    found: dict[str, dict[str, Algorithm]] = {}
+    pattern = r"coll_tuned_(\w+)_algorithm:enumerator:value:(\d+):(\S+)"
+    for operation, number, name in re.findall(pattern, answer.stdout):
+        fan_out = int(fan_outs.get(operation, 0)) if name == "chain" else 0
+        found.setdefault(operation, {})[name] = Algorithm(int(number), fan_out)
+    if not found:
+        raise VendorError(f"{program} names no algorithms: {answer.stderr.strip()[:200]}")
+    return found
+
+
+def mpich_selection(mpi: Mpi) -> tuple[dict[str, Any], set[str]]:
+    """The selection that is built into the library, and the names of all algorithms it can read.
+
+    Both lie in the library's file as text. Raises VendorError when they do not.
+    """
+    for path in _library_files(mpi):
+        content = path.read_bytes()
+        names = {name.decode() for name in re.findall(rb"algorithm=(MPIR_\w+)\0", content)}
+        try:
+            trees = [
+                content[match.start() : content.index(b"\0", match.start())]
+                for match in re.finditer(rb'\{\s*"collective=', content)
+            ]
+            selections = [json.loads(tree) for tree in trees if b"MPIR_Bcast_intra" in tree]
+        except ValueError as error:
+            raise VendorError(f"{path}: its selection cannot be read: {error}") from error
+        if names and selections:
+            return max(selections, key=len), names
+    raise VendorError(f"{mpi}: its library holds no selection that could be changed")
+
+
+def _library_files(mpi: Mpi) -> list[Path]:
+    """Where the wrapper's library may lie, real files only. Raises VendorError."""
+    command = [mpi.mpicc, "-show"]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VendorError(f"{mpi.mpicc} -show does not run: {error}") from error
+    if shown.returncode != 0:
+        raise VendorError(f"{mpi.mpicc} -show failed: {shown.stderr.strip()[:200]}")
+    names = [name for name in re.findall(r"-l(\S+)", shown.stdout) if "mpi" in name]
+    directories = [Path(directory) for directory in re.findall(r"-L(\S+)", shown.stdout)]
+    files = [
+        path.resolve()
+        for name in names
+        for directory in directories
+        for path in sorted(directory.glob(f"lib{name}.so*"))
+    ]
+    return [path for path in dict.fromkeys(files) if path.is_file() and path.stat().st_size > 4096]

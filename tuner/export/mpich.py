@@ -1,0 +1,126 @@
+"""MPICH's selection file, which MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE names.
+
+It replaces the selection that is built in, all of it, so it is that selection with branches for
+the tuned process counts. Every branch ends in what the library would do where the tuned algorithm
+was not measured: algorithms named here are run unchecked.
+
+On a node the library may take other code, after some calls: the environment keeps it from that.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tuner.domain.tables import Table
+from tuner.export.choices import Choices, Interval, VendorError, choices_of
+from tuner.export.mpi_library import installation, mpich_selection, version_for
+
+TOTALS = ("allgather", "allgatherv", "reduce_scatter_block")
+"""Sized there by the blocks of all ranks together; the others as ours."""
+
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
+PARAMETRIC = ("tree", "recexch", "k_", "recursive_multiplying", "ccl")
+"""Parts of names of algorithms with parameters, which the file would have to give."""
+
+SIZE_MOST = 2**31 - 1
+PAGE_BYTES = 4096  # the library reads the file to the first NUL, and finds one behind the last page
+
+Tree = dict[str, Any]
+
+
+def selection_file(table: Table) -> dict[str, Any]:
+    """What the template of a selection file shows. Raises VendorError."""
+    version = version_for(table.provenance.mpi_library, "mpich")
+    choices = choices_of(table)
+    mpi = installation("mpich", version)
+    selection, names = mpich_selection(mpi)
+    for operation, by_procs in choices.intervals.items():
+        branch = selection.get(f"collective={operation}", {})
+        own = branch.get("comm_type=intra")
+        if own is None:
+            raise VendorError(f"{mpi}: its selection has no {operation} within a communicator")
+        branch["comm_type=intra"] = _by_procs(choices, operation, by_procs, own, names)
+    device = {f"MPIR_CVAR_{name.upper()}_DEVICE_COLLECTIVE": "0" for name in choices.intervals}
+    return {
+        "version": version,
+        "environment": {"MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"} | device,
+        "document": json.dumps(selection, indent=1),
+        "left_out": choices.left_out,
+    }
+
+
+def padded(text: str) -> str:
+    """A text whose file does not end with a page: the library would read beyond it."""
+    return text if len(text.encode()) % PAGE_BYTES else text + "\n"
+
+
+def _by_procs(
+    choices: Choices,
+    operation: str,
+    by_procs: dict[int, list[Interval]],
+    own: Tree,
+    names: set[str],
+) -> Tree:
+    tree: Tree = {}
+    for procs in sorted(by_procs):
+        if f"comm_size<={procs - 1}" not in tree:
+            tree[f"comm_size<={procs - 1}"] = own
+        sizes = _by_size(choices, operation, procs, by_procs[procs], own, names)
+        tree[f"comm_size<={procs}"] = _guarded(operation, sizes, own)
+    tree["comm_size=any"] = own
+    return tree
+
+
+def _by_size(
+    choices: Choices,
+    operation: str,
+    procs: int,
+    intervals: list[Interval],
+    own: Tree,
+    names: set[str],
+) -> Tree:
+    total = operation in TOTALS
+    measure = "total_msg_size" if total else "avg_msg_size"
+    leaves = [
+        _leaf(choices, operation, procs, interval.algorithm, own, names) for interval in intervals
+    ]
+    tree: Tree = {}
+    for following, leaf in zip(intervals[1:], leaves, strict=False):
+        end = following.low * (procs if total else 1)
+        if end > SIZE_MOST:
+            choices.leave_out(operation, procs, f"from {following.low} B: beyond the file's sizes")
+            return tree | {f"{measure}=any": leaf} if tree else leaf
+        tree[f"{measure}<{end}"] = leaf
+    return tree | {f"{measure}=any": leaves[-1]} if tree else leaves[0]
+
+
+def _leaf(
+    choices: Choices, operation: str, procs: int, name: str | None, own: Tree, names: set[str]
+) -> Tree:
+    """The algorithm, or the library's own choice."""
+    if name is None:
+        return own
+    if any(part in name for part in PARAMETRIC):
+        choices.leave_out(operation, procs, f"{name} has parameters of its own")
+        return own
+    kind = operation.capitalize()
+    known = [f"MPIR_{kind}_{scope}_{name}" for scope in ("intra", "allcomm")]
+    algorithm = next((candidate for candidate in known if candidate in names), None)
+    if algorithm is None:
+        choices.leave_out(operation, procs, f"the library has no algorithm {name}")
+        return own
+    return {f"algorithm={algorithm}": {}}
+
+
+def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
+    """Only for calls as they were measured: a built-in operation, and what else needs asking."""
+    if operation == "alltoall":
+        return {"is_sendbuf_inplace=yes": own, "is_sendbuf_inplace=no": tuned}
+    if operation not in REDUCTIONS:
+        return tuned
+    if operation != "reduce_scatter_block":  # of which the library can ask neither
+        # Algorithms that scatter the vector need an element for every process.
+        whole = {"count<pow2": own, "count=any": tuned}
+        tuned = {"is_op_built_in=yes": whole, "is_op_built_in=no": own}
+    return {"is_commutative=yes": tuned, "is_commutative=no": own}

@@ -1,0 +1,103 @@
+"""Open MPI's rules file, which coll_tuned_dynamic_rules_filename names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tuner.domain.tables import Table
+from tuner.export.choices import Choices, Interval, VendorError, choices_of
+from tuner.export.mpi_library import Algorithm, installation, openmpi_algorithms, version_for
+
+SERIES = ("4.", "5.")
+"""Whose readers know this format; the numbers of operations are the same in both."""
+
+NUMBERS = {
+    "allgather": 0,
+    "allgatherv": 1,
+    "allreduce": 2,
+    "alltoall": 3,
+    "bcast": 7,
+    "gather": 9,
+    "reduce": 11,
+    "reduce_scatter_block": 13,
+    "scatter": 15,
+}
+
+TOTALS = ("allgather", "alltoall", "reduce_scatter_block")
+"""Sized there by the blocks of all ranks together; ours is the block of one."""
+
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
+CAUTION = (
+    "Open MPI asks no algorithm whether it keeps the order of operands: {} may be wrong "
+    "with operations that do not commute"
+)
+
+SIZE_MOST = 2**31 - 1
+
+
+def rules_file(table: Table) -> dict[str, Any]:
+    """What the template of a rules file shows. Raises VendorError."""
+    version = version_for(table.provenance.mpi_library, "openmpi")
+    if not version.startswith(SERIES):
+        raise VendorError(f"Open MPI {version} is not known to read rules files as 4 and 5 do")
+    choices = choices_of(table)
+    algorithms = openmpi_algorithms(installation("openmpi", version))
+    operations = [
+        {
+            "name": operation,
+            "number": NUMBERS[operation],
+            "sizes": _sizes(choices, operation, by_procs, algorithms.get(operation, {})),
+        }
+        for operation, by_procs in sorted(choices.intervals.items(), key=lambda i: NUMBERS[i[0]])
+    ]
+    reductions = [operation for operation in REDUCTIONS if operation in choices.intervals]
+    return {
+        "version": version,
+        "operations": operations,
+        "cautions": [CAUTION.format(" and ".join(reductions))] if reductions else [],
+        "left_out": choices.left_out,
+    }
+
+
+def _sizes(
+    choices: Choices,
+    operation: str,
+    by_procs: dict[int, list[Interval]],
+    algorithms: dict[str, Algorithm],
+) -> list[dict[str, Any]]:
+    """Each process count, and those around it, for which the library chooses.
+
+    An entry holds up to the next one, and the first for fewer processes too.
+    """
+    sizes: list[dict[str, Any]] = [{"procs": 1, "messages": _OWN}]
+    for procs in sorted(by_procs):
+        if sizes[-1]["procs"] == procs:
+            sizes.pop()
+        messages = _messages(choices, operation, procs, by_procs[procs], algorithms)
+        sizes += [{"procs": procs, "messages": messages}, {"procs": procs + 1, "messages": _OWN}]
+    return sizes
+
+
+_OWN: list[dict[str, Any]] = [{"low": 0, "number": 0, "fan_out": 0, "name": "the library's choice"}]
+
+
+def _messages(
+    choices: Choices,
+    operation: str,
+    procs: int,
+    intervals: list[Interval],
+    algorithms: dict[str, Algorithm],
+) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    for interval in intervals:
+        low = interval.low * (procs if operation in TOTALS else 1)
+        name = interval.algorithm
+        if low > SIZE_MOST:
+            choices.leave_out(operation, procs, f"from {interval.low} B: beyond the file's sizes")
+            break
+        if name is not None and name not in algorithms:
+            choices.leave_out(operation, procs, f"the library has no algorithm {name}")
+            name = None
+        chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
+        messages.append(_OWN[0] | chosen | {"low": low})
+    return messages

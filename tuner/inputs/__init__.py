@@ -1,0 +1,1 @@
+"""What an exchange is made from: matrices, their partitions, patterns."""

@@ -1,0 +1,117 @@
+"""Look-alikes of the matrices of Selvitopi & Aykanat, SC'19, Table 1, which are not ours to ship.
+
+A look-alike is symmetric, and has the rows, entries, maximum and coefficient of variation of the
+entries of a row. Where its entries lie is made up: near the diagonal for what comes from a mesh,
+anywhere for networks and optimisation.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import zlib
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from tuner.inputs.matrices.degree_sequence import Target, degree_sequence
+from tuner.inputs.matrices.degrees import Degrees
+from tuner.inputs.matrices.market import MatrixError
+from tuner.inputs.matrices.symmetric import lower_triangle
+from tuner.inputs.matrices.writing import write
+
+TOLERANCE = 0.1
+_SCATTERED = ("network", "optimization", "programming")
+_DENSE_ROW = 0.01  # of the columns: the greatest row of a smaller version keeps this share
+
+
+@dataclass(frozen=True)
+class Original:
+    """A matrix of the table."""
+
+    name: str
+    kind: str
+    target: Target
+    groups: tuple[str, ...]  # sets of the paper: small15, large10
+
+    @property
+    def local(self) -> bool:
+        """From a mesh or the like."""
+        return not any(word in self.kind for word in _SCATTERED)
+
+
+@dataclass(frozen=True)
+class Lookalike:
+    """What was made, beside what was wanted. `missed` tells what is over 10 % off, and why."""
+
+    name: str
+    path: Path
+    wanted: Target
+    achieved: Degrees
+    missed: str
+
+
+def originals() -> dict[str, Original]:
+    """The table, by name."""
+    text = resources.files("tuner.inputs.matrices").joinpath("stfw_table1.csv").read_text("utf-8")
+    return {
+        row["matrix"]: Original(
+            row["matrix"],
+            row["kind"],
+            Target(int(row["n"]), int(row["nnz"]), int(row["max_degree"]), float(row["cv"])),
+            tuple(row["set"].split()),
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def scaled(target: Target, rows: int) -> Target:
+    """The same matrix with other rows: mean and variation of a row's entries stay.
+
+    Dense rows stay as dense; the most entries of a row are never fewer than the variation needs.
+
+    Raises:
+        MatrixError: too few rows for as many entries in a row.
+    """
+    mean = target.mean
+    if rows < 2 * mean:
+        raise MatrixError(f"{rows} rows are too few for {mean:.0f} entries a row: take twice that")
+    share = target.max_degree / target.rows
+    most = target.max_degree if share < _DENSE_ROW else round(share * rows)
+    needed = math.ceil(1.2 * (mean + (target.cv * mean) ** 2 / (mean - 1)))
+    return Target(rows, round(mean * rows), min(max(most, needed), rows), target.cv)
+
+
+def make(original: Original, target: Target, path: Path, seed: int) -> Lookalike:
+    """Writes a look-alike; the same seed gives the same file."""
+    rng = np.random.default_rng([seed, zlib.crc32(original.name.encode())])
+    degrees = degree_sequence(target, rng)
+    rows, columns = lower_triangle(degrees, original.local, rng)
+    comment = f"look-alike of {original.name}, seed {seed}, by switchpoint"
+    write(path, target.rows, len(rows), [(rows, columns)], symmetry="symmetric", comment=comment)
+    below = rows != columns
+    counts = np.bincount(rows, minlength=target.rows)
+    counts += np.bincount(columns[below], minlength=target.rows)
+    achieved = Degrees.of(counts, target.rows)
+    return Lookalike(original.name, path, target, achieved, _missed(target, achieved))
+
+
+def _missed(target: Target, achieved: Degrees) -> str:
+    """What is over the tolerance, with the reason where there is one that holds for all."""
+    pairs = {
+        "nnz": (achieved.nnz, target.nnz),
+        "maximum": (achieved.max_degree, target.max_degree),
+        "cv": (achieved.cv, target.cv),
+    }
+    off = [
+        f"{name} {found:.4g} for {wanted:.4g}"
+        for name, (found, wanted) in pairs.items()
+        if abs(found - wanted) > TOLERANCE * wanted
+    ]
+    if achieved.cv < (1 - TOLERANCE) * target.cv:
+        off.append("in a symmetric matrix dense rows fill the others too")
+    if target.cv < target.least_cv:
+        off.append(f"with this maximum cv is at least {target.least_cv:.2f}")
+    return "; ".join(off)

@@ -1,0 +1,142 @@
+"""Partitions of a matrix's rows: by rule, from a file, or kept in a file beside the matrix.
+
+A partition file is text: a part number, from 0, a line, one for each row. What is made here is kept
+as STEM.PARTITIONER.PARTS.part with a record of the matrix that it was made for, STEM.….part.json:
+when the matrix or the file has changed since, it is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from tuner import atomic
+from tuner.files import open_file, read_bytes
+from tuner.inputs.matrices.market import Indices, MatrixError, Pattern, stem
+from tuner.inputs.matrices.ownership import RULES, Ownership
+from tuner.inputs.matrices.partitioners import PARTITIONERS, partitioned, version
+
+SEED = 1
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What a kept partition was made of."""
+
+    matrix_sha256: str
+    parts_sha256: str
+    partitioner: str
+    seed: int
+    partition_s: float
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A partition in a file; how long it took to make, and whether it was there."""
+
+    path: Path
+    parts: Indices
+    partition_s: float
+    reused: bool
+
+
+def ownership(matrix: Path, pattern: Pattern, by: str, procs: int) -> Ownership:
+    """Deals the rows of the pattern in the file `matrix` to processes.
+
+    Args:
+        matrix: Where the pattern comes from; partitions are kept beside it.
+        pattern: What to deal.
+        by: One of PARTITIONERS, or the path of a partition file.
+        procs: To how many processes.
+
+    Raises:
+        MatrixError: the matrix is not square, or the partition cannot be read or does not fit it.
+        PartitionerError: the partitioner is not installed, or has too few rows.
+    """
+    _require_square(matrix, pattern)
+    rows = pattern.shape[0]
+    if by in RULES:
+        return RULES[by](rows, procs)
+    if by in PARTITIONERS:
+        return Ownership(procs, kept_partition(matrix, pattern, by, procs).parts)
+    return Ownership(procs, read_parts(Path(by), rows, procs))
+
+
+def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: int = SEED) -> Kept:
+    """The partition beside the matrix, made when it is not there or not of this matrix.
+
+    Raises:
+        MatrixError: the matrix is not square, or the file there is somebody else's.
+        PartitionerError: the partitioner is not installed, or has too few rows.
+    """
+    _require_square(matrix, pattern)
+    path = matrix.with_name(f"{stem(matrix)}.{by}.{procs}.part")
+    beside = path.with_name(f"{path.name}.json")
+    matrix_sha256 = _sha256(matrix)
+    record = _read_record(beside)
+    if path.exists():
+        if record is None:
+            raise MatrixError(
+                f"{path} was not made by `switchpoint matrix partition`: give it as --by {path}, "
+                "or move it away"
+            )
+        if (record.matrix_sha256, record.parts_sha256, record.seed) == (
+            matrix_sha256,
+            _sha256(path),
+            seed,
+        ):
+            parts = read_parts(path, pattern.shape[0], procs)
+            return Kept(path, parts, record.partition_s, reused=True)
+    start = time.perf_counter()
+    parts = partitioned(pattern, by, procs, seed)
+    seconds = time.perf_counter() - start
+    # The record goes first and comes last, so that a file is never taken for what it is not.
+    atomic.write(beside, b"{}")
+    atomic.write(path, "".join(f"{part}\n" for part in parts.tolist()).encode("ascii"))
+    record = _Record(matrix_sha256, _sha256(path), version(by), seed, seconds)
+    atomic.write(beside, msgspec.json.encode(record) + b"\n")
+    return Kept(path, parts, seconds, reused=False)
+
+
+def read_parts(path: Path, rows: int, procs: int) -> Indices:
+    """The part of each row.
+
+    Raises:
+        MatrixError: the file cannot be read, or does not hold a part from 0 to procs - 1 a row.
+    """
+    try:
+        parts = np.array(read_bytes(path).decode("ascii").split(), dtype=np.int64)
+    except OSError as error:
+        raise MatrixError(f"{path}: the partition cannot be read: {error.strerror}") from error
+    except (ValueError, OverflowError) as error:
+        raise MatrixError(f"{path}: not a partition, which has a part number a line") from error
+    if len(parts) != rows:
+        raise MatrixError(f"{path}: {len(parts)} parts for the {rows} rows of the matrix")
+    if rows and not 0 <= parts.min() <= parts.max() < procs:
+        raise MatrixError(f"{path}: a part is not from 0 to {procs - 1}")
+    return parts
+
+
+def _require_square(matrix: Path, pattern: Pattern) -> None:
+    rows, columns = pattern.shape
+    if rows != columns:
+        raise MatrixError(f"{matrix}: {rows} x {columns}; only a square matrix can be dealt")
+
+
+def _read_record(path: Path) -> _Record | None:
+    """None when there is no record; a broken one matches nothing."""
+    try:
+        return msgspec.json.decode(read_bytes(path), type=_Record)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError:
+        return _Record("", "", "", 0, 0)
+
+
+def _sha256(path: Path) -> str:
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

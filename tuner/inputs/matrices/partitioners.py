@@ -1,0 +1,135 @@
+"""What balances a matrix's rows over parts: METIS on its graph, Mt-KaHyPar on its hypergraph.
+
+Both weigh a row by its entries, which is the work of its part of the product, and allow an
+imbalance of 3 %. They are optional, and asked for by the extra `partition`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tuner.errors import SwitchpointError
+from tuner.inputs.matrices.market import Indices, Pattern
+from tuner.inputs.matrices.ownership import contiguous, strided
+from tuner.machine.mpi import available_cores
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+IMBALANCE = 0.03
+_LARGE = 1024  # parts from which on Mt-KaHyPar's preset for many parts is the faster one
+
+
+class PartitionerError(SwitchpointError):
+    """A partitioner is not installed, or cannot do what was asked."""
+
+
+def graph(pattern: Pattern, parts: int, seed: int) -> Indices:
+    """The least cut of the graph of A + Aᵀ, by METIS: near to the least volume."""
+    pymetis = _import("pymetis")
+    off = pattern.rows != pattern.columns
+    matrix = _matrix(Pattern(pattern.shape, pattern.rows[off], pattern.columns[off]))
+    adjacency = matrix + matrix.T
+    options = pymetis.Options(seed=seed, ufactor=round(1000 * IMBALANCE))
+    _, found = pymetis.part_graph(
+        parts,
+        pymetis.CSRAdjacency(adjacency.indptr, adjacency.indices),
+        vweights=_weights(pattern),
+        options=options,
+    )
+    return np.array(found, dtype=np.int64)
+
+
+def hypergraph(pattern: Pattern, parts: int, seed: int) -> Indices:
+    """The least volume: connectivity - 1 of the column nets, by Mt-KaHyPar.
+
+    The net of a column has its own row too, whose part owns the element of the vector.
+    """
+    mtkahypar = _import("mtkahypar")
+    mtkahypar.set_seed(seed)
+    machine = mtkahypar.initialize(available_cores(), False)
+    presets = mtkahypar.PresetType
+    context = machine.context_from_preset(
+        presets.LARGE_K if parts >= _LARGE else presets.DETERMINISTIC
+    )
+    context.set_partitioning_parameters(parts, IMBALANCE, mtkahypar.Objective.KM1)
+    context.logging = False
+    with tempfile.NamedTemporaryFile("w", suffix=".hgr") as file:
+        if not _write_hypergraph(pattern, Path(file.name)):
+            return contiguous(pattern.shape[0], parts).owner
+        nets = machine.hypergraph_from_file(file.name, context, mtkahypar.FileFormat.HMETIS)
+    return np.array(nets.partition(context).get_partition(), dtype=np.int64)
+
+
+PARTITIONERS: dict[str, Callable[[Pattern, int, int], Indices]] = {
+    "contiguous": lambda pattern, parts, seed: contiguous(pattern.shape[0], parts).owner,
+    "strided": lambda pattern, parts, seed: strided(pattern.shape[0], parts).owner,
+    "graph": graph,
+    "hypergraph": hypergraph,
+}
+
+
+def partitioned(pattern: Pattern, by: str, parts: int, seed: int) -> Indices:
+    """The part of each row of a square matrix, by one of PARTITIONERS.
+
+    Raises:
+        PartitionerError: the partitioner is not installed, or has too few rows.
+    """
+    rows = pattern.shape[0]
+    if by in ("graph", "hypergraph"):
+        if parts > rows:
+            raise PartitionerError(f"{rows} rows cannot be balanced over {parts} parts")
+        if parts == 1:
+            return np.zeros(rows, dtype=np.int64)
+    return PARTITIONERS[by](pattern, parts, seed)
+
+
+def version(by: str) -> str:
+    """What partitions, and which version of it."""
+    package = {"graph": "pymetis", "hypergraph": "mtkahypar"}.get(by)
+    return f"{package} {metadata.version(package)}" if package else by
+
+
+def _import(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise PartitionerError(
+            f"{package} is not installed; get it with: pip install {package}"
+        ) from error
+
+
+def _matrix(pattern: Pattern) -> csr_array:
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(pattern.rows), dtype=np.int8)
+    matrix = csr_array((ones, (pattern.rows, pattern.columns)), shape=pattern.shape)
+    matrix.data[:] = 1
+    return matrix
+
+
+def _weights(pattern: Pattern) -> Indices:
+    """Entries of each row; an empty row counts as well, as METIS wants positive weights."""
+    return np.maximum(np.bincount(pattern.rows, minlength=pattern.shape[0]), 1)
+
+
+def _write_hypergraph(pattern: Pattern, path: Path) -> int:
+    """Writes an hMETIS file of the nets of at least two rows; gives how many there are."""
+    from scipy.sparse import eye_array
+
+    nets = (_matrix(pattern) + eye_array(pattern.shape[0], dtype=np.int8)).tocsc()
+    sizes = np.diff(nets.indptr)
+    cuttable = np.flatnonzero(sizes > 1)
+    with path.open("w", encoding="ascii") as file:
+        file.write(f"{len(cuttable)} {pattern.shape[0]} 10\n")
+        for net in cuttable.tolist():
+            pins = nets.indices[nets.indptr[net] : nets.indptr[net + 1]] + 1
+            file.write(" ".join(map(str, pins.tolist())) + "\n")
+        file.writelines(f"{weight}\n" for weight in _weights(pattern).tolist())
+    return len(cuttable)

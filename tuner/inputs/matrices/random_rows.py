@@ -1,0 +1,45 @@
+"""Random matrices with a constant number of entries in every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tuner.inputs.matrices.market import Indices, MatrixError
+from tuner.inputs.matrices.writing import write
+
+_BLOCK_ROWS = 1 << 14
+
+
+def make(path: Path, rows: int, entries: int, seed: int) -> None:
+    """Writes a matrix with `entries` in each row, at random columns; one block of rows at a time.
+
+    Raises:
+        MatrixError: a row has no room for so many.
+    """
+    if entries > rows:
+        raise MatrixError(f"a row of {rows} columns has no room for {entries} entries")
+    rng = np.random.default_rng(seed)
+    comment = f"{entries} random entries a row, seed {seed}, by switchpoint"
+    write(path, rows, rows * entries, _blocks(rows, entries, rng), comment=comment)
+
+
+def _blocks(rows: int, entries: int, rng: np.random.Generator) -> Iterator[tuple[Indices, Indices]]:
+    for first in range(0, rows, _BLOCK_ROWS):
+        count = min(_BLOCK_ROWS, rows - first)
+        columns = _distinct(count, rows, entries, rng)
+        yield np.repeat(np.arange(first, first + count), entries), columns.ravel()
+
+
+def _distinct(count: int, columns: int, entries: int, rng: np.random.Generator) -> Indices:
+    """Increasing distinct columns for each of so many rows."""
+    if 4 * entries > columns:  # repeats would be too many to draw again
+        return np.array([np.sort(rng.permutation(columns)[:entries]) for _ in range(count)])
+    drawn = np.sort(rng.integers(0, columns, (count, entries)), axis=1)
+    while len(again := np.flatnonzero((drawn[:, 1:] == drawn[:, :-1]).any(axis=1))):
+        fresh = rng.integers(0, columns, (len(again), entries))
+        fresh[:, 0] = drawn[again, 0]
+        drawn[again] = np.sort(fresh, axis=1)
+    return drawn

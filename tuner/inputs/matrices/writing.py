@@ -1,0 +1,72 @@
+"""Writes Matrix Market files block by block, packed by gzip when the name ends in .gz."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tuner.atomic import replacing
+from tuner.inputs.matrices.market import BANNER, Indices
+
+# Rows and columns from 0 and, in a real matrix, values.
+Block = tuple[Indices, Indices] | tuple[Indices, Indices, npt.NDArray[np.float64]]
+
+_ENTRIES = 1 << 18  # formatted at a time
+_GZIP_LEVEL = 3  # digits pack well, and higher levels take many times as long
+
+
+def write(
+    path: Path,
+    rows: int,
+    entries: int,
+    blocks: Iterable[Block],
+    *,
+    field: str = "pattern",
+    symmetry: str = "general",
+    comment: str = "",
+) -> None:
+    """Writes a square matrix, aside first: a file of that name is whole.
+
+    Args:
+        path: The file; its directory is made.
+        rows: As many columns.
+        entries: How many the blocks have together; of a symmetric matrix only the lower triangle.
+        blocks: The entries, in any order.
+        field: "pattern", or "real" when blocks have values.
+        symmetry: "general" or "symmetric".
+        comment: One line of it.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    head = f"{BANNER} matrix coordinate {field} {symmetry}\n% {comment}\n{rows} {rows} {entries}\n"
+    with (
+        replacing(path) as aside,
+        aside.open("wb") as plain,
+        _packed_as_named(path, plain) as file,
+    ):
+        file.write(head.encode())
+        for block in blocks:
+            _write_block(file, block)
+
+
+def _packed_as_named(path: Path, plain: BinaryIO) -> BinaryIO:
+    if path.suffix != ".gz":
+        return plain
+    return cast(BinaryIO, gzip.GzipFile("", "wb", _GZIP_LEVEL, plain, mtime=0))
+
+
+def _write_block(file: BinaryIO, block: Block) -> None:
+    for start in range(0, len(block[0]), _ENTRIES):
+        rows, columns, *values = (part[start : start + _ENTRIES] for part in block)
+        frame = pd.DataFrame(dict(enumerate((rows + 1, columns + 1, *values))))
+        text = io.StringIO()
+        frame.to_csv(text, sep=" ", header=False, index=False)
+        file.write(text.getvalue().encode())

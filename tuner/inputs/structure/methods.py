@@ -1,0 +1,76 @@
+"""The methods that can be counted, by the specs that the library takes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from tuner.errors import SwitchpointError
+from tuner.inputs.structure import grid as grids
+from tuner.inputs.structure.direct import direct
+from tuner.inputs.structure.halo import Halo
+from tuner.inputs.structure.nap import nap
+from tuner.inputs.structure.stfw import stfw
+from tuner.inputs.structure.traffic import Traffic
+
+
+class MethodError(SwitchpointError):
+    """A method spec that cannot be counted; the text says why."""
+
+
+class Count(Protocol):
+    """Counts the messages of a halo with that many processes a node, into a kind of Traffic."""
+
+    def __call__(self, halo: Halo, ppn: int, kind: type[Traffic] = ..., /) -> Traffic:
+        """The counts."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method on a number of processes. `message_bound` is what no process exceeds, if known."""
+
+    spec: str
+    layout: str
+    message_bound: int | None
+    count: Count
+
+
+def standard_specs(procs: int) -> list[str]:
+    """`direct`, `stfw` of every number of dimensions that the processes allow, and `nap`."""
+    return ["direct", *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length())), "nap"]
+
+
+def method(spec: str, procs: int) -> Method:
+    """What a spec means on so many processes.
+
+    Raises:
+        MethodError: the spec is none that can be counted, or not applicable there.
+    """
+    if spec == "direct":
+        return Method(spec, "", max(procs - 1, 0), direct)
+    if found := re.fullmatch(r"stfw(?::(?:dims=(\d{1,9})|grid=(\d{1,9}(?:x\d{1,9})*)))?", spec):
+        return _stfw(spec, procs, *found.groups())
+    if found := re.fullmatch(r"nap(?::sharing=(yes|no))?", spec):
+        sharing = found[1] != "no"
+        return Method(spec, "", None, lambda halo, ppn, kind=Traffic: nap(halo, ppn, sharing, kind))
+    raise MethodError(
+        f"{spec}: what is counted from a pattern is direct, stfw, stfw:dims=N, stfw:grid=AxB…, "
+        "nap and nap:sharing=no"
+    )
+
+
+def _stfw(spec: str, procs: int, dims: str | None, sizes: str | None) -> Method:
+    grid = (
+        grids.from_sizes(procs, tuple(map(int, sizes.split("x"))))
+        if sizes
+        else grids.choose(procs, int(dims or 2))
+    )
+    if grid is None:
+        raise MethodError(f"{spec} has no grid for {procs} processes")
+    layout = f"{grid}" if grid.complete else f"{grid} incomplete"
+
+    def count(halo: Halo, ppn: int, kind: type[Traffic] = Traffic) -> Traffic:
+        return stfw(halo, grid, ppn, kind)
+
+    return Method(spec, layout, grid.message_bound, count)

@@ -1,0 +1,123 @@
+"""Counts of node-aware exchange, `nap` (Bienz, Gropp, Olson, 2019).
+
+Processes of a node gather what other nodes need, an element once on each process that sends it on;
+parts of that go from node to node; their receivers distribute them. What stays on the node goes
+directly, meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tuner.inputs.matrices.market import Indices
+from tuner.inputs.structure.halo import Halo, group_starts
+from tuner.inputs.structure.nap_deal import Parts, deal
+from tuner.inputs.structure.traffic import Traffic
+
+_Flags = npt.NDArray[np.bool_]
+
+
+def nap(halo: Halo, ppn: int, sharing: bool, kind: type[Traffic] = Traffic) -> Traffic:
+    """Every element goes once to a node, whoever needs it there."""
+    traffic = kind(halo, ppn)
+    wants = _Wants.of(halo, ppn)
+    items = _Items.of(wants, halo, ppn, sharing)
+    _gather(items, halo, traffic)
+    _cross(items, halo, ppn, traffic)
+    _distribute(wants, items, traffic)
+    return traffic
+
+
+@dataclass(frozen=True)
+class _Wants:
+    """Which process of another node wants which element, by nodes, element and process."""
+
+    pair: Indices  # origin node x nodes + target node
+    slot: Indices
+    destination: Indices
+    nodes: int
+
+    @staticmethod
+    def of(halo: Halo, ppn: int) -> _Wants:
+        nodes = -(-halo.procs // ppn)
+        origin, target = halo.source // ppn, halo.destination // ppn
+        away = np.repeat(origin != target, halo.items)
+        pair = np.repeat(origin * nodes + target, halo.items)[away]
+        count = int(halo.begins[-1])
+        codes = pair * count + halo.slots[away]
+        codes = codes * ppn + np.repeat(halo.destination % ppn, halo.items)[away]
+        codes.sort()
+        codes, local = np.divmod(codes, ppn)
+        pair, slot = np.divmod(codes, max(count, 1))
+        return _Wants(pair, slot, pair % nodes * ppn + local, nodes)
+
+    @cached_property
+    def is_first(self) -> _Flags:
+        """The first process that wants an element on its node."""
+        return group_starts(self.pair * (int(self.slot.max(initial=0)) + 1) + self.slot)
+
+    @cached_property
+    def item(self) -> Indices:
+        """The number of what is wanted, among all that goes between nodes."""
+        return np.cumsum(self.is_first) - 1
+
+
+@dataclass(frozen=True)
+class _Items:
+    """What goes between nodes, by nodes and element, and the part that each item belongs to."""
+
+    slot: Indices
+    part: Indices
+    parts: Parts
+
+    @staticmethod
+    def of(wants: _Wants, halo: Halo, ppn: int, sharing: bool) -> _Items:
+        slot, pair = wants.slot[wants.is_first], wants.pair[wants.is_first]
+        starts = np.flatnonzero(group_starts(pair))
+        origin, target = np.divmod(pair[starts], wants.nodes)
+        volumes = np.diff(starts, append=len(slot))
+        parts = deal(origin, target, volumes, halo.procs, ppn, sharing)
+        return _Items(slot, np.repeat(np.arange(len(parts.items)), parts.items), parts)
+
+
+def _gather(items: _Items, halo: Halo, traffic: Traffic) -> None:
+    """Elements go to the process of their node that sends them on, once for all its parts."""
+    sender = items.parts.sender[items.part]
+    away = np.flatnonzero(halo.owner(items.slot) != sender)
+    codes = items.slot[away] * traffic.procs + sender[away]  # the slot tells the source
+    codes.sort()
+    slot, sender = np.divmod(codes[group_starts(codes)], traffic.procs)
+    traffic.buffer += np.bincount(sender, minlength=traffic.procs)
+    _send(halo.owner(slot), sender, traffic)
+
+
+def _cross(items: _Items, halo: Halo, ppn: int, traffic: Traffic) -> None:
+    """Parts go to the other node, and messages on the node beside them."""
+    parts = items.parts
+    here = halo.source // ppn == halo.destination // ppn
+    traffic.add_stage(
+        np.concatenate((parts.sender, halo.source[here])),
+        np.concatenate((parts.receiver, halo.destination[here])),
+        np.concatenate((parts.items, halo.items[here])),
+    )
+
+
+def _distribute(wants: _Wants, items: _Items, traffic: Traffic) -> None:
+    """What a part has for other processes of the node goes to them."""
+    receiver = items.parts.receiver[items.part[wants.item]]
+    away = wants.destination != receiver
+    passed_on = wants.item[away]
+    passed_on = passed_on[group_starts(passed_on)]
+    holder = items.parts.receiver[items.part[passed_on]]
+    traffic.buffer += np.bincount(holder, minlength=traffic.procs)
+    _send(receiver[away], wants.destination[away], traffic)
+
+
+def _send(sender: Indices, receiver: Indices, traffic: Traffic) -> None:
+    """A stage of one message for each pair, told of its items."""
+    pairs, items = np.unique(sender * traffic.procs + receiver, return_counts=True)
+    traffic.add_stage(*np.divmod(pairs, traffic.procs), items)

@@ -1,0 +1,166 @@
+"""The patterns of `swpbench --pattern` that need no file, made as it makes them.
+
+Every rank sends the same messages as there, to the last one (kernels/bench/patterns).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+
+import numpy as np
+
+from tuner.errors import SwitchpointError
+from tuner.inputs.structure.halo import Halo
+
+_Messages = dict[tuple[int, int], list[int]]
+"""The items of each message, by sender and receiver; items of a rank are numbered from 0."""
+
+_MOST_EDGE = 512  # of a stencil, as in the bench
+_WORD = (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15
+
+
+class PatternError(SwitchpointError):
+    """A pattern that cannot be made here; the text says why."""
+
+
+def pattern(spec: str, procs: int) -> Halo:
+    """The messages of a pattern on so many processes. Raises PatternError."""
+    family, _, text = spec.partition(":")
+    if family not in _FAMILIES:
+        raise PatternError(
+            f"{spec}: patterns made here are {', '.join(_FAMILIES)}, and matrix:FILE"
+        )
+    make, values = _FAMILIES[family][0], dict(_FAMILIES[family][1])
+    for word in filter(None, text.split(",")):
+        found = re.fullmatch(r"(\w+)=(\d{1,18})", word)
+        if not found or found[1] not in values:
+            raise PatternError(f"{spec}: {word} is none of {', '.join(values)} with a number")
+        values[found[1]] = int(found[2])
+    return _halo(make(spec, procs, **values), procs)
+
+
+def _halo(messages: _Messages, procs: int) -> Halo:
+    owned = np.zeros(procs, dtype=np.int64)
+    for (sender, _), items in messages.items():
+        owned[sender] = max(owned[sender], max(items) + 1)
+    begins = np.concatenate(([0], np.cumsum(owned)))
+    pairs = sorted(messages)
+    slots = [begins[pair[0]] + np.array(messages[pair], dtype=np.int64) for pair in pairs]
+    ends = np.cumsum([len(messages[pair]) for pair in pairs], dtype=np.int64)
+    table = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2)
+    return Halo(
+        procs=procs,
+        source=table[:, 0].copy(),
+        destination=table[:, 1].copy(),
+        first=np.concatenate((np.zeros(1, dtype=np.int64), ends)),
+        slots=np.concatenate(slots) if slots else np.empty(0, dtype=np.int64),
+        begins=begins,
+    )
+
+
+def _random(spec: str, procs: int, degree: int, seed: int) -> _Messages:
+    messages: _Messages = {}
+    others = procs - 1
+    for rank in range(procs):
+        drawn = _Draws(_hash_pair(seed, rank)).sample(others, min(degree, others))
+        for item, other in enumerate(drawn):
+            messages[rank, other + (other >= rank)] = [item]
+    return messages
+
+
+def _hub(spec: str, procs: int, hubs: int, seed: int) -> _Messages:
+    if hubs < 1:
+        raise PatternError(f"{spec}: there is at least one hub")
+    chosen = _Draws(seed).sample(procs, min(hubs, procs))
+    messages: _Messages = {}
+    for rank in range(procs):
+        others = [other for other in range(procs) if other != rank]
+        for item, other in enumerate(others if rank in chosen else chosen):
+            messages[rank, other] = [item]
+    return messages
+
+
+def _stencil(spec: str, procs: int, dim: int, points: int, edge: int) -> _Messages:
+    if not 1 <= dim <= 3 or points not in (2 * dim + 1, 3**dim) or not 1 <= edge <= _MOST_EDGE:
+        raise PatternError(
+            f"{spec}: dim is 1 to 3, points 2 dim + 1 or 3^dim, edge 1 to {_MOST_EDGE}"
+        )
+    grid = _balanced(procs, dim)
+    lines = [np.arange(edge) * edge ** (dim - 1 - axis) for axis in range(dim)]
+    steps = [
+        step
+        for step in itertools.product((-1, 0, 1), repeat=dim)
+        if any(step) and (points == 3**dim or sum(map(abs, step)) == 1)
+    ]
+    sides = {-1: slice(0, 1), 0: slice(None), 1: slice(edge - 1, edge)}
+    messages: _Messages = {}
+    for rank in range(procs):
+        place = np.unravel_index(rank, grid)
+        for step in steps:
+            there = [int(at) + by for at, by in zip(place, step, strict=True)]
+            if all(0 <= at < size for at, size in zip(there, grid, strict=True)):
+                side = [line[sides[by]] for line, by in zip(lines, step, strict=True)]
+                items = functools.reduce(np.add.outer, side).ravel().tolist()
+                messages[rank, int(np.ravel_multi_index(there, grid))] = items
+    return messages
+
+
+def _balanced(procs: int, dim: int) -> tuple[int, ...]:
+    """As MPI_Dims_create: factors as close to each other as can be, larger ones first."""
+    if dim == 1:
+        return (procs,)
+    best: tuple[int, ...] = (procs, *(1,) * (dim - 1))
+    for largest in range(math.ceil(round(procs ** (1 / dim), 9)), procs + 1):
+        if procs % largest == 0:
+            rest = _balanced(procs // largest, dim - 1)
+            if rest[0] <= largest:
+                return (largest, *rest)
+    return best
+
+
+class _Draws:
+    """SplitMix64, as the bench draws (kernels/bench/base/rng.c)."""
+
+    def __init__(self, state: int) -> None:
+        self._state = state
+
+    def _below(self, bound: int) -> int:
+        unfair = (1 << 64) % bound
+        while True:
+            self._state = (self._state + _STEP) & _WORD
+            if (drawn := _mix(self._state)) >= unfair:
+                return drawn % bound
+
+    def sample(self, count: int, chosen: int) -> list[int]:
+        """Distinct numbers below `count`, increasing (Floyd's sampling)."""
+        found: list[int] = []
+        for last in range(count - chosen, count):
+            drawn = self._below(last + 1)
+            at = bisect_left(found, drawn)
+            if at < len(found) and found[at] == drawn:
+                at, drawn = len(found), last
+            found.insert(at, drawn)
+        return found
+
+
+def _mix(x: int) -> int:
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _WORD
+    return x ^ (x >> 31)
+
+
+def _hash_pair(a: int, b: int) -> int:
+    return _mix((_mix((a + _STEP) & _WORD) + b) & _WORD)
+
+
+_FAMILIES: dict[str, tuple[Callable[..., _Messages], dict[str, int]]] = {
+    "random": (_random, {"degree": 6, "seed": 1}),
+    "hub": (_hub, {"hubs": 4, "seed": 1}),
+    "stencil": (_stencil, {"dim": 3, "points": 27, "edge": 4}),
+}

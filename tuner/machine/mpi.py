@@ -1,0 +1,292 @@
+"""The MPI installations of this machine, and how each starts a number of ranks.
+
+Nothing is compiled to find them: compiler wrapper and launcher are asked who they are, and count
+only as a pair of one family. With more ranks than cores a launch makes waiting ranks give their
+core away, each family in its own way; that setting is named, so that results can record it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tuner.paths import own_directory
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+YIELD_LIBRARY = "libswp_yield.so"
+SHIM_LIBRARY = "libswitchpoint_pmpi.so"
+FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks talk TCP
+
+# Plain names first: what the user put on PATH wins over what Debian names apart beside it.
+SUFFIXES = ("", ".mpich", ".openmpi")
+LABELS = {
+    "mpich": "MPICH",
+    "openmpi": "Open MPI",
+    "intelmpi": "Intel MPI",
+    "simgrid": "SimGrid",
+}
+INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
+MPICH_THROTTLE = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1",
+}
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """One MPI installation. `name` is that of the programming environment: "mpich", "openmpi4"."""
+
+    name: str
+    family: str
+    version: str
+    mpicc: str
+    mpiexec: str
+    device: str = ""  # MPICH's communication device, as "ch4:ucx"
+
+    @property
+    def major(self) -> int:
+        """The major version."""
+        return int(self.version.split(".")[0])
+
+    def __str__(self) -> str:
+        return f"{LABELS[self.family]} {self.version} ({self.mpicc}, {self.mpiexec})"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to start a program: its command goes after `argv_prefix`, `env` joins the environment."""
+
+    argv_prefix: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+    yield_setting: str = ""  # "" when ranks fit on the cores, or when nothing makes this MPI yield
+
+
+def find_mpis() -> list[Mpi]:
+    """The installations in this virtual environment and on PATH, one of each major version.
+
+    The first of a family has the family's name, others also have their major version in it.
+    """
+    found: dict[tuple[str, int], Mpi] = {}
+    for mpicc, mpiexec in _pairs():
+        mpi = identify(mpicc, mpiexec)
+        if mpi is None or (mpi.family, mpi.major) in found:
+            continue
+        if any(family == mpi.family for family, _ in found):
+            mpi = replace(mpi, name=f"{mpi.family}{mpi.major}")
+        found[mpi.family, mpi.major] = mpi
+    return list(found.values())
+
+
+def why_first(mpi: Mpi) -> str:
+    """Return why the first installation of `find_mpis` comes before the others."""
+    if Path(mpi.mpicc).parent == Path(sys.prefix, "bin"):
+        return "it is in this virtual environment, which is searched before PATH"
+    return "its mpicc is the first on PATH that has an mpiexec of its family beside it"
+
+
+def identify(mpicc: str, mpiexec: str) -> Mpi | None:
+    """Asks both programs who they are; None when one does not work or their families differ."""
+    family, version = _compiler_identity(mpicc)
+    text = _ask([mpiexec, "--version"])
+    if not family or family != _launcher_family(text):
+        return None
+    device = re.search(r"--with-device=([\w:]+)", text)
+    return Mpi(family, family, version, mpicc, mpiexec, device.group(1) if device else "")
+
+
+def build_root() -> Path:
+    """Where everything built lies: the checkout's build/, or the user's cache when read-only."""
+    if (CHECKOUT / "kernels").is_dir() and os.access(CHECKOUT, os.W_OK):
+        return CHECKOUT / "build"
+    return _cache()
+
+
+def scratch_directory() -> Path:
+    """Where ReFrame's jobs run: in the build, or in the cache where ReFrame cannot start a script.
+
+    Raises:
+        ValueError: neither will do.
+    """
+    candidates = [build_root() / "reframe", _cache() / f"reframe-{_checkout()}"]
+    for path in candidates:
+        if shlex.split(str(path)) == [str(path)]:  # ReFrame splits the path of a job's script
+            return path
+    raise ValueError(
+        f"{candidates[-1]}: ReFrame cannot run jobs in a path with spaces; name another place by "
+        "XDG_CACHE_HOME"
+    )
+
+
+def _cache() -> Path:
+    return own_directory("XDG_CACHE_HOME", ".cache")
+
+
+def _checkout() -> str:
+    return hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
+
+
+def installation_directory(system: str, environment: str) -> Path:
+    """Where a campaign installs the kernels; `system` is ReFrame's, as "local:cpu"."""
+    return build_root() / "install" / f"{system.replace(':', '-')}-{environment}"
+
+
+def objects_directory(system: str, environment: str) -> Path:
+    """Where a campaign compiles this checkout's kernels before it installs them."""
+    name = installation_directory(system, environment).name
+    return build_root() / "cmake" / f"{name}-{_checkout()}"
+
+
+def search_path() -> str:
+    """PATH, with the running virtual environment first even when it is not activated."""
+    path = os.environ.get("PATH", "")
+    return f"{sys.prefix}/bin{os.pathsep}{path}" if sys.prefix != sys.base_prefix else path
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def launch(
+    mpi: Mpi,
+    procs: int,
+    cores: int | None = None,
+    build: Path | None = None,
+    over_tcp: bool = False,
+    preload: Sequence[Path] = (),
+) -> Launch:
+    """How to start `procs` ranks on this machine.
+
+    `cores` are those that the ranks share (default: all that this process may use). `build` is the
+    build or installation directory of the kernels, where the libraries are looked for that make
+    MPICH 4 yield and, `over_tcp`, end; without it there are none. `preload` are further libraries
+    that the ranks, and not the launcher, are to preload.
+
+    Raises:
+        ValueError: `procs` is less than 1.
+    """
+    if procs < 1:
+        raise ValueError(f"cannot launch {procs} processes: at least 1 is needed")
+    oversubscribed = procs > (available_cores() if cores is None else cores)
+    argv = [mpi.mpiexec]
+    env: dict[str, str] = {}
+    setting = ""
+    libraries = list(preload)
+    if mpi.family == "openmpi":
+        # MPICH binds no rank, so neither does this: the two stay comparable.
+        argv += ["--oversubscribe", "--bind-to", "none"]
+        if os.geteuid() == 0:
+            argv.append("--allow-run-as-root")
+        if oversubscribed:
+            env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+            setting = "mpi_yield_when_idle=1"
+    elif mpi.family == "intelmpi":
+        env["I_MPI_PIN"] = "0"
+        if oversubscribed:
+            env["I_MPI_THREAD_YIELD"] = "3"
+            setting = "I_MPI_THREAD_YIELD=3"
+    elif oversubscribed and mpi.major >= 5:
+        env |= MPICH_THROTTLE
+        setting = " ".join(f"{name}={value}" for name, value in MPICH_THROTTLE.items())
+    elif mpi.major < 5:
+        wanted = [YIELD_LIBRARY] * oversubscribed + [FINALIZE_LIBRARY] * over_tcp
+        libraries += [path for name in wanted if (path := _library(name, mpi, build)) is not None]
+        if any(path.name == YIELD_LIBRARY for path in libraries):
+            setting = f"LD_PRELOAD={YIELD_LIBRARY}"
+    # Given to the ranks only: the launcher itself needs no preload.
+    for name, value in _preload(libraries).items():
+        argv += ["-x", f"{name}={value}"] if mpi.family == "openmpi" else ["-genv", name, value]
+    return Launch([*argv, "-n", str(procs)], env, setting)
+
+
+def shim(build: Path) -> Path | None:
+    """The library of a build or installation that dispatches an application's collectives."""
+    return _find(SHIM_LIBRARY, build)
+
+
+def has_preloads(build: Path) -> bool:
+    """Whether a directory is a build or installation with the libraries that MPICH 4 needs."""
+    return _find(FINALIZE_LIBRARY, build) is not None
+
+
+def _preload(libraries: list[Path]) -> dict[str, str]:
+    """What makes ranks preload libraries of one place, which all are of one build."""
+    if not libraries:
+        return {}
+    # LD_PRELOAD splits at spaces, the search path does not.
+    if not any(" " in str(library) for library in libraries):
+        return {"LD_PRELOAD": ":".join(str(library) for library in libraries)}
+    places = [str(libraries[0].parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    return {
+        "LD_PRELOAD": ":".join(library.name for library in libraries),
+        "LD_LIBRARY_PATH": ":".join(places),
+    }
+
+
+def _library(name: str, mpi: Mpi, build: Path | None) -> Path | None:
+    """A preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
+    if build is None or not mpi.device.endswith("ucx"):
+        return None
+    return _find(name, build)
+
+
+def _find(name: str, build: Path) -> Path | None:
+    candidates = [build / name, *build.glob(f"lib*/{name}")]
+    # At a colon both lists split: better no preload than one that is told and does nothing.
+    return next((path for path in candidates if path.is_file() and ":" not in str(path)), None)
+
+
+def _pairs() -> Iterator[tuple[str, str]]:
+    """Compiler wrapper and launcher, of one directory: the virtual environment, then PATH."""
+    for directory in dict.fromkeys(filter(None, search_path().split(os.pathsep))):
+        for suffix in SUFFIXES:
+            mpicc = shutil.which(f"mpicc{suffix}", path=directory)
+            mpiexec = shutil.which(f"mpiexec{suffix}", path=directory)
+            if mpicc and mpiexec:
+                yield mpicc, mpiexec
+
+
+def _compiler_identity(mpicc: str) -> tuple[str, str]:
+    """Family and version of a compiler wrapper; empty when it is none of those known."""
+    simgrid = re.search(r"^SimGrid version (\d+[\w.]*)", _ask([mpicc, "--version"]))
+    if simgrid:  # asked by -v, it would compile
+        return "simgrid", simgrid.group(1)
+    said = _ask([mpicc, "-v"])
+    mpich = re.search(r"for MPICH version (\d+[\w.]*)", said)
+    if mpich:
+        return "mpich", mpich.group(1)
+    intel = re.search(INTEL_MPI, said)
+    if intel:
+        return "intelmpi", intel.group(1)
+    openmpi = re.search(r"Open MPI (\d+[\w.]*)", _ask([mpicc, "--showme:version"]))
+    return ("openmpi", openmpi.group(1)) if openmpi else ("", "")
+
+
+def _launcher_family(text: str) -> str:
+    """The family of a launcher from what it prints as its version; "" when unknown."""
+    if "HYDRA build details" in text:
+        return "mpich"
+    if text.startswith("SimGrid version"):
+        return "simgrid"
+    if re.match(INTEL_MPI, text):
+        return "intelmpi"
+    return "openmpi" if "(OpenRTE)" in text or "(Open MPI)" in text else ""
+
+
+def _ask(command: list[str]) -> str:
+    """What a program prints on both streams, "" when it cannot be run."""
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=20
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout + answer.stderr

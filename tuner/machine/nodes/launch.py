@@ -1,0 +1,64 @@
+"""Starts MPI programs on virtual nodes: the launcher beside their switch, the ranks on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tuner.machine import mpi as this_machine
+from tuner.machine.mpi import Launch, Mpi
+from tuner.machine.nodes.namespaces import Nodes, NodesError
+
+# The name that ReFrame gives systems of virtual nodes.
+SYSTEM = "virtual-nodes"
+
+# Inter-node messages by TCP over the nodes' cables, others by shared memory; windows by messages,
+# which Debian switches off.
+OPEN_MPI_PARAMETERS = {
+    "pml": "ob1",
+    "btl": "tcp,self,vader",
+    "btl_tcp_if_include": "eth0",
+    "oob_tcp_if_include": "switch0,eth0",
+    "osc": "sm,pt2pt",
+}
+
+
+def launch(nodes: Nodes, mpi: Mpi, procs: int, ppn: int, build: Path | None = None) -> Launch:
+    """How to start `procs` ranks, `ppn` on each node beginning with the first.
+
+    The rest is as on this machine, whose cores all nodes share: see tuner.machine.mpi.launch.
+
+    Raises:
+        NodesError: the nodes do not suffice, or this MPI cannot be started on them.
+        ValueError: `procs` is less than 1.
+    """
+    start = this_machine.launch(mpi, procs, build=build, over_tcp=True)
+    launcher, *options = start.argv_prefix
+    agent, hosts = str(nodes.directory / "rsh"), _hosts(nodes, procs, ppn)
+    if mpi.family == "mpich":
+        remote = ["-launcher", "rsh", "-launcher-exec", agent, "-iface", "switch0", "-hosts", hosts]
+    elif mpi.major == 4:
+        parameters = {"plm_rsh_agent": agent, **OPEN_MPI_PARAMETERS}
+        remote = ["--host", hosts]
+        for name, value in parameters.items():
+            remote += ["--mca", name, value]
+        if "--allow-run-as-root" not in options:  # who is not root outside is root inside
+            remote.append("--allow-run-as-root")
+    else:
+        raise NodesError(f"{mpi}: virtual nodes need MPICH, or Open MPI 4")
+    return replace(start, argv_prefix=[*nodes.beside_switch(), launcher, *remote, *options])
+
+
+def _hosts(nodes: Nodes, procs: int, ppn: int) -> str:
+    """The nodes and how many ranks each gets, as launchers take it."""
+    if ppn < 1:
+        raise NodesError(f"{ppn} ranks on a node: at least 1 is needed")
+    needed = -(-procs // ppn)
+    if needed > nodes.count:
+        raise NodesError(
+            f"{procs} ranks, {ppn} on each node, need {needed} nodes; {nodes.count} are up"
+        )
+    return ",".join(
+        f"{host}:{min(ppn, procs - number * ppn)}"
+        for number, host in enumerate(nodes.hosts[:needed])
+    )

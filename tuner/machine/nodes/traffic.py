@@ -1,0 +1,43 @@
+"""What crossed the network cards of virtual nodes, by the kernel's count."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+
+from tuner.machine.nodes.namespaces import Nodes, NodesError
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Of one node, since it is up."""
+
+    host: str
+    sent_bytes: int
+    received_bytes: int
+
+
+def traffic(nodes: Nodes, device: str = "eth0") -> list[Traffic]:
+    """The counts of every node's network card, or of its loopback device "lo".
+
+    Raises:
+        NodesError: a node does not answer.
+    """
+    return [_count(nodes, host, device) for host in nodes.hosts]
+
+
+def _count(nodes: Nodes, host: str, device: str) -> Traffic:
+    answer = subprocess.run(
+        [
+            *nodes.on_node(host),
+            f"PATH=$PATH:/usr/sbin:/sbin ip -statistics -json link show {device}",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    if answer.returncode != 0:
+        raise NodesError(f"{host} does not answer: {answer.stderr.strip()}")
+    (link,) = json.loads(answer.stdout)
+    counts = link["stats64"]
+    return Traffic(host, counts["tx"]["bytes"], counts["rx"]["bytes"])

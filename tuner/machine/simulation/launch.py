@@ -1,0 +1,99 @@
+"""Starts ranks on a simulated machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tuner import atomic
+from tuner.domain.operations import COLLECTIVES
+from tuner.machine.mpi import Launch, Mpi, build_root
+from tuner.machine.simulation.machines import CORES, Machine
+
+TOOLCHAIN = "simgrid.cmake"  # of the kernels, for CMake
+
+# What SMPI leaves out by default, or does in ways that take long to compute. Where no collective is
+# measured they only keep books: a reduction and a broadcast have the fewest messages.
+_SETTINGS = {
+    "network/model": "SMPI",
+    "network/crosstraffic": "no",
+    "smpi/simulate-computation": "no",
+    "smpi/wtime": "0",
+    "smpi/test": "0",
+    "smpi/iprobe": "2e-7",
+    "smpi/grow-injected-times": "no",
+    "smpi/coll-selector": "ompi",
+    "smpi/allreduce": "redbcast",
+    "smpi/reduce": "binomial",
+    "smpi/bcast": "binomial_tree",
+    "contexts/stack-size": "256",
+}
+
+
+def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = "") -> Launch:
+    """How to simulate `procs` ranks, `ppn` on each node beginning with the first.
+
+    `operation` is what is measured, as that changes how SMPI is to do collectives. The launcher
+    ends with success even where all ranks wait for ever or one aborts: what counts is the closing
+    record of a raw file.
+
+    Raises:
+        NetworkError: the machine has no room for the ranks.
+    """
+    machine.require_room(procs, ppn)
+    platform, hosts = _write(machine, ppn)
+    options = [f"--cfg={name}:{value}" for name, value in settings(machine, operation).items()]
+    files = ["-platform", str(platform), "-hostfile", str(hosts)]
+    return Launch([mpi.mpiexec, *files, *options, "--log=root.thresh:warning", "-np", str(procs)])
+
+
+def settings(machine: Machine, operation: str = "") -> dict[str, str]:
+    """SMPI's settings: what a protocol differs from the link in is a factor of its sizes."""
+    network, overheads, latencies, rates = machine.network, [], [], []
+    for each in network.protocols:
+        overheads.append(f"{each.from_bytes}:{each.overhead_s:g}:0")
+        latency = each.latency_s / network.protocols[0].latency_s if each.latency_s else 1
+        latencies.append(f"{each.from_bytes}:{latency:g}")
+        rates.append(f"{each.from_bytes}:{min(each.bytes_per_s / network.link_bytes_per_s, 1):g}")
+    overhead = ";".join(overheads)
+    factors = {"smpi/lat-factor": ";".join(latencies), "smpi/bw-factor": ";".join(rates)}
+    measured = {"smpi/allreduce": "rdb"} if operation in COLLECTIVES else {}
+    return (
+        _SETTINGS | measured | factors | {f"smpi/{what}": overhead for what in ("os", "ois", "or")}
+    )
+
+
+def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
+    """The files of a machine, written where everything built lies."""
+    directory = build_root() / "simulated"
+    platform = directory / f"{machine.name}.xml"
+    hosts = directory / f"{machine.name}-{ppn}.hosts"
+    for path, text in (
+        (platform, _platform(machine)),
+        (hosts, "".join(f"node{number}:{ppn}\n" for number in range(machine.nodes))),
+    ):
+        if not path.is_file() or path.read_text() != text:
+            atomic.write(path, text)  # launches beside this one read whole files only
+    return platform, hosts
+
+
+def _platform(machine: Machine) -> str:
+    import jinja2  # here, because all launches know of this module, and few simulate
+
+    loader = jinja2.PackageLoader("templates", "")
+    environment = jinja2.Environment(
+        loader=loader, undefined=jinja2.StrictUndefined, autoescape=True
+    )
+    kind, parameters = machine.topology.simgrid
+    network = machine.network
+    most = min(max(each.bytes_per_s for each in network.protocols) / network.link_bytes_per_s, 1)
+    return environment.get_template("platform.xml.j2").render(
+        name=machine.name,
+        nodes=machine.nodes,
+        cores=CORES,
+        kind=kind,
+        parameters=parameters,
+        link_bytes_per_s=f"{network.link_bytes_per_s:g}",
+        link_latency_s=f"{machine.link_latency_s:.6g}",
+        loopback_bytes_per_s=f"{network.on_node_bytes_per_s / most:g}",
+        loopback_latency_s=f"{network.on_node_latency_s:g}",
+    )

@@ -1,0 +1,69 @@
+"""Simulated machines, which are named after what they are: dragonfly-8x1x8x1-aries."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from tuner.machine.simulation.networks import GENERIC, Network, NetworkError, network
+from tuner.machine.simulation.topologies import KINDS, Topology
+
+SYSTEM = "simulated"  # ReFrame's name of all simulated machines
+CORES = 16  # of a node
+VARIABLE = "SWITCHPOINT_SIMULATE"
+DEFAULT = "torus-4x4x2 dragonfly-4x1x4x2 fattree-8x4"  # of 32 nodes each
+
+
+def is_simulated(system: str) -> bool:
+    """Whether a system is a simulated machine, by ReFrame's name or by its id."""
+    return system.startswith((f"{SYSTEM}:", f"{SYSTEM}-"))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A topology, the parameters of its network, and `CORES` ranks at most on each node."""
+
+    name: str
+    topology: Topology
+    network: Network
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+        return self.topology.nodes
+
+    @property
+    def link_latency_s(self) -> float:
+        """Of one link, for messages of the first protocol."""
+        return self.network.protocols[0].latency_s / self.topology.mean_links
+
+    @property
+    def system(self) -> str:
+        """ReFrame's name: simulated:torus-4x4x2."""
+        return f"{SYSTEM}:{self.name}"
+
+    def require_room(self, procs: int, ppn: int) -> None:
+        """Raises NetworkError where so many ranks, with so many on a node, have no room."""
+        if procs < 1 or ppn < 1 or -(-procs // ppn) > self.nodes:
+            raise NetworkError(f"{self.name} has no room for {procs} processes, {ppn} on a node")
+
+
+def machine(name: str) -> Machine:
+    """The machine that a name tells: KIND-SIZES or KIND-SIZES-NETWORK. Raises NetworkError."""
+    found = re.fullmatch(r"([a-z]+)-(\d{1,5}(?:x\d{1,5})*)(?:-([a-z0-9]+))?", name)
+    if not found or found[1] not in KINDS:
+        raise NetworkError(
+            f"no simulated machine {name!r}; write {', '.join(KINDS)} with sizes, and a network's "
+            "name if you like: torus-4x4x2-bluewaters"
+        )
+    topology = KINDS[found[1]](tuple(map(int, found[2].split("x"))))
+    reason = "a size is 0" if 0 in topology.sizes else topology.check()
+    if reason:
+        raise NetworkError(f"{name}: {reason}")
+    return Machine(name, topology, network(found[3] or GENERIC))
+
+
+def configured() -> list[Machine]:
+    """Those of SWITCHPOINT_SIMULATE, or of DEFAULT. Raises NetworkError."""
+    return [machine(name) for name in (os.environ.get(VARIABLE) or DEFAULT).split()]

@@ -1,0 +1,91 @@
+"""The parameters of networks: published ones, and those fitted to a real system.
+
+A message of s bytes takes twice the overhead, once on each side, the latency, and s / bytes_per_s;
+all messages on a link share its rate. On the node each has the memory's: SimGrid's loopback is not
+shared.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from tuner import atomic
+from tuner.errors import SwitchpointError
+from tuner.files import read_bytes
+from tuner.paths import results_directory
+
+NAME = r"[a-z][a-z0-9]*"
+GENERIC = "generic"
+
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class NetworkError(SwitchpointError):
+    """There is no such network, or its file cannot be used; the text says which and why."""
+
+
+class Protocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Messages from so many bytes on. The latency is that between nodes, in the mean over pairs."""
+
+    from_bytes: Annotated[int, msgspec.Meta(ge=0)]
+    overhead_s: _Seconds  # of each send, and of each receive
+    latency_s: _Seconds
+    bytes_per_s: _Positive  # of one process
+
+
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Protocols by increasing size, links, and messages on the node beyond their overheads."""
+
+    source: str
+    protocols: Annotated[list[Protocol], msgspec.Meta(min_length=1)]
+    link_bytes_per_s: _Positive
+    on_node_latency_s: _Seconds
+    on_node_bytes_per_s: _Positive
+
+
+def network(name: str) -> Network:
+    """The network of a name: one of the published, else one that was kept. Raises NetworkError."""
+    found = published()
+    if name in found:
+        return found[name]
+    path = _path(name)
+    try:
+        return msgspec.json.decode(read_bytes(path), type=Network)
+    except FileNotFoundError as error:
+        names = ", ".join([*found, *kept()])
+        raise NetworkError(f"no network {name!r}; there is {names}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise NetworkError(f"{path}: {error}") from error
+
+
+def published() -> dict[str, Network]:
+    """Those that come with this program; each tells its source."""
+    text = files(__package__).joinpath("networks.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, Network])
+
+
+def kept() -> list[str]:
+    """The names of those that `keep` wrote."""
+    return sorted(path.stem for path in _path("x").parent.glob("*.json"))
+
+
+def keep(name: str, parameters: Network) -> Path:
+    """Writes a network where `network` finds it. Raises NetworkError."""
+    if not re.fullmatch(NAME, name) or name in published():
+        raise NetworkError(
+            f"{name!r} cannot name a network: small letters and digits, and none of "
+            f"{', '.join(published())}"
+        )
+    path = _path(name)
+    atomic.write(path, msgspec.json.format(msgspec.json.encode(parameters), indent=1) + b"\n")
+    return path
+
+
+def _path(name: str) -> Path:
+    return results_directory() / "networks" / f"{name}.json"

@@ -1,0 +1,88 @@
+"""A site's ReFrame configuration: what was found and chosen, written by templates/site.py.j2."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tuner.errors import SwitchpointError
+from tuner.machine.sites.environments import Environment, reframe_name
+from tuner.machine.sites.schedulers import Partition, Scheduler
+
+
+class SiteError(SwitchpointError):
+    """A configuration cannot be made; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Everything that a configuration says."""
+
+    name: str
+    hostnames: str  # a pattern of the login nodes' names
+    scheduler: Scheduler
+    partitions: Sequence[Partition]
+    modules_system: str
+    environments: Sequence[Environment]
+    account: str = ""
+    max_nodes: int | None = None  # None: all of a partition
+
+    def text(self) -> str:
+        """The configuration as Python."""
+        import jinja2
+
+        environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("templates", ""),
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,  # noqa: S701  Python, not HTML; every value passes the filter below
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        environment.filters["literal"] = partial(json.dumps, ensure_ascii=False)
+        return environment.get_template("site.py.j2").render(
+            name=self.name,
+            hostnames=self.hostnames,
+            modules_system=self.modules_system,
+            scheduler=self.scheduler,
+            partitions=[self._partition(partition) for partition in self.partitions],
+            environments=self.environments,
+        )
+
+    def write(self, path: Path, replace: bool = False) -> None:
+        """Writes the configuration. Raises SiteError when there is one already."""
+        text = self.text()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("w" if replace else "x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError as error:
+            raise SiteError(f"{path}: is there already; --force replaces it") from error
+
+    def _partition(self, partition: Partition) -> dict[str, Any]:
+        options = [option.format(partition=partition.name) for option in self.scheduler.access]
+        if self.account and self.scheduler.account:
+            options.append(self.scheduler.account.format(account=self.account))
+        return {
+            "name": reframe_name(partition.name),
+            "access": options,
+            "shape": partition.shape,
+            "max_nodes": min(partition.nodes, self.max_nodes or partition.nodes),
+        }
+
+
+def host_pattern() -> str:
+    """The names of hosts like this one: login3 is one of login[0-9]+."""
+    parts = re.split(r"(\d+)", socket.gethostname().split(".")[0])
+    return "".join("[0-9]+" if part.isdigit() else re.escape(part) for part in parts)
+
+
+def host_stem() -> str:
+    """This host's name without domain and trailing numbers."""
+    return reframe_name(re.sub(r"[-\d]+$", "", socket.gethostname().split(".")[0]))

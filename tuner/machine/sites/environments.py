@@ -1,0 +1,106 @@
+"""The MPIs of a site as programming environments: from its modules, or from the path."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tuner.errors import SwitchpointError
+from tuner.machine.mpi import Mpi, find_mpis
+from tuner.machine.sites.schedulers import srun_type
+
+# Cray's modules have compiler wrappers without "mpi" in their names.
+_MPI_MODULE = re.compile(
+    r"(?:^|/)(mpich|openmpi|cray-mpich|mvapich2?|intel-?mpi|impi|hpcx)(?:-mt)?(?:/|$)"
+)
+
+
+class ModulesError(SwitchpointError):
+    """The modules system does not answer; the text says why."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a job loads, and the compiler wrapper that is there then."""
+
+    name: str
+    cc: str
+    modules: list[str] = field(default_factory=list)
+    mpiexec: str = ""  # where the checks start ranks themselves
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+def modules_system() -> str:
+    """ReFrame's name of what the site loads modules with: "lmod", "tmod4", or "nomod"."""
+    if os.environ.get("LMOD_CMD"):
+        return "lmod"
+    return "tmod4" if os.environ.get("MODULES_CMD") else "nomod"
+
+
+def of_modules(sets: Iterable[str]) -> list[Environment]:
+    """An environment for each set of modules that are loaded together: "gcc/13 openmpi/5".
+
+    Raises:
+        ModulesError: there is nothing here that loads modules.
+    """
+    named = [each.split() for each in sets]
+    if named and modules_system() == "nomod":
+        raise ModulesError(
+            f"no module command here to load {' '.join(named[0])}: run a login shell"
+        )
+    return [_of_modules(modules) for modules in named]
+
+
+def mpi_modules() -> list[str]:
+    """The modules of MPI libraries that can be loaded at once, the last version of each.
+
+    Raises:
+        ModulesError: the modules system fails.
+    """
+    command = {
+        "lmod": [os.environ.get("LMOD_CMD", ""), "bash", "--terse", "avail"],
+        "tmod4": [os.environ.get("MODULES_CMD", ""), "bash", "avail", "--terse"],
+    }.get(modules_system())
+    if command is None:
+        return []
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ModulesError(f"{' '.join(command)}: {error}") from error
+    latest: dict[str, str] = {}
+    for line in answer.stderr.splitlines():
+        module = re.sub(r"\(.*\)$", "", line.strip()).strip()
+        match = _MPI_MODULE.search(module)
+        if match and not module.endswith(("/", ":")):
+            library = module[: match.end()].rstrip("/")
+            latest[library] = max(latest.get(library, ""), module, key=_version)
+    return list(latest.values())
+
+
+def of_path(launcher: str) -> list[Environment]:
+    """The MPIs on the path, to be started by a launcher of ReFrame, or "" by the checks."""
+    return [_of_path(mpi, launcher) for mpi in find_mpis()]
+
+
+def _of_path(mpi: Mpi, launcher: str) -> Environment:
+    kind = srun_type(mpi.family) if launcher == "srun" else ""
+    variables = {"SLURM_MPI_TYPE": kind} if kind else {}
+    return Environment(mpi.name, mpi.mpicc, [], "" if launcher else mpi.mpiexec, variables)
+
+
+def _of_modules(modules: list[str]) -> Environment:
+    cc = "cc" if any("cray-mpich" in module for module in modules) else "mpicc"
+    return Environment(reframe_name("-".join(modules)), cc, modules)
+
+
+def reframe_name(text: str) -> str:
+    """A name that ReFrame takes for a system, a partition or an environment."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")
+    return name if re.match("[A-Za-z_]", name) else f"_{name}"
+
+
+def _version(module: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", module)]

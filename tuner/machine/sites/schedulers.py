@@ -1,0 +1,238 @@
+"""What a site's scheduler tells of itself: its partitions and their nodes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tuner.errors import SwitchpointError
+from tuner.machine.mpi import available_cores
+
+
+class SchedulerError(SwitchpointError):
+    """A scheduler does not answer, or not as known; the text names the command."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The processors of a node: hardware threads, threads of a core, sockets (0: not told)."""
+
+    cpus: int
+    cpus_per_core: int = 1
+    sockets: int = 0
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition or queue, with the most frequent kind of its nodes."""
+
+    name: str
+    nodes: int
+    shape: Shape
+    kinds: int = 1  # of nodes
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """How ReFrame speaks to a scheduler, and how we ask it for its partitions."""
+
+    name: str  # ReFrame's
+    launcher: str  # ReFrame's
+    commands: tuple[str, ...]  # what ReFrame and we call
+    ask: Callable[[], list[Partition]]  # fails as reading a text does
+    access: tuple[str, ...]  # options of a job; {partition} is its name
+    account: str  # the option that charges an account
+    options: dict[str, object] = field(default_factory=dict)  # ReFrame's sched_options
+    caution: str = ""
+
+    def partitions(self) -> list[Partition]:
+        """What the scheduler tells. Raises SchedulerError: nothing, or nothing that is known."""
+        try:
+            return self.ask()
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            asked = ", ".join(self.commands)
+            reason = f"{type(error).__name__}: {error}"
+            raise SchedulerError(
+                f"{self.name} was not detected: answers of {asked} are not understood: {reason}"
+            ) from error
+
+
+def detect() -> Scheduler:
+    """The scheduler whose commands are on the path and answer; without any, this machine's own.
+
+    Raises:
+        SchedulerError: there are commands, and none answers.
+    """
+    silent: list[str] = []
+    for each in SCHEDULERS.values():
+        if not each.commands or not all(map(shutil.which, each.commands)):
+            continue
+        try:
+            each.partitions()
+            return accounting_or_not() if each.name == "slurm" else each
+        except SchedulerError as error:
+            silent.append(str(error))
+    if silent:
+        raise SchedulerError(f"{silent[0]}; --scheduler local measures this machine alone")
+    return SCHEDULERS["local"]
+
+
+def accounting_or_not() -> Scheduler:
+    """Slurm as ReFrame asks it for finished jobs: by sacct, or without accounting by squeue."""
+    settings = _ask("scontrol", "show", "config")
+    stored = [line for line in settings.splitlines() if line.startswith("AccountingStorageType")]
+    has_none = all("none" in line or "(null)" in line for line in stored)
+    return SCHEDULERS["squeue" if has_none else "slurm"]
+
+
+def srun_type(family: str) -> str:
+    """What `srun --mpi` must be for an MPI family; "" when it is so by default, or not known."""
+    try:
+        settings = _ask("scontrol", "show", "config")
+        there = _ask("srun", "--mpi=list").split()
+    except SchedulerError:
+        return ""
+    wanted = _PMI.get(family, "")
+    is_default = re.search(rf"^MpiDefault\s*=\s*{wanted}$", settings, re.MULTILINE)
+    return wanted if wanted in there and not is_default else ""
+
+
+def _slurm_partitions() -> list[Partition]:
+    lines = _ask("sinfo", "--noheader", "--exact", "--format=%R|%a|%D|%c|%X|%Z").splitlines()
+    nodes: dict[str, Counter[Shape]] = {}
+    for line in lines:
+        try:
+            name, state, count, cpus, sockets, threads = line.split("|")
+            shape = Shape(int(cpus), int(threads), int(sockets))
+            number = int(count)
+        except ValueError as error:
+            raise SchedulerError(f"sinfo: a line that is not understood: {line}") from error
+        if state == "up":
+            nodes.setdefault(name, Counter())[shape] += number
+    return [_partition(name, shapes) for name, shapes in nodes.items()]
+
+
+def _pbs_partitions() -> list[Partition]:
+    vnodes = json.loads(_ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
+    queues = json.loads(_ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
+    resources = [each.get("resources_available", {}) for each in vnodes]
+    ncpus = [int(each.get("ncpus", 0)) for each in resources]  # none: not a node that computes
+    shapes = Counter(Shape(cpus) for cpus in ncpus if cpus)
+    open_queues = [
+        name
+        for name, facts in queues.items()
+        if (facts["queue_type"], facts["enabled"], facts["started"])
+        == ("Execution", "True", "True")
+    ]
+    return [_partition(name, shapes) for name in open_queues]
+
+
+def _lsf_partitions() -> list[Partition]:
+    hosts = [line.split() for line in _ask("lshosts", "-w").splitlines()[1:]]
+    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; of a host that is down, less
+    servers = [host for host in hosts if host[7:8] == ["Yes"] and host[4].isdigit()]
+    shapes = Counter(Shape(int(host[4])) for host in servers)
+    queues = [line.split() for line in _ask("bqueues", "-w").splitlines()[1:]]
+    # QUEUE_NAME PRIO STATUS …
+    return [_partition(queue[0], shapes) for queue in queues if queue[2:3] == ["Open:Active"]]
+
+
+def _flux_partitions() -> list[Partition]:
+    lines = _ask("flux", "resource", "list", "-no", "{nnodes} {ncores}").splitlines()
+    counts = [tuple(map(int, line.split())) for line in lines if line.strip()]  # by state
+    nodes, cores = sum(count[0] for count in counts), sum(count[1] for count in counts)
+    shapes = Counter({Shape(cores // nodes): nodes} if nodes else {})
+    queues = _ask("flux", "queue", "list", "-no", "{queue}").split()
+    return [_partition(name, shapes) for name in queues or ["default"]]
+
+
+def _this_machine() -> list[Partition]:
+    return [Partition("cpu", 1, Shape(available_cores()))]
+
+
+def _partition(name: str, shapes: Counter[Shape]) -> Partition:
+    if not shapes:
+        raise SchedulerError(f"partition {name}: the scheduler tells of no nodes")
+    shape, nodes = shapes.most_common(1)[0]
+    return Partition(name, nodes, shape, len(shapes))
+
+
+def _ask(*command: str) -> str:
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SchedulerError(f"{command[0]}: {error}") from error
+    if answer.returncode != 0:
+        said = (answer.stderr or answer.stdout).strip().splitlines() or ["no reason given"]
+        raise SchedulerError(f"{' '.join(command)}: {said[0]}")
+    return answer.stdout or answer.stderr  # srun lists on the second
+
+
+# A job that starts again would find raw files of its first start: the campaign is resumed instead.
+_SLURM_ACCESS = ("--partition={partition}", "--exclusive", "--no-requeue")
+_PMI = {
+    "mpich": "pmi2",
+    "openmpi": "pmix",
+    "intelmpi": "pmi2",
+}  # what each MPI family speaks with srun
+
+
+def _by_name(schedulers: Iterable[Scheduler]) -> dict[str, Scheduler]:
+    return {each.name: each for each in schedulers}
+
+
+SCHEDULERS = _by_name(
+    [
+        Scheduler(
+            "slurm",
+            "srun",
+            ("sinfo", "sbatch", "sacct"),
+            _slurm_partitions,
+            _SLURM_ACCESS,
+            "--account={account}",
+            {"use_nodes_option": True},
+        ),
+        Scheduler(
+            "squeue",
+            "srun",
+            ("sinfo", "sbatch", "squeue"),
+            _slurm_partitions,
+            _SLURM_ACCESS,
+            "--account={account}",
+            {"use_nodes_option": True},
+        ),
+        Scheduler(
+            "pbs",
+            "mpiexec",
+            ("pbsnodes", "qstat", "qsub"),
+            _pbs_partitions,
+            ("-q {partition}", "-l place=scatter:excl"),
+            "-A {account}",
+        ),
+        Scheduler(
+            "lsf",
+            "mpirun",
+            ("lshosts", "bqueues", "bsub"),
+            _lsf_partitions,
+            ("-q {partition}", "-x"),
+            "-P {account}",
+        ),
+        Scheduler(
+            "flux",
+            "mpiexec",
+            ("flux",),
+            _flux_partitions,
+            (),
+            "--bank={account}",
+            caution="ReFrame asks Flux for one core a job: measure inside `flux alloc` with "
+            "--scheduler local instead",
+        ),
+        Scheduler("local", "mpiexec", (), _this_machine, (), ""),
+    ]
+)
+"""By ReFrame's name, in the order in which they are looked for."""

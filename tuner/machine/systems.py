@@ -1,0 +1,69 @@
+"""The systems that this machine serves, by ReFrame's names: itself, virtual nodes, simulations."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuner.errors import SwitchpointError
+from tuner.machine import mpi as this_machine
+from tuner.machine.mpi import Launch, Mpi, find_mpis, identify, installation_directory
+from tuner.machine.nodes import launch as virtual
+from tuner.machine.nodes.namespaces import meant
+from tuner.machine.simulation import launch as simulated
+from tuner.machine.simulation import machines
+
+THIS_MACHINE = {"local", virtual.SYSTEM}  # of checks/config/local.py and nodes.py
+
+
+class KernelsError(SwitchpointError):
+    """There are no built kernels; the text says of which MPI."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels as built for an MPI: where they are, and their benchmark program."""
+
+    mpi: Mpi
+    root: Path
+    swpbench: Path
+
+
+def kernels(system: str, environment: str) -> Kernels:
+    """Those that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
+
+    An empty `environment` is any. Raises KernelsError.
+    """
+    kind = system.partition(":")[0]
+    if kind not in (virtual.SYSTEM, machines.SYSTEM):
+        system = "local:cpu"  # also where results have another name
+    named = os.environ.get("SWITCHPOINT_KERNELS")
+    for mpi in [identify("smpicc", "smpirun")] if kind == machines.SYSTEM else find_mpis():
+        if mpi is not None and environment in ("", mpi.name):
+            root = Path(named).absolute() if named else installation_directory(system, mpi.name)
+            for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
+                if os.access(program, os.X_OK):
+                    return Kernels(mpi, root, program)
+    raise KernelsError(
+        f"no built swpbench{' for ' if environment else ''}{environment}; `switchpoint run` builds "
+        "the kernels, or name a build or installation by SWITCHPOINT_KERNELS"
+    )
+
+
+def launch_on(
+    system: str, mpi: Mpi, procs: int, ppn: int, build: Path | None = None, operation: str = ""
+) -> Launch:
+    """How to start ranks on one of ReFrame's systems, to measure an operation.
+
+    Raises:
+        NodesError: the virtual nodes are not up, or cannot take the ranks.
+        ValueError: `procs` is less than 1.
+        NetworkError: no such simulated machine, or it has no room for so many.
+    """
+    name, _, partition = system.partition(":")
+    if name == virtual.SYSTEM:
+        return virtual.launch(meant(), mpi, procs, ppn, build)
+    if name == machines.SYSTEM:
+        return simulated.launch(machines.machine(partition), mpi, procs, ppn, operation)
+    return this_machine.launch(mpi, procs, build=build)

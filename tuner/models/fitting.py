@@ -1,0 +1,112 @@
+"""Fits a system's parameters to the probes of the store, and reads them back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import msgspec
+
+from tuner.errors import SwitchpointError
+from tuner.machine.simulation.machines import SYSTEM, machine
+from tuner.machine.simulation.networks import NetworkError
+from tuner.models import system as models
+from tuner.models.networks import as_model
+from tuner.models.predicting import Outcome, outcomes
+from tuner.models.system import Launches, SystemModel
+from tuner.store.store import Store
+
+
+class FittingError(SwitchpointError):
+    """There is nothing to fit, or nothing was fitted; the text says what to do."""
+
+
+def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
+    """Fits the probes of one campaign, by default the last that has some, and stores the result.
+
+    Of several layouts with a kind of pair the one with the most processes counts, without
+    oversubscription where there is one. Raises FittingError, ModelError, StoreError.
+    """
+    probes = store.probes(system, campaign)
+    if not probes:
+        where = f"campaign {campaign} of {system}" if campaign else system
+        raise FittingError(
+            f"{where} has no probes; measure some: `switchpoint run -- --tag=parameters`"
+        )
+    dates = store.campaigns(system).set_index("campaign")["last_date"]
+    last = max((dates[launch.campaign], launch.campaign) for launch in probes)[1]
+    layouts: dict[tuple[bool, int, int, int], Launches] = {}
+    for launch, samples in probes.items():
+        if launch.campaign == last:
+            layout = (not launch.oversubscribed, launch.procs, launch.nodes, launch.ppn)
+            layouts[layout] = {**layouts.get(layout, {}), launch: samples}
+    best_first = [layouts[layout] for layout in sorted(layouts, reverse=True)]
+    header = json.loads(store.launches()[next(iter(best_first[0])).launch].header)
+    model = replace(models.fit(best_first), cores=header["cores"])
+    with store.transaction():
+        store.put_model(system, models.encode(model))
+    return model
+
+
+def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Outcome]:
+    """Holds a model against the cells of a campaign of its system, by default the last.
+
+    Raises FittingError when the system has no such campaign of methods, StoreError.
+    """
+    measured = store.campaigns_with_cells(model.system)
+    if campaign is None and not measured:
+        return []
+    if campaign is not None and campaign not in measured:
+        raise FittingError(f"no methods were measured in campaign {campaign} of {model.system}")
+    return list(outcomes(model, store.cells(model.system, campaign or measured[0])))
+
+
+def known(store: Store) -> list[str]:
+    """The systems that `fitted` has parameters of. Raises StoreError."""
+    systems = store.systems()
+    return [
+        system
+        for system, name in zip(systems["system"], systems["name"], strict=True)
+        if name.startswith(f"{SYSTEM}:") or store.model(system) is not None
+    ]
+
+
+def last_fitted(store: Store, system: str) -> SystemModel | None:
+    """The parameters as `fit` stored them, None where there are none of this version.
+
+    Raises StoreError.
+    """
+    try:
+        return fitted(store, system)
+    except FittingError:
+        return None
+
+
+def fitted(store: Store, system: str) -> SystemModel:
+    """The parameters as `fit` stored them, of a simulated machine those that it is made of.
+
+    Raises FittingError for those of another version, StoreError.
+    """
+    text = store.model(system)
+    if text is None:
+        if given := _given(store, system):
+            return given
+        raise FittingError(f"{system} has no fitted parameters; run `switchpoint fit`")
+    try:
+        return models.decode(text)
+    except msgspec.MsgspecError as error:
+        raise FittingError(
+            f"the parameters of {system} were fitted by another version; run `switchpoint fit`"
+        ) from error
+
+
+def _given(store: Store, system: str) -> SystemModel | None:
+    """The model of a simulated machine, which its name tells; None of any other system."""
+    names = store.systems().set_index("system")["name"]
+    kind, _, simulated = str(names.get(system, "")).partition(":")
+    if kind != SYSTEM:
+        return None
+    try:
+        return replace(as_model(machine(simulated)), system=system)
+    except NetworkError as error:
+        raise FittingError(f"{system}: {error}") from error

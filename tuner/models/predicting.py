@@ -1,0 +1,124 @@
+"""Predictions for patterns by their specs, and against the cells of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tuner.errors import SwitchpointError
+from tuner.inputs.matrices.gallery import write_matrix
+from tuner.inputs.matrices.market import Pattern, read_pattern
+from tuner.inputs.matrices.partition import ownership
+from tuner.inputs.structure.halo import Halo, halo
+from tuner.inputs.structure.methods import MethodError, method
+from tuner.inputs.structure.patterns import pattern as generated
+from tuner.models import collectives, discovery, predict
+from tuner.models.closed_forms import ClosedForm
+from tuner.models.predict import Predictor
+from tuner.models.system import SystemModel
+from tuner.models.validation import Validation, validate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OPERATIONS = ("exchange", "discovery", *collectives.FORMULAS)
+
+_CASE = ["operation", "pattern", "procs", "nodes", "ppn", "oversubscribed", "sync"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation on a pattern, which a collective has none of, and a layout."""
+
+    operation: str
+    pattern: str
+    procs: int
+    ppn: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A case of a campaign, and how it was predicted, or why it was not."""
+
+    case: Case
+    validation: Validation | None
+    reason: str = ""
+
+
+def predictor(model: SystemModel, case: Case, specs: list[str] | None = None) -> Predictor:
+    """Predicts the methods of a case, or those named.
+
+    Raises ModelError, PatternError, MatrixError, MethodError.
+    """
+    if case.operation in collectives.FORMULAS:
+        return predict.of_collective(model, case.operation, case.procs, case.ppn, specs)
+    messages = _halo(case.pattern, case.procs)
+    of = predict.of_exchange if case.operation == "exchange" else predict.of_discovery
+    return of(model, messages, case.ppn, specs)
+
+
+def closed_forms(model: SystemModel, case: Case) -> list[ClosedForm]:
+    """What the papers say of the methods of an exchange in one formula; raises as predictor."""
+    return predict.closed_forms_of(model, _halo(case.pattern, case.procs), case.ppn)
+
+
+def _halo(spec: str, procs: int) -> Halo:
+    """The messages of a pattern; a matrix is `matrix:FILE,part=PARTITION`."""
+    family, _, rest = spec.partition(":")
+    if family != "matrix":
+        return generated(spec, procs)
+    name, _, by = rest.partition(",part=")
+    rows = _rows(Path(name))
+    return halo(rows, ownership(Path(name), rows, by or "contiguous", procs))
+
+
+def _rows(path: Path) -> Pattern:
+    """Of a file, or, as campaigns keep only its name, of the example that the checks measure."""
+    if not path.exists():
+        with TemporaryDirectory() as scratch, suppress(ValueError):
+            return read_pattern(write_matrix(path.stem, Path(scratch)))
+    return read_pattern(path)
+
+
+def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
+    """Holds the model against the cells of `Store.cells`, case by case.
+
+    Left out are operations without formulas, and products.
+    """
+    for _, rows in cells.groupby(_CASE):
+        fields = rows.iloc[0].to_dict()
+        if fields["operation"] not in OPERATIONS:
+            continue
+        case = Case(*(fields[name] for name in ("operation", "pattern", "procs", "ppn")))
+        keys = zip(rows["method"], rows["size_bytes"].tolist(), strict=True)
+        measured = dict(zip(keys, rows["median_s"].tolist(), strict=True))
+        specs = _predictable(case, sorted(set(rows["method"])))
+        if fields["oversubscribed"]:
+            yield Outcome(case, None, "more ranks than cores, of which the models say nothing")
+            continue
+        try:
+            yield Outcome(case, validate(predictor(model, case, specs), measured))
+        except SwitchpointError as error:
+            yield Outcome(case, None, str(error))
+
+
+def _predictable(case: Case, measured: list[str]) -> list[str]:
+    """Of the measured methods those that have a formula."""
+    if case.operation == "discovery":
+        return [spec for spec in measured if discovery.formula(spec)]
+    if case.operation != "exchange":
+        known = collectives.methods(case.operation, case.procs)
+        return [spec for spec in measured if spec in known]
+    return [spec for spec in measured if _is_counted(spec, case.procs)]
+
+
+def _is_counted(spec: str, procs: int) -> bool:
+    try:
+        method(spec, procs)
+    except MethodError:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""Where results, and what the user keeps, lie; and the names of new campaigns there."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import tempfile
+import time
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+
+def own_directory(variable: str, otherwise: str) -> Path:
+    """Return the user's directory: named by the variable, else in the home, else for this boot."""
+    try:
+        return Path(os.environ.get(variable) or f"~/{otherwise}").expanduser() / "switchpoint"
+    except RuntimeError:  # no HOME, and a user without a name
+        return Path(tempfile.gettempdir()) / f"switchpoint-{os.getuid()}" / otherwise
+
+
+def results_directory() -> Path:
+    """The directory of raw files and database; it need not exist yet."""
+    named = os.environ.get("SWITCHPOINT_RESULTS")
+    if named:
+        try:
+            return Path(named).expanduser()
+        except RuntimeError:  # ~ of nobody: a name as any other, as to shells
+            return Path(named)
+    checkout = Path(__file__).resolve().parent.parent / "results"
+    if (checkout / "README.md").is_file() and os.access(checkout, os.W_OK):
+        return checkout
+    return own_directory("XDG_STATE_HOME", ".local/state") / "results"
+
+
+def database_path() -> Path:
+    """The store's file; it can be rebuilt from the raw files beside it."""
+    return results_directory() / "switchpoint.db"
+
+
+def new_campaign(prefix: str = "") -> str:
+    """A name for a campaign: the time. Waits while there are results of that name already."""
+    while True:
+        name = f"{prefix}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        if not any(results_directory().glob(f"*/{name}")):
+            return name
+        time.sleep(0.1)
+
+
+@cache
+def has_locks(directory: Path) -> bool:
+    """Whether files there can be locked; network file systems may not know how.
+
+    Where nothing can be written they are taken to be.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+    return True

@@ -1,0 +1,354 @@
+"""Brings raw files into the store: what is new of them, each launch once.
+
+A launch is known by its header line. The same file again changes nothing; the file of a launch that
+has grown since takes the place of what was there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from io import BytesIO
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from tuner.domain.records import (
+    Breakdown,
+    Cell,
+    CellKey,
+    Header,
+    Launch,
+    Probe,
+    ProbeLaunch,
+    Problem,
+    Product,
+    Soak,
+    System,
+)
+from tuner.files import open_file, read_bytes, shown
+from tuner.machine.mpi import available_cores
+from tuner.rawfile import cells, reading
+from tuner.rawfile.cells import LaunchKey
+from tuner.rawfile.reading import BenchFile
+from tuner.store.store import CellRow, Store, cell_of, cell_row
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+BATCH_SAMPLES = 2_000_000
+"""Samples to a transaction: bounds the memory."""
+
+PARALLEL_BYTES = 16_000_000
+"""From this much to read on, the files are parsed by all cores."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What an ingest did."""
+
+    files: int = 0
+    unchanged: int = 0
+    launches: int = 0
+    cells: int = 0
+    samples: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+
+class _State(NamedTuple):
+    """By which a file shows that it was written or replaced."""
+
+    file: int
+    size_bytes: int
+    modified_ns: int
+
+
+class _Source(NamedTuple):
+    path: Path
+    content: str  # sha256
+    state: _State
+    key: LaunchKey | None  # None when the header cannot be read
+
+
+class _Loaded(NamedTuple):
+    """What raw files of one launch key hold."""
+
+    key: LaunchKey | None
+    launches: list[tuple[System, Launch]]
+    rows: list[CellRow]
+    products: list[Product]
+    probes: list[tuple[ProbeLaunch, list[Probe]]]
+    overlap: list[tuple[ProbeLaunch, list[Breakdown]]]
+    soaks: list[tuple[ProbeLaunch, list[Soak]]]
+    problems: list[Problem]
+
+
+def ingest(database: Path, sources: list[Path]) -> Report:
+    """Ingests raw files, or all `*.jsonl` below directories, and tells what could not be used.
+
+    Raises StoreError.
+    """
+    paths = list(reading.raw_files(sources))
+    report = Report(files=len(paths))
+    with Store.open(database) as store:
+        new = _new_sources(paths, store, report)
+        groups: dict[LaunchKey | None, list[_Source]] = defaultdict(list)
+        for source in new:
+            groups[source.key].append(source)
+        for batch in _batches(_load_all(list(groups.values()))):
+            with store.transaction():
+                known = store.launches()
+                for loaded in batch:
+                    _put(store, loaded, known, report)
+    return report
+
+
+def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Source]:
+    """The files whose content the store does not have, each content once."""
+    known = {launch.content: launch for launch in store.launches().values()}
+    new: dict[str, _Source] = {}
+    with ThreadPoolExecutor() as threads:
+        for source in threads.map(_source, paths):
+            if isinstance(source, Problem):
+                report.problems.append(source)
+                continue
+            if source.content in known:
+                launch = known[source.content]
+                report.problems += [
+                    Problem(shown(source.path), line, message)
+                    for line, message in json.loads(launch.problems)
+                ]
+            elif source.content not in new:
+                new[source.content] = source
+                continue
+            report.unchanged += 1
+    return list(new.values())
+
+
+def _source(path: Path) -> _Source | Problem:
+    try:
+        with open_file(path) as file:
+            state = _state(os.fstat(file.fileno()))
+            header = reading.read_header(file.readline())
+            file.seek(0)
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return _unreadable(path, error)
+    return _Source(path, content, state, _key(header))
+
+
+def _state(status: os.stat_result) -> _State:
+    return _State(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _key(header: Header | None) -> LaunchKey | None:
+    return cells.launch_key(header) if header else None
+
+
+def _unreadable(path: Path, error: OSError) -> Problem:
+    return Problem(shown(path), 1, f"cannot be read: {error.strerror}")
+
+
+def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
+    """Loads each group, on all cores when that is worth their start-up."""
+    size = sum(source.state.size_bytes for group in groups for source in group)
+    cores = available_cores()
+    if cores == 1 or size < PARALLEL_BYTES:
+        yield from map(_load, groups)
+        return
+    # Few groups are split, so that each core has its share; what is split is merged when stored.
+    parts = -(-2 * cores // len(groups))
+    units = [group[i::parts] for group in groups for i in range(min(parts, len(group)))]
+    with ProcessPoolExecutor(cores, initializer=_end_with_parent) as processes:
+        yield from _in_order(processes, _load, units, ahead=2 * cores)
+
+
+def _end_with_parent() -> None:
+    """Lets a worker end when its parent is killed; it would wait for ever to hand in its result."""
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _in_order(
+    executor: Executor, function: Callable[[T], U], values: Iterable[T], ahead: int
+) -> Iterator[U]:
+    """As `executor.map`, but at most `ahead` results wait to be taken: that bounds the memory."""
+    waiting: deque[Future[U]] = deque()
+    for value in values:
+        if len(waiting) == ahead:
+            yield waiting.popleft().result()
+        waiting.append(executor.submit(function, value))
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _load(group: list[_Source]) -> _Loaded:
+    """Reads files of one launch key; of several files of one launch the fullest counts."""
+    problems: list[Problem] = []
+    fullest: dict[int, tuple[Launch, BenchFile]] = {}
+    for source in group:
+        try:
+            content, file = _read(source)
+        except OSError as error:  # since it was first looked at
+            problems.append(_unreadable(source.path, error))
+            continue
+        problems += file.problems
+        if _key(file.header) != source.key:
+            problems.append(Problem(file.path, 1, "changed while it was read; ingest it again"))
+            continue
+        if file.header is None:
+            continue
+        entry = _launch(content, file, file.header), file
+        rival = fullest.get(entry[0].id)
+        if rival and rival[0].content != entry[0].content:
+            loser, entry = sorted((rival, entry), key=lambda each: _fullness(each[0]))
+            problems += _not_used(loser[0], entry[0])
+        fullest[entry[0].id] = entry
+    systems = [(System.of(file.header), launch) for launch, file in fullest.values() if file.header]
+    key = group[0].key
+    combined = cells.combine(key, fullest.values()) if key else []
+    products = [each for entry in fullest.values() if key for each in _products(key, *entry)]
+    probed = [
+        (_probe_launch(launch, file.header), file)
+        for launch, file in fullest.values()
+        if file.header and (file.probes or file.breakdowns or file.soaks)
+    ]
+    probes = [(where, file.probes) for where, file in probed]
+    overlap = [(where, file.breakdowns) for where, file in probed]
+    soaks = [(where, file.soaks) for where, file in probed]
+    rows = _rows(combined)
+    return _Loaded(key, systems, rows, products, probes, overlap, soaks, problems)
+
+
+def _read(source: _Source) -> tuple[str, BenchFile]:
+    """Return the hash of what a file holds, and that, which may have grown since `_source`."""
+    file = reading.read(source.path)
+    if _state(source.path.stat()) == source.state:
+        return source.content, file
+    content = read_bytes(source.path)
+    file = reading.read_lines(source.path, BytesIO(content))
+    return hashlib.sha256(content).hexdigest(), file
+
+
+def _products(key: LaunchKey, launch: Launch, file: BenchFile) -> Iterator[Product]:
+    for case, phases in zip(file.cases, file.products, strict=False):  # other operations have none
+        cell = CellKey(*key, case.size_bytes, case.bytes, case.method)
+        yield Product(cell, launch.id, *phases)
+
+
+def _probe_launch(launch: Launch, header: Header) -> ProbeLaunch:
+    return ProbeLaunch(
+        *(launch.system, launch.campaign, header.procs, header.nodes, header.ppn),
+        *(header.oversubscribed, launch.id),
+    )
+
+
+def _rows(of_cells: list[Cell]) -> list[CellRow]:
+    return list(map(cell_row, of_cells, cells.summaries(of_cells)))
+
+
+def _launch(content: str, file: BenchFile, header: Header) -> Launch:
+    digest = hashlib.sha256(file.header_text.encode()).digest()
+    return Launch(
+        id=int.from_bytes(digest[:8], "big", signed=True),
+        system=System.of(header).id,
+        campaign=header.campaign,
+        number=header.launch,
+        date=header.date,
+        content=content,
+        path=file.path,
+        complete=file.complete,
+        samples=file.samples,
+        commit=header.commit,
+        problems=json.dumps([(problem.line, problem.message) for problem in file.problems]),
+        header=file.header_text,
+    )
+
+
+def _fullness(launch: Launch) -> tuple[bool, int, str]:
+    """Orders the files of one launch, the best last; the content decides between equals."""
+    return launch.complete, launch.samples, launch.content
+
+
+def _not_used(loser: Launch, winner: Launch) -> list[Problem]:
+    """Return the problem of a file that is not used, none when it has become another since."""
+    try:
+        with open_file(Path(loser.path)) as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != loser.content:
+                return []
+    except OSError:
+        pass
+    equal = _fullness(loser)[:2] == _fullness(winner)[:2]
+    reason = "is another file of the launch of" if equal else "holds less of its launch than"
+    return [Problem(loser.path, 1, f"{reason} {winner.path}; not used")]
+
+
+def _batches(loaded: Iterable[_Loaded]) -> Iterator[list[_Loaded]]:
+    batch: list[_Loaded] = []
+    samples = 0
+    for each in loaded:
+        batch.append(each)
+        samples += sum(launch.samples for _, launch in each.launches)
+        if samples >= BATCH_SAMPLES:
+            yield batch
+            batch, samples = [], 0
+    if batch:
+        yield batch
+
+
+def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report) -> None:
+    """Stores what is new, within a transaction; a fuller launch replaces that of the store."""
+    report.problems += loaded.problems
+    refused, replaced = set(), set()
+    for system, launch in loaded.launches:
+        earlier = known.get(launch.id)
+        if earlier and earlier.content == launch.content:  # another ingest was faster
+            report.unchanged += 1
+            refused.add(launch.id)
+            continue
+        if earlier and _fullness(earlier) > _fullness(launch):
+            report.problems += _not_used(launch, earlier)
+            refused.add(launch.id)
+            continue
+        if earlier:
+            replaced.add(launch.id)
+            store.delete_of_launch(launch.id)
+            if _fullness(earlier)[:2] == _fullness(launch)[:2]:
+                report.problems += _not_used(earlier, launch)
+        known[launch.id] = launch
+        store.put_launch(system, launch)
+        report.launches += 1
+        report.samples += launch.samples
+    if loaded.key is None or len(refused) == len(loaded.launches):
+        return
+    rows = loaded.rows
+    there = store.contents(loaded.key)
+    if refused or there:
+        new = cells.without(map(cell_of, rows), refused)
+        for cell in there if replaced else []:
+            store.delete_cell(cell.key)
+        rows = _rows(cells.merge([*cells.without(there, replaced), *new]))
+    store.put_cells(rows)
+    store.put_products(each for each in loaded.products if each.launch not in refused)
+    for where, probes in loaded.probes:
+        if where.launch not in refused:
+            store.put_probes(where, probes)
+    for where, breakdowns in loaded.overlap:
+        if where.launch not in refused:
+            store.put_overlap(where, breakdowns)
+    for where, soaks in loaded.soaks:
+        if where.launch not in refused:
+            store.put_soaks(where, soaks)
+    report.cells += len(rows)

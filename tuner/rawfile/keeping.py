@@ -1,0 +1,103 @@
+"""Takes the raw files that launches leave in a scratch place to the results, and into the store."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from tuner.atomic import replacing
+from tuner.domain.records import Header, System
+from tuner.errors import SwitchpointError
+from tuner.files import open_file, read_bytes, shown
+from tuner.paths import database_path, results_directory
+from tuner.rawfile import reading
+from tuner.rawfile.ingest import ingest
+
+SAMPLE = "sample"
+
+
+class RawFileError(SwitchpointError):
+    """A raw file of a launch that has just ended is not as it should be."""
+
+
+def keep(paths: Iterable[Path]) -> list[Path]:
+    """Copies complete raw files to results/<system>/<campaign>/ and ingests them.
+
+    Raises:
+        RawFileError: a file is not complete, its place holds another file, or what was copied
+            cannot be used as it is.
+        OSError: a file cannot be read or copied.
+    """
+    kept = [_copy(path) for path in paths]
+    if problems := ingest(database_path(), kept).problems:
+        raise RawFileError("\n".join(map(str, problems)))
+    return kept
+
+
+def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
+    """The complete raw files of a campaign anywhere below a directory."""
+    return [path for path in reading.below(directory) if _is_complete(path, campaign)]
+
+
+def _is_complete(path: Path, campaign: str) -> bool:
+    try:
+        file = reading.read(path)
+    except FileNotFoundError:
+        return False
+    return file.complete and file.header is not None and file.header.campaign == campaign
+
+
+def of_results() -> list[Path]:
+    """The results but the committed sample: that was measured on another machine."""
+    sample = results_directory() / SAMPLE
+    return [path for path in reading.below(results_directory()) if sample not in path.parents]
+
+
+def of_campaign(campaign: str) -> list[Path]:
+    """The raw files of a campaign among the results, of all its systems."""
+    return sorted(results_directory().glob(f"*/{campaign}/*.jsonl"))
+
+
+def numbers_there(campaign: str, system: str, environment: str, name: str) -> set[int]:
+    """The numbers of one job's raw files that are among the results.
+
+    `system` is that of their headers, `name` what their names have before the number.
+    """
+    there = set()
+    for path in of_campaign(campaign):
+        job, _, number = path.stem.rpartition("-")
+        if job != name or not number.isdecimal():
+            continue
+        header = reading.read_header(header_line(path))
+        if header and (header.system, header.environment) == (system, environment):
+            there.add(int(number))
+    return there
+
+
+def header_line(path: Path) -> bytes:
+    """Return the first line of a raw file, nothing when it is not there any more."""
+    try:
+        with open_file(path) as lines:
+            return lines.readline()
+    except FileNotFoundError:
+        return b""
+
+
+def place_of(header: Header) -> Path:
+    """The directory of a campaign's raw files."""
+    return results_directory() / System.of(header).id / header.campaign
+
+
+def _copy(path: Path) -> Path:
+    file = reading.read(path)
+    if file.header is None or not file.complete:
+        raise RawFileError(f"{file.path}: {file.problems[0].message}")
+    target = place_of(file.header) / path.name
+    if target.exists() and read_bytes(target) != read_bytes(path):
+        raise RawFileError(
+            f"{shown(target)} exists and is another file; {file.path} was not copied"
+        )
+    with replacing(target) as aside:
+        shutil.copyfile(path, aside)
+    return target

@@ -1,0 +1,162 @@
+"""The cells that take another time in one campaign than in another, by operation. No I/O.
+
+docs/explanation/statistics.md says how it is tested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuner import stats
+from tuner.domain.records import PART, Cell
+from tuner.machine.simulation import machines
+from tuner.selection.decisions import least_samples
+
+FALSE_DISCOVERIES = 0.05
+"""The share that is expected to be false of the changes that are told."""
+
+ROUNDING = 1e-6
+"""Exact times are kept in single precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What two cells have in common that are compared: a key but for system and campaign."""
+
+    operation: str
+    pattern: str
+    procs: int
+    nodes: int
+    ppn: int
+    oversubscribed: bool
+    sync: str
+    size_bytes: int
+    bytes: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A cell that takes another time in B: time in B / time in A, with its 95 % interval."""
+
+    where: Where
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How an operation changed.
+
+    `ratio` is time in B / time in A, the geometric mean over the compared cells. `effect` is the
+    geometric mean of the factors by which they changed, up or down; 1 for those that did not.
+    """
+
+    operation: str
+    compared: int
+    ratio: float
+    effect: float
+    changes: list[Change]  # the largest first
+
+
+Medians = dict[Where, dict[tuple[str, int], float]]
+"""Logarithms of the median seconds of every launch that counts."""
+
+
+def exact_in(cells: Sequence[Cell]) -> bool:
+    """Whether cells of one system are of a simulated one, where launches do not differ."""
+    return bool(cells) and machines.is_simulated(cells[0].key.system)
+
+
+def medians_of(cells: Iterable[Cell]) -> Medians:
+    """The medians that are compared; samples are not needed."""
+    cells = list(cells)
+    # Joining bytes: of many small structured arrays numpy compares the fields one by one.
+    parts = np.frombuffer(b"".join(cell.parts.tobytes() for cell in cells), PART)
+    launches, logs = parts["launch"].tolist(), np.log(parts["median_s"]).tolist()
+    least = np.repeat([least_samples(cell) for cell in cells], [len(cell.parts) for cell in cells])
+    count = (parts["samples"] >= least).tolist()
+    found: Medians = {}
+    end = 0
+    for cell in cells:
+        here = range(end, end := end + len(cell.parts))
+        medians = {(cell.key.campaign, launches[i]): logs[i] for i in here if count[i]}
+        if medians:
+            found.setdefault(Where(*cell.key[2:]), {}).update(medians)
+    return found
+
+
+def _mean(medians: dict[tuple[str, int], float]) -> float:
+    return sum(medians.values()) / len(medians)
+
+
+def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
+    """Return how operations changed, that of the largest effect first.
+
+    Cells changed that differ by more than launches do. Of all changes few are expected to be false;
+    of exact times none is.
+    """
+    logs: dict[str, list[float]] = defaultdict(list)
+    alike: dict[tuple[int, int], list[_Pair]] = defaultdict(list)  # with as many launches
+    for where, mine in a.items():
+        if theirs := b.get(where):
+            logs[where.operation].append(_mean(theirs) - _mean(mine))
+            alike[len(mine), len(theirs)].append((where, [*mine.values()], [*theirs.values()]))
+    changed: dict[str, list[Change]] = {operation: [] for operation in logs}
+    for change in _told(alike, exact=exact):
+        changed[change.where.operation].append(change)
+    found = [
+        Shift(
+            operation,
+            compared=len(of),
+            ratio=math.exp(sum(of) / len(of)),
+            effect=math.exp(sum(map(_log, changed[operation])) / len(of)),
+            changes=sorted(changed[operation], key=largest_first),
+        )
+        for operation, of in logs.items()
+    ]
+    return sorted(found, key=lambda shift: (-shift.effect, shift.operation))
+
+
+_Pair = tuple[Where, list[float], list[float]]
+"""A cell, with the logarithms of its launches in A and in B."""
+
+
+def _told(alike: Mapping[tuple[int, int], list[_Pair]], *, exact: bool) -> Iterator[Change]:
+    tested: list[Where] = []
+    differences: list[np.ndarray[Any, np.dtype[np.float64]]] = []
+    p: list[float] = []
+    for launches, pairs in alike.items():
+        mine, theirs = (np.array([pair[side] for pair in pairs]) for side in (1, 2))
+        if exact:
+            shift = theirs.mean(axis=1) - mine.mean(axis=1)
+            differences.append(np.array([shift] * 3))
+            p += (np.abs(shift) <= ROUNDING).astype(float).tolist()
+        elif min(launches) > 1:
+            test = stats.welch(mine, theirs)
+            differences.append(np.array([test.difference, test.low, test.high]))
+            p += test.p.tolist()
+        else:
+            continue
+        tested += [where for where, *_ in pairs]
+    if tested:
+        ratios = np.exp(np.concatenate(differences, axis=1))
+        for index in stats.discoveries(np.array(p), FALSE_DISCOVERIES).nonzero()[0]:
+            yield Change(tested[index], *ratios[:, index].tolist())
+
+
+def _log(change: Change) -> float:
+    """Return how large a change is, up or down."""
+    return abs(math.log(change.ratio))
+
+
+def largest_first(change: Change) -> float:
+    """Return a key that puts the largest first."""
+    return -_log(change)

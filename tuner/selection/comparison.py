@@ -1,0 +1,307 @@
+"""Compares two campaigns or systems: what became faster or slower, and what that does to tables.
+
+No input or output; docs/explanation/statistics.md tells what is tested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.records import Cell, Features
+from tuner.domain.tables import Point, Rule, Soaked
+from tuner.selection import soaks
+from tuner.selection.changes import (
+    Change,
+    Medians,
+    Shift,
+    Where,
+    exact_in,
+    largest_first,
+    medians_of,
+    shifts,
+)
+from tuner.selection.decisions import decide
+from tuner.selection.intervals import degree_class, whole_intervals
+from tuner.selection.rules import compile_rules, matching
+
+SHOWN = ("faster", "default")
+"""The statuses of decisions that something was shown for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A method, and the least bytes that it is chosen for."""
+
+    from_bytes: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The methods of a degree class at the sizes that both measured, where they differ.
+
+    At `shown` of the `sizes` at which they differ, both choices were shown to be right.
+    """
+
+    operation: str
+    nodes: int
+    ppn: int
+    mmax: int
+    mavg: float
+    a: list[Choice]
+    b: list[Choice]
+    sizes: int
+    shown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What A's cases take longer with B's rules: time with B's / time with A's, logarithms apart.
+
+    `without_rule` of the cases have no rule in B and take the default; of `not_measured` A does not
+    know the time, and they are in no figure.
+    """
+
+    cases: int
+    mean: float | None
+    p95: float | None
+    worst: float | None
+    worst_where: Where | None  # with B's method
+    without_rule: int
+    not_measured: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What B's table does in the place of A's: other methods, and what A loses by them."""
+
+    moved: list[Moved]
+    loss: Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All of it. `common_ratio` is the geometric mean over all cells that both have.
+
+    `measured` is of tables by the times alone, `deployable` of tables as they are exported: only
+    with what passed as many executions in soaks as is required.
+    """
+
+    compared: int
+    common_ratio: float | None
+    operations: list[Shift]  # the largest effect first
+    measured: Replaced
+    deployable: Replaced
+
+    @property
+    def changes(self) -> list[Change]:
+        """Return all changes, the largest first."""
+        return sorted(
+            (each for shift in self.operations for each in shift.changes), key=largest_first
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is compared of a campaign or system: a small part of its cells, and its own decisions.
+
+    Of a simulated machine times are `exact`. What is deployable passed the required executions.
+    """
+
+    cells: int
+    medians: Medians
+    exact: bool
+    features: dict[Where, Features]  # of the default's cells
+    points: list[Point]
+    required_executions: int
+    deployable: list[Point]
+
+
+def measured(
+    cells: Sequence[Cell],
+    points: list[Point] | None = None,
+    soaked: Sequence[Soaked] = (),
+    required_executions: int = 0,
+) -> Measured:
+    """What is compared of these cells; what failed a soak is in no rule.
+
+    points: what they decide, where that is known; samples are then not needed, and the default
+    stands where a method was decided for that failed.
+    """
+    points = decide(soaks.candidates(cells, soaked)) if points is None else points
+    points = soaks.withhold(points, soaked, 0)
+    features = {
+        Where(*cell.key[2:]): cell.features
+        for cell in cells
+        if cell.key.operation in RULED_OPERATIONS
+        and cell.key.method == DEFAULT_METHODS[cell.key.operation]
+    }
+    return Measured(
+        cells=len(cells),
+        medians=medians_of(cells),
+        exact=exact_in(cells),
+        features=features,
+        points=points,
+        required_executions=required_executions,
+        deployable=soaks.withhold(points, soaked, required_executions),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One of the two that are compared, by name, and what it requires of methods to deploy them."""
+
+    name: str
+    mpi_library: str
+    cells: int
+    required_executions: int
+
+    @classmethod
+    def of(cls, name: str, mpi_library: str, side: Measured) -> Self:
+        """Return what is shown of a side."""
+        return cls(name, mpi_library, side.cells, side.required_executions)
+
+
+def document(a: Subject, b: Subject, found: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON has it."""
+    return {
+        "a": asdict(a),
+        "b": asdict(b),
+        "compared": found.compared,
+        "common_ratio": found.common_ratio,
+        "operations": [
+            {
+                "operation": shift.operation,
+                "compared": shift.compared,
+                "changed": len(shift.changes),
+                "ratio": shift.ratio,
+                "effect": shift.effect,
+            }
+            for shift in found.operations
+        ],
+        "changes": [asdict(each) for each in found.changes],
+        "measured": asdict(found.measured),
+        "deployable": asdict(found.deployable),
+    }
+
+
+def compare(a: Measured, b: Measured) -> Comparison:
+    """Compares two campaigns or systems."""
+    operations = shifts(a.medians, b.medians, exact=a.exact and b.exact)
+    compared = sum(shift.compared for shift in operations)
+    logs = sum(shift.compared * math.log(shift.ratio) for shift in operations)
+    of_measured = _replaced(a, a.points, b.points)
+    alike = (a.deployable, b.deployable) == (a.points, b.points)
+    return Comparison(
+        compared=compared,
+        common_ratio=math.exp(logs / compared) if compared else None,
+        operations=operations,
+        measured=of_measured,
+        deployable=of_measured if alike else _replaced(a, a.deployable, b.deployable),
+    )
+
+
+def _replaced(a: Measured, own: list[Point], others: list[Point]) -> Replaced:
+    return Replaced(list(_moved(own, others)), _loss(a, own, others))
+
+
+_Class = tuple[str, int, int, tuple[int, float]]
+
+
+def _classes(points: Iterable[Point]) -> dict[_Class, dict[int, Point]]:
+    found: dict[_Class, dict[int, Point]] = defaultdict(dict)
+    for point in points:
+        degree = degree_class(point.operation, point.mmax, point.mavg)
+        found[point.operation, point.nodes, point.ppn, degree][point.bytes] = point
+    return found
+
+
+def _moved(a: Iterable[Point], b: Iterable[Point]) -> Iterator[Moved]:
+    of_a, of_b = _classes(a), _classes(b)
+    for name in sorted(of_a.keys() & of_b.keys()):
+        sizes = sorted(of_a[name].keys() & of_b[name].keys())
+        pairs = [(of_a[name][size], of_b[name][size]) for size in sizes]
+        differing = [pair for pair in pairs if pair[0].method != pair[1].method]
+        if differing:
+            operation, nodes, ppn, (mmax, mavg) = name
+            yield Moved(
+                *(operation, nodes, ppn, mmax, mavg),
+                a=_choices(sizes, [one.method for one, _ in pairs]),
+                b=_choices(sizes, [other.method for _, other in pairs]),
+                sizes=len(differing),
+                shown=sum(
+                    one.status in SHOWN and other.status in SHOWN for one, other in differing
+                ),
+            )
+
+
+def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
+    choices: list[Choice] = []
+    for interval, method in zip(whole_intervals(sizes), methods, strict=True):
+        if not choices or choices[-1].method != method:
+            choices.append(Choice(interval.low or 0, method))
+    return choices
+
+
+def _loss(a: Measured, own_points: list[Point], points: list[Point]) -> Loss:
+    layouts = {_layout(where) for where in a.features}
+    own_rules, other_rules = _rules(own_points, layouts), _rules(points, layouts)
+    logs: list[tuple[float, Where]] = []
+    without_rule = not_measured = 0
+    for where, features in a.features.items():
+        own, other = (_of_rules(each, where, features) for each in (own_rules, other_rules))
+        without_rule += other is None
+        mine = a.medians.get(replace(where, method=own or where.method), {})
+        theirs = a.medians.get(replace(where, method=other or where.method), {})
+        launches = mine.keys() & theirs.keys()
+        if not launches:
+            not_measured += 1
+            continue
+        log = sum(theirs[launch] - mine[launch] for launch in sorted(launches)) / len(launches)
+        logs.append((log, replace(where, method=other or where.method)))
+    if not logs:
+        return Loss(0, None, None, None, None, without_rule, not_measured)
+    losses = np.array([log for log, _ in logs])
+    worst, worst_where = max(logs, key=lambda pair: pair[0])
+    return Loss(
+        cases=len(logs),
+        mean=math.expm1(losses.mean()),
+        p95=math.expm1(float(np.quantile(losses, 0.95))),
+        worst=math.expm1(worst),
+        worst_where=worst_where if worst > 0 else None,
+        without_rule=without_rule,
+        not_measured=not_measured,
+    )
+
+
+_Layout = tuple[str, int, int]
+"""Operation, nodes, and processes on each."""
+
+
+def _layout(of: Where | Point) -> _Layout:
+    return of.operation, of.nodes, of.ppn
+
+
+def _rules(points: Iterable[Point], layouts: set[_Layout]) -> dict[_Layout, list[Rule]]:
+    """Return the rules for layouts; those between measured ones, which take long, if needed."""
+    measured: dict[_Layout, list[Point]] = defaultdict(list)
+    for point in points:
+        measured[_layout(point)].append(point)
+    found = {layout: compile_rules(measured[layout]) for layout in layouts & measured.keys()}
+    for layout in layouts - found.keys():
+        of_operation = [of for where, of in measured.items() if where[0] == layout[0]]
+        found[layout] = compile_rules(point for of in of_operation for point in of)
+    return found
+
+
+def _of_rules(rules: dict[_Layout, list[Rule]], where: Where, features: Features) -> str | None:
+    layout = _layout(where)
+    rule = matching(rules[layout], *layout, features.mmax, features.mavg, where.bytes)
+    return rule.method if rule else None

@@ -1,0 +1,139 @@
+"""Holds measurements against what any implementation should keep: self-consistent performance.
+
+The guidelines of Traeff, Gropp, Thakur (2010): a collective is not slower than its emulation by
+others, and less data does not take longer than more. A violation is told only where the 95 %
+intervals of the medians are apart. No input or output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
+
+LEAST = 1.05
+"""A ratio of medians below this is not worth telling."""
+
+
+class Part(NamedTuple):
+    """A step of an emulation: its block is `times_procs` times as many processes as large.
+
+    -1 divides by the processes.
+    """
+
+    operation: str
+    times_procs: int = 0
+
+
+EMULATIONS = {
+    "allreduce": [Part("reduce"), Part("bcast")],
+    "reduce": [Part("allreduce")],
+    "gather": [Part("allgather")],
+    "allgather": [Part("gather"), Part("bcast", 1)],
+    "scatter": [Part("bcast", 1)],
+    "bcast": [Part("scatter", -1), Part("allgather", -1)],
+    "reduce_scatter_block": [Part("reduce", 1), Part("scatter")],
+    "allgatherv": [Part("allgather")],
+}
+"""What does the same as each collective, one step after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that takes longer than what it should not: seconds, and in words what that is."""
+
+    operation: str
+    pattern: str
+    nodes: int
+    ppn: int
+    method: str
+    bytes: int
+    time_s: float
+    than: str
+    than_s: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long."""
+        return self.time_s / self.than_s
+
+
+class _Time(NamedTuple):
+    median_s: float
+    low_s: float
+    high_s: float
+
+
+_Case = tuple[str, str, int, int, bool, str]  # operation, pattern, nodes, ppn, oversubscribed, sync
+_Times = dict[_Case, dict[str, dict[int, _Time]]]
+
+
+def violations(cells: Iterable[dict[str, Any]]) -> list[Violation]:
+    """The violations in cells of one campaign, rows of `Store.cells`, the worst first."""
+    times: _Times = {}
+    for cell in cells:
+        case: _Case = (
+            cell["operation"],
+            cell["pattern"],
+            cell["nodes"],
+            cell["ppn"],
+            bool(cell["oversubscribed"]),
+            cell["sync"],
+        )
+        time = _Time(cell["median_s"], cell["low_s"], cell["high_s"])
+        if cell["method"] != AUTO and cell["launches"] > 1:
+            times.setdefault(case, {}).setdefault(cell["method"], {})[cell["size_bytes"]] = time
+    found = [*_falling(times), *_emulated(times)]
+    return sorted(found, key=lambda violation: -violation.ratio)
+
+
+def _falling(times: _Times) -> Iterator[Violation]:
+    """Less data that takes longer than more, by the same method."""
+    for case, methods in times.items():
+        for method, sizes in methods.items():
+            for size, time in sorted(sizes.items()):
+                larger = [other for other in sizes if other > size]
+                best = min(larger, key=lambda other: sizes[other].median_s, default=None)
+                if best is not None and _is_slower(time, sizes[best]):
+                    than = f"itself at {best} B"
+                    yield _violation(case, method, size, time, than, sizes[best].median_s)
+
+
+def _emulated(times: _Times) -> Iterator[Violation]:
+    """Collectives of the MPI library that are slower than others of it which do the same."""
+    for case, methods in times.items():
+        operation, _, nodes, ppn, *_ = case
+        if operation not in COLLECTIVES:
+            continue
+        default = DEFAULT_METHODS[operation]
+        for size, time in methods.get(default, {}).items():
+            steps = []
+            for part in EMULATIONS.get(operation, []):
+                of_part = times.get((part.operation, *case[1:]), {}).get(default, {})
+                step = of_part.get(_scaled(size, part, nodes * ppn))
+                steps += [step] if step else []
+            if not steps or len(steps) < len(EMULATIONS[operation]):
+                continue
+            whole = _Time(*map(sum, zip(*steps, strict=True)))
+            if _is_slower(time, whole):
+                than = " and ".join(part.operation for part in EMULATIONS[operation])
+                yield _violation(case, default, size, time, than, whole.median_s)
+
+
+def _scaled(size: int, part: Part, procs: int) -> int:
+    if part.times_procs < 0:
+        return size // procs if size % procs == 0 else 0
+    return size * procs if part.times_procs else size
+
+
+def _is_slower(time: _Time, than: _Time) -> bool:
+    return time.low_s > than.high_s and time.median_s > LEAST * than.median_s
+
+
+def _violation(
+    case: _Case, method: str, size: int, time: _Time, than: str, than_s: float
+) -> Violation:
+    operation, pattern, nodes, ppn, *_ = case
+    return Violation(operation, pattern, nodes, ppn, method, size, time.median_s, than, than_s)

@@ -1,0 +1,142 @@
+"""Makes the table of a system from its cells, and stores it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+
+from tuner import __version__
+from tuner.domain import off
+from tuner.domain.records import Cell, Header, System
+from tuner.domain.tables import Point, Provenance, Table
+from tuner.errors import SwitchpointError
+from tuner.machine.simulation import machines
+from tuner.rawfile import reading
+from tuner.selection import soaks
+from tuner.selection.decisions import decide
+from tuner.selection.rules import compile_rules
+from tuner.selection.trust import Trust, shares
+from tuner.store.store import Store
+
+REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
+"""Of the environment: the executions that a method has to pass before it is chosen; 0 for none."""
+
+
+class TuningError(SwitchpointError):
+    """No table can be made; the text says why and what to do."""
+
+
+def tune(
+    store: Store,
+    system: str,
+    campaigns: list[str] | None = None,
+    required_executions: int | None = None,
+) -> Table:
+    """Chooses the methods of one system and stores its table in the place of the earlier one.
+
+    All campaigns count, or only those named; soaks always all. Where a method wins that passed
+    fewer executions in soaks than required, by default as many as the environment tells, the
+    default stays; simulated machines are not soaked. Methods that are off at this site do not take
+    part. The same cells and soaks always give the same table. What campaigns decide alone is stored
+    with it, of those that are not decided yet. Raises TuningError when there is
+    nothing to choose from, StoreError.
+    """
+    described = store.systems().set_index("system")
+    if system not in described.index:
+        raise TuningError(f"no system {system} in {store.path}; `switchpoint show` lists them")
+    measured = store.campaigns(system).set_index("campaign")
+    missing = sorted(set(campaigns or ()) - set(measured.index))
+    if missing:
+        raise TuningError(
+            f"no campaign {missing[0]} of {system}; there are {', '.join(measured.index)}"
+        )
+    names = sorted(campaigns or measured.index)
+    cells: list[Cell] = []
+    decided: dict[str, list[Point]] = {}
+    undecided = store.undecided(system)
+    for name in names:
+        of_campaign = store.contents((system, name))
+        if name in undecided:
+            decided[name] = decide(of_campaign)
+        cells += of_campaign
+    description = described.loc[system].to_dict()
+    required_executions = required_on(description["name"], required_executions)
+    soaked = soaks.verdicts(store.soaks(system))
+    headers = _headers(store, system)
+    trust = Trust(cells, headers)
+    candidates = soaks.candidates(cells, soaked)
+    listed = os.environ.get(off.VARIABLE, "")
+    used_here = [cell for cell in candidates if not off.is_off(cell.key.method, listed)]
+    points = soaks.withhold(decide(used_here, trust), soaked, required_executions)
+    doubts = shares(cells, trust)
+    used = measured.loc[names]
+    newest = used.sort_values("last_date").iloc[-1]
+    provenance = Provenance(
+        system=system,
+        **{field.name: description[field.name] for field in fields(System)},
+        campaigns=names,
+        launches=int(used["launches"].sum()),
+        samples=int(used["samples"].sum()),
+        commit=str(newest["commit"]),
+        date=str(newest["last_date"]),
+        version=__version__,
+        disturbed=sum(doubts.refused.values()),
+        refused=doubts.refused,
+        noisy=doubts.noisy,
+        soaks=soaked,
+        required_executions=required_executions,
+    )
+    table = Table(provenance, compile_rules(points), points)
+    with store.transaction():
+        store.put_table(table)
+        for name, alone in decided.items():
+            store.put_decisions(system, name, alone)
+    return table
+
+
+def _headers(store: Store, system: str) -> dict[int, Header]:
+    """By launch, as far as they can be read."""
+    found = {
+        launch.id: reading.read_header(launch.header.encode())
+        for launch in store.launches().values()
+        if launch.system == system
+    }
+    return {launch: header for launch, header in found.items() if header is not None}
+
+
+def required(executions: int | None = None) -> int:
+    """What a method has to pass before it is chosen: as many as told, or as the environment tells.
+
+    Raises TuningError when that is no number.
+    """
+    if executions is not None:
+        return executions
+    value = os.environ.get(REQUIRED) or str(soaks.ENOUGH)
+    if not value.isdecimal():
+        raise TuningError(f"{REQUIRED}={value}: not a number of executions; give one, or unset it")
+    return int(value)
+
+
+def required_on(name: str, executions: int | None = None) -> int:
+    """The same for a system by ReFrame's name: none for simulated ones, which are not soaked.
+
+    Raises TuningError.
+    """
+    return 0 if machines.is_simulated(name) else required(executions)
+
+
+def required_by(store: Store, system: str) -> int:
+    """Return the executions that methods have to pass for the system's table, as it was made.
+
+    Where there is none yet, as the next one would be made. Raises TuningError, StoreError.
+    """
+    provenance = store.provenance(system)
+    if provenance is not None:
+        return provenance.required_executions
+    return required_on(str(store.systems().set_index("system").loc[system, "name"]))
+
+
+def tune_missing(store: Store) -> None:
+    """Makes the tables that a rebuilt store lacks. Raises StoreError."""
+    for system in store.untuned():
+        tune(store, system)

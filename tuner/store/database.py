@@ -1,0 +1,252 @@
+"""The store's file: opened, brought up to date by schema.sql, locked, written and read.
+
+Writers work in transactions, so that a killed one leaves the store as it was. Readers open it
+read-only, with attaching disabled.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tuner.errors import SwitchpointError
+from tuner.files import require_regular
+from tuner.paths import has_locks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+APPLICATION_ID = 0x53575054  # "SWPT"
+VERSION = 8
+BUSY_TIMEOUT_S = 30
+
+
+class StoreError(SwitchpointError):
+    """The store cannot be used; the text says why and what to do."""
+
+
+class MissingStoreError(StoreError):
+    """There is no store at the path, or one that holds nothing yet."""
+
+    def __init__(self, path: Path, found: str = "no store there") -> None:
+        super().__init__(f"{path}: {found}; make it with `switchpoint ingest`")
+
+
+class Database:
+    """An open file. Use as a context manager, or close it."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(
+        cls, path: Path, readonly: bool = False, busy_timeout_s: float = BUSY_TIMEOUT_S
+    ) -> Self:
+        """Opens a store; a writer makes it when it is missing, and brings an older one up to date.
+
+        busy_timeout_s: how long to wait for another process's lock. Raises MissingStoreError or
+        StoreError: no store, older (readers only), newer, damaged, or locked.
+        """
+        if readonly:
+            return cls._open_reader(path, busy_timeout_s)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                require_regular(path)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be opened for writing: {error.strerror}") from error
+        store = cls(path, _connect(path, "rwc", busy_timeout_s))
+        try:
+            with store.transaction():
+                store._bring_up_to_date()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def _open_reader(cls, path: Path, busy_timeout_s: float) -> Self:
+        if not path.is_file():
+            raise MissingStoreError(path)
+        store = cls(path, _connect(path, "ro", busy_timeout_s))
+        store._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        try:
+            store._execute("PRAGMA trusted_schema = OFF")
+            store._take_back_unfinished(busy_timeout_s)
+            version = store._version()
+            if version == 0:  # a first ingest is on its way, or was killed
+                raise MissingStoreError(path, "an empty store")
+            if version < VERSION:
+                raise StoreError(
+                    f"{path}: of the older version {version}; run `switchpoint ingest`, which "
+                    "brings it up to date"
+                )
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _take_back_unfinished(self, busy_timeout_s: float) -> None:
+        """Undoes what a killed writer left half done: a reader could not read beside its journal.
+
+        Raises StoreError where the store may not be written either.
+        """
+        try:
+            self._connection.execute("PRAGMA application_id")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise self._explained(error) from error
+            writer = Database(self.path, _connect(self.path, "rw", busy_timeout_s))
+            try:
+                writer._execute("PRAGMA application_id")  # whoever may write rolls back first
+            finally:
+                writer.close()
+
+    def close(self) -> None:
+        """Closes the file; the store cannot be used any more."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ---- Versions ----
+
+    def _version(self) -> int:
+        """Return the version of the schema, 0 of an empty database.
+
+        Raises StoreError for what is not a store, or a newer one.
+        """
+        # One statement sees one state of the file, whatever is written meanwhile.
+        ((application, version, schema),) = self._query(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_application_id, pragma_user_version"
+        )
+        one_byte = self.path.stat().st_size == 1  # which SQLite takes for none
+        if (application, version, schema) == (0, 0, 0) and not one_byte:
+            return 0
+        if application != APPLICATION_ID:
+            raise StoreError(f"{self.path}: not a Switchpoint store; name another file")
+        if version > VERSION:
+            raise StoreError(
+                f"{self.path}: of version {version}, newer than {VERSION}, which this Switchpoint "
+                "knows; use the newer Switchpoint, or delete the file and run `switchpoint ingest`"
+            )
+        return int(version)
+
+    def _bring_up_to_date(self) -> None:
+        schema = resources.files("tuner.store").joinpath("schema.sql").read_text()
+        versions = schema.split("\n-- version ")[1:]
+        before = self._version()
+        if before == VERSION:
+            return
+        for version in versions[before:]:
+            self._run(version.partition("\n")[2])
+        self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self._execute(f"PRAGMA user_version = {VERSION}")
+
+    def _run(self, script: str) -> None:
+        """Executes the statements of a script inside the current transaction."""
+        statement = ""
+        for line in script.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self._execute(statement)
+                statement = ""
+
+    # ---- Statements ----
+
+    def _execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql, values)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._fetch(sql, values)[1]
+
+    def _fetch(self, sql: str, values: Sequence[Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Names of the columns, and the rows."""
+        cursor = self._execute(sql, values)
+        try:
+            return [name for name, *_ in cursor.description], cursor.fetchall()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _insert(self, table: str, columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Inserts rows; a row of the same key is replaced."""
+        names = ", ".join(f'"{column}"' for column in columns)
+        marks = ", ".join("?" for _ in columns)
+        sql = f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})"  # noqa: S608
+        try:
+            self._connection.executemany(sql, rows)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _frame(self, sql: str, values: Sequence[Any] = ()) -> pd.DataFrame:
+        import pandas as pd  # here, because ingest is faster to start without it
+
+        names, rows = self._fetch(sql, values)
+        frame = pd.DataFrame.from_records(rows, columns=names)
+        if "oversubscribed" in names:
+            frame["oversubscribed"] = frame["oversubscribed"].astype(bool)
+        return frame
+
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        reasons = {
+            sqlite3.SQLITE_NOTADB: "not a Switchpoint store; name another file",
+            sqlite3.SQLITE_CORRUPT: "damaged; delete it and run `switchpoint ingest`",
+            sqlite3.SQLITE_BUSY: "locked by another process; try again"
+            + f", or delete {lock} of one that was killed" * lock.exists(),
+            sqlite3.SQLITE_READONLY: "cannot be written: check its permissions, and run "
+            "`switchpoint ingest` again when one was cut off",
+            sqlite3.SQLITE_FULL: "the disk is full",
+        }
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        return StoreError(f"{self.path}: {reasons.get(code, error)}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing of what is written inside."""
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+
+def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
+    """Opens the file; `mode` is of SQLite's URIs. Raises StoreError.
+
+    Where files cannot be locked, a directory beside the store is the lock: PATH.lock.
+    """
+    try:
+        path = path.absolute()
+        locking = "" if has_locks(path.parent) else "&vfs=unix-dotfile"
+        return sqlite3.connect(
+            f"{path.as_uri()}?mode={mode}{locking}",
+            uri=True,
+            timeout=busy_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+    except (OSError, sqlite3.Error) as error:
+        what = "reading" if mode == "ro" else "writing"
+        raise StoreError(f"{path}: cannot be opened for {what}: {error}") from error

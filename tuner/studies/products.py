@@ -1,0 +1,74 @@
+"""Sparse products of the store: whole, and their exchange and local part on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tuner import stats
+from tuner.domain.records import Cell, CellKey
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tuner.store.store import Store
+
+PARTS = ("communication_s", "local_s")
+_LEAST_S = 1e-9  # of a part that took no time, so that it has a logarithm
+_KEY = list(CellKey._fields)
+_SUMMARY = ["median_s", "low_s", "high_s"]
+_CASE = _KEY[: _KEY.index("method")]
+
+
+def last_measured(store: Store, system: str) -> pd.DataFrame:
+    """A system's products, of each case those of the last campaign that measured it: `with_parts`.
+
+    Raises StoreError.
+    """
+    cells = store.cells(system, operation="spmv")
+    case = [name for name in _CASE if name != "campaign"]
+    newest_last = store.campaigns_with_cells(system)[::-1]
+    age = cells["campaign"].map(newest_last.index)
+    last = age.groupby([cells[name] for name in case]).transform("max")
+    return with_parts(cells[age == last], store.products(system))
+
+
+def with_parts(cells: pd.DataFrame, products: pd.DataFrame) -> pd.DataFrame:
+    """The cells of products, with the medians over launches of PARTS.
+
+    cells: of `Store.cells`. products: of `Store.products`.
+    """
+    parts = products.groupby(_KEY, sort=False)[list(PARTS)].median().reset_index()
+    return cells.merge(parts, on=_KEY)
+
+
+def of_part(cells: Iterable[Cell], products: pd.DataFrame, part: str) -> Iterator[Cell]:
+    """The cells as if only one of PARTS had been measured: its medians for those of launches.
+
+    The samples stay those of the whole. products: of `Store.products`, of the cells' campaign.
+    """
+    rows = products[[*_KEY, "launch", part]].itertuples(index=False)
+    seconds = {tuple(row[:-1]): float(row[-1]) for row in rows}
+    for cell in cells:
+        parts = cell.parts.copy()
+        medians = [seconds[(*cell.key, launch)] for launch in parts["launch"].tolist()]
+        parts["median_s"] = np.maximum(medians, _LEAST_S)
+        yield replace(cell, parts=parts)
+
+
+def summaries(cells: Iterable[Cell]) -> pd.DataFrame:
+    """Of each cell of `of_part` the median over launches, and the interval from launch to launch.
+
+    One row a cell: `size_bytes`, `bytes`, `method`, `median_s`, `low_s`, `high_s`.
+    """
+    import pandas as pd
+
+    rows = []
+    for cell in cells:
+        rows.append(
+            (*cell.key[_KEY.index("size_bytes") :], *stats.of_launches(cell.parts["median_s"]))
+        )
+    return pd.DataFrame(rows, columns=[*_KEY[_KEY.index("size_bytes") :], *_SUMMARY])

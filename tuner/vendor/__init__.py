@@ -1,1 +1,0 @@
-"""A table's choices among an MPI library's own algorithms, in the form that the library reads."""
