@@ -1,6 +1,6 @@
 """Campaigns held against each other: any two, or each against what was measured before it."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -8,9 +8,11 @@ from typing import Any
 
 from dashboard.choice import upgrades
 from dashboard.snapshot import Snapshot, snapshot
+from tuner.domain.tables import Point
 from tuner.selection import changes, comparison, soaks, tuning
 from tuner.selection.changes import Medians, Shift, Where
 from tuner.selection.comparison import Comparison, Measured, Subject
+from tuner.selection.decisions import decide
 from tuner.store.store import Store
 
 Side = tuple[str, str]
@@ -45,12 +47,15 @@ def _side(now: Snapshot, system: str, campaign: str, operation: str) -> Measured
     """Return a campaign, which is kept, as reading it takes longer than comparing it."""
     store = now.store
     cells = store.contents((system, campaign, *filter(None, [operation])), samples=False)
-    points = [
-        point
-        for name in dict.fromkeys(cell.key.operation for cell in cells)
-        for point in store.decisions(system, campaign, name)
-    ]
     soaked = soaks.verdicts(store.soaks(system))
+    passed = Counter(cell.key.operation for cell in soaks.candidates(cells, soaked))
+    points: list[Point] = []
+    for name, measured in Counter(cell.key.operation for cell in cells).items():
+        if passed[name] == measured:
+            points += store.decisions(system, campaign, name)
+        else:  # what is stored was decided among methods of which one failed its soak
+            of_operation = store.contents((system, campaign, name))
+            points += decide(soaks.candidates(of_operation, soaked))
     return comparison.measured(cells, points, soaked, tuning.required_by(store, system))
 
 

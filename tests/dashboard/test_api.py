@@ -9,7 +9,7 @@ from dash import Dash
 from flask.testing import FlaskClient
 
 from dashboard.app import create_app
-from tests import synthetic
+from tests import synthetic, test_soaks
 from tests.test_cli import succeed
 from tuner.export import forms
 from tuner.rawfile.ingest import ingest
@@ -160,3 +160,31 @@ def test_a_comparison_is_that_of_the_command(
     assert answer["a"]["required_executions"] == 10000
     alone = client.get(f"{ROOT}/compare?{query}&operation=bcast").json
     assert [each["operation"] for each in alone["operations"]] == ["bcast"]
+
+
+def test_a_comparison_without_what_failed_its_soak_is_that_of_the_command(tmp_path: Path) -> None:
+    """The second best is chosen, not the default, though the failure is newer than the table."""
+    latency_s = {"direct": 4e-6, "stfw:dims=2": 1e-6, "neighbor": 2e-6, "alltoallv": 9e-6}
+    campaigns = (
+        synthetic.Campaign(name="before", samples=20, methods=("direct", "neighbor")),
+        synthetic.Campaign(
+            name="after", samples=20, times=lambda method, size: latency_s[method] + 1e-9 * size
+        ),
+    )
+    for campaign in campaigns:
+        synthetic.write(tmp_path, campaign)
+    path = tmp_path / "switchpoint.db"
+    ingest(path, [tmp_path])
+    with Store.open(path) as store:
+        tune_missing(store)
+        (system,) = store.systems()["system"]
+    test_soaks.write(tmp_path, test_soaks.failed("stfw:dims=2"))
+    ingest(path, [tmp_path])
+    client = create_app(path).server.test_client()
+    names = [campaign.name for campaign in campaigns]
+    query = sides(*((system, name) for name in names))
+    answer = client.get(f"{ROOT}/compare?{query}").json
+    assert answer.pop("undecided") == ""
+    assert answer == json.loads(succeed("compare", *names, "--json", "--database", path))
+    (moved,) = answer["measured"]["moved"]
+    assert [each["method"] for each in moved["b"]] == ["neighbor", "direct"]

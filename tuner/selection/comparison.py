@@ -130,13 +130,12 @@ def measured(
     soaked: Sequence[Soaked] = (),
     required_executions: int = 0,
 ) -> Measured:
-    """What is compared of these cells; what failed a soak is in no rule.
+    """Return what is compared of these cells.
 
-    points: what they decide, where that is known; samples are then not needed, and the default
-    stands where a method was decided for that failed.
+    points: what they decide without the methods that failed a soak, where that is known; samples
+    are then not needed.
     """
     points = decide(soaks.candidates(cells, soaked)) if points is None else points
-    points = soaks.withhold(points, soaked, 0)
     features = {
         Where(*cell.key[2:]): cell.features
         for cell in cells
