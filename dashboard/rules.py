@@ -1,12 +1,15 @@
 """A stored table as a page needs it: what applies to a case, and each rule in words."""
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tuner.domain import off
+from tuner.domain.tables import Rule
+from tuner.selection import match
+from tuner.selection.match import Place
 from tuner.units import degree_text, span_text
 
 _INTERVALS = ("mmax", "mavg", "bytes")
@@ -29,24 +32,23 @@ def with_speedup(rules: pd.DataFrame) -> pd.DataFrame:
 
 
 def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
-    """What a table selects for a case at each size: the first rule that holds, by size.
+    """Return what a table selects for a case at each size: the first rule that holds.
+
+    Rules for methods that are off at this site are passed over.
 
     rules: by `with_speedup`, in order of priority. case: operation, nodes, ppn, mmax, mavg.
     """
-    holds = rules["operation"] == case["operation"]
-    for name in ("nodes", "ppn", "mmax", "mavg"):
-        holds &= (rules[f"{name}_low"] <= case[name]) & (case[name] <= rules[f"{name}_high"])
-    rules = rules[holds]
-    lows, highs = rules["bytes_low"].to_numpy(), rules["bytes_high"].to_numpy()
-    pieces: list[tuple[int, float, float]] = []
-    for low, following in pairwise([*sorted({*lows, *(highs + 1)} - {math.inf}), math.inf]):
-        high = following - 1
-        (covering,) = np.nonzero((lows <= low) & (high <= highs))
-        if len(covering):
-            pieces.append((covering[0], low, high))
-    first, low, high = zip(*pieces, strict=True) if pieces else ((), (), ())
-    selected = rules.iloc[list(first)].reset_index(drop=True)
-    return selected.assign(bytes_low=np.array(low, float), bytes_high=np.array(high, float))
+    rules = rules[rules["operation"] == case["operation"]]
+    rules = rules[~rules["method"].map(off.is_off_here).astype(bool)]
+    ends = rules[list(Rule._fields[:-1])].astype(object)
+    ends = ends.where(~ends.isin([-math.inf, math.inf]), None)
+    place = Place(*(case[name] for name in Place._fields))
+    steps = match.by_size([Rule(*row, None) for row in ends.itertuples(index=False)], place)
+    selected = rules.iloc[[step.rule for step in steps]].reset_index(drop=True)
+    return selected.assign(
+        bytes_low=np.array([step.low for step in steps], float),
+        bytes_high=np.array([step.high for step in steps], float),
+    )
 
 
 def of_largest_layouts(rules: pd.DataFrame) -> pd.DataFrame:

@@ -13,8 +13,10 @@ from tests.synthetic_plan import Machine, measure
 from tests.test_planning import MACHINE, regrets
 from tests.test_rules import METHODS, point
 from tuner.domain.tables import Point, Rule
+from tuner.selection import match
 from tuner.selection.decisions import select
-from tuner.selection.rules import compile_rules, matching
+from tuner.selection.match import Place
+from tuner.selection.rules import compile_rules
 
 Sizes = dict[int, str]
 
@@ -39,7 +41,7 @@ def between(rules: list[Rule]) -> list[tuple[int, int, int, int]]:
 
 
 def chosen(rules: list[Rule], nodes: int, ppn: int, size: int) -> str | None:
-    rule = matching(rules, "exchange", nodes, ppn, 6, 5.5, size)
+    rule = match.first(rules, Place("exchange", nodes, ppn, 6, 5.5), size)
     return rule.method if rule else None
 
 
@@ -75,7 +77,7 @@ def test_where_neighbours_choose_other_grids_process_counts_between_lose_little(
     over_best, over_default = [], []
     for procs in (5, 6, 8, 12, 20, 24, 32, 48, 60):
         for size in sizes:
-            rule = matching(rules, "exchange", 1, procs, 6, 6.0, size)
+            rule = match.first(rules, Place("exchange", 1, procs, 6, 6.0), size)
             assert rule is not None
             time_s = forwarded_s(rule.method, size, procs)
             over_best.append(time_s / min(forwarded_s(each, size, procs) for each in methods) - 1)
@@ -184,7 +186,9 @@ def test_one_rule_holds_and_no_method_appears_from_nowhere(
     ]
     rules = compile_rules(found)
     holding = [
-        rule for rule in rules if matching([rule], "exchange", nodes, ppn, 2, 1.2, size) is not None
+        rule
+        for rule in rules
+        if match.first([rule], Place("exchange", nodes, ppn, 2, 1.2), size) is not None
     ]
     assert len(holding) <= 1
     assert len(holding) == 1 or (nodes, ppn) not in decided

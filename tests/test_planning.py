@@ -16,8 +16,9 @@ from tuner.campaign.races import losers, races
 from tuner.domain.records import Cell
 from tuner.domain.tables import Rule
 from tuner.rawfile.ingest import ingest
+from tuner.selection import match
 from tuner.selection.decisions import select
-from tuner.selection.rules import matching
+from tuner.selection.match import Place
 
 CURVES = {
     "direct": (4e-5, 1e-8),
@@ -46,7 +47,7 @@ def regrets(rules: list[Rule], procs: int) -> tuple[list[float], list[float]]:
     random = np.random.default_rng(7)
     over_best, over_default = [], []
     for size in np.exp(random.uniform(math.log(8), math.log(131072), 300)).astype(int).tolist():
-        rule = matching(rules, "exchange", 1, procs, 6, 6.0, size)
+        rule = match.first(rules, Place("exchange", 1, procs, 6, 6.0), size)
         time_s = truth(rule.method if rule else "direct", size, procs)
         over_best.append(time_s / min(truth(method, size, procs) for method in CURVES) - 1)
         over_default.append(time_s / truth("direct", size, procs) - 1)

@@ -25,8 +25,9 @@ from tuner.campaign.planning import OVERHEAD
 from tuner.campaign.plans import START_S, Plan
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule
+from tuner.selection import match
 from tuner.selection.decisions import select
-from tuner.selection.rules import matching
+from tuner.selection.match import Place
 
 PROCS = (2, 8)
 HELD_OUT = 100  # sizes of each process count
@@ -135,7 +136,7 @@ def add_regret(machine: Machine, rules: list[Rule], seed: int, tally: Tally) -> 
     for procs in PROCS:
         drawn = np.exp(random.uniform(math.log(8), math.log(131072), HELD_OUT)).astype(int)
         for size in drawn.tolist():
-            rule = matching(rules, machine.operation, 1, procs, 6, 6.0, size)
+            rule = match.first(rules, Place(machine.operation, 1, procs, 6, 6.0), size)
             default_s = machine.truth("direct", size, procs)
             time_s = machine.truth(rule.method, size, procs) if rule else default_s
             best_s = min(machine.truth(method, size, procs) for method in machine.methods)

@@ -35,8 +35,7 @@ def test_the_first_rule_that_holds_wins() -> None:
         CASE,
     )
     assert chosen[["bytes_low", "bytes_high", "method"]].to_numpy().tolist() == [
-        [-np.inf, 511, "stfw:dims=2"],
-        [512, 1024, "stfw:dims=2"],
+        [0, 1024, "stfw:dims=2"],
         [1025, 4096, "neighbor"],
         [4097, np.inf, "direct"],
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 VARIABLE = "SWITCHPOINT_OFF"
@@ -9,6 +10,11 @@ VARIABLE = "SWITCHPOINT_OFF"
 
 
 def is_off(method: str, listed: str) -> bool:
-    """Whether a method's spec is off by the text of the variable."""
+    """Return whether a method's spec is off by the text of the variable."""
     words = set(re.split(r"[ ;]+", listed))
     return method in words or method.partition(":")[0] in words
+
+
+def is_off_here(method: str) -> bool:
+    """Return whether a method's spec is off by the environment."""
+    return is_off(method, os.environ.get(VARIABLE, ""))

@@ -7,12 +7,15 @@ does between the process counts that were measured, as libraries run algorithms 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuner.domain.operations import APART, COLLECTIVES
 from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
+from tuner.selection import match
+from tuner.selection.match import Place
 
 ROOT_KNOWS = ("gather", "scatter")
 """Of these a library's readers take the size from arguments that count at some ranks only."""
@@ -63,7 +66,7 @@ def choices_of(table: Table) -> Choices:
                 *key, f"{nodes} x {ppn}: the library knows no layouts; {layout} stands"
             )
     for (operation, procs), of_layout in rules.items():
-        _add(choices, operation, procs, of_layout)
+        _add(choices, Place(operation, *layouts[operation, procs]), of_layout)
     if not choices.intervals:
         raise VendorError(
             f"the table of {table.provenance.system} chooses no algorithm of the library's own: "
@@ -85,13 +88,14 @@ def _why_none(table: Table) -> str:
     )
 
 
-def _add(choices: Choices, operation: str, procs: int, rules: list[Rule]) -> None:
+def _add(choices: Choices, place: Place, rules: list[Rule]) -> None:
+    operation, procs = place.operation, place.nodes * place.ppn
     for rule in rules:
         if rule.method != "vendor" and not rule.method.startswith(_ALGORITHMS):
             choices.leave_out(
                 operation, procs, f"{_bytes(rule)}: {rule.method} is no algorithm of the library"
             )
-    intervals = _intervals(rules)
+    intervals = _intervals(rules, place)
     if operation in ROOT_KNOWS and len(intervals) > 1:
         choices.leave_out(
             operation,
@@ -103,23 +107,23 @@ def _add(choices: Choices, operation: str, procs: int, rules: list[Rule]) -> Non
         choices.intervals.setdefault(operation, {})[procs] = intervals
 
 
-def _intervals(rules: list[Rule]) -> list[Interval]:
-    """The first rule that matches, from each size at which that can change."""
-    begins = {0}
-    for rule in rules:
-        begins.add(rule.bytes_low or 0)
-        if rule.bytes_high is not None:
-            begins.add(rule.bytes_high + 1)
+def _intervals(rules: list[Rule], place: Place) -> list[Interval]:
+    """Return what the first rule that matches chooses, from each size at which that changes."""
     found: list[Interval] = []
-    for low in sorted(begins):
-        algorithm = next((_algorithm(rule) for rule in rules if _matches(rule, low)), None)
-        if not found or found[-1].algorithm != algorithm:
-            found.append(Interval(low, algorithm))
+    following = 0.0
+    for step in match.by_size(rules, place):
+        if step.low > following:
+            _append(found, int(following), None)
+        _append(found, int(step.low), _algorithm(rules[step.rule]))
+        following = step.high + 1
+    if not found or following < math.inf:
+        _append(found, int(following), None)
     return found
 
 
-def _matches(rule: Rule, size: int) -> bool:
-    return (rule.bytes_low or 0) <= size and (rule.bytes_high is None or size <= rule.bytes_high)
+def _append(found: list[Interval], low: int, algorithm: str | None) -> None:
+    if not found or found[-1].algorithm != algorithm:
+        found.append(Interval(low, algorithm))
 
 
 def _algorithm(rule: Rule) -> str | None:

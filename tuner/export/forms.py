@@ -6,13 +6,15 @@ Each form carries its provenance; the texts come from templates/, except JSON.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuner import atomic
+from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point, Provenance, Rule, Table
 from tuner.errors import SwitchpointError
@@ -31,9 +33,10 @@ class ExportError(SwitchpointError):
 
 
 def export(table: Table, form: str, model: SystemModel | None = None) -> str:
-    """A table as text in one of FORMS. Raises ExportError when it has no rules.
+    """Return a table as text in one of FORMS. Raises ExportError when it has no rules.
 
     The forms `table` and `json` carry the model too, the parameters fitted to the system's probes.
+    The others, whose readers do not know SWITCHPOINT_OFF, are without the methods that are off.
     """
     if not table.rules:
         raise ExportError(
@@ -44,7 +47,13 @@ def export(table: Table, form: str, model: SystemModel | None = None) -> str:
         return _table_text(table, model)
     if form == "json":
         return _json_text(table, model)
-    return _TEXTS[form](table)
+    used = [rule for rule in table.rules if not off.is_off_here(rule.method)]
+    if not used:
+        raise ExportError(
+            f"every rule of the table of {table.provenance.system} names a method that is off: "
+            f"{off.VARIABLE}={os.environ[off.VARIABLE]}"
+        )
+    return _TEXTS[form](replace(table, rules=used))
 
 
 def write(table: Table, form: str, path: Path, model: SystemModel | None = None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell, Features
 from tuner.domain.tables import Point, Rule, Soaked
-from tuner.selection import soaks
+from tuner.selection import match, soaks
 from tuner.selection.changes import (
     Change,
     Medians,
@@ -29,7 +29,8 @@ from tuner.selection.changes import (
 )
 from tuner.selection.decisions import decide
 from tuner.selection.intervals import degree_class, whole_intervals
-from tuner.selection.rules import compile_rules, matching
+from tuner.selection.match import Place
+from tuner.selection.rules import compile_rules
 
 SHOWN = ("faster", "default")
 """The statuses of decisions that something was shown for."""
@@ -302,5 +303,6 @@ def _rules(points: Iterable[Point], layouts: set[_Layout]) -> dict[_Layout, list
 
 def _of_rules(rules: dict[_Layout, list[Rule]], where: Where, features: Features) -> str | None:
     layout = _layout(where)
-    rule = matching(rules[layout], *layout, features.mmax, features.mavg, where.bytes)
+    place = Place(*layout, features.mmax, features.mavg)
+    rule = match.first(rules[layout], place, where.bytes)
     return rule.method if rule else None

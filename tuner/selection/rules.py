@@ -55,24 +55,3 @@ def _united(layouts: Chosen, axis: int) -> Chosen:
 
 def _layout(point: Point) -> tuple[str, int, int]:
     return point.operation, point.nodes, point.ppn
-
-
-def matching(
-    rules: Iterable[Rule], operation: str, nodes: int, ppn: int, mmax: int, mavg: float, bytes_: int
-) -> Rule | None:
-    """The first rule that holds for a case, as the library would find it; None without any."""
-    for rule in rules:
-        if (
-            rule.operation == operation
-            and rule.nodes_low <= nodes <= rule.nodes_high
-            and rule.ppn_low <= ppn <= rule.ppn_high
-            and _holds(rule.mmax_low, mmax, rule.mmax_high)
-            and _holds(rule.mavg_low, mavg, rule.mavg_high)
-            and _holds(rule.bytes_low, bytes_, rule.bytes_high)
-        ):
-            return rule
-    return None
-
-
-def _holds(low: float | None, value: float, high: float | None) -> bool:
-    return (low is None or low <= value) and (high is None or value <= high)

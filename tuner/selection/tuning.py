@@ -65,8 +65,7 @@ def tune(
     headers = _headers(store, system)
     trust = Trust(cells, headers)
     candidates = soaks.candidates(cells, soaked)
-    listed = os.environ.get(off.VARIABLE, "")
-    used_here = [cell for cell in candidates if not off.is_off(cell.key.method, listed)]
+    used_here = [cell for cell in candidates if not off.is_off_here(cell.key.method)]
     points = soaks.withhold(decide(used_here, trust), soaked, required_executions)
     doubts = shares(cells, trust)
     used = measured.loc[names]

@@ -1,0 +1,76 @@
+"""The first rule that holds for a case: at one size, and at all of them. No input or output.
+
+The library (kernels/src/selection/choices.c) and the exported header match in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from tuner.domain.tables import Rule
+
+
+class Place(NamedTuple):
+    """What a rule asks for beside the size. `mmax` and `mavg` are negative where unknown."""
+
+    operation: str
+    nodes: int
+    ppn: int
+    mmax: int = -1
+    mavg: float = -1.0
+
+
+class Step(NamedTuple):
+    """The first rule from `low` to `high` bytes, both included; `high` may be infinite."""
+
+    low: float
+    high: float
+    rule: int
+
+
+def first(rules: Iterable[Rule], place: Place, bytes_: int) -> Rule | None:
+    """Return the first rule that holds for a case; None without any."""
+    return next((rule for _, rule in _for(rules, place) if _holds_at(rule, bytes_)), None)
+
+
+def by_size(rules: Sequence[Rule], place: Place) -> list[Step]:
+    """Return the index of the first rule at every size that has one, by increasing size."""
+    here = list(_for(rules, place))
+    begins = {0.0} | {float(rule.bytes_low or 0) for _, rule in here}
+    begins |= {float(rule.bytes_high + 1) for _, rule in here if rule.bytes_high is not None}
+    ordered = sorted(begins)
+    steps: list[Step] = []
+    for low, following in zip(ordered, [*ordered[1:], math.inf], strict=True):
+        index = next((index for index, rule in here if _holds_at(rule, low)), None)
+        if index is None:
+            continue
+        if steps and (steps[-1].high, steps[-1].rule) == (low - 1, index):
+            low = steps.pop().low
+        steps.append(Step(low, following - 1, index))
+    return steps
+
+
+def _for(rules: Iterable[Rule], place: Place) -> Iterator[tuple[int, Rule]]:
+    """Yield the rules that hold for a place at some size, with their indices."""
+    for index, rule in enumerate(rules):
+        if (
+            rule.operation == place.operation
+            and rule.nodes_low <= place.nodes <= rule.nodes_high
+            and rule.ppn_low <= place.ppn <= rule.ppn_high
+            and _within(rule.mmax_low, place.mmax, rule.mmax_high)
+            and _within(rule.mavg_low, place.mavg, rule.mavg_high)
+        ):
+            yield index, rule
+
+
+def _holds_at(rule: Rule, bytes_: float) -> bool:
+    return _within(rule.bytes_low, bytes_, rule.bytes_high)
+
+
+def _within(low: float | None, value: float, high: float | None) -> bool:
+    """Whether a value lies in an interval; an unknown one, which is negative, if it has no ends."""
+    if low is None and high is None:
+        return True
+    return (low or 0) <= value and (high is None or value <= high)
