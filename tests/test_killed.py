@@ -26,7 +26,7 @@ KILLED = 9  # as killed.c exits
 DRIVER = """
 import ctypes, os, sys
 from pathlib import Path
-from tuner.ingest import ingest
+from tuner.rawfile.ingest import ingest
 database, raw = sys.argv[1:]
 for line in sys.stdin:
     nth, torn = map(int, line.split())

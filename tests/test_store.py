@@ -141,7 +141,7 @@ def test_a_failed_transaction_leaves_no_trace(database: Path) -> None:
 KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
-from tuner.store import Store
+from tuner.store.store import Store
 with Store.open(Path(sys.argv[1])) as store:
     store._execute("PRAGMA cache_size = 1")  # what changes goes to the file at once
     store._execute("BEGIN IMMEDIATE")
