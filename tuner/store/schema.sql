@@ -61,7 +61,7 @@ CREATE TABLE cell (
   late REAL NOT NULL,         -- share of the samples
   plan_median_s REAL NOT NULL,
   canary_median_s REAL NOT NULL,
-  parts BLOB NOT NULL,        -- one tuner.domain.records.PART a launch
+  parts BLOB NOT NULL,        -- one tuner.records.PART a launch
   rounds BLOB NOT NULL,       -- uint16 a sample
   samples BLOB NOT NULL,      -- float32 a sample, in seconds
   PRIMARY KEY (system, campaign, operation, pattern, procs, nodes, ppn, oversubscribed, sync,
@@ -73,7 +73,7 @@ CREATE TABLE cell (
 -- The method table of a system, as chosen from its cells.
 CREATE TABLE tuned (
   system TEXT PRIMARY KEY REFERENCES system (id),
-  provenance TEXT NOT NULL    -- JSON of tuner.domain.records.Provenance
+  provenance TEXT NOT NULL    -- JSON of tuner.records.Provenance
 );
 
 -- What was decided at each measured size of each degree class. With `system`, `campaign` to `bytes`
