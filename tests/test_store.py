@@ -199,9 +199,16 @@ def test_the_cases_of_a_campaign_are_those_of_its_cells(database: Path) -> None:
     assert len(cells.merge(cases)) == len(cells)
 
 
-def shape(path: Path) -> list[tuple[str, str]]:
+def shape(path: Path) -> dict[str, object]:
+    """The columns of each table, and the text of each index."""
     connection = sqlite3.connect(path)
-    return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    return {
+        name: connection.execute(f"PRAGMA table_info({name})").fetchall()
+        if kind == "table"
+        else sql
+        for kind, name, sql in found
+    }
 
 
 @pytest.mark.parametrize("version", range(1, VERSION))

@@ -1,4 +1,4 @@
-"""The store's file: opened, brought up to date by schema.sql, locked, written and read.
+"""The store's file: opened, brought up to date by migrations, locked, written and read.
 
 Writers work in transactions, so that a killed one leaves the store as it was. Readers open it
 read-only, with attaching disabled.
@@ -148,13 +148,12 @@ class Database:
         return int(version)
 
     def _bring_up_to_date(self) -> None:
-        schema = resources.files("tuner.store").joinpath("schema.sql").read_text()
-        versions = schema.split("\n-- version ")[1:]
         before = self._version()
         if before == VERSION:
             return
-        for version in versions[before:]:
-            self._run(version.partition("\n")[2])
+        lacking = [f"migrations/{version}.sql" for version in range(before + 1, VERSION + 1)]
+        for name in lacking if before else ["schema.sql"]:
+            self._run(resources.files("tuner.store").joinpath(name).read_text())
         self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self._execute(f"PRAGMA user_version = {VERSION}")
 

@@ -1,7 +1,5 @@
--- The store: an index of the raw files, which can rebuild it at any time (docs/reference/database.md).
--- A new store runs all of this, an older one the versions that it lacks. What is released stays.
-
--- version 1
+-- The store as it is now: an index of the raw files, which can rebuild it at any time
+-- (docs/reference/database.md). An older store becomes this one by migrations/, which do not change.
 
 CREATE TABLE system (
   id TEXT PRIMARY KEY,
@@ -26,7 +24,8 @@ CREATE TABLE launch (
   samples INTEGER NOT NULL,
   "commit" TEXT NOT NULL,
   problems TEXT NOT NULL,     -- JSON list of [line, message]
-  header TEXT NOT NULL        -- JSON
+  header TEXT NOT NULL,       -- JSON
+  decided INTEGER NOT NULL DEFAULT 0 -- whether the decisions of its campaign regard it
 );
 
 CREATE INDEX launch_campaign ON launch (system, campaign);
@@ -61,19 +60,17 @@ CREATE TABLE cell (
   late REAL NOT NULL,         -- share of the samples
   plan_median_s REAL NOT NULL,
   canary_median_s REAL NOT NULL,
-  parts BLOB NOT NULL,        -- one tuner.records.PART a launch
+  parts BLOB NOT NULL,        -- one tuner.domain.records.PART a launch
   rounds BLOB NOT NULL,       -- uint16 a sample
   samples BLOB NOT NULL,      -- float32 a sample, in seconds
   PRIMARY KEY (system, campaign, operation, pattern, procs, nodes, ppn, oversubscribed, sync,
                size_bytes, bytes, method)
 ) WITHOUT ROWID;
 
--- version 2
-
 -- The method table of a system, as chosen from its cells.
 CREATE TABLE tuned (
   system TEXT PRIMARY KEY REFERENCES system (id),
-  provenance TEXT NOT NULL    -- JSON of tuner.records.Provenance
+  provenance TEXT NOT NULL    -- JSON of tuner.domain.records.Provenance
 );
 
 -- What was decided at each measured size of each degree class. With `system`, `campaign` to `bytes`
@@ -98,7 +95,8 @@ CREATE TABLE point (
   ratio REAL,                 -- its time / time of the default
   ratio_low REAL,
   ratio_high REAL,
-  launches INTEGER NOT NULL
+  launches INTEGER NOT NULL,
+  ratios TEXT NOT NULL DEFAULT '{}' -- JSON: of every other method its time / time of the default
 );
 
 CREATE INDEX point_system ON point (system, operation, nodes, ppn, mmax, mavg, bytes);
@@ -133,10 +131,13 @@ CREATE TABLE rule (
   ratio_low REAL,
   ratio_high REAL,
   launches INTEGER NOT NULL,
+  nodes_low INTEGER,          -- the layouts for which it holds; `nodes` and `ppn`, those of its point,
+  nodes_high INTEGER,         -- lie outside of them where the rule is interpolated
+  ppn_low INTEGER,
+  ppn_high INTEGER,
+  ratios TEXT NOT NULL DEFAULT '{}',
   PRIMARY KEY (system, rank)
 );
-
--- version 3
 
 -- What a launch of spmv measured beside the whole products of a cell.
 CREATE TABLE product (
@@ -160,8 +161,6 @@ CREATE TABLE product (
 ) WITHOUT ROWID;
 
 CREATE INDEX product_launch ON product (launch);
-
--- version 4
 
 -- What a launch measured by one probe.
 CREATE TABLE probe (
@@ -191,8 +190,6 @@ CREATE TABLE model (
   parameters TEXT NOT NULL    -- JSON as `switchpoint fit` writes it
 );
 
--- version 5
-
 -- What a launch of overlap measured of one method with one amount of computation.
 CREATE TABLE overlap (
   system TEXT NOT NULL REFERENCES system (id),
@@ -220,18 +217,6 @@ CREATE TABLE overlap (
 
 CREATE INDEX overlap_launch ON overlap (launch);
 
--- version 6
-
--- A rule holds for these layouts, nodes and processes per node; `nodes` and `ppn` are those of its
--- point, outside of them where the rule is interpolated.
-ALTER TABLE rule ADD COLUMN nodes_low INTEGER;
-ALTER TABLE rule ADD COLUMN nodes_high INTEGER;
-ALTER TABLE rule ADD COLUMN ppn_low INTEGER;
-ALTER TABLE rule ADD COLUMN ppn_high INTEGER;
-UPDATE rule SET nodes_low = nodes, nodes_high = nodes, ppn_low = ppn, ppn_high = ppn;
-
--- version 7
-
 -- What became of a method that a launch executed very often at one size.
 CREATE TABLE soak (
   system TEXT NOT NULL REFERENCES system (id),
@@ -253,8 +238,6 @@ CREATE TABLE soak (
 ) WITHOUT ROWID;
 
 CREATE INDEX soak_launch ON soak (launch);
-
--- version 8
 
 -- What a campaign alone decides at each measured size, as `point`, whatever became of soaks.
 CREATE TABLE decision (
@@ -282,10 +265,3 @@ CREATE TABLE decision (
 );
 
 CREATE INDEX decision_campaign ON decision (system, campaign, operation);
-
--- Whether the decisions of its campaign have regard to a launch.
-ALTER TABLE launch ADD COLUMN decided INTEGER NOT NULL DEFAULT 0;
-
--- As in `decision`.
-ALTER TABLE point ADD COLUMN ratios TEXT NOT NULL DEFAULT '{}';
-ALTER TABLE rule ADD COLUMN ratios TEXT NOT NULL DEFAULT '{}';
