@@ -105,6 +105,23 @@ def test_a_truncated_file_keeps_its_complete_cases(raw: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("skipped", [0, 500])
+def test_the_ends_of_a_file_say_whether_it_is_complete(raw: Path, skipped: int) -> None:
+    """Wherever it is cut off; its last line may be a long one."""
+    lines = records(raw)
+    lines[-1]["skipped"] = [{"method": "x", "reason": "does not apply"}] * skipped
+    content = rewrite(raw, lines).read_bytes()
+    whole = reading.read(raw)
+    assert reading.read_ends(raw) == (whole.header, True)
+    raw.write_bytes(content.rstrip(b"\n"))
+    assert reading.read_ends(raw) == (whole.header, True)
+    first, last = content.index(b"\n"), content.rstrip(b"\n").rindex(b"\n")
+    for length in (0, first // 2, first, first + 9, last // 2, last, last + 9, len(content) - 3):
+        raw.write_bytes(content[:length])
+        cut = reading.read(raw)
+        assert reading.read_ends(raw) == (cut.header, cut.complete) == (cut.header, False)
+
+
 def test_garbage_between_records_is_told(raw: Path) -> None:
     data = raw.read_bytes().splitlines(keepends=True)
     data.insert(2, b"\x00\xff garbage\n")

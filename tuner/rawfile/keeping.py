@@ -36,16 +36,16 @@ def keep(paths: Iterable[Path]) -> list[Path]:
 
 
 def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
-    """The complete raw files of a campaign anywhere below a directory."""
+    """Return the complete raw files of a campaign anywhere below a directory."""
     return [path for path in reading.below(directory) if _is_complete(path, campaign)]
 
 
 def _is_complete(path: Path, campaign: str) -> bool:
     try:
-        file = reading.read(path)
+        header, complete = reading.read_ends(path)
     except FileNotFoundError:
         return False
-    return file.complete and file.header is not None and file.header.campaign == campaign
+    return complete and header is not None and header.campaign == campaign
 
 
 def of_results() -> list[Path]:
@@ -90,13 +90,16 @@ def place_of(header: Header) -> Path:
 
 
 def _copy(path: Path) -> Path:
-    file = reading.read(path)
-    if file.header is None or not file.complete:
-        raise RawFileError(f"{file.path}: {file.problems[0].message}")
-    target = place_of(file.header) / path.name
+    header, complete = reading.read_ends(path)
+    if header is None or not complete:
+        what = (
+            "no end record: the launch did not finish" if header else "no header in its first line"
+        )
+        raise RawFileError(f"{shown(path)}: {what}")
+    target = place_of(header) / path.name
     if target.exists() and read_bytes(target) != read_bytes(path):
         raise RawFileError(
-            f"{shown(target)} exists and is another file; {file.path} was not copied"
+            f"{shown(target)} exists and is another file; {shown(path)} is not copied"
         )
     with replacing(target) as aside:
         shutil.copyfile(path, aside)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from io import BufferedReader
 from pathlib import Path
 from statistics import median
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -43,6 +44,7 @@ from tuner.domain.records import (
 from tuner.files import open_file, shown
 from tuner.rawfile.lines import (
     CaseLine,
+    EndLine,
     HeaderLine,
     OverlapLine,
     ProbeLine,
@@ -55,6 +57,7 @@ from tuner.rawfile.lines import (
 SCHEMA = 1
 
 _BUFFER_BYTES = 1 << 17  # a few of the long lines
+_TAIL_BYTES = 1 << 12
 
 T = TypeVar("T")
 
@@ -150,6 +153,30 @@ def read_header(line: bytes) -> Header | None:
         return _header(line, record) if isinstance(record, HeaderLine) else None
     except _LINE_ERRORS:
         return None
+
+
+def read_ends(path: Path) -> tuple[Header | None, bool]:
+    """Return a raw file's header, and whether its last line says that it is complete.
+
+    Raises OSError when it cannot be opened or read.
+    """
+    with open_file(path) as file:
+        header = read_header(file.readline())
+        try:
+            return header, isinstance(decode_line(_last_line(file)), EndLine)
+        except _LINE_ERRORS:
+            return header, False
+
+
+def _last_line(file: BufferedReader) -> bytes:
+    size, length = file.seek(0, os.SEEK_END), _TAIL_BYTES
+    while True:
+        start = file.seek(max(size - length, 0))
+        tail = file.read()
+        before = tail.rstrip(b"\n").rfind(b"\n")
+        if before >= 0 or start == 0:
+            return tail[before + 1 :]
+        length *= 2
 
 
 def _explain(line: bytes, error: Exception) -> str:
