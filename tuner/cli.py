@@ -84,54 +84,54 @@ def main() -> None:
 @click.option(
     "--config",
     type=NAMED_FILE,
-    help="The system's ReFrame configuration; otherwise that of --system.",
+    help="ReFrame configuration of the system, instead of --system.",
 )
 @click.option(
     "--system",
     type=click.Choice(list(SYSTEMS)),
-    help="This machine as it is, local, or as virtual nodes; those that are up, else four at "
-    "1 Gbit/s that end with the run.  [default: local]",
+    help="local: this machine as it is. nodes: virtual nodes on this machine; those that are up, "
+    "or four at 1 Gbit/s until the end of the run.  [default: local]",
 )
 @click.option(
     "--launches",
     type=whole_number(1),
     default=6,
     show_default=True,
-    help="Launches of each case: five choose a method, one confirms it.",
+    help="Launches of each case: five to choose a method, one to confirm it.",
 )
 @click.option(
     "--minutes",
     type=duration(0.1),
     default=4.0,
     show_default=True,
-    help="Time for the campaign, which the launches share.",
+    help="Time for the campaign, divided among its launches.",
 )
 @click.option(
     "--budget",
     metavar="BUDGET",
     type=BUDGET,
-    help="Plan what is worth measuring within this time, as 10m, or this share of the time that "
-    "measuring everything would take, as 15%, in the place of --launches and --minutes.",
+    help="Measure what is most useful within this time (10m), or within this share of the time of "
+    "an exhaustive campaign (15%); replaces --launches and --minutes.",
 )
 @click.option(
     "--plan",
     "plan_file",
     type=NAMED_FILE,
-    help="Carry out this plan of an earlier --budget, from where it is.",
+    help="Continue this plan of an earlier run with --budget.",
 )
 @click.option(
     "--environment",
     metavar="NAME",
-    help="The programming environment to measure, or 'all'; on this machine by default the "
-    "first MPI found, elsewhere all.",
+    help="Programming environment to measure, or 'all'. [default: (the first MPI found on this "
+    "machine; all on other systems)]",
 )
 @click.option(
     "--anonymous-as",
     metavar="NAME",
-    help="Leave host names out of the raw files, and call the system NAME.",
+    help="Omit host names from the raw files, and call the system NAME.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would run, and the expected time.")
-@click.option("--resume", metavar="CAMPAIGN", help="Measure what a partial campaign lacks.")
+@click.option("--dry-run", is_flag=True, help="Print what would run and the expected time.")
+@click.option("--resume", metavar="CAMPAIGN", help="Finish a partial campaign.")
 @require_soak_option
 @json_option
 @click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
@@ -154,9 +154,9 @@ def run(
 ) -> None:
     """Measure a campaign, soak what wins, choose, export the tables, and try them in a program.
 
-    REFRAME_OPTIONS go to ReFrame, to select checks for example: `switchpoint run -- -n exchange`.
-    Where they select none, the checks with the tag tuning run.
-    On a terminal the dashboard starts at the end.
+    REFRAME_OPTIONS are passed to ReFrame, for example to select checks: `switchpoint run -- -n
+    exchange`. By default the checks with the tag tuning run. On a terminal the dashboard starts at
+    the end.
     """
     from tuner.campaign import orders, planned
     from tuner.commands import workflow
@@ -223,11 +223,11 @@ def _measure(
 @click.option(
     "--config",
     type=NAMED_FILE,
-    help="Examine this site configuration instead of this machine.",
+    help="Check this site configuration instead of this machine.",
 )
 @json_option
 def doctor(config: Path | None, as_json: bool) -> None:
-    """Tell what this machine has, what it lacks, and how to get it."""
+    """Check prerequisites."""
     from tuner.campaign.examine import examine
     from tuner.commands.printing.results import console
     from tuner.machine import doctor as examination
@@ -245,7 +245,7 @@ def doctor(config: Path | None, as_json: bool) -> None:
 @click.argument("file", type=NAMED_FILE)
 @json_option
 def verify_table(file: Path, as_json: bool) -> None:
-    """Read the table FILE with the library itself, and tell its rules or its first error."""
+    """Check the table FILE with the library itself; print its rules or the first error."""
     from tuner.export.verify import VerifyError
     from tuner.export.verify import verify_table as verify
 

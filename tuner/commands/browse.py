@@ -24,27 +24,27 @@ def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> s
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8050,
     show_default=True,
-    help="The port; 0 takes a free one.",
+    help="Port; 0 selects a free one.",
 )
 @click.option(
     "--prefix",
     default="",
     metavar="PATH",
     callback=_prefix,
-    help="Serve below this path, as behind a reverse proxy: /switchpoint.",
+    help="Path prefix behind a reverse proxy, for example /switchpoint.",
 )
 @database_option
 def serve(host: str, port: int, prefix: str, database: Path) -> None:
-    """Start the dashboard, for this machine only unless --host says otherwise.
+    """Start the dashboard; only this machine can reach it unless --host is given.
 
-    With SWITCHPOINT_TOKEN in the environment it answers only who knows the token: as the password
-    of any user, or as `Authorization: Bearer TOKEN`.
+    If SWITCHPOINT_TOKEN is set, every request must carry the token: as the password of any user,
+    or as `Authorization: Bearer TOKEN`.
     """
     tuned(database).close()
 
@@ -68,12 +68,10 @@ def serve_somewhere(context: click.Context) -> None:
 
 
 @click.command()
-@click.option(
-    "--output", type=FILE, default="report.html", show_default=True, help="Write this file."
-)
+@click.option("--output", type=FILE, default="report.html", show_default=True, help="Output file.")
 @database_option
 def html(output: Path, database: Path) -> None:
-    """Write the pages of the dashboard as one file that needs no server, for a wiki."""
+    """Write the dashboard's pages to one file that needs no server."""
     with tuned(database) as store:
         if store.systems().empty:
             raise SwitchpointError(

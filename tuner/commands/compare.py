@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @database_option
 @json_option
 def compare(a: str, b: str, database: Path, as_json: bool) -> None:
-    """Show what changed from A to B, and what A would lose by the table of B.
+    """Compare A with B, and show the cost of using B's table on A.
 
-    A and B are campaigns, SYSTEM/CAMPAIGN where several systems have one of that name, or systems
-    with all their campaigns; of a system's id any part that no other has.
+    A and B are each a campaign or a system with all its campaigns. Write SYSTEM/CAMPAIGN where
+    several systems have a campaign of that name. SYSTEM is an ID or a unique substring of one.
     """
     from tuner.commands.printing.comparison import show_comparison
     from tuner.commands.printing.results import console

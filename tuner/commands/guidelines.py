@@ -13,12 +13,12 @@ from tuner.errors import SwitchpointError
 
 
 @click.command()
-@system_option("The system; needed when there are several. Any unambiguous part of its id.")
-@click.option("--campaign", metavar="NAME", help="Its campaign; otherwise the last measured.")
+@system_option("System ID or unique substring; required if there are several.")
+@click.option("--campaign", metavar="NAME", help="Campaign. [default: (the last measured)]")
 @database_option
 @json_option
 def guidelines(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
-    """Tell which collectives are slower than their emulation, and what is slower with less data."""
+    """Find collectives slower than their emulation, and smaller messages that take longer."""
     from tuner.commands.printing.results import console, plain_grid
     from tuner.selection.guidelines import violations
     from tuner.store.store import Store

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tuner.inputs.matrices.lookalike import Lookalike
 
 _seed_option = click.option(
-    "--seed", type=whole_number(0), default=1, show_default=True, help="Of all chances."
+    "--seed", type=whole_number(0), default=1, show_default=True, help="Random seed."
 )
 _directory_option = click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
     show_default="the current one",
-    help="Where the files go.",
+    help="Output directory.",
 )
 _gzip_option = click.option("--gzip", "packed", is_flag=True, help="Write .mtx.gz.")
 
@@ -40,7 +40,7 @@ def make() -> None:
     "--rows",
     type=whole_number(2),
     show_default="those of the original",
-    help="Make a version with so many rows.",
+    help="Number of rows.",
 )
 @_seed_option
 @_directory_option
@@ -56,8 +56,8 @@ def lookalike(
 ) -> None:
     """Write look-alikes of the 22 matrices of the store-and-forward paper's Table 1.
 
-    NAMES are of that table, such as cbuckle and gupta2; without any, all. Prints what was wanted
-    and what was achieved, and what is more than 10 % off.
+    NAMES are of that table, such as cbuckle and gupta2; without any, all. Prints targets and
+    results, and what is off by more than 10 %.
     """
     from tuner.inputs.matrices import lookalike as looking
     from tuner.inputs.matrices.market import MatrixError
@@ -79,7 +79,7 @@ def lookalike(
 
 @make.command()
 @click.argument("problem", type=click.Choice(["diffusion", "elasticity"]))
-@click.option("--rows", type=whole_number(4), required=True, help="About so many rows.")
+@click.option("--rows", type=whole_number(4), required=True, help="Approximate number of rows.")
 @_directory_option
 @_gzip_option
 @json_option
@@ -108,11 +108,11 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
     type=whole_number(1),
     default=25,
     show_default=True,
-    help="Entries of every row.",
+    help="Entries per row.",
 )
 @_seed_option
 def random(file: Path, rows: int, nonzeros: int, seed: int) -> None:
-    """Write FILE with as many entries in every row, at random; packed when it ends in .gz."""
+    """Write a random matrix with equally many entries per row, compressed for .gz."""
     from tuner.inputs.matrices import random_rows
 
     random_rows.make(file, rows, nonzeros, seed)

@@ -29,7 +29,7 @@ matrix.add_command(make)
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
     show_default="the current one",
-    help="Where the file goes.",
+    help="Output directory.",
 )
 def fetch(name: str, directory: Path) -> None:
     """Fetch the matrix NAME or GROUP/NAME of the SuiteSparse collection."""
@@ -42,7 +42,7 @@ def fetch(name: str, directory: Path) -> None:
 @click.argument("file", type=_FILE)
 @json_option
 def info(file: Path, as_json: bool) -> None:
-    """Tell the size of the matrix in FILE and how its entries spread over the rows."""
+    """Print the size of the matrix in FILE and how its entries spread over the rows."""
     from tuner.inputs.matrices.degrees import degrees
     from tuner.inputs.matrices.market import read_pattern
 
@@ -59,19 +59,25 @@ def info(file: Path, as_json: bool) -> None:
 
 @matrix.command()
 @click.argument("file", type=_FILE)
-@click.option("--parts", type=whole_number(1), required=True, help="How many parts.")
+@click.option("--parts", type=whole_number(1), required=True, help="Number of parts.")
 @click.option(
     "--by",
     type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
     required=True,
     help="Blocks of rows, row r in part r mod K, METIS, or Mt-KaHyPar.",
 )
-@click.option("--seed", type=whole_number(0), default=1, show_default=True, help="Of both.")
+@click.option(
+    "--seed",
+    type=whole_number(0),
+    default=1,
+    show_default=True,
+    help="Random seed of METIS and Mt-KaHyPar.",
+)
 @json_option
 def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None:
-    """Deal the rows of the matrix in FILE to parts, and keep that in a file beside it.
+    """Partition the rows of the matrix in FILE, and write the partition to a file beside it.
 
-    A partition that is there and was made of the same matrix is taken as it is.
+    An existing partition of the same matrix is reused.
     """
     from tuner.inputs.matrices.market import read_pattern
     from tuner.inputs.matrices.ownership import Ownership

@@ -42,8 +42,8 @@ def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> li
 
 
 @click.command()
-@system_option("Fit only this system; any unambiguous part of its id.")
-@click.option("--campaign", metavar="NAME", help="Its campaign; otherwise the last with probes.")
+@system_option("Fit only this system: ID or unique substring.")
+@click.option("--campaign", metavar="NAME", help="Campaign. [default: (the last with probes)]")
 @database_option
 @json_option
 def fit(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
@@ -74,20 +74,20 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 @click.option(
     "--op", "operation", required=True, help="exchange, discovery, overlap, or a collective."
 )
-@click.option("--pattern", default="", help="Who sends to whom, as for `swpbench run`.")
+@click.option("--pattern", default="", help="Communication pattern, as for `swpbench run`.")
 @click.option("--procs", type=whole_number(1), required=True, help="Processes.")
 @click.option(
     "--ppn",
     type=whole_number(1),
     show_default="all",
-    help="Processes a node, in the order of ranks.",
+    help="Processes per node, in rank order.",
 )
 @click.option(
     "--sizes",
     default="8:1M:x8",
     show_default=True,
     callback=_sizes,
-    help="Bytes per message, or per item; of a collective, of a rank's block.",
+    help="Bytes per message or item; for collectives, bytes of a rank's block.",
 )
 @click.option(
     "--methods",
@@ -101,15 +101,16 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
     default="0,10,100",
     show_default=True,
     callback=computations,
-    help="Of overlap: what each process computes, in microseconds; a comma list.",
+    help="For overlap: computation of each process in microseconds, comma-separated.",
 )
 @click.option(
     "--closed-forms",
     "wants_forms",
     is_flag=True,
-    help="Of exchange: also the papers' bounds, of which some are for equal messages of all pairs.",
+    help="For exchange: also print the papers' bounds, some of which assume equal messages "
+    "between all pairs.",
 )
-@system_option("Whose parameters to predict with; any unambiguous part of its id.")
+@system_option("System whose parameters are used: ID or unique substring.")
 @database_option
 @json_option
 def predict(
@@ -160,8 +161,8 @@ def predict(
 
 
 @click.command()
-@click.option("--campaign", metavar="NAME", help="Its campaign; otherwise the last measured.")
-@system_option("The system; needed when there are several. Any unambiguous part of its id.")
+@click.option("--campaign", metavar="NAME", help="Campaign. [default: (the last measured)]")
+@system_option("System ID or unique substring; required if there are several.")
 @database_option
 @json_option
 def validate(campaign: str | None, system: str | None, database: Path, as_json: bool) -> None:

@@ -12,13 +12,13 @@ from tuner.commands.options import database_option, json_option, one_system, sys
 
 @click.group()
 def network() -> None:
-    """Show and make the networks of simulated machines."""
+    """List and create networks of simulated machines."""
 
 
 @network.command("list")
 @json_option
 def show(as_json: bool) -> None:
-    """List the networks by name, with their parameters and where these come from."""
+    """List networks with their parameters and sources."""
     import msgspec
 
     from tuner.machine.simulation import networks
@@ -38,10 +38,10 @@ def show(as_json: bool) -> None:
 
 @network.command()
 @click.argument("name")
-@system_option("Whose parameters; needed when there are several systems.")
+@system_option("System whose parameters are used; required if there are several.")
 @database_option
 def fit(name: str, system: str | None, database: Path) -> None:
-    """Make the network NAME of the parameters that `switchpoint fit` found for a system."""
+    """Create the network NAME from the parameters that `switchpoint fit` found for a system."""
     from tuner.machine.simulation import networks
     from tuner.models import fitting
     from tuner.models.networks import as_network

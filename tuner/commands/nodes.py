@@ -21,7 +21,7 @@ name_option = click.option(
     "--name",
     default=namespaces.name_meant,
     show_default=f"{SET_VARIABLE}, or default",
-    help="Which set of nodes, where several are up.",
+    help="Name of the set of nodes, if several are up.",
 )
 
 
@@ -32,17 +32,21 @@ def nodes() -> None:
 
 @nodes.command()
 @click.option(
-    "--nodes", "count", default=DEFAULT_COUNT, show_default=True, help="How many nodes, up to 64."
+    "--nodes",
+    "count",
+    default=DEFAULT_COUNT,
+    show_default=True,
+    help="Number of nodes, at most 64.",
 )
 @click.option(
     "--rate",
     default=DEFAULT_RATE,
     show_default=True,
-    help="What a node's network card carries each way: 100mbit, 1gbit, …, or unlimited.",
+    help="Bandwidth of a node's network card in each direction: 100mbit, 1gbit, …, or unlimited.",
 )
 @name_option
 def up(count: int, rate: str, name: str) -> None:
-    """Make the nodes; they stay until `nodes down`. Those that are up already are kept."""
+    """Start virtual nodes, which run until `nodes down`. Nodes that are already up are kept."""
     made = namespaces.up(name, count, rate)
     click.echo(f"{made.count} virtual nodes, {made.hosts[0]} to {made.hosts[-1]}, at {made.rate}")
 
@@ -50,7 +54,7 @@ def up(count: int, rate: str, name: str) -> None:
 @nodes.command()
 @name_option
 def down(name: str) -> None:
-    """End the nodes and everything that runs on them."""
+    """Stop the nodes and everything that runs on them."""
     click.echo("virtual nodes ended" if namespaces.down(name) else "no virtual nodes were up")
 
 
@@ -58,7 +62,7 @@ def down(name: str) -> None:
 @name_option
 @json_option
 def status(name: str, as_json: bool) -> None:
-    """Show the nodes, and what each has sent and received over its network card."""
+    """Show the nodes and their network traffic."""
     from tuner.machine.nodes.traffic import traffic
 
     there = namespaces.meant(name)
@@ -78,15 +82,17 @@ def status(name: str, as_json: bool) -> None:
     "-n",
     "--procs",
     type=whole_number(1),
-    help="Start the command as an MPI program of so many ranks.",
+    help="Number of ranks of an MPI program.",
 )
 @click.option(
     "--ppn",
     type=whole_number(1),
-    help="Ranks on a node; by default as evenly as the nodes allow.",
+    help="Ranks per node. [default: (distributed evenly)]",
 )
 @click.option(
-    "--environment", metavar="NAME", help="The MPI to start by, as mpich; by default the first."
+    "--environment",
+    metavar="NAME",
+    help="MPI to start with, for example mpich. [default: (the first found)]",
 )
 @click.option("--node", metavar="HOST", help="Run the command on this node.")
 @name_option
@@ -99,9 +105,9 @@ def execute(
     name: str,
     command: tuple[str, ...],
 ) -> None:
-    """Run COMMAND with --procs as an MPI program on the nodes, with --node on one of them.
+    """Run COMMAND on one node (--node), or as an MPI program on all (--procs).
 
-    With neither it runs beside their switch, where a launcher of MPI programs has its place.
+    Without either option it runs next to their switch, as a launcher of MPI programs does.
     """
     there = namespaces.meant(name)
     if procs is not None:

@@ -88,10 +88,10 @@ database_option = click.option(
     type=FILE,
     default=database_path,
     show_default="switchpoint.db in the results",
-    help="The store.",
+    help="Results database.",
 )
 environment_option = click.option(
-    "--environment", default="", show_default="the first found", help="The MPI's name."
+    "--environment", default="", show_default="the first found", help="MPI to use."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -101,7 +101,7 @@ require_soak_option = click.option(
     "required_executions",
     type=whole_number(0),
     metavar="EXECUTIONS",
-    help="Choose only methods that passed so many executions in soaks; 0 asks for none.  "
+    help="Choose only methods that passed this many executions in soaks; 0 requires none.  "
     "[default: SWITCHPOINT_REQUIRE_SOAK, or 10000]",
 )
 

@@ -28,20 +28,18 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@system_option("Whose table; needed when there are several. Any unambiguous part of its id.")
+@system_option("System ID or unique substring; required if there are several.")
 @click.option(
     "--problems",
     "count",
     type=whole_number(1),
     default=20,
     show_default=True,
-    help="Random problems, of the operations in turn, at three sizes each.",
+    help="Number of random problems, over all operations in turn, at three sizes each.",
 )
-@launches_option(
-    1, 3, "Launches of each problem that count, after the one that names the best method."
-)
+@launches_option(1, 3, "Launches of each problem, after the one that selects the best method.")
 @budget_option(2.0)
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the problems.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the problems.")
 @database_option
 @json_option
 def regret(
@@ -53,7 +51,7 @@ def regret(
     database: Path,
     as_json: bool,
 ) -> None:
-    """Measure what a system's table loses against the best method, on fresh problems.
+    """Measure what a system's table loses against the best method on new problems.
 
     Sizes, process counts and patterns are random. Exits with 1 when a target is missed.
     """

@@ -12,7 +12,7 @@ from tuner.commands.options import json_option, whole_number, whole_numbers
 
 @click.group()
 def report() -> None:
-    """Tell what an input means for the methods, without running it."""
+    """Write reports: message counts of a matrix, or the dashboard as one file."""
 
 
 @report.command()
@@ -22,14 +22,14 @@ def report() -> None:
     required=True,
     metavar="K[,K...]",
     callback=whole_numbers,
-    help="Numbers of processes.",
+    help="Process counts.",
 )
 @click.option(
     "--by",
     default="contiguous",
     show_default=True,
     metavar="PARTITION",
-    help="How rows are dealt: contiguous, strided, graph, hypergraph, or a partition file.",
+    help="Partition of the rows: contiguous, strided, graph, hypergraph, or a partition file.",
 )
 @click.option(
     "--methods",
@@ -43,14 +43,14 @@ def report() -> None:
     type=whole_number(1),
     default=16,
     show_default=True,
-    help="Processes a node, in the order of ranks.",
+    help="Processes per node, in rank order.",
 )
 @click.option(
     "--item-bytes",
     type=whole_number(1),
     default=8,
     show_default=True,
-    help="Size of an element of the vector.",
+    help="Size of a vector element.",
 )
 @json_option
 def structure(
@@ -64,7 +64,7 @@ def structure(
 ) -> None:
     """Count messages, volumes and buffers of every method for the product of MATRIX with a vector.
 
-    The numbers are those that the library reports when it runs with as many processes.
+    The library reports the same numbers when it runs with as many processes.
     """
     from tuner.commands.printing.results import console
     from tuner.inputs.structure import report as reporting

@@ -34,12 +34,12 @@ def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
 def machine_option(default: str) -> Callable[..., Any]:
     """`--machine`: a simulated one by its name."""
     return click.option(
-        "--machine", default=default, show_default=True, metavar="NAME", help="What to simulate."
+        "--machine", default=default, show_default=True, metavar="NAME", help="Simulated machine."
     )
 
 
 ppn_option = click.option(
-    "--ppn", type=whole_number(1), default=_PPN, show_default=True, help="Ranks of a node."
+    "--ppn", type=whole_number(1), default=_PPN, show_default=True, help="Ranks per node."
 )
 
 
@@ -88,18 +88,19 @@ def show_findings(findings: Sequence[Finding], campaign: str) -> None:
 @machine_option("torus-4x4x2-bluegenep")
 @numbers_option("--procs", "64,128,256,512", "Ranks.")
 @click.option(
-    "--degree", type=whole_number(1), default=6, show_default=True, help="Neighbours of a rank."
+    "--degree", type=whole_number(1), default=6, show_default=True, help="Neighbours per rank."
 )
-@numbers_option("--sweep", "1,4,16", "Neighbours to try on the most ranks.")
+@numbers_option("--sweep", "1,4,16", "Numbers of neighbours to try on the largest rank count.")
 @click.option(
     "--matrices",
     metavar="NAMES",
     default="diffusion,elasticity,fe_rotor,cbuckle",
     show_default=True,
-    help="Comma list of what to count neighbours in, dealt in blocks; empty for none.",
+    help="Comma-separated matrices, in contiguous blocks, whose neighbours are counted; empty for "
+    "none.",
 )
 @click.option(
-    "--rows", type=whole_number(64), default=20000, show_default=True, help="Of each of them."
+    "--rows", type=whole_number(64), default=20000, show_default=True, help="Rows of each matrix."
 )
 @ppn_option
 @json_option
@@ -113,7 +114,7 @@ def dsde(
     ppn: int,
     as_json: bool,
 ) -> None:
-    """Find senders among many ranks: the microbenchmark of the paper on NBX, simulated."""
+    """Simulate the microbenchmark of the NBX paper: find senders among many ranks."""
     from tuner.studies import dsde as studying
     from tuner.studies import neighbours
     from tuner.units import significant
@@ -165,22 +166,26 @@ def dsde(
 @machine_option("torus-4x4x2-bluewaters")
 @numbers_option("--procs", "64,512", "Ranks.")
 @click.option(
-    "--rows", type=whole_number(64), default=40000, show_default=True, help="Of finest levels."
+    "--rows",
+    type=whole_number(64),
+    default=40000,
+    show_default=True,
+    help="Rows of the finest levels.",
 )
 @click.option(
     "--random-rows",
     type=whole_number(1),
     default=20,
     show_default=True,
-    help="Of random matrices, for each rank.",
+    help="Rows of random matrices per rank.",
 )
-@numbers_option("--nonzeros", "25,50,100", "Entries of each row of random matrices.")
+@numbers_option("--nonzeros", "25,50,100", "Entries per row of random matrices.")
 @click.option(
     "--simulated",
     type=whole_number(0),
     default=64,
     show_default=True,
-    help="Simulate up to so many ranks; beyond, times are predicted.",
+    help="Simulate up to this many ranks; predict times beyond.",
 )
 @ppn_option
 @json_option
@@ -194,7 +199,7 @@ def nap(
     ppn: int,
     as_json: bool,
 ) -> None:
-    """Exchange node by node on many ranks: multigrid levels and random matrices of the paper."""
+    """Simulate node-aware exchange on many ranks, with the paper's matrices."""
     from tuner.studies import nap as studying
     from tuner.units import significant
 
@@ -236,12 +241,12 @@ def nap(
     show_default=True,
     metavar="SIZES",
     callback=sizes,
-    help="As swpbench takes them.",
+    help="Sizes, as for swpbench.",
 )
 @ppn_option
 @json_option
 def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -> None:
-    """Collectives along all grids of two and three dimensions, simulated: the paper's figures."""
+    """Simulate collectives along all process grids, as in the paper's figures."""
     from tuner.studies import grids as studying
 
     simulator = simulator_of(machine, ppn, "grids")
@@ -272,26 +277,32 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
     type=click.Choice(["2", "3"]),
     default="2",
     show_default=True,
-    help="The paper's table to compare with: Blue Gene/Q, or large scale.",
+    help="The paper's table to compare with: 2 (Blue Gene/Q) or 3 (large scale).",
 )
 @click.option("--matrices", metavar="NAMES", show_default="the table's", help="Comma list.")
 @numbers_option("--procs", "32,64,128,256,512", "Ranks.")
-@click.option("--rows", type=whole_number(64), default=8000, show_default=True, help="Of each.")
+@click.option(
+    "--rows", type=whole_number(64), default=8000, show_default=True, help="Rows of each matrix."
+)
 @click.option(
     "--by",
     type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
     default="contiguous",
     show_default=True,
-    help="How rows are dealt.",
+    help="Partition of the rows.",
 )
 @click.option(
     "--simulated",
     type=whole_number(0),
     default=512,
     show_default=True,
-    help="Simulate up to so many ranks; beyond, times are predicted.",
+    help="Simulate up to this many ranks; predict times beyond.",
 )
-@click.option("--headers/--no-headers", default=True, help="Simulate the paper's form too.")
+@click.option(
+    "--headers/--no-headers",
+    default=True,
+    help="Also simulate the paper's variant that sends headers.",
+)
 @ppn_option
 @json_option
 def stfw(
@@ -306,7 +317,7 @@ def stfw(
     ppn: int,
     as_json: bool,
 ) -> None:
-    """Store and forward on many ranks: the paper's tables 2 and 3, and its figure 8."""
+    """Simulate store-and-forward on many ranks, for the paper's tables 2 and 3 and figure 8."""
     from tuner.studies import stfw as studying
     from tuner.studies import stfw_tables as tables
 

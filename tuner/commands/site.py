@@ -23,45 +23,47 @@ Answer = TypeVar("Answer", str, int)
 
 @click.group()
 def site() -> None:
-    """Make the configuration of a site."""
+    """Configure a site."""
 
 
 @site.command()
-@click.option("--name", metavar="NAME", help="Of the system; otherwise this host's, unnumbered.")
+@click.option(
+    "--name", metavar="NAME", help="System name. [default: (this host's name without its number)]"
+)
 @click.option(
     "--scheduler",
     "scheduler_name",
     type=click.Choice(list(SCHEDULERS)),
-    help="Otherwise the one whose commands are on the path.",
+    help="Scheduler. [default: (the one whose commands are on PATH)]",
 )
 @click.option(
     "--launcher",
     type=click.Choice(["srun", "mpirun", "mpiexec"]),
-    help="What starts ranks within a job; otherwise what is usual for the scheduler.",
+    help="Launcher of ranks within a job. [default: (the usual one for the scheduler)]",
 )
 @click.option(
     "--partition",
     "wanted",
     multiple=True,
     metavar="NAME",
-    help="Measure this partition or queue; may be repeated.",
+    help="Measure this partition or queue; can be repeated.",
 )
-@click.option("--account", metavar="NAME", help="What jobs are charged to; '' for none.")
-@click.option("--max-nodes", type=whole_number(1), help="Most nodes of a job.")
+@click.option("--account", metavar="NAME", help="Account that jobs are charged to; '' for none.")
+@click.option("--max-nodes", type=whole_number(1), help="Maximum number of nodes of a job.")
 @click.option(
     "--modules",
     "module_sets",
     multiple=True,
     metavar="'MODULE ...'",
-    help="Modules that give one MPI, loaded together; may be repeated. Otherwise those whose "
-    "names are an MPI library's, else the MPIs on the path.",
+    help="Modules that provide one MPI, loaded together; can be repeated. [default: (modules "
+    "named after MPI libraries, else the MPIs on PATH)]",
 )
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The file; otherwise checks/config/NAME.py, or NAME.py where that is read-only.",
+    help="Output file. [default: (checks/config/NAME.py, or NAME.py if that is read-only)]",
 )
-@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option("--force", is_flag=True, help="Overwrite the file.")
 def init(
     name: str | None,
     scheduler_name: str | None,
@@ -73,9 +75,9 @@ def init(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Write a site's configuration from what its scheduler and modules tell.
+    """Write a site's configuration from what its scheduler and modules report.
 
-    At a terminal it asks for what nothing tells and no option says: which partitions, how many
+    At a terminal it asks for what neither they nor options say: which partitions, how many
     nodes, which account. Elsewhere it takes all partitions and nodes, and no account.
     """
     scheduler = SCHEDULERS[scheduler_name] if scheduler_name else schedulers.detect()

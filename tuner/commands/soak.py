@@ -16,23 +16,24 @@ from tuner.errors import SwitchpointError
 @click.option(
     "--config",
     type=NAMED_FILE,
-    help="The ReFrame configuration of a system that is not of this machine.",
+    help="ReFrame configuration of a system other than this machine.",
 )
-@system_option("Only this system; any unambiguous part of its id.")
+@system_option("Only this system: ID or unique substring.")
 @click.option(
     "--minutes",
     type=duration(0.1),
     default=10.0,
     show_default=True,
-    help="Time for each system; what it ends before, the next call goes on with.",
+    help="Time for each system; the next call continues what was not finished.",
 )
 @require_soak_option
 def soak(
     config: Path | None, system: str | None, minutes: float, required_executions: int | None
 ) -> None:
-    """Execute very often the methods that won, choose those that pass, and export the tables.
+    """Stress-test winning methods, choose those that pass, and export the tables.
 
-    `switchpoint run` does so at its end; this does what it left, or what a site requires since.
+    `switchpoint run` ends with this; run it to finish what was left, or after a site has raised
+    its requirement.
     """
     from tuner.campaign import soaking
     from tuner.commands import workflow

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def study() -> None:
-    """Answer a question of the papers, by measuring on this machine or by simulation."""
+    """Repeat a study of a paper, on this machine or by simulation."""
 
 
 study.add_command(dsde)
@@ -42,7 +42,7 @@ study.add_command(stfw)
     type=click.Choice(["graph", "hypergraph"]),
     default="graph",
     show_default=True,
-    help="What balances the rows: METIS or Mt-KaHyPar.",
+    help="Partitioner: METIS or Mt-KaHyPar.",
 )
 @click.option(
     "--methods",
@@ -56,15 +56,15 @@ study.add_command(stfw)
     type=click.Choice(["local", "nodes"]),
     default="local",
     show_default=True,
-    help="This machine as it is, or the virtual nodes that are up.",
+    help="This machine as it is (local), or the virtual nodes that are up.",
 )
 @click.option(
     "--ppn",
     type=whole_number(1),
     show_default="the machine's nodes, or as evenly as the virtual ones allow",
-    help="So many processes on each node; on this machine as it is, take so many for one.",
+    help="Processes per node.",
 )
-@launches_option(2, 5, "Launches of each of the two partitions.")
+@launches_option(2, 5, "Launches per partition.")
 @budget_option(10.0)
 @environment_option
 @json_option
@@ -80,9 +80,9 @@ def crossover(
     environment: str,
     as_json: bool,
 ) -> None:
-    """Tell after how many products with MATRIX a balanced partition has made good its time.
+    """Find after how many products with MATRIX a balanced partition has paid for its cost.
 
-    The alternative is rows that are dealt out in strides, at no cost.
+    It is compared with rows distributed cyclically, which costs nothing.
     """
     from tuner.studies import crossover as crossing
 
@@ -112,7 +112,7 @@ def crossover(
     "--table",
     type=NAMED_FILE,
     required=True,
-    help="The table that the preloaded library reads.",
+    help="Table for the preloaded library.",
 )
 @click.option("--procs", type=whole_number(1), required=True, help="Processes.")
 @click.option(
@@ -120,18 +120,22 @@ def crossover(
     metavar="LIST",
     default="240 480 960 1920",
     show_default=True,
-    help="Unknowns, multiples of the processes, separated by spaces.",
+    help="Numbers of unknowns, multiples of --procs, separated by spaces.",
 )
 @click.option(
-    "--iterations", type=whole_number(1), default=100, show_default=True, help="Of a launch."
+    "--iterations",
+    type=whole_number(1),
+    default=100,
+    show_default=True,
+    help="Iterations per launch.",
 )
-@launches_option(2, 5, "Pairs of launches.")
+@launches_option(2, 5, "Number of pairs of launches.")
 @click.option(
     "--layout-sizes",
     metavar="LIST",
     default="1K:64K:x4",
     show_default=True,
-    help="Bytes at which all layouts are measured too, as swpbench takes them; empty for none.",
+    help="Sizes in bytes at which all layouts are measured, as for swpbench; empty for none.",
 )
 @budget_option(1.0, "a launch of layouts")
 @environment_option
@@ -147,9 +151,9 @@ def applications(
     environment: str,
     as_json: bool,
 ) -> None:
-    """Tell what a table gains for a Jacobi iteration and parallel Adams methods.
+    """Measure what a table gains for a Jacobi iteration and parallel Adams methods.
 
-    The programs know nothing of Switchpoint and run with and without the preloaded library.
+    The unmodified programs run with and without the preloaded library.
     """
     from tuner.studies import applications as applying
     from tuner.studies import layouts

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 @database_option
 @json_option
 def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
-    """Bring raw files into the store.
+    """Add raw files to the results database.
 
-    SOURCES are raw files, or directories with such below; without any, all of the results but the
-    committed sample. What is there already stays as it is. Lines that cannot be used are told with
-    file and line, and the rest is ingested.
+    SOURCES are raw files, or directories that contain them; by default all results except the
+    committed sample. Existing data is unchanged. Unusable lines are reported with file and line
+    number, and the rest is ingested.
     """
     from tuner.rawfile.ingest import ingest as bring_in
     from tuner.rawfile.keeping import of_results
@@ -58,13 +58,13 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
 
 
 @click.command()
-@system_option("Tune only this system; any unambiguous part of its id.")
+@system_option("Tune only this system: ID or unique substring.")
 @click.option(
     "--campaign",
     "campaigns",
     multiple=True,
     metavar="NAME",
-    help="Use only this campaign; may be repeated.",
+    help="Use only this campaign; can be repeated.",
 )
 @require_soak_option
 @database_option
@@ -97,9 +97,9 @@ def tune(
 
 
 @click.command()
-@system_option("The system; needed when there are several. Any unambiguous part of its id.")
-@click.option("--format", "form", type=click.Choice(FORMS), default="table", help="The form.")
-@click.option("--output", type=FILE, help="Write this file; otherwise standard output.")
+@system_option("System ID or unique substring; required if there are several.")
+@click.option("--format", "form", type=click.Choice(FORMS), default="table", help="Output format.")
+@click.option("--output", type=FILE, help="Output file. [default: (standard output)]")
 @database_option
 def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
     """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
@@ -122,15 +122,15 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
 
 @click.command()
 @click.argument("what", type=click.Choice(["models", "overlap"]), required=False)
-@system_option("Show only this system; any unambiguous part of its id.")
+@system_option("Show only this system: ID or unique substring.")
 @database_option
 @json_option
 def show(what: str | None, system: str | None, database: Path, as_json: bool) -> None:
     """Show systems, campaigns, tables with their switch points, and sparse products.
 
     `show models`: the fitted parameters with their intervals, and the share of measured cases
-    that they predict within 15 %. `show overlap`: where the time goes of communication that hides
-    behind computation, and where it is predicted to go.
+    that they predict within 15 %. `show overlap`: the time breakdown of overlapped communication,
+    measured and predicted.
     """
     if what:
         (show_models if what == "models" else show_overlap)(system, database, as_json)
