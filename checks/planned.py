@@ -50,7 +50,7 @@ if PLAN := os.environ.get(dispatch.PLAN):
 
         @property
         def raw_name(self):
-            """By which the plan knows what is done."""
+            """File stem used to find finished launches."""
             return planning.RAW_NAME
 
         def measured_options(self, number, pattern):

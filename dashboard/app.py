@@ -29,7 +29,7 @@ from tuner.store.store import Store, StoreError
 
 
 class ListenError(SwitchpointError):
-    """The address cannot be listened on; the text says why."""
+    """The server cannot listen on the address; the text says why."""
 
 
 _BUSY_TIMEOUT_S = 2.0  # whoever waits for a page would not wait longer
@@ -182,5 +182,5 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ListenError(
-            f"{host}:{port}: cannot be listened on: {reason}; name another --port or --host"
+            f"{host}:{port}: cannot listen on it: {reason}; choose another --port or --host"
         ) from error

@@ -291,7 +291,7 @@ def test_words_in_brackets_are_shown_as_they_are(results: Path) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_serve_answers_until_it_is_ended(results: Path, host: str, require: Require) -> None:
-    require("ipv6", ":" not in host or _has_ipv6(), "::1 cannot be listened on")
+    require("ipv6", ":" not in host or _has_ipv6(), "this machine cannot listen on ::1")
     succeed("ingest")
     command = [sys.executable, "-m", "tuner.cli", "serve", "--port", "0", "--host", host]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -319,7 +319,7 @@ def _has_ipv6() -> bool:
 def test_an_address_that_cannot_be_listened_on_is_told(results: Path, host: str) -> None:
     succeed("ingest")
     line = fail("serve", "--host", host)
-    assert f"{host}:8050: cannot be listened on" in line
+    assert f"{host}:8050: cannot listen on it" in line
     assert call("serve", "--port", "65536").exit_code == 2
 
 

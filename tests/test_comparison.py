@@ -226,7 +226,7 @@ def test_an_upgrade_that_changed_nothing_is_said_to_have_changed_nothing(
     assert document["changes"] == []
     assert {each["effect"] for each in document["operations"]} == {1}
     text = succeed("compare", *names)
-    assert "0 of 55 cells that both have changed" in text
+    assert "0 of 55 shared cells changed" in text
     assert "discovery" not in text[: text.index("measured: ")]
 
 
@@ -239,4 +239,4 @@ def test_a_comparison_needs_two_names_of_something_measured(write: Write) -> Non
     assert "are the same" in fail("compare", "mpich/one", "mpich/one")
     assert "no campaign two of mpich; there are one" in fail("compare", "mpich", "mpich/two")
     assert "no systems match two" in fail("compare", "mpich", "two")
-    assert "0 of 20 cells" in succeed("compare", "mpich", "openmpi")
+    assert "0 of 20 shared cells" in succeed("compare", "mpich", "openmpi")

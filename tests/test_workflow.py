@@ -285,7 +285,7 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(
     ((table, _),) = workflow.tune(keeping.keep(raw_files), Console())
     if count == 8:  # fewer show no busy launches
         assert trust.notes(table.provenance)
-        assert "does not count" in switchpoint("show")
+        assert "excluded: " in switchpoint("show")
     assert {point.method for point in table.points} == {"direct"}
 
 

@@ -17,7 +17,7 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return pages.map(([link]) => (link === "./" ? link : link + query));
     },
 
-    // A click on a point chooses its size.
+    // A click on a point selects its size.
     sizeOfPoint: function (click) {
       const size = click && click.points[0].customdata;
       return Number.isInteger(size) ? String(size) : window.dash_clientside.no_update;

@@ -38,7 +38,7 @@ def changes(changed: pd.DataFrame) -> Figure:
     changed: where (text of the case), bytes, method, ratio, low, high.
     """
     if changed.empty:
-        return message("No cell changed by more than its launches differ.", 120)
+        return message("No significant change.", 120)
     changed = changed.assign(x=changed["bytes"].clip(lower=1)).sort_values(["method", "x"])
     data = []
     for method, rows in changed.groupby("method"):

@@ -103,7 +103,7 @@ def _hover(tile: dict[str, Any] | None) -> str:
     if tile["method"] != tile["default"]:
         low, high = tile["speedup_low"], tile["speedup_high"]
         interval = f", {interval_text(low, high, ratio_text)}" if low < high else ""
-        sure = interval if tile["told_apart"] else ", not told apart from it"
+        sure = interval if tile["told_apart"] else ", no significant difference from it"
         lines.append(f"{ratio_text(tile['speedup'])} the speed of {tile['default']}{sure}")
     return "<br>".join(lines)
 

@@ -135,12 +135,12 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             html.P(
                 [
                     "The fastest method at each place, its speed as a multiple of the default's. "
-                    "Pale: not told apart from the default. ",
+                    "Pale: no significant difference from the default. ",
                     html.Span(
                         [
-                            "A click on a tile shows its samples; ",
+                            "Click a tile to show its samples; see ",
                             parts["explore"],
-                            " are a page of their own.",
+                            " for more.",
                         ],
                         className="interactive",
                     ),

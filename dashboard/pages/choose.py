@@ -38,7 +38,7 @@ _SIZES = [2**exponent for exponent in range(27)]
 _DEFAULT_SIZE = "1024"
 _DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _STATUSES = {
-    "faster": "It was shown to be faster than the default, in a launch that did not choose it.",
+    "faster": "It was shown to be faster than the default, and confirmed in an independent launch.",
     "default": "It is the default, and was shown to be the fastest.",
     "tie": "No other method was shown to be faster, so the default stays.",
     "undecided": "Too few launches, or too unsteady ones, to leave the default.",
@@ -205,7 +205,7 @@ def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list
     )
     marks: list[Component] = []
     if far:
-        marks.append(badge("between what was measured", "secondary"))
+        marks.append(badge("interpolated between measured sizes", "secondary"))
     if kind := unreal(choice.system["name"], choice.system["cpu_model"]):
         marks.append(badge(kind))
     if point["oversubscribed"]:
@@ -251,7 +251,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         card("Which method", parts["answer"]),
         card(
             "At other sizes",
-            html.P("Dotted: the size that is asked for.", className="hint"),
+            html.P("Dotted line: selected size.", className="hint"),
             parts["ribbon"],
             parts["key"],
         ),

@@ -201,7 +201,7 @@ def _summary(found: Comparison) -> list[Component]:
         text = "No method was measured in the same case by both: choose another campaign."
         return [html.P(text)]
     texts = [
-        f"{len(found.changes)} of {found.compared} cells that both have changed, at most "
+        f"{len(found.changes)} of {found.compared} shared cells changed, at most "
         f"{100 * FALSE_DISCOVERIES:.0f} % of those by chance.",
         f"On average over all, B takes {ratio_text(found.common_ratio)} the time of A.",
     ]

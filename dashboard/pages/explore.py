@@ -270,7 +270,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
                     "Samples of one size",
                     parts["size"],
                     html.P(
-                        "A click on a point of the curves takes its size.",
+                        "Click a point of the curves to select its size.",
                         className="hint interactive",
                     ),
                     parts["ecdf"],
@@ -280,7 +280,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         ),
         card(
             "Methods at this size",
-            html.P("Grey: not told apart from the default.", className="hint"),
+            html.P("Grey: no significant difference from the default.", className="hint"),
             parts["cell"],
         ),
     ]

@@ -134,7 +134,7 @@ def _changes(choice: HistoryChoice) -> Component:
         return html.P(prose("One campaign measured each case: `switchpoint run` adds another."))
     rows = [row for step in choice.steps for row in _rows(step)]
     if not rows:
-        return html.P("No cell of any operation changed by more than its launches differ.")
+        return html.P("No significant change of any operation.")
     header = ("Campaign", "Operation", "Mean time", "Changed cells", "Largest change", "MPI", "")
     return data_table("Changes from campaign to campaign, the newest first", header, rows)
 

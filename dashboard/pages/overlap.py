@@ -108,7 +108,7 @@ def _draw(store: Store, choice: OverlapChoice) -> dict[str, Any]:
 def _notes(choice: OverlapChoice) -> list[Component]:
     if choice.rows.empty:
         command = "switchpoint run -- --tag=overlap"
-        return [html.Span(["No overlap is measured yet: ", html.Code(command), " does."])]
+        return [html.Span(["No overlap data yet. Run ", html.Code(command), "."])]
     marks = []
     if choice.rows["oversubscribed"].any():
         marks.append(badge("oversubscribed"))

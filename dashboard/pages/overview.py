@@ -130,7 +130,7 @@ def _changed(step: Step | None) -> list[Component]:
         return []
     if not step.changed:
         before = " or ".join(dict.fromkeys(each.name for each in step.before.values()))
-        text = f"Since {before}, no cell of any operation changed by more than its launches differ."
+        text = f"No significant change of any operation since {before}."
         return [html.P(text, className="hint")]
     first, *others = step.changed
     before = step.before[first.operation]

@@ -159,9 +159,9 @@ def test_figures_fit_the_paper_and_filters_are_on_it(visit: Visit) -> None:
     widths = [figure.bounding_box()["width"] for figure in figures]
     assert figures and max(widths) <= 720
     expect(page.get_by_label("Operation")).to_be_visible()
-    expect(page.get_by_text("Grey: not told apart")).to_be_visible()
+    expect(page.get_by_text("Grey: no significant difference")).to_be_visible()
     expect(page.locator("header")).to_be_hidden()
-    expect(page.get_by_text("A click on a point")).to_be_hidden()
+    expect(page.get_by_text("Click a point")).to_be_hidden()
 
 
 def test_the_rules_fit_the_paper(visit: Visit) -> None:

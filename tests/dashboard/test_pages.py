@@ -65,7 +65,7 @@ def test_pages_tell_which_methods_were_soaked_and_which_wait(
             "faster ",
             "soaked 2,000 times",
         ),
-        pages.choose.PAGE: ("default stays until", "Another", "in a launch", "Soaked 2,000 times."),
+        pages.choose.PAGE: ("default stays until", "Another", "independent launch", "Soaked 2,000 times."),
     }
     for number, soak in enumerate(soaks):
         test_soaks.write(tmp_path, soak, launch=number)
@@ -213,18 +213,18 @@ def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, facto
         changed = pages.compare.PAGE.data["changes"](store, choice)
     assert set(changed["operation"][:20]) == {"discovery"}
     choice, parts = drawn(pages.compare.PAGE, path, "?o=bcast")
-    assert "0 of 15 cells" in said(parts["summary"])
+    assert "0 of 15 shared cells" in said(parts["summary"])
 
 
 def test_pages_say_so_where_an_upgrade_changed_nothing(tmp_path: Path) -> None:
     before, _ = write_upgrade(tmp_path, 1)
     path = stored(tmp_path)
-    assert f"Since {before}, no cell of any operation changed" in overview_of(path)
+    assert f"No significant change of any operation since {before}" in overview_of(path)
     assert "changed most" not in overview_of(path)
     _, parts = drawn(pages.history.PAGE, path)
     assert said(parts["changes"]).startswith("No cell of any operation changed")
     _, parts = drawn(pages.compare.PAGE, path)
-    assert said(parts["summary"]).startswith("0 of 55 cells")
+    assert said(parts["summary"]).startswith("0 of 55 shared cells")
 
 
 def test_a_cell_is_held_against_the_last_campaign_that_measured_it(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
     assert choice.found == comparison.compare(*map(comparison.measured, cells))
     assert {change.where.method for change in choice.found.changes} == {"neighbor"}
     assert all(1.5 < change.ratio < 2.5 for change in choice.found.changes)
-    assert "3 of 12 cells" in said(parts["summary"])
+    assert "3 of 12 shared cells" in said(parts["summary"])
     same = f"?s={choice.query.system}&c={choice.query.campaign}"
     same += f"&t={choice.query.system}&u={choice.query.campaign}"
     _, parts = drawn(pages.compare.PAGE, upgraded, same)
@@ -359,7 +359,7 @@ def test_what_is_not_decided_yet_is_said_in_a_comparison(upgraded: Path, tmp_pat
         connection.execute("UPDATE launch SET decided = 0")
     _, parts = drawn(pages.compare.PAGE, path)
     assert "switchpoint tune" in said(parts["moved"]) and "switchpoint tune" in said(parts["loss"])
-    assert "3 of 12 cells" in said(parts["summary"])
+    assert "3 of 12 shared cells" in said(parts["summary"])
 
 
 def test_a_comparison_with_what_is_not_there_is_refused(upgraded: Path) -> None:

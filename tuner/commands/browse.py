@@ -19,7 +19,7 @@ def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> s
     """A path without its last slash; of `/` nothing."""
     path = value.rstrip("/")
     if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", path):
-        raise click.BadParameter(f"{value} is no path such as /switchpoint")
+        raise click.BadParameter(f"{value} must start with /, as /switchpoint")
     return path
 
 

@@ -44,7 +44,7 @@ ppn_option = click.option(
 
 
 def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
-    """Tells what it does on standard error."""
+    """Return a simulator that logs progress to stderr."""
     from tuner.machine.simulation.machines import machine as of_name
     from tuner.studies.simulator import simulator
 

@@ -41,8 +41,8 @@ REFUSED_CLEAN, REFUSED_NOISY, NOISY_CLEAN = 0.02, 0.1, 0.1
 """The largest shares of parts that do not count, and that are noisy, of what is called so."""
 
 CAUSES = {
-    "canary": "other work slowed the canary",
-    "drift": "the machine changed its speed within launches",
+    "canary": "other load detected",
+    "drift": "the machine's speed changed within launches",
     "clock": "ranks missed the common start",
 }
 """Of parts that do not count."""
@@ -124,13 +124,12 @@ def notes(provenance: Provenance) -> list[str]:
     if word == CLEAN:
         return []
     lines = [
-        f"{word}: {CAUSES[cause]} in {_per_cent(share)} of what was measured, which does not count"
+        f"{word}: {_per_cent(share)} excluded: {CAUSES[cause]}"
         for cause, share in provenance.refused.items()
     ]
     if noisy > NOISY_CLEAN:
         lines.append(
-            f"{word}: load, drift or a coarse clock in {_per_cent(noisy)} of what was measured, "
-            "for which intervals are of 99 %"
+            f"{word}: {_per_cent(noisy)} with load, drift or a coarse clock: intervals at 99 %"
         )
     return lines
 

@@ -48,7 +48,7 @@ def _show_replaced(replaced: Replaced, out: Console) -> None:
 def _show_changes(comparison: Comparison, out: Console) -> None:
     changes = comparison.changes
     out.print(
-        f"\n{len(changes)} of {comparison.compared} cells that both have changed (at most "
+        f"\n{len(changes)} of {comparison.compared} shared cells changed (at most "
         f"{FALSE_DISCOVERIES:.0%} of those by chance); on average over all, B takes "
         f"{multiple_text(comparison.common_ratio or 1)} x the time of A",
         highlight=False,

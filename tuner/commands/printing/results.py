@@ -104,8 +104,8 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         )
     if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
         out.print(
-            "tie, undecided: the default stays; the speed is the best other's\n"
-            "undecided: too little was measured to tell; `switchpoint run --minutes` gives more",
+            "tie, undecided: the default stays; speed shown is that of the best alternative\n"
+            "undecided: too few measurements; measure for longer with `switchpoint run --minutes`",
             highlight=False,
             soft_wrap=True,
         )
@@ -167,7 +167,7 @@ def _layout_text(rule: Rule) -> str:
 def _speed_text(rule: Rule) -> str:
     point = rule.evidence
     if point.launches == 0:
-        return "no launch counts"
+        return "no launch usable"
     if point.challenger is None or point.challenger == rule.method:
         return speed(point)
     return f"{point.challenger}: {speed(point)}"
