@@ -222,7 +222,7 @@ def test_pages_say_so_where_an_upgrade_changed_nothing(tmp_path: Path) -> None:
     assert f"No significant change of any operation since {before}" in overview_of(path)
     assert "changed most" not in overview_of(path)
     _, parts = drawn(pages.history.PAGE, path)
-    assert said(parts["changes"]).startswith("No cell of any operation changed")
+    assert said(parts["changes"]).startswith("No significant change of any operation")
     _, parts = drawn(pages.compare.PAGE, path)
     assert said(parts["summary"]).startswith("0 of 55 shared cells")
 
