@@ -1,21 +1,45 @@
-"""What the documentation points to is there: pages, headings, commands, options."""
+"""The documentation is complete, and what it points to exists."""
 
+import json
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
+from tests.test_cli import commands as every_command
 from tuner.cli import main
+from tuner.export.forms import FORMS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FRONT = CHECKOUT / "README.md"
+DOCS = CHECKOUT / "docs"
+REFERENCE = DOCS / "reference"
 PAGES = [
-    *sorted((CHECKOUT / "docs").rglob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
     *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
 ]
+CODE = ("bootstrap.sh", "spack.yaml", ".ci", "checks", "dashboard", "kernels", "spack", "templates")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(CHECKOUT))
+
+
+def text_of(*pages: Path) -> str:
+    return "\n".join(page.read_text("utf-8") for page in pages)
+
+
+def sources(*places: str) -> str:
+    """The text of all files of the checkout below these places."""
+    command = ["git", "-C", str(CHECKOUT), "grep", "-hI", "", "--", *places]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+# ---- Links ----
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
@@ -32,7 +56,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     for path, heading in links(page):
         assert path.exists(), path
@@ -41,7 +65,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_front_page_leads_to_every_page() -> None:
     linked = {path for path, _ in links(FRONT)}
-    assert {page for page in PAGES if CHECKOUT / "docs" in page.parents} <= linked
+    assert {page for page in PAGES if DOCS in page.parents} <= linked
+
+
+# ---- What there is, and what the documents say there is ----
 
 
 def commands(page: Path) -> Iterator[list[str]]:
@@ -52,6 +79,11 @@ def commands(page: Path) -> Iterator[list[str]]:
             for start, word in enumerate(words):
                 if word in ("switchpoint", ".venv/bin/switchpoint"):
                     yield words[start + 1 :]
+
+
+def options_of(command: click.Command) -> set[str]:
+    named = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    return named | {"--help"}
 
 
 def test_examples_use_options_that_there_are() -> None:
@@ -66,7 +98,110 @@ def test_examples_use_options_that_there_are() -> None:
                 assert word in command.commands, words
                 command = command.commands[word]
             elif word.startswith("-"):
-                known = {name for each in command.params for name in (*each.opts, "--help")}
-                assert word.partition("=")[0] in known, words
+                assert word.partition("=")[0] in options_of(command), words
         seen += 1
     assert seen > 50
+
+
+def test_commands_in_sentences_exist() -> None:
+    """`switchpoint tune --system ID`: test_cli.py looks at headings of the reference."""
+    seen = 0
+    for said in re.findall(r"`switchpoint ([^`]*)`", text_of(*PAGES)):
+        ours = said.split(" -- ")[0]
+        command: click.Command = main
+        for word in ours.split():
+            if not isinstance(command, click.Group) or not word[0].islower():
+                break
+            assert word in command.commands, said
+            command = command.commands[word]
+        assert set(re.findall(r"--[a-z-]+", ours)) <= options_of(command), said
+        seen += 1
+    assert seen > 100
+
+
+@pytest.mark.parametrize(("name", "command"), every_command(main).items())
+def test_the_reference_has_no_other_option(name: str, command: click.Command) -> None:
+    """That it has all, test_cli.py tests. Options in tables stand in the first column."""
+    section = text_of(REFERENCE / "cli.md").split(f"\n## `switchpoint {name}")[1].split("\n## ")[0]
+    for row in re.findall(r"^\| (`-.*?) \|", section, re.MULTILINE):
+        for option in re.findall(r"--[a-z][a-z-]*", row):
+            assert option in options_of(command), option
+
+
+def test_every_form_of_a_table_is_documented() -> None:
+    api = json.loads((CHECKOUT / "dashboard" / "openapi.json").read_text())
+    parameters = api["paths"]["/api/v1/tables/{system}"]["get"]["parameters"]
+    (listed,) = [each["schema"]["enum"] for each in parameters if each["name"] == "format"]
+    rows = re.findall(r"^\| `--format (.*?) \|", text_of(REFERENCE / "cli.md"), re.MULTILINE)
+    documented = re.findall(r"[a-z]+", " ".join(rows))
+    assert sorted(listed) == sorted(documented) == sorted(FORMS)
+
+
+def test_every_option_of_swpbench_is_documented_and_no_other() -> None:
+    source = text_of(CHECKOUT / "kernels" / "swpbench" / "command_line.c")
+    options = set(re.findall(r'^    \{"(--[a-z-]+)"', source, re.MULTILINE))
+    assert len(options) > 15
+    said = re.findall(r"^\| `(--[a-z-]+)", text_of(REFERENCE / "swpbench.md"), re.MULTILINE)
+    mentioned = re.findall(r"--[a-z][a-z-]+", text_of(REFERENCE / "swpbench.md"))
+    assert set(said) <= options <= set(mentioned)
+
+
+def test_every_method_is_documented() -> None:
+    methods = re.findall(r"METHOD\(swp_[a-z]+?_(\w+)\)", sources("kernels/methods/methods.def"))
+    said = re.findall(r"`([a-z_]+)|\*\*([a-z_]+)", text_of(DOCS / "explanation" / "methods.md"))
+    assert len(methods) > 20
+    assert set(methods) <= {name for names in said for name in names}
+
+
+WORD = r"(?:\b|(?<=-D))SWITCHPOINT_[A-Z_]*[A-Z]\b(?!_)"
+
+
+def build_options() -> set[str]:
+    """The options of CMake."""
+    cmake = sources("kernels/CMakeLists.txt")
+    return {
+        *re.findall(r"^option\((\w+)", cmake, re.MULTILINE),
+        *re.findall(r"^set\((SWITCHPOINT_\w+) \S+ CACHE", cmake, re.MULTILINE),
+    }
+
+
+def variables() -> set[str]:
+    """The environment variables that programs, checks and tests read or set.
+
+    Include guards end in _H; other names that CMake sets are its own.
+    """
+    cmake = re.findall(WORD, sources("*CMakeLists.txt", "*.cmake", "*.in"))
+    code = re.findall(WORD, sources(*CODE, "tuner", "tests", ":!*CMakeLists.txt", ":!*.in"))
+    return {name for name in set(code) - set(cmake) if not name.endswith("_H")}
+
+
+def test_every_variable_is_documented_and_no_other() -> None:
+    existing = variables() | build_options()
+    assert len(existing) > 20
+    assert set(re.findall(WORD, text_of(REFERENCE / "environment.md"))) == existing
+    assert set(re.findall(WORD, text_of(*PAGES))) <= existing
+
+
+def header() -> str:
+    return text_of(CHECKOUT / "kernels" / "include" / "switchpoint.h")
+
+
+def functions() -> set[str]:
+    """The public functions of the library."""
+    code = re.sub(r"/\*.*?\*/", "", header(), flags=re.DOTALL)
+    return set(re.findall(r"\b(swp_\w+)\(", code))
+
+
+def test_every_function_is_documented_and_no_other() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", text_of(REFERENCE / "library.md"), re.MULTILINE)
+    assert len(rows) == len(set(rows))
+    assert set(rows) == functions()
+
+
+def test_names_of_the_library_in_documents_exist() -> None:
+    """In the header, as programs of the build, or as the key of an info object."""
+    cmake = sources("kernels/*CMakeLists.txt")
+    programs = re.findall(r"\b(?:switchpoint_test|add_executable|_add)\w*\((swp_\w+)", cmake)
+    known = set(re.findall(r"\bswp_\w+", header())) | set(programs)
+    known |= set(re.findall(r'"(swp_\w+)"', sources("kernels/pmpi")))
+    assert set(re.findall(r"\bswp_[a-z_]+[a-z]\b", text_of(*PAGES))) <= known
