@@ -16,13 +16,21 @@ from tuner.export.forms import FORMS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FRONT = CHECKOUT / "README.md"
+CONTRIBUTING = CHECKOUT / "CONTRIBUTING.md"
 DOCS = CHECKOUT / "docs"
+DECISIONS = DOCS / "decisions"
 REFERENCE = DOCS / "reference"
 PAGES = [
     *sorted(DOCS.rglob("*.md")),
     *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
 ]
+DECISION_PAGES = [page for page in PAGES if page.parent == DECISIONS and page.name != "README.md"]
 CODE = ("bootstrap.sh", "spack.yaml", ".ci", "checks", "dashboard", "kernels", "spack", "templates")
+
+MOST_LINES = 110  # two pages
+MOST_COLUMNS = 120
+MOST_BYTES = 9000
+MOST_WORDS = 40  # of the glossary
 
 
 def name_of(page: Path) -> str:
@@ -64,8 +72,51 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_front_page_leads_to_every_page() -> None:
-    linked = {path for path, _ in links(FRONT)}
+    indexes = (FRONT, DECISIONS / "README.md")
+    linked = {path for index in indexes for path, _ in links(index)}
     assert {page for page in PAGES if DOCS in page.parents} <= linked
+
+
+def test_contributing_and_the_front_page_lead_to_the_glossary() -> None:
+    for page in (FRONT, CONTRIBUTING):
+        assert REFERENCE / "glossary.md" in {path for path, _ in links(page)}
+
+
+# ---- Form ----
+
+
+def test_contributing_has_two_pages() -> None:
+    lines = text_of(CONTRIBUTING).splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= MOST_COLUMNS
+    assert CONTRIBUTING.stat().st_size < MOST_BYTES
+
+
+def test_contributing_names_files_that_exist() -> None:
+    """Those in capitals stand for names that a contributor chooses."""
+    quoted = re.findall(r"`([\w.]+/[\w./]+)`", text_of(CONTRIBUTING))
+    real = [path for path in quoted if not re.search(r"\b[A-Z]{3,}\b", path)]
+    assert len(real) > 40
+    bases = (CHECKOUT, CHECKOUT / "kernels")
+    assert [path for path in real if not any((base / path).exists() for base in bases)] == []
+
+
+def test_the_glossary_is_short_and_in_order() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|.*\|$", text_of(REFERENCE / "glossary.md"), re.MULTILINE)
+    words = rows[1:]
+    assert 30 <= len(words) <= MOST_WORDS
+    assert words == sorted(set(words))
+
+
+@pytest.mark.parametrize("page", DECISION_PAGES, ids=name_of)
+def test_a_decision_has_a_date_its_code_and_what_was_rejected(page: Path) -> None:
+    entries = re.split(r"^## ", text_of(page), flags=re.MULTILINE)[1:]
+    assert entries
+    for entry in entries:
+        title, _, source, _, *said = entry.rstrip().splitlines()
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d( · \[[^\]]+\]\(\.\./\.\./[^)]+\))+", source), title
+        assert said[0] and not said[0].startswith("Rejected"), title
+        assert [line[:10] for line in said].count("Rejected: ") == 1, title
 
 
 # ---- What there is, and what the documents say there is ----

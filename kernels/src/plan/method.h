@@ -1,6 +1,6 @@
 /*
  * What a method is: the one extension point of the library. A method is one file with static functions and
- * one `const struct method`, and one line in methods.def. See CONTRIBUTING.md, "Add a method in four steps".
+ * one `const struct method`, and one line in methods.def. See CONTRIBUTING.md, "Add a method".
  */
 #ifndef SWP_METHOD_H
 #define SWP_METHOD_H
