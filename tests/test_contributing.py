@@ -1,0 +1,228 @@
+"""The recipes of CONTRIBUTING, followed step by step on a copy of the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests import synthetic
+from tests.conftest import Require
+from tests.kernels.benchrun import SWPBENCH, bench
+from tests.kernels.conftest import Kernels
+from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
+from tuner.rawfile.ingest import ingest
+from tuner.rawfile.reading import read
+from tuner.selection.tuning import tune_missing
+from tuner.store.store import Store
+
+Edit = Callable[[str], str]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A checkout of the files as they are, without results."""
+    place = tmp_path / "copy"
+    listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ":!results"]
+    for name in git(CHECKOUT, *listed).split("\0"):
+        if (CHECKOUT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, place / name)
+    git(place, "init", "--quiet")
+    return place
+
+
+def git(place: Path, *arguments: str) -> str:
+    return run(["git", "-C", str(place), *arguments])
+
+
+def run(command: list[str], cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+    environment = os.environ | (env or {})
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def steps(title: str) -> set[str]:
+    """The file with which each step of a recipe begins."""
+    recipes = (CHECKOUT / "CONTRIBUTING.md").read_text().split("\n### ")
+    (recipe,) = [each for each in recipes if each.startswith(f"{title}\n")]
+    return set(re.findall(r"^\d+\. `([^`]+)`", recipe, re.MULTILINE))
+
+
+def follow(place: Path, title: str, chosen: dict[str, str], edits: dict[str, Edit]) -> None:
+    """Edits the files that the recipe names, and no others; `chosen` are its words in capitals."""
+    for step in steps(title):
+        path = re.sub("|".join(chosen), lambda word: chosen[word[0]], step)
+        file = place / path
+        before = file.read_text() if file.exists() else ""
+        after = edits.pop(path)(before)
+        assert after != before
+        file.write_text(after)
+    assert edits == {}
+
+
+def documented_there(place: Path, of: str) -> None:
+    """Runs the tests of the copy's documents that are about methods, or forms."""
+    git(place, "add", "--all")
+    tests = [sys.executable, "-m", "pytest", "-q", "tests/test_docs.py", "-k", of]
+    assert " passed" in run(tests, place, {"PYTHONPATH": str(place)})
+
+
+# ---- A method ----
+
+METHODS = {"exchange": "direct", "discovery": "pex", "collective": "star"}
+"""What a new one of each kind starts from."""
+
+
+def write_method(kind: str, name: str) -> Edit:
+    source = (CHECKOUT / "kernels" / "methods" / kind / f"{METHODS[kind]}.c").read_text()
+    for old, new in (
+        (f"swp_{kind}_{METHODS[kind]}", f"swp_{kind}_{name}"),
+        (f'.name = "{METHODS[kind]}"', f'.name = "{name}"'),
+    ):
+        assert source.count(old) == 1
+        source = source.replace(old, new)
+    return lambda _: source
+
+
+def build(place: Path, mpi: Mpi) -> Kernels:
+    kernels = Kernels(mpi, place / "build")
+    options = [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}", "-DCMAKE_C_FLAGS_RELEASE=-O0"]
+    env = {"CCACHE_BASEDIR": str(place)}
+    run(["cmake", "-S", str(place / "kernels"), "-B", str(kernels.build), *options], env=env)
+    targets = ["swpbench", "swp_oracle", "swp_collectives", "swp_yield"]
+    run(["cmake", "--build", str(kernels.build), "-j2", "--target", *targets], env=env)
+    return kernels
+
+
+def test_a_method_after_its_recipe_is_found_and_measured(
+    copy: Path, tmp_path: Path, require: Require
+) -> None:
+    """One of each kind, in one build."""
+    mpis = find_mpis()
+    require("mpi", bool(mpis), "no MPI is installed")
+    require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
+    for kind in METHODS:
+        name = f"new_{kind}"
+        follow(
+            copy,
+            "Add a method",
+            {"KIND": kind, "NAME": name},
+            {
+                f"kernels/methods/{kind}/{name}.c": write_method(kind, name),
+                "kernels/methods/methods.def": f"{{}}METHOD(swp_{kind}_{name})\n".format,
+                "docs/explanation/methods.md": f"{{}}\n- **{name}** is like others.\n".format,
+            },
+        )
+    kernels = build(copy, min(mpis, key=lambda mpi: mpi.name))
+    listed = kernels.run(SWPBENCH, ["list"], 1).stdout
+    for kind, operation, program in (
+        ("exchange", "exchange", "swp_oracle"),
+        ("discovery", "discovery", "swp_oracle"),
+        ("collective", "gather", "swp_collectives"),
+    ):
+        assert re.search(rf"^{operation}\s+new_{kind}\s", listed, re.MULTILINE)
+        spec = f"{operation}:new_{kind}"
+        tested = kernels.run(f"tests/{program}", ["--brief", "--only", spec], 3)
+        assert tested.returncode == 0, tested.stdout + tested.stderr
+        file = tmp_path / f"{kind}.jsonl"
+        pattern = "blocks" if kind == "collective" else "random:degree=2"
+        result = bench(kernels, file, 3, op=operation, pattern=pattern)
+        assert result.status == 0, result.stderr
+        measured = read(file)
+        assert f"new_{kind}" in {case.method for case in measured.cases}
+        assert measured.complete
+        assert measured.problems == []
+    documented_there(copy, "method")
+
+
+# ---- An export form ----
+
+
+def add(text: str, after: str) -> Edit:
+    """An edit that puts a text behind the only place of another."""
+
+    def edit(before: str) -> str:
+        assert before.count(after) == 1, after
+        return before.replace(after, after + text)
+
+    return edit
+
+
+def both(first: Edit, second: Edit) -> Edit:
+    return lambda text: second(first(text))
+
+
+FORM = """
+def _brief_text(table: Table) -> str:
+    return _render("brief.j2", table, rules=table.rules)
+
+
+"""
+
+ASKS = """
+import pathlib, sys
+from dashboard.app import create_app
+client = create_app(pathlib.Path(sys.argv[1])).server.test_client()
+answer = client.get(f"/api/v1/tables/{sys.argv[2]}?format=brief")
+assert answer.status_code == 200, answer.data
+sys.stdout.write(answer.get_data(as_text=True))
+"""
+
+
+def test_an_export_form_is_written_after_its_recipe(copy: Path, tmp_path: Path) -> None:
+    rows = {
+        "exported": '    "brief": Form("Brief list", "brief.txt"),\n',
+        "api": '\n                "brief",',
+        "cli": "\n| `--format brief` | operation and method of each rule |",
+    }
+    follow(
+        copy,
+        "Add an export form",
+        {"FORM": "brief"},
+        {
+            "templates/brief.j2": lambda _: (
+                "{% for rule in rules %}\n{{ rule.operation }} {{ rule.method }}\n{% endfor %}\n"
+            ),
+            "tuner/export/forms.py": both(
+                lambda text: text.replace("\ndef _json_text", f"{FORM}def _json_text"),
+                both(
+                    add('\n    "brief": _brief_text,', '\n    "header": _header_text,'),
+                    add('"brief", ', 'FORMS = ("table", "header", "json", '),
+                ),
+            ),
+            "dashboard/exported.py": add(rows["exported"], "FORMS = {\n"),
+            "dashboard/openapi.json": add(rows["api"], '"enum": [\n                "table",'),
+            "docs/reference/cli.md": add(
+                rows["cli"], "every decided point, and the fitted parameters |"
+            ),
+        },
+    )
+    database = tuned_store(tmp_path)
+    environment = {"PYTHONPATH": str(copy)}
+    command = [sys.executable, "-m", "tuner.cli", "export", "--database", str(database)]
+    written = run([*command, "--format", "brief"], copy, environment)
+    rules = json.loads(run([*command, "--format", "json"], copy, environment))["rules"]
+    assert written.splitlines() == [f"{rule['operation']} {rule['method']}" for rule in rules]
+    with Store.open(database, readonly=True) as store:
+        (system,) = store.systems()["system"]
+    asks = [sys.executable, "-c", ASKS, str(database), system]
+    assert run(asks, copy, environment) == written
+    documented_there(copy, "form")
+
+
+def tuned_store(place: Path) -> Path:
+    synthetic.write(place / "results", synthetic.Campaign(samples=20))
+    database = place / "results" / "switchpoint.db"
+    ingest(database, [place / "results"])
+    with Store.open(database) as store:
+        tune_missing(store)
+    return database
