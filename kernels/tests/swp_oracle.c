@@ -20,7 +20,7 @@ static const int64_t item_sizes[] = {8, 1, 3, 24, 4096};
 enum { SIZES = sizeof item_sizes / sizeof item_sizes[0], ALL_SIZES_TO = 3, MOST_SPECS = 128 };
 
 static bool brief;
-static double seconds = 0.05; /* about so long do the back-to-back calls of a method go on */
+static double seconds = 0.02; /* about so long do the back-to-back calls of a method go on */
 
 struct specs {
   int count;

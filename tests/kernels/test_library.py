@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 
@@ -31,8 +32,16 @@ VALGRIND = (
 
 BY_NODE = ("exchange:nap", "exchange:nap:sharing=no", "discovery:nap")
 
-ORACLE_PROCS = [1, 2, 3, 4, 5, 7, 8, 12, 16]
-UNUSUAL_PROCS = [6, 9, 10, 11, 13, 14, 15, 24, 32]
+ORACLE_PROCS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16]
+UNUSUAL_PROCS = [9, 10, 11, 13, 14, 15, 24, 32]
+
+# By day under both: alone, a pair, powers of two, and neither those nor primes. Primes in turn.
+FEW = [*product(MPIS, (1, 2, 4, 6)), *in_turn([5, 3, 7, 8])]
+ON_FEW_RANKS = pytest.mark.parametrize(
+    ("kernels", "procs"),
+    by_day(FEW, [*product(MPIS, ORACLE_PROCS), *in_turn(UNUSUAL_PROCS)]),
+    indirect=["kernels"],
+)
 
 # Grids that no `dims=` chooses, beside the specs that the library itself proposes.
 GRIDS = {
@@ -74,7 +83,7 @@ def run(
     return int(match.group(1))
 
 
-@on_ranks(ORACLE_PROCS, UNUSUAL_PROCS)
+@ON_FEW_RANKS
 def test_every_method_delivers_what_the_oracle_says(kernels: Kernels, procs: int) -> None:
     kinds = ("exchange", "discovery")
     grids = [f"{kind}:stfw:grid={sizes}" for kind in kinds for sizes in GRIDS.get(procs, [])]
@@ -100,7 +109,7 @@ def test_every_method_delivers_in_long_runs(kernels: Kernels, procs: int) -> Non
     assert run(kernels, "swp_oracle", procs, "--long") > 100
 
 
-@on_ranks(ORACLE_PROCS, UNUSUAL_PROCS)
+@ON_FEW_RANKS
 def test_every_collective_method_does_what_mpi_does(kernels: Kernels, procs: int) -> None:
     brief = ["--brief"] if procs > max(ORACLE_PROCS) else []
     assert run(kernels, "swp_collectives", procs, *brief) > (60 if brief else 100)
@@ -113,26 +122,28 @@ def test_every_variant_of_collective_methods_does_what_mpi_does(
     assert run(kernels, "swp_collectives", procs, "--all") > 300
 
 
-@pytest.mark.parametrize(
-    ("procs", "nodes"), [(5, "--ppn 2"), (7, "--ppn 3 --cyclic"), (8, "--ppn 4"), (12, "--ppn 5")]
-)
-def test_every_collective_method_does_it_on_virtual_nodes(
-    kernels: Kernels, procs: int, nodes: str
-) -> None:
-    assert run(kernels, "swp_collectives", procs, "--brief", *nodes.split()) > 60
+def on_layouts(
+    both: list[str], in_turns: list[str], night: Iterable[str] = ()
+) -> pytest.MarkDecorator:
+    """Give a test its `kernels` and `layout`: some under both MPIs, others in turn by day."""
+    day = [*product(MPIS, both), *in_turn(in_turns)]
+    every = [*product(MPIS, in_turns), *in_turn(night)]
+    return pytest.mark.parametrize(("kernels", "layout"), by_day(day, every), indirect=["kernels"])
 
 
-BY_DAY = ["5 --ppn 1", "5 --ppn 2 --cyclic", "5 --ppn 3", "5 --ppn 4", "7 --scatter 3"]
-BY_NIGHT = [
-    f"{procs} --ppn {ppn}{placement}"
-    for procs, ppn, placement in product(ORACLE_PROCS, (1, 2, 3, 4), ("", " --cyclic"))
-]
+@on_layouts(["5 --ppn 2", "7 --ppn 3 --cyclic"], ["8 --ppn 4", "12 --ppn 5"])
+def test_every_collective_method_does_it_on_virtual_nodes(kernels: Kernels, layout: str) -> None:
+    procs, *nodes = layout.split()
+    assert run(kernels, "swp_collectives", int(procs), "--brief", *nodes) > 60
 
 
-@pytest.mark.parametrize(
-    ("kernels", "layout"),
-    by_day([*product(MPIS, BY_DAY)], in_turn(BY_NIGHT)),
-    indirect=["kernels"],
+@on_layouts(
+    ["5 --ppn 2 --cyclic"],
+    ["5 --ppn 4", "7 --scatter 3", "5 --ppn 1", "5 --ppn 3"],
+    (
+        f"{procs} --ppn {ppn}{placement}"
+        for procs, ppn, placement in product(ORACLE_PROCS, (1, 2, 3, 4), ("", " --cyclic"))
+    ),
 )
 def test_every_method_delivers_on_virtual_nodes(kernels: Kernels, layout: str) -> None:
     procs, *nodes = layout.split()
@@ -140,21 +151,13 @@ def test_every_method_delivers_on_virtual_nodes(kernels: Kernels, layout: str) -
     assert run(kernels, "swp_oracle", int(procs), "--brief", *nodes, more) > 100
 
 
-@pytest.mark.parametrize(
-    ("procs", "nodes"),
-    [
-        (2, "--ppn 1"),
-        (3, "--ppn 2"),
-        (4, "--ppn 2 --cyclic"),
-        (7, "--ppn 3 --cyclic"),
-        (8, "--ppn 3"),
-        (12, "--ppn 1"),
-        (12, "--scatter 4"),
-        (16, "--ppn 4"),
-    ],
+@on_layouts(
+    ["2 --ppn 1", "3 --ppn 2", "4 --ppn 2 --cyclic", "7 --ppn 3 --cyclic"],
+    ["8 --ppn 3", "12 --ppn 1", "12 --scatter 4", "16 --ppn 4"],
 )
-def test_methods_that_know_nodes_deliver(kernels: Kernels, procs: int, nodes: str) -> None:
-    assert run(kernels, "swp_oracle", procs, "--brief", *nodes.split(), "--only", *BY_NODE) > 50
+def test_methods_that_know_nodes_deliver(kernels: Kernels, layout: str) -> None:
+    procs, *nodes = layout.split()
+    assert run(kernels, "swp_oracle", int(procs), "--brief", *nodes, "--only", *BY_NODE) > 50
 
 
 @on_ranks([1, 2, 4, 6, 8, 12, 16])
@@ -179,11 +182,12 @@ def test_exchange_by_node_follows_the_papers_rules(kernels: Kernels, procs: int)
     assert run(kernels, "swp_nap", procs) > (220 if procs != 6 else 230)
 
 
+@pytest.mark.parametrize("kernels", by_day(["openmpi"], MPIS), indirect=True)
 def test_figure_4_of_the_stfw_paper_on_its_64_ranks(kernels: Kernels) -> None:
     assert run(kernels, "swp_counts", 64) > 1
 
 
-@pytest.mark.parametrize("procs", [1, 2, 3, 4])
+@on_ranks([1, 2, 3, 4])
 def test_a_failure_of_one_rank_is_an_error_of_all(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_failures", procs) > 100
 
