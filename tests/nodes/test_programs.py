@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyamg.gallery import poisson
 from scipy.io import mmwrite
 
 from tests.conftest import by_day
-from tests.kernels.conftest import TIMEOUT_S, Kernels
+from tests.kernels.conftest import MPIS, TIMEOUT_S, Kernels
 from tuner.cli import main
 from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, find_mpis
 from tuner.machine.nodes import namespaces
@@ -122,10 +123,15 @@ def test_messages_between_nodes_cross_tcp_and_those_on_a_node_do_not(
         assert max(sent["eth0"][:2]) < CONTROL_BYTES
 
 
-def test_every_method_delivers_on_four_nodes_with_two_ranks(nodes, kernels):
+@pytest.mark.parametrize(
+    ("kernels", "procs"),
+    by_day([("mpich", 4), ("openmpi", 8)], product(MPIS, [4, 8])),
+    indirect=["kernels"],
+)
+def test_every_method_delivers_on_nodes_with_two_ranks(nodes, kernels, procs):
     for oracle in ("swp_oracle", "swp_collectives"):
         program = kernels.build / "tests" / oracle
-        assert "cases passed on 8 ranks" in run(nodes, kernels, 8, program, "--brief")
+        assert f"cases passed on {procs} ranks" in run(nodes, kernels, procs, program, "--brief")
 
 
 def measure(nodes: Nodes, kernels: Kernels, raw_file: Path) -> list[dict[str, Any]]:
@@ -226,12 +232,17 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
     assert skipped["8_nodes"] == "8 nodes needed, the partition has 4"
 
 
-@pytest.mark.parametrize("minutes", by_day(["0.1"], ["1"]))
-def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(nodes, tmp_path, monkeypatch, minutes):
+@pytest.mark.parametrize(
+    ("minutes", "checks"),
+    by_day([("0.1", "discovery.*4_nodes.*random")], [("1", "discovery")]),
+)
+def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(
+    nodes, tmp_path, monkeypatch, minutes, checks
+):
     monkeypatch.setenv(SET_VARIABLE, f"campaign-{os.getpid()}")
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     command = [sys.executable, "-m", "tuner.cli", "run", "--system", "nodes", "--minutes", minutes]
-    command += ["--", "--name=discovery", f"--prefix={tmp_path / 'reframe'}"]
+    command += ["--", f"--name={checks}", f"--prefix={tmp_path / 'reframe'}"]
     said = subprocess.run(
         command, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
