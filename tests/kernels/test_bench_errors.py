@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.benchrun import Result, bench
-from tests.kernels.conftest import Kernels
+from tests.kernels.conftest import Kernels, on_ranks
 
 MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "broken"
 SEVEN = MATRICES.parent / "good" / "general-real.mtx"  # of seven rows
@@ -278,7 +278,7 @@ def test_broken_table(any_kernels: Kernels, tmp_path: Path) -> None:
     assert f"{table}:1" in text
 
 
-@pytest.mark.parametrize("procs", [2, 4])
+@on_ranks([2, 4])
 @pytest.mark.parametrize(
     ("operation", "way", "words"),
     [

@@ -6,12 +6,14 @@ import re
 import signal
 import subprocess
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
-from tests.kernels.conftest import TIMEOUT_S, Kernels, on_ranks
+from tests.kernels.conftest import MPIS, TIMEOUT_S, Kernels, on_ranks
 from tuner.machine.mpi import launch
 
 CORRUPT = "bench/swpbench_corrupt"
@@ -91,7 +93,14 @@ def test_a_wrong_byte_is_found_in_the_execution_that_it_is_in(
     assert "soak failed: 2 of 2" in complaint
 
 
-@pytest.mark.parametrize("operation", ["exchange", "discovery"])
+@pytest.mark.parametrize(
+    ("kernels", "operation"),
+    by_day(
+        [("mpich", "exchange"), ("openmpi", "discovery")],
+        product(MPIS, ["exchange", "discovery"]),
+    ),
+    indirect=["kernels"],
+)
 def test_a_hang_ends_with_the_stacks_of_all_ranks(
     kernels: Kernels, tmp_path: Path, operation: str
 ) -> None:

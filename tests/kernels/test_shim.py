@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.conftest import by_day
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine.mpi import shim
 
-from .conftest import Kernels
+from .conftest import MPIS, Kernels, in_turn
 from .shim import (
     INSTRUCTIONS,
     dispatched,
@@ -50,7 +51,11 @@ def check_every_method(
     assert len(missing) <= len(rules) / 5, f"hardly used: {sorted(missing)}"
 
 
-@pytest.mark.parametrize("procs", by_day([1, 2, 4, 5], range(1, 17)))
+@pytest.mark.parametrize(
+    ("kernels", "procs"),
+    by_day([*product(MPIS, [2]), *in_turn([5, 1, 3, 4])], product(MPIS, range(1, 17))),
+    indirect=["kernels"],
+)
 def test_results_are_those_of_mpi_under_every_method(
     kernels: Kernels, procs: int, tmp_path
 ) -> None:
@@ -271,10 +276,10 @@ def test_a_call_left_to_mpi_costs_few_instructions(kernels: Kernels, require, tm
     assert len(costs) == 9 and all(0 < cost <= INSTRUCTIONS for cost in costs.values()), costs
 
 
-def test_no_rule_is_too_many_to_be_seen(kernels: Kernels, require, tmp_path) -> None:
+def test_no_rule_is_too_many_to_be_seen(any_kernels: Kernels, require, tmp_path) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     rules = [f"bytes={2 * i} method=METHOD" for i in range(33)]  # the last is for 64 bytes
-    costs = instructions_over_pmpi(kernels, rules_for_all(tmp_path / "many.table", rules))
+    costs = instructions_over_pmpi(any_kernels, rules_for_all(tmp_path / "many.table", rules))
     assert all(cost > INSTRUCTIONS for cost in costs.values()), costs
 
 

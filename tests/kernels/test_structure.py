@@ -1,17 +1,22 @@
 """What is counted from a matrix's pattern is what the library counts when it runs."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import io, sparse
 
+from tests.conftest import by_day
 from tests.kernels.benchrun import bench
 from tests.kernels.conftest import Kernels
 from tuner.inputs.matrices.market import read_pattern
 from tuner.inputs.structure.report import Request, report
 
 GOOD = Path(__file__).parents[1] / "data" / "matrix" / "good"
+
+DISTRIBUTED = [*product(["mesh", "scattered"], ["contiguous", "strided", "file"])]
+LAYOUTS = [(1, 1), (2, 1), (7, 2), (12, 4), (16, 5)]  # processes, and those of a node
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +68,16 @@ def assert_reported(kernels: Kernels, out: Path, path: Path, procs: int, by: str
         assert known == pytest.approx(statistics), method
 
 
-@pytest.mark.parametrize(("procs", "ppn"), [(1, 1), (2, 1), (7, 3), (7, 2), (12, 4), (16, 5)])
-@pytest.mark.parametrize("by", ["contiguous", "strided", "file"])
-@pytest.mark.parametrize("name", ["mesh", "scattered"])
+@pytest.mark.parametrize(
+    ("name", "by", "procs", "ppn"),
+    by_day(
+        [
+            *((*case, 7, 3) for case in DISTRIBUTED),
+            *((*DISTRIBUTED[place], *layout) for place, layout in enumerate(LAYOUTS)),
+        ],
+        ((*case, *layout) for case in DISTRIBUTED for layout in LAYOUTS),
+    ),
+)
 def test_counts_are_those_of_the_library(
     any_kernels: Kernels,
     tmp_path: Path,
