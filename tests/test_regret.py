@@ -109,7 +109,7 @@ def test_problems_are_new_and_reproducible(results: Path) -> None:
 def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     succeed("tune")
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build_kernels(find_mpis()[0])))
-    options = ("--problems", "2", "--launches", "1", "--budget", "1")
+    options = ("--problems", "2", "--launches", "1", "--budget", "0.3")
     answer = call("regret", *options, "--json")
     assert answer.exit_code in (0, 1), answer.stderr
     document = json.loads(answer.stdout)

@@ -42,7 +42,7 @@ def switchpoint(*arguments: str) -> str:
 
 
 def test_a_dry_run_tells_the_jobs_and_the_time_and_runs_nothing(results):
-    said = switchpoint("run", "--dry-run", "--minutes", "3", "--", "--name=exchange")
+    said = switchpoint("run", "--dry-run", "--minutes", "3", "--", "--name=exchange.*1_node")
     assert "matrix:bar" in said
     assert "discovery" not in said
     assert "expected time: 3.0 min" in said
@@ -61,12 +61,13 @@ def test_a_run_measures_the_first_mpi_and_prints_how_another_is_chosen(
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{script.parent}")
     *_, other = find_mpis()
     assert other.version == "9.0.0"
-    said = switchpoint("run", "--dry-run", "--", "--name=exchange")
+    selection = "--name=exchange.*1_node.*random"
+    said = switchpoint("run", "--dry-run", "--", selection)
     assert f"measuring {first}: it" in said
     assert f"to measure {other}: `switchpoint run --environment {other.name}`" in said
     options = ["run", "--dry-run", "--json"]
-    named = ["--", "--name=exchange", f"--prgenv=^{other.name}$"]
-    for chosen in ([*options, "--environment", other.name], [*options, *named]):
+    named = ["--", selection, f"--prgenv=^{other.name}$"]
+    for chosen in ([*options, "--environment", other.name, *named[:2]], [*options, *named]):
         jobs = json.loads(switchpoint(*chosen))["jobs"]
         assert {job["environment"] for job in jobs} == {other.name}
 
@@ -89,7 +90,7 @@ def test_a_campaign_is_what_is_tagged_tuning_unless_checks_are_selected():
 
 def test_launches_share_the_time(results):
     def plan(minutes: str) -> dict:
-        options = ["--dry-run", "--json", "--minutes", minutes, "--", "--name=discovery"]
+        options = ["--dry-run", "--json", "--minutes", minutes, "--", "--name=discovery.*1_node"]
         return json.loads(switchpoint("run", *options))
 
     short, long = plan("3"), plan("30")
