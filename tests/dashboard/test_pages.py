@@ -65,7 +65,12 @@ def test_pages_tell_which_methods_were_soaked_and_which_wait(
             "faster ",
             "soaked 2,000 times",
         ),
-        pages.choose.PAGE: ("default stays until", "Another", "independent launch", "Soaked 2,000 times."),
+        pages.choose.PAGE: (
+            "default stays until",
+            "Another",
+            "independent launch",
+            "Soaked 2,000 times.",
+        ),
     }
     for number, soak in enumerate(soaks):
         test_soaks.write(tmp_path, soak, launch=number)
