@@ -42,7 +42,12 @@ def run_limited(
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     started = time.monotonic()
     process = subprocess.Popen(
-        list(map(str, command)), env=env, stdout=output, stderr=output, start_new_session=True
+        list(map(str, command)),
+        env=env,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        preexec_fn=_heed_interrupts,
     )
     in_time = True
     try:
@@ -58,6 +63,11 @@ def run_limited(
         process.wait()
         kill_descendants()
     return Ended(process.returncode, time.monotonic() - started, in_time)
+
+
+def _heed_interrupts() -> None:
+    """Make a new process heed SIGINT, which what a shell started in its background ignores."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def kill_descendants() -> None:
