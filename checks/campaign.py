@@ -7,6 +7,7 @@ mixin sets everything that ReFrame needs: the tasks after set-up, the command be
 import re
 import shlex
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import reframe as rfm
@@ -26,6 +27,8 @@ from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.mpi import identify
 from tuner.machine.systems import launch_on
 from tuner.rawfile import keeping
+
+identify_once = cache(identify)  # jobs are many, and MPIs few
 
 # All checks of one ReFrame session belong to one campaign.
 STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -165,7 +168,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         mpiexec = self.current_environ.extras.get("mpiexec")
         if mpiexec is None:
             return ""
-        mpi = identify(self.current_environ.cc, mpiexec)
+        mpi = identify_once(self.current_environ.cc, mpiexec)
         if mpi is None:
             raise rfm.core.exceptions.ReframeError(
                 f"{mpiexec} and {self.current_environ.cc} are not of one MPI that is known"

@@ -66,18 +66,20 @@ def site(
             }
             for mpi in mpis
         ],
-        "general": [{"resolve_module_conflicts": False}],
+        # Jobs are asked for ten times a second, also long ones: that costs nothing here.
+        "general": [{"resolve_module_conflicts": False, "poll_rate_min": 10}],
         "logging": [
             {
+                "level": "verbose",  # below, ReFrame gathers all of a check for each line
                 "handlers": [
                     {
                         "type": "file",
                         "name": str(prefix / "reframe.log"),
-                        "level": "debug2",
+                        "level": "verbose",
                         "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
                         "append": False,
                     }
-                ]
+                ],
             }
         ],
     }

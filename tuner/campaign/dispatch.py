@@ -17,9 +17,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -109,6 +108,7 @@ class Request:
             f"--checkpath={CHECKS}",
             f"--report-file={report}",
             "--nocolor",
+            "--exec-policy=serial",  # the other one sleeps between checks, in dry runs too
             *places,
             *variables,
             *self.selection,
@@ -196,7 +196,7 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
     log.parent.mkdir(parents=True, exist_ok=True)
     report = log.with_suffix(".json")
     report.unlink(missing_ok=True)  # of a run that this one resumes
-    command = request.command(["--run", "--exec-policy=serial"], report)
+    command = request.command(["--run"], report)
     with log.open("ab") as output:
         # In a session of its own, so that a Ctrl-C reaches ReFrame once, from here; also where a
         # shell's background makes this process ignore it.
@@ -212,7 +212,8 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
             with _exits_on(signal.SIGTERM, signal.SIGHUP):
                 while process.poll() is None:
                     tick()
-                    time.sleep(POLL_S)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(POLL_S)
         except BaseException:
             process.send_signal(signal.SIGINT)
             process.wait()
