@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ class Kernels:
         return finish(command, os.environ | start.env | (env or {}), TIMEOUT_S)
 
 
+@cache  # a build without anything to do takes two seconds
 def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:
     """Configures with CMake options and builds; returns the build directory of that purpose."""
     build = build_root() / f"{purpose}-{mpi.name}-{mpi.version}"
