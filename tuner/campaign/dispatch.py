@@ -89,13 +89,14 @@ class Session:
 class Request:
     """What to run: a site configuration, ReFrame's own selection options, and variables.
 
-    `env` joins the environment in which the check files are loaded.
+    `env` joins the environment in which the check files are loaded: all, or the one of a name.
     """
 
     config: Path
     selection: Sequence[str]
     variables: dict[str, str]
     env: dict[str, str] = field(default_factory=dict)
+    check_file: str = ""
 
     def command(self, action: Sequence[str], report: Path) -> list[str]:
         """ReFrame's command line."""
@@ -105,7 +106,7 @@ class Request:
         return [
             _reframe(),
             f"--config-file={self.config}",
-            f"--checkpath={CHECKS}",
+            f"--checkpath={CHECKS / self.check_file}",
             f"--report-file={report}",
             "--nocolor",
             "--exec-policy=serial",  # the other one sleeps between checks, in dry runs too

@@ -194,7 +194,8 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> Session:
     variables = {**plan.variables, "campaign": plan.campaign}
     options = ["--name=^planned", *plan.options]
     options += ["--keep-stage-files", *["--dont-restage"] * Path(plan.stage).is_dir()]
-    request = Request(Path(plan.config), options, variables, {dispatch.PLAN: str(path)})
+    env = {dispatch.PLAN: str(path)}
+    request = Request(Path(plan.config), options, variables, env, "planned.py")
     log = results_directory() / "logs" / f"{plan.campaign}-{len(plan.batches)}.log"
     before, started_s = keeping.of_campaign(plan.campaign), time.monotonic()
     took_s = 0.0

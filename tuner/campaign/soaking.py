@@ -187,7 +187,7 @@ def _run(jobs: list[Wanted], site: Site, console: Console) -> None:
     _write(Order(jobs), path)
     variables = {**site.variables, "campaign": name}
     options = ["--name=^winners", *site.options]
-    request = Request(site.config, options, variables, {dispatch.SOAKS: str(path)})
+    request = Request(site.config, options, variables, {dispatch.SOAKS: str(path)}, "soak.py")
     planned = dispatch.plan(request)
     planned.clear()
     _write(Order(jobs, str(planned.stage)), path)
