@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.bench.report import Figure, conclude, options_of
+from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import build_kernels
 from tuner import stats
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
@@ -272,7 +272,7 @@ def main() -> int:
     parser.add_argument("operations", nargs="*", default=list(COLLECTIVES), metavar="OPERATION")
     least = {"seconds": 0.05, "procs": 4, "sizes": "8", "launches": 2, "operations": ["bcast"]}
     options = options_of(parser, "collectives", least)
-    mpis = [one for one in mpi.find_mpis() if options.mpi in (None, one.name)]
+    mpis = measured_mpis(options, options.mpi)
     if not mpis:
         here = ", ".join(one.name for one in mpi.find_mpis()) or "none"
         parser.error(f"no MPI {options.mpi or ''} on PATH; there is {here}")

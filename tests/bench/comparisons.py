@@ -19,10 +19,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.report import Figure, conclude, options_of
+from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import Kernels, build_kernels
 from tests.kernels.shim import INSTRUCTIONS, instructions_over_pmpi, vendor_table
-from tuner.machine.mpi import Mpi, find_mpis, launch
+from tuner.machine.mpi import Mpi, launch
 
 PEERS = ("SWP_BENCH_MPI_ADVANCE", "SWP_BENCH_PETSC")
 PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery")
@@ -98,7 +98,7 @@ def main() -> int:
     arguments = [str(options.seconds), options.sync]
     figures: list[Figure] = []
     failures: list[str] = []
-    for mpi in find_mpis():
+    for mpi in measured_mpis(options):
         if shutil.which("valgrind") is not None:
             figures += count_instructions(mpi)
         kernels = build(mpi)

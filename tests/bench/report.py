@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tuner import atomic
-from tuner.machine.mpi import CHECKOUT, available_cores, build_root, find_mpis
+from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, build_root, find_mpis
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,12 @@ def options_of(
         parser.set_defaults(**least)
         options = parser.parse_args()
     return options
+
+
+def measured_mpis(options: argparse.Namespace, name: str | None = None) -> list[Mpi]:
+    """Return the MPIs of this machine, or that of the name; for the smallest case one."""
+    mpis = [mpi for mpi in find_mpis() if name in (None, mpi.name)]
+    return mpis[:1] if options.least else mpis
 
 
 def kept_at(part: str) -> Path:
