@@ -42,10 +42,12 @@ TIMEOUT_S = 600  # far beyond what a run takes, on a busy machine too: who reach
 
 CORES = sorted(os.sched_getaffinity(0))
 
-# The kernels are compiled by several tests, each in a directory of its own.
+# The kernels are compiled by several tests, each in a directory of its own, some of a copy. Paths
+# are made relative, so that what one has compiled serves those in directories as deep.
 if shutil.which("ccache"):
     os.environ.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
     os.environ.setdefault("CCACHE_DIR", str(build_root() / "ccache"))
+    os.environ.setdefault("CCACHE_BASEDIR", "/")
     os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 
 Require = Callable[[str, bool, str], None]

@@ -141,7 +141,7 @@ def installation_directory(system: str, environment: str) -> Path:
 def objects_directory(system: str, environment: str) -> Path:
     """Where a campaign compiles this checkout's kernels before it installs them."""
     name = installation_directory(system, environment).name
-    return build_root() / "cmake" / f"{name}-{_checkout()}"
+    return build_root() / f"cmake-{name}-{_checkout()}"
 
 
 def search_path() -> str:
