@@ -137,5 +137,7 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
 
 
 def finished(stage: Path) -> list[Path]:
-    """The complete raw files below."""
-    return [path for path in stage.rglob("soak-*.jsonl") if b'"record": "end"' in path.read_bytes()]
+    """The complete raw files below, where directories may vanish meanwhile."""
+    names = [Path(place, name) for place, _, names in os.walk(stage) for name in names]
+    raw_files = [path for path in names if path.match("soak-*.jsonl")]
+    return [path for path in raw_files if b'"record": "end"' in path.read_bytes()]
