@@ -66,8 +66,9 @@ def site(
             }
             for mpi in mpis
         ],
-        # Jobs are asked for ten times a second, also long ones: that costs nothing here.
-        "general": [{"resolve_module_conflicts": False, "poll_rate_min": 10}],
+        # By default ReFrame looks for the end of a long job every ten seconds only; oftener than
+        # this it would disturb what is measured.
+        "general": [{"resolve_module_conflicts": False, "poll_rate_min": 1}],
         "logging": [
             {
                 "level": "verbose",  # below, ReFrame gathers all of a check for each line

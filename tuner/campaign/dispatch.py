@@ -17,8 +17,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -213,8 +214,7 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
             with _exits_on(signal.SIGTERM, signal.SIGHUP):
                 while process.poll() is None:
                     tick()
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(POLL_S)
+                    time.sleep(POLL_S)
         except BaseException:
             process.send_signal(signal.SIGINT)
             process.wait()
