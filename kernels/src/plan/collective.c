@@ -50,7 +50,8 @@ bool swp_is_block(const struct swp_plan *plan, const struct side *side) {
 static int check_block(const struct swp_plan *plan, const char *name, const struct side *side) {
   if (swp_is_block(plan, side))
     return SWP_SUCCESS;
-  return swp_fail(SWP_ERR_ARGUMENT, "%s: %s is not in place: count x type must be %lld bytes, those of a block",
+  return swp_fail(SWP_ERR_ARGUMENT,
+                  "%s: %s is not in place: count x type must be %lld bytes, those of a block",
                   swp_shapes[plan->operation].name, name, (long long)own_block_bytes(plan));
 }
 
