@@ -17,7 +17,8 @@ static const struct method *const methods[] = {
 
 enum { METHODS = sizeof methods / sizeof methods[0] };
 
-bool swp_method_does(const struct method *method, enum swp_operation operation) {
+/* Whether the method has the functions of the operation. */
+static bool does(const struct method *method, enum swp_operation operation) {
   if (operation == SWP_EXCHANGE)
     return method->start != NULL;
   if (operation == SWP_DISCOVERY)
@@ -37,8 +38,7 @@ const char *swp_not_applicable(const struct spec *spec, const struct features *f
 const struct method *swp_method_find(enum swp_operation operation, const char *name, size_t length) {
   for (int i = 0; i < METHODS; i++) {
     const struct method *method = methods[i];
-    if (swp_method_does(method, operation) && strlen(method->name) == length &&
-        memcmp(method->name, name, length) == 0)
+    if (does(method, operation) && strlen(method->name) == length && memcmp(method->name, name, length) == 0)
       return method;
   }
   return NULL;
@@ -56,7 +56,7 @@ int swp_method_list(int index, struct swp_method_info *info) {
   const struct method *method = methods[index];
   unsigned operations = 0;
   for (int i = 0; i < OPERATIONS; i++)
-    operations |= (unsigned)swp_method_does(method, (enum swp_operation)i) << i;
+    operations |= (unsigned)does(method, (enum swp_operation)i) << i;
   *info = (struct swp_method_info){operations, method->name, method->usage != NULL ? method->usage : "",
                                    method->summary, method->source};
   return SWP_SUCCESS;
@@ -64,7 +64,7 @@ int swp_method_list(int index, struct swp_method_info *info) {
 
 bool swp_method_variant(const struct method *method, enum swp_operation operation, int index, int procs,
                         char *text, size_t length) {
-  if (!swp_method_does(method, operation))
+  if (!does(method, operation))
     return false;
   if (method->variant != NULL)
     return method->variant(operation, index, procs, text, length);
@@ -81,20 +81,15 @@ int swp_method_specs(enum swp_operation operation, const char *name, int procs, 
   if (method == NULL)
     return swp_fail(SWP_ERR_METHOD, "swp_method_specs: unknown %s method '%s'; swpbench list shows all",
                     swp_shapes[operation].name, name);
+  char text[SPEC_BYTES];
   size_t used = 0;
   specs[0] = '\0';
-  for (int index = 0;; index++) {
-    char text[SPEC_BYTES];
-    if (!swp_method_variant(method, operation, index, procs, text, sizeof text))
-      break;
-    size_t needed = strlen(text) + (used > 0) + 1;
-    if (needed > length - used)
+  for (int index = 0; swp_method_variant(method, operation, index, procs, text, sizeof text); index++) {
+    const char *space = used > 0 ? " " : "";
+    if (strlen(space) + strlen(text) >= length - used)
       return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: the specs of '%s' need more than %zu bytes", name,
                       length);
-    if (used > 0)
-      specs[used++] = ' ';
-    strcpy(specs + used, text);
-    used += strlen(text);
+    used += (size_t)snprintf(specs + used, length - used, "%s%s", space, text);
   }
   return SWP_SUCCESS;
 }

@@ -56,12 +56,12 @@ int launch_open(struct launch *launch, int status) {
   return team_agree(launch->team, status == 0 && launch->team->rank == 0 ? open_file(launch) : status);
 }
 
-double launch_seconds(const struct launch *launch) {
+static double seconds_since_begin(const struct launch *launch) {
   return (double)(clock_ns() - launch->begin_ns) * 1e-9;
 }
 
 bool launch_is_over(const struct launch *launch) {
-  return launch->options->budget_s > 0 && launch_seconds(launch) > launch->options->budget_s;
+  return launch->options->budget_s > 0 && seconds_since_begin(launch) > launch->options->budget_s;
 }
 
 void launch_skip(struct launch *launch, const char *method, int64_t size_bytes, const char *reason) {
@@ -261,7 +261,7 @@ int launch_close(struct launch *launch) {
   json_begin(&json, "end");
   json_int(&json, "cases", launch->cases);
   json_int(&json, "samples", launch->samples);
-  json_double(&json, "seconds", launch_seconds(launch));
+  json_double(&json, "seconds", seconds_since_begin(launch));
   json_open(&json, "skipped", '[');
   for (int i = 0; i < launch->nskipped; i++) {
     json_open(&json, NULL, '{');

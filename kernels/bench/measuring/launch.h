@@ -42,8 +42,6 @@ int launch_open(struct launch *launch, int status);
    Collective; the failure is agreed. */
 int launch_begin(struct launch *launch);
 
-double launch_seconds(const struct launch *launch);
-
 /* Whether its time limit, if it has one, is over. Local. */
 bool launch_is_over(const struct launch *launch);
 

@@ -21,7 +21,6 @@ struct options {
   const char *methods;
   int64_t *sizes_bytes; /* increasing within a race */
   int nsizes;
-  char *races_text;
   struct size_race races[RACES_MOST]; /* of run and soak; one, unless they are given */
   int nraces;
   const char *out;

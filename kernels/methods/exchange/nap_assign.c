@@ -6,6 +6,7 @@
 
 #include "mail.h"
 #include "nap_deal.h"
+#include "order.h"
 
 #include <stdlib.h>
 
@@ -35,11 +36,6 @@ struct assigner {
   bool leads;
   struct leader leader;
 };
-
-static int compare_ints(const void *a, const void *b) {
-  int x = *(const int *)a, y = *(const int *)b;
-  return (x > y) - (x < y);
-}
 
 static int compare_contributions(const void *a, const void *b) {
   const struct contribution *x = a, *y = b;
@@ -122,7 +118,7 @@ static void sort_origins(struct array *origins) {
   int *nodes = origins->items;
   int64_t kept = 0;
   if (origins->count > 1)
-    qsort(nodes, (size_t)origins->count, sizeof *nodes, compare_ints);
+    qsort(nodes, (size_t)origins->count, sizeof *nodes, swp_by_int);
   for (int64_t i = 0; i < origins->count; i++)
     if (kept == 0 || nodes[i] != nodes[kept - 1])
       nodes[kept++] = nodes[i];

@@ -4,6 +4,7 @@
  */
 #include "nap.h"
 #include "nap_deal.h"
+#include "order.h"
 
 #include <stdlib.h>
 
@@ -283,11 +284,6 @@ static int place_parts(struct nap *nap) {
   return SWP_SUCCESS;
 }
 
-static int compare_parts(const void *a, const void *b) {
-  int x = ((const struct part *)a)->node, y = ((const struct part *)b)->node;
-  return (x > y) - (x < y);
-}
-
 /* Adds the copies of what a rank's slice for a part repeats from the parts before it. */
 static int copy_repeats(struct nap *nap, const struct part *part, const struct box *box) {
   const struct array *parts = &nap->assignment.sends;
@@ -299,7 +295,7 @@ static int copy_repeats(struct nap *nap, const struct part *part, const struct b
     return SWP_SUCCESS;
   for (const int64_t *n = slice + SLICE_NUMBERS; n < swp_nap_extracts(slice); n += REPEAT_NUMBERS) {
     struct part key = {.node = (int)n[REPEAT_FROM_NODE]};
-    const struct part *from = bsearch(&key, parts->items, (size_t)parts->count, sizeof key, compare_parts);
+    const struct part *from = bsearch(&key, parts->items, (size_t)parts->count, sizeof key, swp_by_int);
     struct array run = {.items = &(struct run){from->base + n[REPEAT_FROM_OFFSET], n[REPEAT_BYTES]},
                         .count = 1};
     int error = add_pieces(nap, PLACE_OUTGOING, &run, part->base + n[REPEAT_OFFSET]);

@@ -4,15 +4,12 @@
  */
 #include "nap.h"
 
+#include "order.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum { ARRIVAL_SOURCE, ARRIVAL_AT, ARRIVAL_BYTES, ARRIVAL_NUMBERS };
-
-static int compare_receives(const void *a, const void *b) {
-  int x = ((const struct receive *)a)->peer, y = ((const struct receive *)b)->peer;
-  return (x > y) - (x < y);
-}
 
 static int begin(struct nap *nap) {
   const struct problem *problem = exchange_plan_of(nap->plan)->problem;
@@ -23,7 +20,7 @@ static int begin(struct nap *nap) {
     return swp_plan_no_memory(nap->plan);
   if (problem->nrecvs > 0)
     memcpy(nap->expected, problem->recvs, (size_t)problem->nrecvs * sizeof *nap->expected);
-  qsort(nap->expected, (size_t)problem->nrecvs, sizeof *nap->expected, compare_receives);
+  qsort(nap->expected, (size_t)problem->nrecvs, sizeof *nap->expected, swp_by_int);
   return swp_bundles_make(nap->plan, &nap->bundles);
 }
 
@@ -101,9 +98,8 @@ static int list_parts(struct nap *nap, const struct mail *slices, struct mail *m
 /* Where byte `at` of what `source` sends this rank belongs in the caller's receive buffer. */
 static int find_place(const struct nap *nap, int64_t source, int64_t at, int64_t bytes, int64_t *place) {
   struct receive key = {.peer = (int)source};
-  const struct receive *receive =
-      bsearch(&key, nap->expected, (size_t)exchange_plan_of(nap->plan)->problem->nrecvs, sizeof key,
-              compare_receives);
+  const struct receive *receive = bsearch(
+      &key, nap->expected, (size_t)exchange_plan_of(nap->plan)->problem->nrecvs, sizeof key, swp_by_int);
   if (receive == NULL || at + bytes > receive->bytes)
     return swp_fail(SWP_ERR_MISMATCH, "exchange: rank %d sends bytes that are not expected here",
                     (int)source);

@@ -12,6 +12,7 @@
 #include "formulas.h"
 #include "grid.h"
 #include "mail.h"
+#include "order.h"
 #include "schedule.h"
 
 #include <stdlib.h>
@@ -42,11 +43,6 @@ struct scheduler {
   int64_t nout;     /* held parcels that leave, in front */
 };
 
-static int compare_receives(const void *a, const void *b) {
-  int x = ((const struct receive *)a)->peer, y = ((const struct receive *)b)->peer;
-  return (x > y) - (x < y);
-}
-
 /* Parcels that leave come first, by neighbour, route and source. */
 static int compare_parcels(const void *a, const void *b) {
   const struct parcel *x = a, *y = b;
@@ -68,7 +64,7 @@ static int scheduler_begin(struct scheduler *s) {
     return swp_plan_no_memory(s->plan);
   if (problem->nrecvs > 0)
     memcpy(s->expected, problem->recvs, (size_t)problem->nrecvs * sizeof *s->expected);
-  qsort(s->expected, (size_t)problem->nrecvs, sizeof *s->expected, compare_receives);
+  qsort(s->expected, (size_t)problem->nrecvs, sizeof *s->expected, swp_by_int);
   for (int i = 0; i < problem->nsends; i++) {
     const struct send *send = &problem->sends[i];
     struct parcel *parcel = swp_array_add(&s->held, sizeof *parcel, NULL);
@@ -198,8 +194,8 @@ done:
 /* Where an arrived parcel belongs in the caller's receive buffer. */
 static int find_place(const struct scheduler *s, int source, int64_t bytes, int64_t *offset) {
   struct receive key = {.peer = source};
-  const struct receive *receive = bsearch(
-      &key, s->expected, (size_t)exchange_plan_of(s->plan)->problem->nrecvs, sizeof key, compare_receives);
+  const struct receive *receive =
+      bsearch(&key, s->expected, (size_t)exchange_plan_of(s->plan)->problem->nrecvs, sizeof key, swp_by_int);
   if (receive == NULL || receive->bytes != bytes)
     return swp_fail(SWP_ERR_MISMATCH, "exchange: rank %d sends %lld bytes that are not expected here", source,
                     (long long)bytes);

@@ -31,12 +31,9 @@ static inline bool swp_is_collective(enum swp_operation operation) {
   return operation >= SWP_BCAST;
 }
 
-/* Whether a buffer has a block for each rank, and whether the rank has such a buffer. */
+/* Whether a buffer has a block for each rank. */
 static inline bool swp_holds_all(enum extent extent) {
   return extent >= ALL;
-}
-static inline bool swp_holds_any(enum extent extent, bool root) {
-  return extent == ONE || extent == ALL || (root && extent != NONE);
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include "inbox.h"
 
 #include "allocate.h"
+#include "order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,11 +101,6 @@ void *swp_inbox_add(struct inbox *inbox, int source, int64_t bytes) {
   return data;
 }
 
-static int compare_entries(const void *a, const void *b) {
-  int x = ((const struct entry *)a)->source, y = ((const struct entry *)b)->source;
-  return (x > y) - (x < y);
-}
-
 /* Methods that go through the sources in order deliver them so. */
 static bool is_sorted(const struct inbox *inbox) {
   int i = 1;
@@ -115,7 +111,7 @@ static bool is_sorted(const struct inbox *inbox) {
 
 void swp_inbox_finish(struct inbox *inbox) {
   if (!is_sorted(inbox))
-    qsort(inbox->entries, (size_t)inbox->count, sizeof *inbox->entries, compare_entries);
+    qsort(inbox->entries, (size_t)inbox->count, sizeof *inbox->entries, swp_by_int);
   for (int i = 0; i < inbox->count; i++) {
     inbox->sources[i] = inbox->entries[i].source;
     inbox->bytes[i] = inbox->entries[i].bytes;

@@ -117,9 +117,6 @@ struct method {
   struct procedure procedures[OPERATIONS];
 };
 
-/* Whether the method does the operation: it has the functions. */
-bool swp_method_does(const struct method *method, enum swp_operation operation);
-
 /* NULL when the method can do it, otherwise why not. */
 const char *swp_not_applicable(const struct spec *spec, const struct features *features);
 

@@ -3,19 +3,15 @@
 
 #include "allocate.h"
 #include "error.h"
+#include "order.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_ints(const void *a, const void *b) {
-  int x = *(const int *)a, y = *(const int *)b;
-  return (x > y) - (x < y);
-}
-
 int swp_find_duplicate(const int *ranks, int count, int *sorted) {
   memcpy(sorted, ranks, (size_t)count * sizeof *sorted);
-  qsort(sorted, (size_t)count, sizeof *sorted, compare_ints);
+  qsort(sorted, (size_t)count, sizeof *sorted, swp_by_int);
   for (int i = 1; i < count; i++)
     if (sorted[i] == sorted[i - 1])
       return sorted[i];

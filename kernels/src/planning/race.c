@@ -2,6 +2,7 @@
 #include "race.h"
 
 #include "off.h"
+#include "order.h"
 #include "random.h"
 #include "trial.h"
 
@@ -189,12 +190,11 @@ done:
   return error;
 }
 
-/* Nobody but the default is left. */
-static bool is_over(const struct race *race) {
+static int count_challengers(const struct race *race) {
+  int count = 0;
   for (int i = 1; i < race->count; i++)
-    if (!race->runners[i].out)
-      return false;
-  return true;
+    count += !race->runners[i].out;
+  return count;
 }
 
 static int run_rounds(struct race *race) {
@@ -204,30 +204,18 @@ static int run_rounds(struct race *race) {
     before_s = race->elapsed_s;
     TRY(run_round(race));
   } while (race->rounds < ROUNDS_MOST && 2 * race->elapsed_s - before_s < race->budget_s &&
-           !(is_over(race) && race->rounds >= ROUNDS_LEAST));
+           (count_challengers(race) > 0 || race->rounds < ROUNDS_LEAST));
 done:
   return error;
 }
 
 /* ---- The outcome ---- */
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double median(const double *values, int n) {
   double sorted[ROUNDS_MOST];
   memcpy(sorted, values, (size_t)n * sizeof *sorted);
-  qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+  qsort(sorted, (size_t)n, sizeof *sorted, swp_by_double);
   return n % 2 != 0 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
-static int count_challengers(const struct race *race) {
-  int count = 0;
-  for (int i = 1; i < race->count; i++)
-    count += !race->runners[i].out;
-  return count;
 }
 
 /* A fair coin's lead, squared, is so many times the number of rounds in at most one of

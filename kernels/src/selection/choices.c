@@ -1,6 +1,7 @@
 #include "choices.h"
 
 #include "off.h"
+#include "order.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -63,11 +64,6 @@ static void add_rules(struct choices *choices, const swp_table *table, const str
   snprintf(path, sizeof table->path, "%s", table != NULL ? table->path : "");
 }
 
-static int by_bytes(const void *a, const void *b) {
-  double x = ((const struct step *)a)->from_bytes, y = ((const struct step *)b)->from_bytes;
-  return (x > y) - (x < y);
-}
-
 /* The first choice changes where a range begins, and behind its end. */
 static void make_steps(struct choices *choices) {
   struct step *steps = choices->steps;
@@ -78,7 +74,7 @@ static void make_steps(struct choices *choices) {
     if (!isinf(range->high))
       steps[n++].from_bytes = range->high + 1;
   }
-  qsort(steps, (size_t)n, sizeof *steps, by_bytes);
+  qsort(steps, (size_t)n, sizeof *steps, swp_by_double);
   for (int i = 0; i < n; i++) {
     int first = 0;
     while (first < choices->count - 1 &&

@@ -180,10 +180,8 @@ static void report(const struct field *field, const struct workload *workload, i
          (long long)workload->payload.item_bytes, rounds);
   printf("  %-32s %12s  %s\n", "", "median", "ratio to known senders, 95 % interval");
   for (int i = 0; i < field->count; i++) {
-    const struct entrant *entrant = &field->entrants[i];
-    const struct interval ratio = race_ratio(entrant, bound, rounds);
-    printf("  %-32s %9.2f us  %6.3f [%.3f, %.3f]\n", entrant->name,
-           1e6 * median_interval(entrant->seconds, rounds).median, ratio.median, ratio.low, ratio.high);
+    race_print(&field->entrants[i], bound, rounds);
+    printf("\n");
   }
   print_best(best, bound, rounds);
   if (field->peers > 0)

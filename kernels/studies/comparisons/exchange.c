@@ -101,12 +101,6 @@ static int64_t needed_hop_bytes(const struct workload *workload, int n) {
   return sum;
 }
 
-static void print_times(const struct entrant *entrant, const struct entrant *other, int rounds) {
-  const struct interval ratio = race_ratio(entrant, other, rounds);
-  printf("  %-16s %10.2f us  %6.3f [%.3f, %.3f]", entrant->name,
-         1e6 * median_interval(entrant->seconds, rounds).median, ratio.median, ratio.low, ratio.high);
-}
-
 /* The cost of a plan: its time and memory, and after how many executions it is earned back. */
 static void print_plan(const struct entrant *entrant, const struct entrant *direct, int rounds,
                        int64_t needed_bytes) {
@@ -135,9 +129,9 @@ static void report(const struct workload *workload, const struct entrant *entran
     return;
   printf("exchange, %d ranks, %s, %lld B, %d rounds\n", workload->team->procs, pattern,
          (long long)workload->payload.item_bytes, rounds);
-  printf("  %-16s %13s  %s\n", "", "median", "ratio to the one by hand, 95 % interval");
+  printf("  %-32s %12s  %s\n", "", "median", "ratio to the one by hand, 95 % interval");
   for (int i = 0; i < count; i++) {
-    print_times(&entrants[i], &entrants[BY_HAND], rounds);
+    race_print(&entrants[i], &entrants[BY_HAND], rounds);
     if (i >= DIRECT)
       print_plan(&entrants[i], &entrants[DIRECT], rounds, needed_bytes[i]);
     printf("\n");

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "rng.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const int64_t sizes_bytes[] = {8, 1024, 65536};
@@ -66,6 +67,12 @@ struct interval race_ratio(const struct entrant *entrant, const struct entrant *
   const struct interval interval = median_interval(ratios, rounds);
   free(ratios);
   return interval;
+}
+
+void race_print(const struct entrant *entrant, const struct entrant *other, int rounds) {
+  const struct interval ratio = race_ratio(entrant, other, rounds);
+  printf("  %-32s %9.2f us  %6.3f [%.3f, %.3f]", entrant->name,
+         1e6 * median_interval(entrant->seconds, rounds).median, ratio.median, ratio.low, ratio.high);
 }
 
 static int compare_pattern(const struct team *team, const struct comparison *comparison, const char *text,

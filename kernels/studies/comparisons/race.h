@@ -26,6 +26,9 @@ void race_free(struct entrant *entrants, int count);
 /* The median over rounds of the entrant's time as a multiple of the other's in the same round. */
 struct interval race_ratio(const struct entrant *entrant, const struct entrant *other, int rounds);
 
+/* Prints the entrant's name, median, and ratio to the other, without an end of line. */
+void race_print(const struct entrant *entrant, const struct entrant *other, int rounds);
+
 /* A study of an operation on some patterns, each at several sizes. */
 struct comparison {
   const char *program, *operation;

@@ -1,0 +1,15 @@
+/* Orders of items by what they begin with, for qsort and bsearch. */
+#ifndef SWP_ORDER_H
+#define SWP_ORDER_H
+
+static inline int swp_by_int(const void *a, const void *b) {
+  int x = *(const int *)a, y = *(const int *)b;
+  return (x > y) - (x < y);
+}
+
+static inline int swp_by_double(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+#endif
