@@ -1,1 +1,1 @@
-"""Campaigns: what they measure, in which order, and how ReFrame runs it."""
+"""Campaigns: what they measure, in which order, and how ReFrame runs them."""

@@ -1,8 +1,8 @@
-"""Calls ReFrame: asks it what a campaign would run, and runs it.
+"""Calls of ReFrame, which list what a campaign would run and run it.
 
 ReFrame ends with success when no test matched, drops a check file that it cannot import, and only
-warns of a variable that a test does not have. So the plan is taken first, by a dry run; what that
-leaves out is an error; and what ran is held against the plan.
+warns of a variable that a test does not have. So the plan is made first, by a dry run; anything
+left out of it is an error; and the jobs that ran are compared with the plan.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ WARNINGS = ("skipping test", "does not exist")
 SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
 ENVIRONMENTS = ("-p", "--prgenv")  # others, which add to each other
 PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"
-"""Of the environment: tell the checks `planned` and `winners` which file says what to run."""
+"""Environment variables that name the file of launches for the checks `planned` and `winners`."""
 
 POLL_S = 0.5
 _PR_SET_PDEATHSIG = 1
 
 
 class DispatchError(SwitchpointError):
-    """ReFrame cannot do what was asked; the text says why."""
+    """Error raised when ReFrame cannot do what was asked; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Job:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What makes a job the same in plan and run."""
+        """Return the values by which a job of a run is matched with its job in the plan."""
         return self.name, self.system, self.environment
 
 
 @dataclass(frozen=True)
 class Session:
-    """What one call of ReFrame reported."""
+    """The report of one call of ReFrame."""
 
     jobs: list[Job]
     failures: list[str]  # of jobs and of the builds before them: what failed, and why
@@ -77,11 +77,11 @@ class Session:
 
     @property
     def wanted(self) -> list[Job]:
-        """The jobs that are not skipped."""
+        """Return the jobs that are not skipped."""
         return [job for job in self.jobs if job.result != "skip"]
 
     def clear(self) -> None:
-        """Deletes the places of ReFrame's files."""
+        """Delete the directories of ReFrame's files."""
         for place in (self.stage, self.output):
             shutil.rmtree(place, ignore_errors=True)
 
@@ -100,7 +100,7 @@ class Request:
     check_file: str = ""
 
     def command(self, action: Sequence[str], report: Path) -> list[str]:
-        """ReFrame's command line."""
+        """Return ReFrame's command line."""
         variables = [f"--setvar={name}={value}" for name, value in self.variables.items()]
         # Another campaign may run at the same time.
         places = [f"--timestamp={name}"] if (name := self.variables.get("campaign")) else []
@@ -119,7 +119,7 @@ class Request:
 
 
 def without_selection(options: Sequence[str]) -> list[str]:
-    """Of ReFrame's options those that tell where and how it works."""
+    """Return ReFrame's options without those that select checks or environments."""
     return [
         option
         for option in options
@@ -130,14 +130,14 @@ def without_selection(options: Sequence[str]) -> list[str]:
 
 
 def _reframe() -> str:
-    """Beside this Python, as pip installs it, else on the path."""
+    """Return the path of `reframe`: beside this Python, where pip installs it, else on PATH."""
     beside = Path(sys.executable).parent
     path = os.pathsep.join([str(beside), os.environ.get("PATH", "")])
     return shutil.which("reframe", path=path) or str(beside / "reframe")
 
 
 def _environment() -> dict[str, str]:
-    """ReFrame's, which wants its user to have a name: in a container there may be none."""
+    """Return the environment with a user name: ReFrame needs one, and a container may lack it."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # the second from Python 3.13 on
@@ -146,16 +146,16 @@ def _environment() -> dict[str, str]:
 
 
 def _reason(output: str) -> str:
-    """What ReFrame says of a failure: without the usage, or the log, that it prints around it."""
+    """Return ReFrame's error message without the usage or the log printed around it."""
     errors = re.findall(r"^(?:reframe: error|ERROR): (.*)", output, re.MULTILINE)
     return errors[0].strip() if errors else output.strip()
 
 
 def plan(request: Request) -> Session:
-    """What ReFrame would run, found by its dry run.
+    """Return what ReFrame would run, found by its dry run.
 
     Raises:
-        DispatchError: ReFrame failed or warned of something left out, or no check is left to run.
+    DispatchError: ReFrame failed or warned of something left out, or no check is left to run.
     """
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
@@ -187,21 +187,21 @@ def plan(request: Request) -> Session:
 
 
 def run(request: Request, planned: Session, log: Path, tick: Callable[[], None]) -> Session:
-    """Runs a campaign, one job at a time; `tick` is called every half second.
+    """Run a campaign, one job at a time, and call `tick` every half second.
 
     On Ctrl-C, SIGTERM and SIGHUP ReFrame is interrupted and waited for; KeyboardInterrupt or
     SystemExit passes on.
 
     Raises:
-        DispatchError: ReFrame ended without a report, or did not run what was planned.
+    DispatchError: ReFrame ended without a report, or did not run what was planned.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     report = log.with_suffix(".json")
     report.unlink(missing_ok=True)  # of a run that this one resumes
     command = request.command(["--run"], report)
     with log.open("ab") as output:
-        # In a session of its own, so that a Ctrl-C reaches ReFrame once, from here; also where a
-        # shell's background makes this process ignore it.
+        # ReFrame has a session of its own, so that a Ctrl-C reaches it once, from here; also where
+        # a shell's background makes this process ignore it.
         process = subprocess.Popen(
             command,
             env=_environment() | request.env,
@@ -230,7 +230,7 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
 
 
 def _end_with_parent() -> None:
-    """Makes a new process heed SIGINT, and get one when its parent is killed (Linux)."""
+    """Make a new process heed SIGINT, and get one when its parent is killed (Linux)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
@@ -238,7 +238,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _exits_on(*signals: signal.Signals) -> Iterator[None]:
-    """Makes signals raise SystemExit, unless they are ignored, as under nohup."""
+    """Make signals raise SystemExit, unless they are ignored, as under nohup."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -255,7 +255,7 @@ def _exits_on(*signals: signal.Signals) -> Iterator[None]:
 
 
 def _read(report: Path, variables: dict[str, str]) -> Session:
-    """What a report says. Fixtures, which build the kernels, are no jobs, but can fail as well."""
+    """Read a report. Fixtures, which build the kernels, are no jobs, but they can fail as well."""
     content = json.loads(report.read_text())
     cases = content["runs"][-1]["testcases"]
     for case, (name, value) in product(cases, variables.items()):

@@ -1,4 +1,4 @@
-"""Whether a site's configuration can work: what `switchpoint doctor --config` tells."""
+"""The checks of a site's configuration for `switchpoint doctor --config`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tuner.machine.sites.schedulers import SCHEDULERS
 
 
 class ConfigurationError(SwitchpointError):
-    """A configuration cannot be read; the text says why."""
+    """Error raised when a configuration cannot be read; the message says why."""
 
 
 def examine(config: Path) -> list[Part]:
-    """The parts of a configuration, and how many checks ReFrame would run by it.
+    """Return the parts of a configuration, and how many checks ReFrame would run with it.
 
     Raises:
         ConfigurationError: the file is no configuration.
@@ -37,7 +37,7 @@ def examine(config: Path) -> list[Part]:
 
 
 def _read(config: Path) -> dict[str, Any]:
-    """The configuration as the file makes it; ReFrame's own reading follows with the plan."""
+    """Return the configuration that the file makes; ReFrame itself reads it when it plans."""
     try:
         content = runpy.run_path(str(config))["site_configuration"]
         systems = [each["name"] for each in content["systems"]]
@@ -83,7 +83,7 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Part]:
 
 
 def _environment(environment: dict[str, Any]) -> Part:
-    """The compiler wrapper; with modules it is there only once they are loaded."""
+    """Return the part of the compiler wrapper; modules provide it only once they are loaded."""
     name, cc = environment["name"], environment.get("cc", "cc")
     if modules := environment.get("modules"):
         return Part(name, "building", f"{cc} of {' '.join(map(str, modules))}", True, "")

@@ -1,4 +1,4 @@
-"""What campaigns were to measure, kept beside their logs: tells partial ones, and how to go on."""
+"""Orders: what campaigns were to measure, kept beside the logs to find and resume partial ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tuner.rawfile import keeping
 
 
 class OrderError(SwitchpointError):
-    """What a campaign was to measure is not known; the text says why."""
+    """Error raised when it is unknown what a campaign was to measure; the message says why."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """A campaign as it was asked for."""
+    """A campaign as it was requested."""
 
     campaign: str
     request: Request
@@ -30,7 +30,7 @@ class Order:
 
     @property
     def done(self) -> int:
-        """The launches whose raw files are among the results."""
+        """Return the number of launches whose raw files are among the results."""
         return len(keeping.of_campaign(self.campaign))
 
     def __str__(self) -> str:
@@ -41,17 +41,17 @@ class Order:
         return f"campaign {self.campaign} is partial: {counted}; {rest}"
 
     def write(self) -> None:
-        """Keeps the order, unless it is there."""
+        """Write the order unless it exists."""
         path = _path(self.campaign)
         if not path.exists():
             atomic.write(path, json.dumps(asdict(self), indent=1, default=str) + "\n")
 
 
 def read(campaign: str) -> Order:
-    """The order of a campaign.
+    """Return the order of a campaign.
 
     Raises:
-        OrderError: there is none, or it cannot be read.
+    OrderError: there is none, or it cannot be read.
     """
     path = _path(campaign)
     try:
@@ -72,7 +72,7 @@ def read(campaign: str) -> Order:
 
 
 def partial() -> Iterator[Order]:
-    """The orders of campaigns with some of their launches, the oldest first."""
+    """Yield the orders of campaigns with some of their launches, the oldest first."""
     for path in sorted(_path("").parent.glob(f"*{_SUFFIX}")):
         order = read(path.name.removesuffix(_SUFFIX))
         if 0 < order.done < order.launches:

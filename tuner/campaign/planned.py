@@ -1,6 +1,6 @@
-"""Carries out a planned campaign: batch after batch as jobs of ReFrame, and its file.
+"""Runs of a planned campaign: batch after batch as jobs of ReFrame, and the plan's file.
 
-The file and the raw files are all the state there is: a campaign that was killed goes on by them.
+The plan's file and the raw files are the whole state, so a campaign that was killed can go on.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ LINE_S = 10.0  # between lines of progress
 
 
 class PlanError(SwitchpointError):
-    """A plan cannot be made, read or carried out; the text says why and what to do."""
+    """Error of making, reading or running a plan; the message says why and what to do."""
 
 
 def directory() -> Path:
-    """Where plans are kept."""
+    """Return the directory of plans."""
     return results_directory() / "plans"
 
 
 def path_of(campaign: str) -> Path:
-    """Where the plan of a campaign is kept, if there is one."""
+    """Return the path at which the plan of a campaign is kept, if there is one."""
     return directory() / f"{campaign}.json"
 
 
 def newest() -> Path:
-    """The plan that was made last. Raises PlanError when there is none."""
+    """Return the plan that was made last. Raise PlanError when there is none."""
     plans = sorted(directory().glob("*.json"))
     if not plans:
         raise PlanError(f"{directory()}: no plan there; `switchpoint run --budget 10m` makes one")
@@ -59,7 +59,7 @@ def newest() -> Path:
 
 
 def load(path: Path) -> Plan:
-    """Reads a plan. Raises PlanError when it is none, OSError when it cannot be read."""
+    """Read a plan. Raise PlanError when the file is no plan, OSError when it cannot be read."""
     try:
         return msgspec.json.decode(read_bytes(path), type=Plan)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -67,16 +67,16 @@ def load(path: Path) -> Plan:
 
 
 def save(plan: Plan, path: Path) -> None:
-    """Writes a plan: a killed run leaves the old one or the new one."""
+    """Write a plan; a killed run leaves the old one or the new one."""
     atomic.write(path, msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
 
 
 def make(config: Path, options: list[str], budget: Budget, variables: dict[str, str]) -> Path:
-    """Plans a campaign over the jobs that ReFrame would run, and returns the plan's file.
+    """Plan a campaign over the jobs that ReFrame would run, and return the plan's file.
 
     Raises:
-        DispatchError: nothing would run.
-        PlanError: the budget is too small, or nothing can be tuned.
+    DispatchError: nothing would run.
+    PlanError: the budget is too small, or nothing can be tuned.
     """
     name = new_campaign()
     session = dispatch.plan(Request(config, options, variables | {"campaign": name}))
@@ -111,9 +111,9 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
 
 
 def _failed() -> dict[tuple[str, str, str], list[str]]:
-    """The methods that failed their soak, but defaults, by system's name, environment, operation.
+    """Return the methods, other than defaults, that failed their soak.
 
-    Raises StoreError.
+    The keys are the system's name, the environment and the operation. Raises StoreError.
     """
     found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     if not database_path().is_file():
@@ -128,7 +128,7 @@ def _failed() -> dict[tuple[str, str, str], list[str]]:
 
 
 def done(plan: Plan) -> set[int]:
-    """The numbers of the launches whose raw files are among the results."""
+    """Return the numbers of the launches whose raw files are among the results."""
     files = keeping.of_campaign(plan.campaign)
     return {_number(path) for path in files if path.stem.startswith(RAW_NAME)}
 
@@ -138,17 +138,17 @@ def _number(path: Path) -> int:
 
 
 def remaining(plan: Plan) -> list[Task]:
-    """The planned launches that have not been made."""
+    """Return the planned launches that have not been made."""
     numbers = done(plan)
     return [task for task in plan.tasks if task.number not in numbers]
 
 
 def run(path: Path, console: Console) -> list[Path]:
-    """Carries out a plan to its end, from wherever it is, and returns its raw files.
+    """Run a plan to its end, from wherever it is, and return its raw files.
 
     Raises:
-        DispatchError: a job failed; what it and others finished is kept.
-        KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
+    DispatchError: a job failed; what it and others finished is kept.
+    KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
     """
     plan = load(path)
     session = None
@@ -178,7 +178,7 @@ def run(path: Path, console: Console) -> list[Path]:
 
 
 def _tell_left_out(plan: Plan, console: Console) -> None:
-    """Names the cases that had no time."""
+    """Print the cases for which there was no time."""
     for number in plan.left_out:
         case = plan.cases[number]
         what = f"{case.operation} {case.pattern} on {case.procs} processes"
@@ -186,10 +186,10 @@ def _tell_left_out(plan: Plan, console: Console) -> None:
 
 
 def _run_batch(plan: Plan, path: Path, console: Console) -> Session:
-    """Makes the launches that the last batch lacks, as one session of ReFrame.
+    """Make the missing launches of the last batch, as one session of ReFrame.
 
-    What an earlier session has built is there still. By the clock a busy machine takes longer than
-    its launches tell.
+    What an earlier session has built is still there. The time spent is taken from the clock too, as
+    a busy machine needs longer than the launches record.
     """
     variables = {**plan.variables, "campaign": plan.campaign}
     options = ["--name=^planned", *plan.options]
@@ -217,19 +217,19 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> Session:
 
 
 def spent_s(plan: Plan) -> float:
-    """The seconds that the finished launches took by their closing records, and their starts."""
+    """Return the seconds of the finished launches by their closing records, with their starts."""
     files = keeping.of_campaign(plan.campaign)
     return _seconds(files) + START_S * len(files) + SESSION_S * len(plan.batches)
 
 
 def _seconds(files: Collection[Path]) -> float:
-    """What launches took by their closing records."""
+    """Return the seconds of launches by their closing records."""
     ends = (json.loads(path.read_bytes().splitlines()[-1]) for path in files)
     return float(sum(end["seconds"] for end in ends))
 
 
 def cost_share(campaigns: Collection[str]) -> float | None:
-    """What planned campaigns have cost, over what measuring everything would; None if unplanned."""
+    """Return the cost of planned campaigns over that of measuring everything; None if unplanned."""
     shares = []
     for path in map(path_of, sorted(campaigns)):
         plan = load(path) if path.is_file() else None
@@ -244,7 +244,7 @@ def _keep_finished(plan: Plan) -> None:
 
 
 def _progress(plan: Plan, console: Console) -> Callable[[], None]:
-    """Prints a line now and then: the stage, its launches, and what was spent."""
+    """Return a function that prints the stage, its launches and the time spent now and then."""
     batch = plan.batches[-1]
     numbers = {task.number for task in batch.tasks}
     next_s = 0.0
@@ -264,7 +264,7 @@ def _progress(plan: Plan, console: Console) -> Callable[[], None]:
 
 
 def measured(plan: Plan) -> list[Cell]:
-    """The cells of the plan's campaign, of all its systems."""
+    """Return the cells of the plan's campaign, of all its systems."""
     if not plan.batches:
         return []
     with Store.open(database_path()) as store:
@@ -274,7 +274,7 @@ def measured(plan: Plan) -> list[Cell]:
 
 
 def baseline(cells: list[Cell]) -> Baseline:
-    """What the fitted parameters of the measured system predict, where it is one and has some."""
+    """Return the predictions of the fitted model, if one system was measured and has parameters."""
     systems = {cell.key.system for cell in cells}
     known: dict[tuple[str, str, int, int, int], Times] = {}
     try:

@@ -1,9 +1,10 @@
-"""Plans a campaign within a budget: what to measure next, from what has been measured.
+"""Planning of a campaign within a budget: what to measure next, from what has been measured.
 
-Every method once at a few sizes, which predicts it at all others; then races of those that are
-predicted to be near the best, which losers leave; then sizes between those at which the best
-differs (docs/explanation/planning.md). What to do next follows from the plan and the cells alone,
-so that an interrupted campaign goes on where it ended. No input or output.
+First every method is measured at a few sizes, which predict it at all others. Races follow between
+the methods that are predicted to be near the best, and losers leave them. Then sizes are added
+between those at which the best method differs (docs/explanation/planning.md). The next step follows
+from the plan and the cells alone, so that an interrupted campaign goes on where it ended. The
+module does no input or output.
 """
 
 from __future__ import annotations
@@ -36,23 +37,23 @@ from tuner.selection.decisions import MIN_LAUNCHES
 from tuner.selection.intervals import NEARLY
 
 ANCHORS = 6
-"""Sizes at which every method is measured."""
+"""Number of sizes at which every method is measured."""
 
 ANCHOR_SAMPLES = 8
 FIRST_SAMPLES = 20
-"""Of the first race, from which most are dropped."""
+"""Samples in the first race, which drops most methods."""
 
 ANCHOR_BUDGET_S = 3.0
-"""Of a launch that is to have all methods, where no budget in seconds is given."""
+"""Seconds of a launch that measures all methods, where no budget in seconds is given."""
 
 FIRST_RACE = "race 1"
 FIRST_HALVING = "race 2"
 
 REFINED_ABOVE = 1.25
-"""Between two sizes whose ratio is smaller, none is put."""
+"""Ratio of two sizes up to which no size is added between them."""
 
 OVERHEAD = 4.0
-"""Seconds that a sample takes, with start and buffers, over those that it counts."""
+"""Factor from the seconds that a sample counts to those it takes, with start and buffers."""
 
 
 class _Entrants(NamedTuple):
@@ -63,7 +64,7 @@ class _Entrants(NamedTuple):
 
 
 class _Launch(NamedTuple):
-    """What the launches of a case measure; `cost_s` is of one, but its start."""
+    """The races of a case's launches; `cost_s` is the cost of one launch without its start."""
 
     case: int
     races: list[Racing]
@@ -72,7 +73,7 @@ class _Launch(NamedTuple):
 
 
 def least_s(cases: int) -> float:
-    """The budget below which not every case can be raced."""
+    """Return the least budget with which every case can be raced."""
     return len(STAGES) * SESSION_S + SOAKS_S + cases * _least_case_s(list(STAGES.values()), START_S)
 
 
@@ -81,13 +82,13 @@ def _least_case_s(stages: Sequence[Stage], start_s: float) -> float:
 
 
 def anchors_s(cases: int) -> float:
-    """A budget whose first stage has enough to measure all methods, of which nothing is known."""
+    """Return a budget whose first stage can measure all methods, of which nothing is known yet."""
     shares = sum(stage.share for stage in STAGES.values()) / STAGES["anchors"].share
     return len(STAGES) * SESSION_S + shares * cases * (START_S + ANCHOR_BUDGET_S) + SOAKS_S
 
 
 def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch | None:
-    """What to measure now that every launch of the plan is in the cells; None when it is done.
+    """Return the next launches, once all of the plan are in the cells; None when it is done.
 
     A budget that is a share is brought up to date, and cases without time are left out.
     """
@@ -107,7 +108,7 @@ def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch |
 
 
 def _stages_left(plan: Plan) -> tuple[str, list[Stage]]:
-    """The name of the next stage, and all that are certain to follow, itself first."""
+    """Return the name of the next stage, and all that are certain to follow, itself first."""
     done = len(plan.batches)
     if done < len(STAGES):
         return list(STAGES)[done], list(STAGES.values())[done:]
@@ -117,9 +118,9 @@ def _stages_left(plan: Plan) -> tuple[str, list[Stage]]:
 def _affordable(
     plan: Plan, launches: list[_Launch], left: Sequence[Stage], rest_s: float
 ) -> list[_Launch]:
-    """The cases that the rest has time for, to the end; those with most to gain come first.
+    """Return the cases for which the remaining time lasts to the end, by possible gain.
 
-    One is raced in any case: of less, nothing would come.
+    At least one is raced, except in refinements: otherwise the campaign would yield nothing.
     """
     count = int(rest_s / _least_case_s(left, plan.start_s) + 1e-9)
     if left[0] is not REFINING:
@@ -163,7 +164,7 @@ def _anchors(sizes: Sequence[int]) -> list[int]:
 def _wanted(
     plan: Plan, number: int, name: str, stage: Stage, known: dict[int, Race], times: Times
 ) -> dict[int, _Entrants]:
-    """By size, the methods that race on: not those that are predicted to lose, or have lost."""
+    """Return by size the methods that race on, without those that lost or are predicted to lose."""
     case = plan.cases[number]
     default = DEFAULT_METHODS[case.operation]
     wanted = {}
@@ -174,7 +175,7 @@ def _wanted(
         rivals = sorted(logs.keys() - {default}, key=lambda method: logs[method])
         near = [method for method in rivals if logs[method] <= reach and method not in lost]
         if name == FIRST_RACE:
-            # The default is never alone: without a rival, nothing is known here.
+            # The default never races alone: without a rival, nothing is known here.
             near = near or rivals[:1]
         if not near:
             continue
@@ -188,7 +189,7 @@ def _wanted(
 
 
 def _sizes(plan: Plan, number: int, name: str, times: Times) -> set[int]:
-    """The sizes of a stage: those of the stage before, and from the second race on new ones."""
+    """Return a stage's sizes: those of the stage before, and from the second race on new ones."""
     case = plan.cases[number]
     if name == FIRST_RACE:
         return {*case.sizes}
@@ -202,7 +203,7 @@ def _sizes(plan: Plan, number: int, name: str, times: Times) -> set[int]:
 
 
 def _between(sizes: Sequence[int], times: Times, default: str) -> Iterator[int]:
-    """Sizes in the middle between neighbours that lose by each other's best method."""
+    """Yield sizes in the middle between neighbours that lose by each other's best method."""
     logs = {size: times.at(size) for size in sizes}
     best = {}
     for size, its in logs.items():
@@ -216,7 +217,7 @@ def _between(sizes: Sequence[int], times: Times, default: str) -> Iterator[int]:
 
 
 def _together(wanted: dict[int, _Entrants]) -> list[Racing]:
-    """Sizes with the same entrants are one race."""
+    """Return the races, one for all sizes with the same entrants."""
     sizes: dict[_Entrants, list[int]] = defaultdict(list)
     for size, its in wanted.items():
         sizes[its].append(size)
@@ -228,7 +229,7 @@ def _cost_s(size: int, methods: Iterable[str], samples: int, times: Times) -> fl
 
 
 def _tasks(plan: Plan, launches: list[_Launch], count: int, share_s: float) -> list[Task]:
-    """The launches of a batch, which share its time by what they are expected to need."""
+    """Return the launches of a batch, which share its time in proportion to their expected cost."""
     spare_s = max(share_s / count - len(launches) * (plan.start_s + LEAST_BUDGET_S), 0)
     whole_s = sum(launch.cost_s for launch in launches)
     tasks: list[Task] = []
@@ -242,7 +243,7 @@ def _tasks(plan: Plan, launches: list[_Launch], count: int, share_s: float) -> l
 
 
 def exhaustive_s(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> float:
-    """What it would take to race all methods at all sizes, as far as they were measured."""
+    """Return the time of racing all methods at all sizes, as far as they were measured."""
     total_s = 0.0
     for number, known in races(plan, cells).items():
         case = plan.cases[number]

@@ -1,7 +1,7 @@
-"""What a campaign within a budget is: its cases, its stages, and the launches planned so far.
+"""The plan of a campaign within a budget: its cases, its stages, and the launches so far.
 
-Read and written by tuner/campaign/planned.py, made by tuner/campaign/planning.py. No input or
-output.
+tuner/campaign/planned.py reads and writes it, tuner/campaign/planning.py makes it. The module does
+no input or output.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 START_S = 0.5
-"""Of a launch, beside its budget."""
+"""Seconds of a launch beside its budget."""
 
 SESSION_S = 6.0
-"""ReFrame's own work for a stage."""
+"""Seconds of ReFrame's own work for a stage."""
 
 SOAKS_S = 15.0
-"""For what won, to be executed very often, and ReFrame's work for that."""
+"""Seconds for the soaks of the winners, and for ReFrame's work on them."""
 
 LEAST_BUDGET_S = 0.3
 
 
 class Budget(NamedTuple):
-    """Seconds, or a share of what it would take to measure everything."""
+    """Seconds, or a share of the time of measuring everything."""
 
     seconds: float
     share: float = 0.0
@@ -33,7 +33,7 @@ class Budget(NamedTuple):
 class Stage(NamedTuple):
     """A step of the campaign: launches of each case, and a share of the budget.
 
-    Beside the default the best `rivals` take part, of which none is known to take longer than
+    The best `rivals` take part beside the default, but none that is known to take longer than
     `reach` times the best.
     """
 
@@ -49,19 +49,19 @@ STAGES = {
     "race 2": Stage(3, 3, 1.25, 4),
     "race 3": Stage(3, 3, 1.1, 2),
 }
-"""What is done one after the other. What a stage spares of its share, the next ones have.
+"""The stages in their order. Time that a stage spares goes to the next ones.
 
 Race 2 puts sizes between those at which the best method differs. It and the last race give all
 sizes six launches: five choose, the last confirms.
 """
 
 REFINING = Stage(6, 1, 1.25, 2)
-"""What follows, as often as there are sizes to put between others, and time for them."""
+"""The stage that follows, repeated while there are sizes to add between others, and time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
-    """What is tuned: an operation with a pattern on a layout, over sizes.
+    """A case to be tuned: an operation with a pattern on a layout, over sizes.
 
     Methods that failed their soak are not measured.
     """
@@ -79,7 +79,7 @@ class PlannedCase:
 
 @dataclass(frozen=True, slots=True)
 class Racing:
-    """Methods that race at sizes, with so many samples; no methods are all."""
+    """Methods that race at sizes, with a number of samples; an empty list means all methods."""
 
     sizes: list[int]
     methods: list[str]
@@ -88,7 +88,7 @@ class Racing:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One launch. `number` tells the launches of a campaign apart."""
+    """One launch. `number` identifies it within its campaign."""
 
     number: int
     case: int
@@ -97,12 +97,12 @@ class Task:
 
     @property
     def sizes(self) -> list[int]:
-        """Of all races."""
+        """Return the sizes of all races."""
         return sorted(size for race in self.races for size in race.sizes)
 
     @property
     def methods(self) -> list[str]:
-        """Of all races; none for all."""
+        """Return the methods of all races; none stands for all."""
         return sorted({method for race in self.races for method in race.methods})
 
 
@@ -116,11 +116,11 @@ class Batch:
 
 @dataclass(slots=True)
 class Plan:
-    """A campaign as planned so far. `spent_s` is of the clock, with ReFrame's own work.
+    """A campaign as planned so far. `spent_s` is wall-clock time, with ReFrame's own work.
 
-    With a share, `budget_s` is that of what the measurements so far let everything cost. `slow` is
-    how many times as long starts and sessions took as foreseen, in the last stage. The cases in
-    `left_out` have no more time.
+    With a share, `budget_s` is that share of the cost of measuring everything, as estimated from
+    the measurements so far. `slow` is the ratio of the actual to the expected time of starts and
+    sessions in the last stage. The cases in `left_out` get no more time.
     """
 
     campaign: str
@@ -138,21 +138,21 @@ class Plan:
 
     @property
     def start_s(self) -> float:
-        """What starting a launch is foreseen to take."""
+        """Return the expected time to start a launch."""
         return START_S * self.slow
 
     @property
     def config_file(self) -> Path:
-        """ReFrame's."""
+        """Return the path of ReFrame's configuration file."""
         return Path(self.config)
 
     @property
     def tasks(self) -> list[Task]:
-        """Of all batches."""
+        """Return the launches of all batches."""
         return [task for batch in self.batches for task in batch.tasks]
 
 
 def octaves(operation: str, pattern: str) -> list[int]:
-    """The sizes of a case: bytes of a message or block, or of an item; messages have many items."""
+    """Return the sizes: bytes of a message or block, or of an item; messages have many items."""
     last = 2048 if pattern.startswith("matrix:") else 131072
     return [8 << power for power in range(int(math.log2(last // 8)) + 1)]

@@ -1,6 +1,6 @@
-"""What races have shown so far: how long each method takes, who lost, and how many samples to take.
+"""Results of races so far: the time of each method, the losers, and the samples still needed.
 
-No input or output.
+The module does no input or output.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from tuner.selection.decisions import ERROR_LEVEL
 from tuner.selection.intervals import NEARLY
 
 LOOKS = 2
-"""At races, to drop losers."""
+"""Number of times that a race is examined to drop losers."""
 
 MOST_SAMPLES = 40
 FEWEST_SAMPLES = 17
-"""Of which four may be disturbed, and the others still confirm a winner."""
+"""Least number of samples: four may be disturbed, and the others still confirm a winner."""
 
 SHARPNESS = 6.0
-"""So many times the error of a launch is what tells two methods apart, in five launches."""
+"""Gap between two methods, in errors of a launch, at which five launches distinguish them."""
 
 Baseline = Callable[[PlannedCase, str, int], float | None]
-"""What a model predicts of a case, method and size, in seconds; None where there is none."""
+"""Function from a case, method and size to the seconds a model predicts, or None without one."""
 
 
 class Samples(NamedTuple):
-    """Of one launch."""
+    """The samples of one launch."""
 
     rounds: np.ndarray
     seconds: np.ndarray
 
 
 Race = dict[str, dict[int, Samples]]
-"""What is known at one size: by method and launch."""
+"""The samples at one size, by method and launch."""
 
 
 def races(plan: Plan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
-    """What was measured of every case, by size."""
+    """Return the measured samples of every case, by size."""
     case_of = {task.number: task.case for task in plan.tasks}
     found: dict[int, dict[int, Race]] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     for cell in cells:
@@ -58,10 +58,10 @@ def races(plan: Plan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
 
 
 class Times:
-    """Predicts the methods of a case between and at the sizes at which they were measured.
+    """Predicted times of a case's methods, at and between the sizes at which they were measured.
 
-    Interpolated is the logarithm of measured over modelled: a model knows the shape, the samples
-    its height. Without a model that is a straight line between logarithms.
+    The logarithm of measured over modelled time is interpolated: the model gives the shape, the
+    samples the height. Without a model this is a straight line between logarithms.
     """
 
     def __init__(self, case: PlannedCase, known: Mapping[int, Race], baseline: Baseline) -> None:
@@ -77,15 +77,17 @@ class Times:
 
     @property
     def methods(self) -> list[str]:
-        """Those that were measured."""
+        """Return the methods that were measured."""
         return sorted(self._corrections)
 
     def at(self, size: int) -> dict[str, float]:
-        """The logarithm of the seconds of each method."""
+        """Return the logarithm of the seconds of each method."""
         return {method: self.log_s(method, size) for method in self.methods}
 
     def log_s(self, method: str, size: int) -> float:
-        """The logarithm of the seconds; beyond the outermost sizes their correction holds."""
+        """Return the logarithm of the seconds; beyond the outermost sizes the correction is
+        constant.
+        """
         sizes, corrections = zip(*self._corrections[method].items(), strict=True)
         correction = np.interp(math.log(size), np.log(sizes), corrections)
         return float(correction) + self._modelled(method, size)
@@ -96,7 +98,7 @@ class Times:
 
 
 def losers(race: Race, default: str) -> set[str]:
-    """The methods that are slower than the best in each of at least two launches.
+    """Return the methods that are slower than the best in each of at least two launches.
 
     The error level of one launch is shared by methods and looks; the default never loses.
     """
@@ -131,10 +133,11 @@ def _is_slower(launches: dict[int, Samples], best: dict[int, Samples], level: fl
 
 
 def samples_needed(race: Race, logs: Mapping[str, float], default: str) -> int:
-    """So many that chance within a launch is small beside what default and best rival differ by.
+    """Return how many samples make chance within a launch small against the gap to the best rival.
 
-    Nothing is lost by either of two that hardly differ: these are worth no more than the fewest.
-    logs: of the seconds of the methods that race.
+    The gap is that between the default and the best rival. Nothing is lost by choosing either of
+    two that hardly differ, so a gap counts as at least NEARLY. `logs` are the logarithms of the
+    seconds of the methods that race.
     """
     rival = min(logs.keys() - {default}, key=lambda method: logs[method])
     both = race.get(rival, {}).keys() & race.get(default, {}).keys()
@@ -148,6 +151,6 @@ def samples_needed(race: Race, logs: Mapping[str, float], default: str) -> int:
 
 
 def _error_of_one(values: np.ndarray) -> float:
-    """That of a median times the root of how many it is of, were they normal but for outliers."""
+    """Return a median's error times the root of its count, for normal values with outliers."""
     low, high = np.quantile(values, [0.25, 0.75])
     return math.sqrt(math.pi / 2) * float(high - low) / 1.349

@@ -1,6 +1,6 @@
-"""Executes very often what won, before it is chosen: jobs of the check `winners` (checks/soak.py).
+"""Soaks, which execute winners very often before they are chosen (`winners` in checks/soak.py).
 
-What lacks follows from the store alone, so that an interrupted soak goes on where it ended.
+The missing soaks follow from the store alone, so that an interrupted soak goes on where it ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tuner.selection.soaks import Lack
 from tuner.store.store import Store
 
 MOST_S = 30.0
-"""For all of it, unless a campaign has less left; it seldom takes a half of that."""
+"""Seconds for all soaks, unless a campaign has less left; they seldom take half of that."""
 
 SESSION_S = 6.0  # ReFrame's own work
 LINE_S = 10.0  # between lines of progress
@@ -35,7 +35,7 @@ SUFFIX = ".soaking.json"  # of the orders, beside the logs
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What one launch soaks: each method so many times at each size, within a time."""
+    """The soaks of one launch: each method so many times at each size, within a time."""
 
     methods: list[str]
     sizes: list[int]
@@ -45,7 +45,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What one job soaks: an operation on a layout."""
+    """The soaks of one job: an operation on a layout."""
 
     system: str  # ReFrame's, as local:cpu
     environment: str
@@ -78,7 +78,7 @@ class Site:
 
     @classmethod
     def of(cls, request: Request, jobs: Iterable[Job | PlannedCase], required: int) -> Site:
-        """As the jobs of a campaign ran."""
+        """Return the site on which the jobs of a campaign ran."""
         told = ("anonymous", "system_name", "swpbench")
         return cls(
             request.config,
@@ -90,15 +90,15 @@ class Site:
 
 
 def load(path: Path) -> Order:
-    """What `soak` wrote for the check. Raises OSError, msgspec.DecodeError."""
+    """Read the order that `soak` wrote for the check. Raise OSError, msgspec.DecodeError."""
     return msgspec.json.decode(path.read_bytes(), type=Order)
 
 
 def soak(systems: Sequence[str], site: Site, console: Console, most_s: float = MOST_S) -> None:
-    """Soaks what the systems' tables would choose, until nothing is left that can be, or the time.
+    """Soak what the systems' tables would choose, until all that can be is done or time is up.
 
     A method that fails makes room for another one, which is soaked then. What cannot be soaked is
-    told, and waits.
+    printed, and waits.
 
     Raises:
         TuningError, StoreError: there is no table to be made.
@@ -133,7 +133,7 @@ def soak(systems: Sequence[str], site: Site, console: Console, most_s: float = M
 
 
 def wanted(table: Table, site: Site, most_s: float) -> list[Wanted]:
-    """The jobs for what a table waits for; of each soak its share of the time.
+    """Return the jobs for the soaks that a table waits for; each soak gets an equal share of time.
 
     Methods with the same sizes share a launch, but for those that need one of their own.
     """
@@ -154,7 +154,7 @@ def wanted(table: Table, site: Site, most_s: float) -> list[Wanted]:
 
 
 def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[Launch]:
-    """Those of as many executions at the same sizes are together."""
+    """Yield launches, each with the methods that need as many executions at the same sizes."""
     together: dict[tuple[str, int, tuple[int, ...]], list[str]] = defaultdict(list)
     for method, lacks in methods.items():
         apart = method if method.startswith(APART) else ""
@@ -167,7 +167,7 @@ def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[Launch
 
 
 def _keep_interrupted() -> None:
-    """Takes to the results what earlier sessions finished that were killed."""
+    """Copy to the results what killed sessions had finished."""
     for path in _logs().glob(f"*{SUFFIX}"):
         stage = load(path).stage
         if stage and Path(stage).is_dir():
@@ -180,7 +180,7 @@ def _logs() -> Path:
 
 
 def _run(jobs: list[Wanted], site: Site, console: Console) -> None:
-    """One session of ReFrame. Raises DispatchError when it cannot run them."""
+    """Run one session of ReFrame. Raise DispatchError when it cannot run the jobs."""
     name = new_campaign()
     path = _logs() / f"{name}{SUFFIX}"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -207,14 +207,14 @@ def _run(jobs: list[Wanted], site: Site, console: Console) -> None:
 
 
 def _write(order: Order, path: Path) -> None:
-    """Aside first: a killed run leaves all or nothing."""
+    """Write the order so that a killed run leaves all of it or nothing."""
     aside = path.with_suffix(".partial")
     aside.write_bytes(msgspec.json.format(msgspec.json.encode(order), indent=1) + b"\n")
     aside.replace(path)
 
 
 def _progress(stage: Path, campaign: str, launches: int, console: Console) -> Callable[[], None]:
-    """Prints a line now and then."""
+    """Return a function that prints a line now and then."""
     started_s = time.monotonic()
     next_s = started_s + LINE_S
 
