@@ -1,4 +1,4 @@
-"""Files that are written whole: readers see the old one or the new one, never a half."""
+"""Files that are written whole: readers see the old one or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file to write aside, which takes the place of `path` if nothing goes wrong.
+    """Yield a file to write beside `path`, which replaces `path` if nothing goes wrong.
 
-    The directory is made. A link stays, and what it leads to is replaced; what is there and no
-    file, as /dev/stdout, is written as it is. Raises OSError with the name of `path`.
+    The directory is made. A link stays, and its target is replaced; an existing path that is no
+    file, as /dev/stdout, is written directly. Raises OSError with the name of `path`.
     """
     try:
         if path.exists() and not path.is_file():
@@ -32,6 +32,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Writes a whole file, text as UTF-8. Raises OSError with the name of `path`."""
+    """Write a whole file, text as UTF-8. Raise OSError with the name of `path`."""
     with replacing(path) as aside:
         aside.write_bytes(content.encode() if isinstance(content, str) else content)

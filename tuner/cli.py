@@ -48,15 +48,15 @@ if TYPE_CHECKING:
     from tuner.commands import workflow
 
 
-# Of this machine: as it is, and as several virtual nodes.
+# The systems of this machine: as it is, and as several virtual nodes.
 THIS_MACHINE = CHECKS / "config" / "local.py"
 SYSTEMS = {"local": THIS_MACHINE, "nodes": CHECKS / "config" / "nodes.py"}
 RESUMING = ("resume", "plan_file", "dry_run", "required_executions", "as_json")
-"""The options of `run` that a campaign has not of its own."""
+"""The options of `run` that a resumed campaign does not fix."""
 
 
 class _Commands(click.Group):
-    """Shows an expected error as one line and exits with 1."""
+    """A group that prints an expected error as one line and exits with 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -164,7 +164,7 @@ def run(
     from tuner.machine.nodes import namespaces
     from tuner.selection import tuning
 
-    # JSON has standard output for itself.
+    # With --json, standard output is for the JSON alone.
     out = console(stderr=as_json)
     required = tuning.required(required_executions)
     if config is not None and system is not None:
@@ -209,7 +209,7 @@ def run(
 def _measure(
     campaign: workflow.Campaign, dry_run: bool, as_json: bool, out: Console, required: int
 ) -> dict[str, Any]:
-    """Shows a campaign and runs it; a dry run only shows it."""
+    """Show a campaign and run it; with `dry_run`, only show it."""
     from tuner.commands import workflow
 
     if dry_run and as_json:

@@ -1,5 +1,5 @@
-"""What goes wrong in ways that a user can understand and mend."""
+"""Errors that a user can understand and mend."""
 
 
 class SwitchpointError(Exception):
-    """An error whose text is one clear line: what, where, and what to do."""
+    """An error whose message is one clear line: what, where, and what to do."""

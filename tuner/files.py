@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def open_file(path: Path, buffer_bytes: int = DEFAULT_BUFFER_SIZE) -> BufferedReader:
-    """Open a regular file for reading. Raises OSError for all else, which may never end.
+    """Open a regular file for reading. Raise OSError for all else, which may never end.
 
     A FIFO waits for its writer, a terminal for its user, and /dev/zero has no end.
     """
@@ -30,7 +30,7 @@ def _open_regular(path: str | Path, flags: int) -> int:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what a regular file holds. Raises OSError as `open_file` does."""
+    """Return the content of a regular file. Raise OSError as `open_file` does."""
     with open_file(path) as file:
         return file.read()
 

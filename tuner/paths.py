@@ -1,4 +1,4 @@
-"""Where results, and what the user keeps, lie; and the names of new campaigns there."""
+"""Directories of the results and of the user's own files, and names of new campaigns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def own_directory(variable: str, otherwise: str) -> Path:
 
 
 def results_directory() -> Path:
-    """The directory of raw files and database; it need not exist yet."""
+    """Return the directory of raw files and database; it need not exist yet."""
     named = os.environ.get("SWITCHPOINT_RESULTS")
     if named:
         try:
@@ -35,12 +35,12 @@ def results_directory() -> Path:
 
 
 def database_path() -> Path:
-    """The store's file; it can be rebuilt from the raw files beside it."""
+    """Return the path of the store; it can be rebuilt from the raw files beside it."""
     return results_directory() / "switchpoint.db"
 
 
 def new_campaign(prefix: str = "") -> str:
-    """A name for a campaign: the time. Waits while there are results of that name already."""
+    """Return the time as a campaign's name; wait while results of that name exist."""
     while True:
         name = f"{prefix}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         if not any(results_directory().glob(f"*/{name}")):
@@ -50,9 +50,9 @@ def new_campaign(prefix: str = "") -> str:
 
 @cache
 def has_locks(directory: Path) -> bool:
-    """Whether files there can be locked; network file systems may not know how.
+    """Return whether files there can be locked; some network file systems cannot.
 
-    Where nothing can be written they are taken to be.
+    The answer is yes for a directory that cannot be written.
     """
     try:
         with tempfile.TemporaryFile(dir=directory) as file:

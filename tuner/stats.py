@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 LEVEL = 0.95
 BOOTSTRAP_LAUNCHES = 10
-"""From this many launches on intervals are bootstrapped; below, Student's t."""
+"""Launches from which on intervals are bootstrapped; with fewer they are Student's t."""
 
 MIN_SAMPLES = 6
-"""A launch with fewer does not count in comparisons: they cannot bound their median at LEVEL."""
+"""Samples a launch needs to count in comparisons: fewer cannot bound their median at LEVEL."""
 
 _RESAMPLES = 1999
 _STUDENT = (12.7062047, 4.3026527, 3.1824463, 2.7764451, 2.5705818, 2.4469119, 2.3646243, 2.3060041)
@@ -31,7 +31,7 @@ Integers = NDArray[np.int64]
 
 
 def sort_segments(values: NDArray[np.float32], lengths: Integers) -> NDArray[np.float32]:
-    """Sorts each segment of positive values.
+    """Sort each segment of positive values.
 
     One sort for all: the bits of positive floats are ordered as the floats are, so the segment's
     number above them makes a 64-bit key.
@@ -43,7 +43,10 @@ def sort_segments(values: NDArray[np.float32], lengths: Integers) -> NDArray[np.
 
 
 def segment_quantiles(ordered: NDArray[np.float32], lengths: Integers, quantile: float) -> Floats:
-    """A quantile of every sorted segment, interpolated between neighbours. No segment is empty."""
+    """Return a quantile of every sorted segment, interpolated between neighbours.
+
+    No segment may be empty.
+    """
     begin = np.cumsum(lengths) - lengths
     position = (lengths - 1) * quantile
     lower = np.floor(position).astype(np.int64)
@@ -54,7 +57,7 @@ def segment_quantiles(ordered: NDArray[np.float32], lengths: Integers, quantile:
 
 
 def median_interval_ranks(n: Integers, level: float = LEVEL) -> tuple[Integers, Integers]:
-    """The order statistics (from 0) that bound the median of n independent samples.
+    """Return the order statistics (from 0) that bound the median of n independent samples.
 
     Exact for every continuous distribution. Too few samples for the level give the extremes.
     """
@@ -76,7 +79,7 @@ def _lower_rank(n: int, level: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is known of many segments at a glance, one value a segment."""
+    """A summary of many segments, one value per segment."""
 
     median: Floats
     low: Floats
@@ -87,7 +90,7 @@ class Summary:
 
 
 def summarise(values: NDArray[np.float32], lengths: Integers) -> Summary:
-    """Summarises segments; `low` and `high` are the order-statistic interval of the median."""
+    """Summarise segments; `low` and `high` are the order-statistic interval of the median."""
     ordered = sort_segments(values, lengths)
     begin = np.cumsum(lengths) - lengths
     median = segment_quantiles(ordered, lengths, 0.5)
@@ -104,10 +107,10 @@ def summarise(values: NDArray[np.float32], lengths: Integers) -> Summary:
 
 
 def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
-    """The interval of the mean of the last axis: launches, at least two.
+    """Return the interval of the mean over the last axis: launches, at least two.
 
-    Student's t up to nine launches; from ten the bootstrap, which does not need them to be normal.
-    Both are deterministic.
+    It is Student's t up to nine launches; from ten on it is the bootstrap, which does not need them
+    to be normal. Both are deterministic.
     """
     launches = values.shape[-1]
     if launches < BOOTSTRAP_LAUNCHES:
@@ -121,7 +124,7 @@ def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]
 
 
 def of_launches(medians: Floats) -> tuple[float, float, float]:
-    """The median over launches of their positive medians, and its interval, which holds it."""
+    """Return the median of launches' positive medians, and its interval, which contains it."""
     middle = float(np.median(medians))
     if len(medians) == 1:
         return middle, middle, middle
@@ -130,7 +133,7 @@ def of_launches(medians: Floats) -> tuple[float, float, float]:
 
 
 def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
-    """The percentile interval of a mean, widened as small numbers need (Hesterberg 2015).
+    """Return the percentile interval of a mean, widened for small numbers (Hesterberg 2015).
 
     Unlike the studentised bootstrap, it never leaves the range of the values.
     """
@@ -141,23 +144,23 @@ def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
 
 
 def bootstrap_tail(n: int, level: float = LEVEL) -> float:
-    """What a percentile interval of n values, at least two, leaves out at each end."""
+    """Return what a percentile interval of n values, at least two, leaves out at each end."""
     reach = np.sqrt(n / (n - 1)) * _student(n - 1, (1 + level) / 2)
     return NormalDist().cdf(-float(reach))
 
 
 @lru_cache(maxsize=64)
 def _resamples(launches: int) -> Floats:
-    """Resampling as weights: each row says what share of a resample every launch has."""
+    """Return resampling weights: each row holds the share of every launch in a resample."""
     random = np.random.default_rng(launches)
     equal = np.full(launches, 1 / launches)
     return random.multinomial(launches, equal, size=_RESAMPLES) / launches
 
 
 def upper_bound(values: Sequence[float], level: float) -> float:
-    """The one-sided Student t bound below which the mean lies with probability `level`.
+    """Return the one-sided Student t bound below which the mean lies with probability `level`.
 
-    Of a few values: numpy would take ten times as long.
+    The values are few, for which numpy would take ten times as long.
     """
     n = len(values)
     mean = sum(values) / n
@@ -167,7 +170,7 @@ def upper_bound(values: Sequence[float], level: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _student(freedom: int, probability: float) -> float:
-    """The quantile of Student's t."""
+    """Return the quantile of Student's t."""
     if probability == (1 + LEVEL) / 2 and freedom <= len(_STUDENT):
         return _STUDENT[freedom - 1]
     from scipy import special  # here, because ingest is faster to start without it
@@ -177,7 +180,7 @@ def _student(freedom: int, probability: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of two means, with its interval and the probability of one as large among equals."""
+    """The difference of two means, its interval, and its two-sided p-value."""
 
     difference: Floats
     low: Floats
@@ -186,9 +189,9 @@ class Difference:
 
 
 def welch(values: Floats, others: Floats, level: float = LEVEL) -> Difference:
-    """The mean of `others` less that of `values`, by Welch's t, along the last axis.
+    """Return the mean of `others` minus that of `values`, by Welch's t, along the last axis.
 
-    There are at least two of each; the axes before are alike.
+    There are at least two values on each side; the other axes are alike.
     """
     from scipy import special  # here, because ingest is faster to start without it
 
@@ -208,9 +211,10 @@ def welch(values: Floats, others: Floats, level: float = LEVEL) -> Difference:
 
 
 def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:
-    """Which of many tests to believe, so that of those the expected share of false ones is bounded.
+    """Return which of many tests to accept, with a bound on the expected share of false ones.
 
-    Benjamini and Hochberg (1995); it also holds for tests that depend on each other positively.
+    This is the method of Benjamini and Hochberg (1995); it also holds for tests that depend on each
+    other positively.
     """
     order = np.argsort(p, kind="stable")
     bounds = share * np.arange(1, len(p) + 1) / max(len(p), 1)
@@ -221,7 +225,7 @@ def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:
 
 
 def median_upper_bound(values: Floats, level: float = LEVEL) -> float:
-    """The upper end of the order-statistic interval of the median; infinite for too few values."""
+    """Return the upper end of the median's order-statistic interval; inf for too few values."""
     n = len(values)
     if 2 * 0.5**n > 1 - level:
         return float("inf")
@@ -231,7 +235,7 @@ def median_upper_bound(values: Floats, level: float = LEVEL) -> float:
 def paired_log_ratios(
     rounds: NDArray[Any], samples: NDArray[Any], other_rounds: NDArray[Any], others: NDArray[Any]
 ) -> Floats:
-    """log(sample / other) for every round that both have: what drifts hits both alike."""
+    """Return log(sample / other) of every round that both have: drift affects both alike."""
     _, mine, theirs = np.intersect1d(rounds, other_rounds, return_indices=True)
     ratios: Floats = np.log(samples[mine].astype(float) / others[theirs].astype(float))
     return ratios

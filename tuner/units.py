@@ -1,4 +1,4 @@
-"""Numbers as people read them: sizes in binary units, intervals in words, ratios.
+"""Numbers as text: sizes in binary units, intervals in words, ratios.
 
 An end of an interval that is None or infinite is open.
 """
@@ -12,7 +12,7 @@ _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """`value` with that many significant digits, never in exponent form."""
+    """Return `value` with that many significant digits, never in exponent form."""
     if value == 0:
         return "0"
     rounded = float(f"{value:.{digits - 1}e}")  # 0.9996 has the decimals of 1, which it becomes
@@ -21,7 +21,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def size_text(size_bytes: float) -> str:
-    """Bytes as `512 B`, `1 KiB`, `1.5 MiB`."""
+    """Return bytes as `512 B`, `1 KiB`, `1.5 MiB`."""
     value = float(size_bytes)
     unit = 0
     while value >= 1024 and unit < len(_BYTE_UNITS) - 1:
@@ -33,14 +33,14 @@ def size_text(size_bytes: float) -> str:
 
 
 def multiple_text(ratio: float) -> str:
-    """A ratio as `1.07`; so far off that launches disagree, `over 1000`."""
+    """Return a ratio as `1.07`; ratios so large that launches disagree are `over 1000`."""
     if ratio >= 1000:
         return "over 1000"
     return significant(ratio) if ratio > 0.001 else "under 0.001"
 
 
 def bytes_text(low: float | None, high: float | None) -> str:
-    """The sizes of a rule: `up to 1.41 KiB`, and for the next `above 1.41 KiB`."""
+    """Return the sizes of a rule: `up to 1.41 KiB`, and for the next `above 1.41 KiB`."""
     above = f"above {size_text(low - 1)}" if _is_end(low) and low > 0 else ""
     if not _is_end(high):
         return above or "all"
@@ -48,14 +48,14 @@ def bytes_text(low: float | None, high: float | None) -> str:
 
 
 def span_text(low: int, high: int) -> str:
-    """Whole numbers from one to another: `5 to 7`, or `8`."""
+    """Return whole numbers from one to another: `5 to 7`, or `8`."""
     return str(low) if low == high else f"{low} to {high}"
 
 
 def degree_text(
     mmax: tuple[float | None, float | None], mavg: tuple[float | None, float | None]
 ) -> str:
-    """The degrees of a rule: `degree 3 to 8, mean degree up to 4.5`; "" when both are open."""
+    """Return a rule's degrees: `degree 3 to 8, mean degree up to 4.5`; "" when both are open."""
     texts = (("degree", _range_text(*mmax)), ("mean degree", _range_text(*mavg)))
     return ", ".join(f"{word} {text}" for word, text in texts if text)
 

@@ -155,7 +155,7 @@ def plan(request: Request) -> Session:
     """Return what ReFrame would run, found by its dry run.
 
     Raises:
-    DispatchError: ReFrame failed or warned of something left out, or no check is left to run.
+        DispatchError: ReFrame failed or warned of something left out, or no check is left to run.
     """
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
@@ -193,7 +193,7 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
     SystemExit passes on.
 
     Raises:
-    DispatchError: ReFrame ended without a report, or did not run what was planned.
+        DispatchError: ReFrame ended without a report, or did not run what was planned.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     report = log.with_suffix(".json")

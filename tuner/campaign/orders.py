@@ -51,7 +51,7 @@ def read(campaign: str) -> Order:
     """Return the order of a campaign.
 
     Raises:
-    OrderError: there is none, or it cannot be read.
+        OrderError: there is none, or it cannot be read.
     """
     path = _path(campaign)
     try:

@@ -75,8 +75,8 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
     """Plan a campaign over the jobs that ReFrame would run, and return the plan's file.
 
     Raises:
-    DispatchError: nothing would run.
-    PlanError: the budget is too small, or nothing can be tuned.
+        DispatchError: nothing would run.
+        PlanError: the budget is too small, or nothing can be tuned.
     """
     name = new_campaign()
     session = dispatch.plan(Request(config, options, variables | {"campaign": name}))
@@ -147,8 +147,8 @@ def run(path: Path, console: Console) -> list[Path]:
     """Run a plan to its end, from wherever it is, and return its raw files.
 
     Raises:
-    DispatchError: a job failed; what it and others finished is kept.
-    KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
+        DispatchError: a job failed; what it and others finished is kept.
+        KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
     """
     plan = load(path)
     session = None

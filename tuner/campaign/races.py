@@ -85,9 +85,7 @@ class Times:
         return {method: self.log_s(method, size) for method in self.methods}
 
     def log_s(self, method: str, size: int) -> float:
-        """Return the logarithm of the seconds; beyond the outermost sizes the correction is
-        constant.
-        """
+        """Return the log of the seconds; beyond the outermost sizes the correction is constant."""
         sizes, corrections = zip(*self._corrections[method].items(), strict=True)
         correction = np.interp(math.log(size), np.log(sizes), corrections)
         return float(correction) + self._modelled(method, size)

@@ -1,1 +1,1 @@
-"""The subcommands of `switchpoint` that come in groups, a file a group."""
+"""The grouped subcommands of `switchpoint`, one file per group."""

@@ -16,7 +16,7 @@ from tuner.errors import SwitchpointError
 
 
 def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A path without its last slash; of `/` nothing."""
+    """Return a path without its last slash; the path `/` becomes empty."""
     path = value.rstrip("/")
     if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", path):
         raise click.BadParameter(f"{value} must start with /, as /switchpoint")
@@ -56,7 +56,7 @@ def serve(host: str, port: int, prefix: str, database: Path) -> None:
 
 
 def serve_somewhere(context: click.Context) -> None:
-    """Starts the dashboard, if installed; its usual port may be taken by that of an earlier run."""
+    """Start the dashboard, if installed, on another port where an earlier run has the usual one."""
     if find_spec("dash") is None:
         return
     from dashboard.app import ListenError
@@ -85,7 +85,7 @@ def html(output: Path, database: Path) -> None:
 
 @contextmanager
 def _dashboard() -> Iterator[None]:
-    """Tells what is missing where Switchpoint was installed without the dashboard."""
+    """Raise an error that names the missing package when Switchpoint lacks the dashboard's."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""`switchpoint compare`: what differs between two campaigns or systems."""
+"""`switchpoint compare`: the differences between two campaigns or systems."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
 
 
 def _key(store: Store, name: str) -> tuple[str, ...]:
-    """The system, and the campaign unless all are meant."""
+    """Return the system, and the campaign unless all are meant."""
     system, slash, campaign = name.rpartition("/")
     measured = store.campaigns(one_system(store, system) if slash else None)
     found = measured[measured["campaign"] == campaign]["system"].tolist()

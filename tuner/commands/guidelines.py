@@ -1,4 +1,4 @@
-"""`switchpoint guidelines`: what is slower than it should ever be."""
+"""`switchpoint guidelines`: the operations that are slower than they should ever be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`switchpoint matrix make`: writes matrices for experiments, the same ones for the same seed."""
+"""`switchpoint matrix make`: matrices for experiments, the same ones for the same seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`switchpoint fit`, `predict` and `validate`: parameters, and what they say of methods."""
+"""`switchpoint fit`, `predict` and `validate`: parameters, and the times that they predict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
 def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
-    """Sizes as `swpbench run --sizes` takes them: SIZE and FIRST:LAST:xFACTOR, increasing."""
+    """Return increasing sizes, given as to `swpbench run --sizes`: SIZE and FIRST:LAST:xFACTOR."""
     sizes: set[int] = set()
     for word in value.split(","):
         found = re.fullmatch(r"(\d{1,15})([KMG]?)(?::(\d{1,15})([KMG]?):x(\d{1,9}))?", word)
@@ -184,7 +184,7 @@ def validate(campaign: str | None, system: str | None, database: Path, as_json: 
 
 
 def show_models(system: str | None, database: Path, as_json: bool) -> None:
-    """What `switchpoint show models` prints."""
+    """Print the output of `switchpoint show models`."""
     from tuner.commands.printing import models as showing
     from tuner.commands.printing.results import console
     from tuner.models import fitting

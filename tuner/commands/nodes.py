@@ -134,7 +134,7 @@ def _mpi(environment: str | None) -> Mpi:
 
 
 def _build_of(program: str, mpi: Mpi) -> Path | None:
-    """The build or installation of the kernels that a program lies in, else any for this MPI."""
+    """Return the build or installation of kernels that holds a program, else any for this MPI."""
     path = shutil.which(program)
     above = Path(path).resolve().parents if path else ()
     builds = [*above, *sorted(build_root().glob(f"install/*-{mpi.name}"))]

@@ -1,4 +1,4 @@
-"""What several subcommands share of their options: the store and its systems above all."""
+"""Options that several subcommands share: the store and its systems above all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 class _NamedFile(click.Path):
-    """A file that is there and is one, also where another program opens it."""
+    """An existing regular file, also where another program opens it."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, exists=True, dir_okay=False)
@@ -41,16 +41,16 @@ class _NamedFile(click.Path):
 NAMED_FILE = _NamedFile()
 
 Option = Callable[[Callable[..., None]], Callable[..., None]]
-"""What adds an option to a command."""
+"""A decorator that adds an option to a command."""
 
 
 def whole_number(least: int) -> click.IntRange:
-    """So many of something, up to what MPI counts."""
+    """Return the type of a count, up to what MPI counts."""
     return click.IntRange(least, _MOST)
 
 
 class _Number(click.FloatRange):
-    """In a range, in which click lets NaN pass."""
+    """A number in a range; click's own range lets NaN pass."""
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
@@ -62,12 +62,12 @@ class _Number(click.FloatRange):
 
 
 def duration(least: float) -> click.FloatRange:
-    """Seconds or minutes, up to what clocks count."""
+    """Return the type of seconds or minutes, up to what clocks count."""
     return _Number(least, 1e6)
 
 
 def whole_numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
-    """Whole numbers from 1 on, separated by commas, increasing."""
+    """Return increasing whole numbers, from a comma list of numbers from 1 on."""
     words = value.split(",")
     if not all(word.isdecimal() and 1 <= int(word) <= _MOST for word in words):
         raise click.BadParameter(f"{value!r} is not a comma list of whole numbers from 1 on")
@@ -75,7 +75,7 @@ def whole_numbers(context: click.Context, parameter: click.Parameter, value: str
 
 
 def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """What has the form of swpbench's --sizes; swpbench reads it."""
+    """Return a value that has the form of swpbench's --sizes; swpbench reads it."""
     size = "[0-9]{1,13}[KMG]?"
     element = f"{size}(:{size}:x{size})?"
     if not re.fullmatch(f"{element}(,{element})*", value):
@@ -107,7 +107,7 @@ require_soak_option = click.option(
 
 
 def launches_option(least: int, default: int, text: str) -> Option:
-    """`--launches`: how many there are of something."""
+    """Return the option `--launches`, the number of launches."""
     return click.option(
         "--launches",
         type=whole_number(least),
@@ -118,7 +118,7 @@ def launches_option(least: int, default: int, text: str) -> Option:
 
 
 def budget_option(default_s: float, what: str = "a launch") -> Option:
-    """`--budget`, as `budget_s`: for one of many launches."""
+    """Return the option `--budget`, passed as `budget_s`: the time of one of many launches."""
     return click.option(
         "--budget",
         "budget_s",
@@ -130,12 +130,12 @@ def budget_option(default_s: float, what: str = "a launch") -> Option:
 
 
 def system_option(text: str) -> Option:
-    """`--system`, which takes any part of an id that only one system has."""
+    """Return the option `--system`, which takes any part of an id that only one system has."""
     return click.option("--system", metavar="ID", help=text)
 
 
 def require_store(database: Path) -> None:
-    """Fails when there is no store: only ingest makes one."""
+    """Raise MissingStoreError when there is no store: only ingest makes one."""
     from tuner.store.store import MissingStoreError
 
     if not database.is_file():
@@ -143,7 +143,7 @@ def require_store(database: Path) -> None:
 
 
 def tuned(database: Path) -> Store:
-    """The store for reading; tables that a rebuilt one lacks are made first."""
+    """Open the store for reading; tables that are missing after a rebuild are made first."""
     from tuner.selection.tuning import tune_missing
     from tuner.store.store import Store
 
@@ -156,12 +156,12 @@ def tuned(database: Path) -> Store:
 
 
 def systems_of(store: Store) -> list[str]:
-    """The ids of all systems."""
+    """Return the ids of all systems."""
     return [str(name) for name in store.systems()["system"]]
 
 
 def one_system(store: Store, part: str | None) -> str:
-    """The system that is meant; without a name, the only one."""
+    """Return the system that is meant; without a name, the only one."""
     systems = systems_of(store)
     matches = [name for name in systems if part is None or part in name]
     if part in systems:
@@ -175,7 +175,7 @@ def one_system(store: Store, part: str | None) -> str:
 
 
 def require_defaults(context: click.Context, but: Sequence[str]) -> None:
-    """Raises UsageError when another option than `but` is given, which a plan has already."""
+    """Raise UsageError when an option other than `but` is given: the campaign has it already."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in but and source is not ParameterSource.DEFAULT:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
-    """What `switchpoint show overlap` prints."""
+    """Print the output of `switchpoint show overlap`."""
     from tuner.commands.printing import overlap as showing
     from tuner.commands.printing.results import console
     from tuner.models import fitting
@@ -42,7 +42,7 @@ def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
 
 
 def computations(context: click.Context, parameter: click.Parameter, value: str) -> list[float]:
-    """Microseconds of a comma list, as seconds."""
+    """Return the microseconds of a comma list in seconds, increasing."""
     try:
         found = [float(word) * 1e-6 for word in value.split(",")]
     except ValueError:
@@ -61,7 +61,7 @@ def predict_overlap(
     computations_s: Sequence[float],
     as_json: bool,
 ) -> None:
-    """What `switchpoint predict --op overlap` prints."""
+    """Print the output of `switchpoint predict --op overlap`."""
     from tuner.commands.printing import overlap as showing
     from tuner.commands.printing.results import console
     from tuner.models.parameter import ModelError

@@ -26,7 +26,7 @@ class _BudgetType(click.ParamType):  # type: ignore[type-arg]
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> Budget:
-        """More than 0."""
+        """Return the budget of a value; the number must be above 0."""
         from tuner.campaign.plans import Budget
 
         found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh%])", str(value))
@@ -67,7 +67,7 @@ def plan(file: Path | None, as_json: bool) -> None:
 def carry_out(
     path: Path, dry_run: bool, as_json: bool, out: Console, required: int
 ) -> dict[str, Any]:
-    """Shows a plan and runs it to its end, soaks with it; a dry run only shows it."""
+    """Show a plan and run it to its end, with its soaks; with `dry_run`, only show it."""
     from tuner.campaign import planned
     from tuner.campaign.dispatch import Request
     from tuner.campaign.plans import SOAKS_S

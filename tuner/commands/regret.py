@@ -1,4 +1,4 @@
-"""`switchpoint regret`: what a table is worth on problems that its making never saw."""
+"""`switchpoint regret`: how well a table does on problems that were not used to make it."""
 
 from __future__ import annotations
 

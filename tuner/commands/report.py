@@ -1,4 +1,4 @@
-"""`switchpoint report`: what can be told of an input without running on it."""
+"""`switchpoint report`: properties of an input that are known without running on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`switchpoint study` on simulated machines: what the papers say of many ranks."""
+"""`switchpoint study` on simulated machines: claims of the papers about many ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PPN = 16
 
 
 def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
-    """An option that takes a comma list."""
+    """Return an option that takes a comma list."""
     return click.option(
         name,
         default=default,
@@ -32,7 +32,7 @@ def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
 
 
 def machine_option(default: str) -> Callable[..., Any]:
-    """`--machine`: a simulated one by its name."""
+    """Return the option `--machine`, the name of a simulated machine."""
     return click.option(
         "--machine", default=default, show_default=True, metavar="NAME", help="Simulated machine."
     )
@@ -52,7 +52,7 @@ def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
 
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table of texts, the first column to the left."""
+    """Print a table of texts, with the first column aligned to the left."""
     from rich import box
     from rich.table import Table
 
@@ -69,7 +69,7 @@ def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def show_json(
     simulator: Simulator, rows: Sequence[Any], findings: Sequence[Finding], **more: Sequence[Any]
 ) -> None:
-    """All of it as one document."""
+    """Print the campaign, the rows and the findings as one document."""
     document: dict[str, Any] = {"campaign": simulator.campaign}
     for name, each in {"rows": rows, **more}.items():
         document[name] = [asdict(row) for row in each]
@@ -78,7 +78,7 @@ def show_json(
 
 
 def show_findings(findings: Sequence[Finding], campaign: str) -> None:
-    """One line each, and where the launches are."""
+    """Print one line per finding, and the campaign of the launches."""
     for finding in findings:
         click.echo(str(finding))
     click.echo(f"campaign {campaign}")
@@ -348,7 +348,7 @@ def _system(machine: str) -> str:
 
 
 def _show_schemes(pairs: Sequence[Pair]) -> None:
-    """Ours / the paper's."""
+    """Print each scheme's values, ours / the paper's."""
     columns = ["ranks", "scheme", "mmax", "mavg", "vavg words", "buffer KiB", "time us"]
     columns += ["with headers us", "model us", "gain"]
     direct: dict[int, Pair] = {p.ours.procs: p for p in pairs if p.ours.dims == 1}
@@ -393,7 +393,7 @@ def _beside(ours: float | None, paper: float | None, factor: float) -> str:
 
 
 def _show_products(products: Sequence[Scaling]) -> None:
-    """Figure 8, in microseconds: BL, and the fastest STFW."""
+    """Print figure 8 in microseconds: BL, and the fastest STFW."""
     from tuner.units import significant
 
     procs = sorted({count for each in products for count in each.direct_s})

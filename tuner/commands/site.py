@@ -120,7 +120,7 @@ def _partitions(scheduler: Scheduler, wanted: tuple[str, ...]) -> list[Partition
 
 
 def _asked(question: str, otherwise: Answer) -> Answer:
-    """What somebody at the terminal answers; without one, what holds otherwise."""
+    """Return the answer of the user at the terminal; without a terminal, return `otherwise`."""
     if not sys.stdin.isatty():
         return otherwise
     answer: Answer = click.prompt(question, default=otherwise, type=type(otherwise))

@@ -1,4 +1,4 @@
-"""`switchpoint soak`: executes very often what won, and makes the tables again."""
+"""`switchpoint soak`: very many executions of the winners, and new tables after them."""
 
 from __future__ import annotations
 

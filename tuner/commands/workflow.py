@@ -1,4 +1,4 @@
-"""The whole line of `switchpoint run`: measure a campaign, tune, export, and try the result."""
+"""The whole workflow of `switchpoint run`: measure a campaign, tune, export, try the result."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ class Campaign:
 
     @property
     def launches(self) -> int:
-        """Launches that it lacks."""
+        """Return the number of missing launches."""
         return sum(job.launches for job in self.planned.wanted)
 
     @property
     def all_launches(self) -> int:
-        """Launches of all jobs."""
+        """Return the number of launches of all jobs."""
         return self.there + self.launches
 
     def order(self) -> Order:
-        """What is kept of it, to resume it."""
+        """Return the order, which is kept to resume the campaign."""
         return Order(self.name, self.request, self.budget_s, self.all_launches, self.planned.stage)
 
     @property
     def expected_s(self) -> float:
-        """How long the campaign takes when every launch needs its whole budget, soaks included."""
+        """Return the campaign's seconds if every launch uses its whole budget, with soaks."""
         jobs = self.planned.wanted
         builds = len({(job.system, job.environment) for job in jobs})
         launches_s = self.launches * (self.budget_s + START_S)
@@ -89,7 +89,7 @@ class Campaign:
 
 
 class Ran(Protocol):
-    """What starts a program as a job was started: a Job, or a PlannedCase."""
+    """What is needed to start a program as a job was started: a Job or a PlannedCase."""
 
     @property
     def system(self) -> str: ...  # noqa: D102
@@ -108,12 +108,14 @@ class Tuned(NamedTuple):
     path: Path
 
     def is_of(self, job: Ran) -> bool:
-        """Whether a job ran in this system's environment; its name may be another, by request."""
+        """Return whether a job ran in this system's environment; the system may be renamed."""
         return job.environment == self.table.provenance.environment
 
 
 def run(campaign: Campaign, console: Console, required: int) -> dict[str, Any]:
-    """Measures a planned campaign, soaks, tunes and exports, and tries the tables in a program.
+    """Measure a planned campaign, soak, tune and export, and try the tables in a program.
+
+    The places of all results are printed and returned as a document.
 
     Tells where everything lies, on the console and as a document.
 
@@ -135,7 +137,7 @@ def finish(
     console: Console,
     soaks_s: float = soaking.MOST_S,
 ) -> dict[str, Any]:
-    """Soaks what won, tunes and exports, tells where it is, and tries it as the jobs ran.
+    """Soak the winners, tune and export, print where the results are, and try them as jobs ran.
 
     Raises:
         DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
@@ -188,7 +190,7 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
 
 
 def selecting(options: Sequence[str]) -> list[str]:
-    """Options of ReFrame that select checks: those of a campaign where none else are."""
+    """Return ReFrame's options, with those that select a campaign's checks if none select any."""
     if any(option.startswith(dispatch.SELECTING) for option in options):
         return list(options)
     return [*options, DEFAULT_CHECKS]
@@ -201,7 +203,7 @@ def plan(
     minutes: float,
     variables: dict[str, str] | None = None,
 ) -> Campaign:
-    """Asks ReFrame what it would run, and shares the time out among the launches.
+    """Return the plan that ReFrame makes, with the time shared out among the launches.
 
     `variables` of the checks are set besides those that make a campaign.
 
@@ -219,7 +221,7 @@ def plan(
 
 
 def resume(order: Order) -> Campaign:
-    """Plans what a campaign still lacks, if anything; first, what its jobs have finished is kept.
+    """Plan the missing launches of a campaign, if any, after keeping what its jobs have finished.
 
     Raises:
         DispatchError: ReFrame cannot plan it.
@@ -232,14 +234,14 @@ def resume(order: Order) -> Campaign:
 
 
 def _planned(request: Request) -> Session:
-    """What ReFrame would run; the campaign's own places are cleared."""
+    """Return what ReFrame would run; the campaign's own directories are cleared."""
     session = dispatch.plan(request)
     session.clear()
     return session
 
 
 def plan_document(campaign: Campaign) -> dict[str, Any]:
-    """What a campaign would run, for programs."""
+    """Return what a campaign would run as a document for programs."""
     return {
         "launches": campaign.launches,
         "budget_s": campaign.budget_s,
@@ -249,7 +251,7 @@ def plan_document(campaign: Campaign) -> dict[str, Any]:
 
 
 def show_plan(campaign: Campaign, console: Console) -> None:
-    """Prints the jobs of a campaign, what is skipped and why, and the expected time."""
+    """Print the jobs of a campaign, what is skipped and why, and the expected time."""
     table = Table("operation", "pattern", "scale", "processes", "environment", "launches", box=None)
     for column in table.columns:
         column.overflow = "fold"
@@ -275,7 +277,7 @@ def show_plan(campaign: Campaign, console: Console) -> None:
 
 
 def measure(campaign: Campaign, console: Console) -> list[Path]:
-    """Runs a campaign and returns its raw files, which are then in the store.
+    """Run a campaign and return its raw files, which are then in the store.
 
     Whatever happens, the finished launches are kept.
 
@@ -309,9 +311,9 @@ def measure(campaign: Campaign, console: Console) -> list[Path]:
 
 
 def _keep_finished(campaign: Campaign) -> list[Path]:
-    """Keeps what jobs that did not pass have finished, and returns all raw files there are.
+    """Keep what jobs that did not pass have finished, and return all raw files there are.
 
-    A job that passed has taken its launches to the results itself.
+    A job that passed has copied its launches to the results itself.
     """
     keeping.keep(keeping.complete_of_campaign(campaign.planned.stage, campaign.name))
     return keeping.of_campaign(campaign.name)
@@ -319,11 +321,11 @@ def _keep_finished(campaign: Campaign) -> list[Path]:
 
 @contextmanager
 def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], None]]:
-    """Shows launches done and time: a bar on a terminal, else lines."""
+    """Show launches done and time: a bar on a terminal, else lines."""
     started_s = time.monotonic()
 
     def launches() -> int:
-        """A file that is just being taken to the results is in both places: headers tell."""
+        """Count launches by their headers: a file that is being copied is in both places."""
         files = [*keeping.of_campaign(campaign.name), *reading.below(campaign.planned.stage)]
         headers = {keeping.header_line(path) for path in files}
         return sum(f'"{campaign.name}"'.encode() in header for header in headers)
@@ -357,19 +359,19 @@ def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], Non
 
 
 def systems_of(raw_files: list[Path]) -> list[str]:
-    """The systems that raw files among the results are of."""
+    """Return the systems of raw files that are among the results."""
     return sorted({path.parent.parent.name for path in raw_files})
 
 
 def tune(raw_files: list[Path], console: Console) -> list[Tuned]:
-    """Tunes and exports every system that raw files are of; as `tune_systems`."""
+    """Tune and export every system that raw files belong to, as `tune_systems` does."""
     return tune_systems(systems_of(raw_files), console)
 
 
 def tune_systems(
     systems: Sequence[str], console: Console, required: int | None = None
 ) -> list[Tuned]:
-    """Tunes and exports systems by all their campaigns.
+    """Tune and export systems by all their campaigns.
 
     Where only probes were measured, there is nothing to choose from.
 
@@ -400,7 +402,9 @@ def tune_systems(
 
 
 def try_example(table: Path, job: Ran, console: Console) -> None:
-    """Runs the example program with an exported table, as the job's ranks were run.
+    """Run the example program with an exported table, as the job's ranks were run.
+
+    This is done only on this machine: elsewhere the ranks would start on a login node.
 
     Only on this machine: elsewhere it would start its ranks on a login node.
 
@@ -435,7 +439,7 @@ def try_example(table: Path, job: Ran, console: Console) -> None:
 
 
 def _tell_preload(table: Path, job: Ran, console: Console) -> None:
-    """The line for a shell that gives the collectives of any program the table."""
+    """Print the shell command that makes the collectives of any program use the table."""
     mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
     installed = installation_directory(job.system, job.environment)
     library = shim(installed)
@@ -450,7 +454,7 @@ def _tell_preload(table: Path, job: Ran, console: Console) -> None:
 
 
 def _again(job: Ran, settings: dict[str, str], command: list[str], program: list[str]) -> str:
-    """The line for a shell that starts the example as here, on virtual nodes also on later ones."""
+    """Return the shell command that repeats the example, for virtual nodes also on later ones."""
     if job.system.partition(":")[0] == SYSTEM:
         ranks = ["-n", str(job.procs), "--ppn", str(job.ppn), "--environment", job.environment]
         command = ["switchpoint", "nodes", "exec", *ranks, "--", *program]
@@ -464,7 +468,7 @@ def _shell(settings: dict[str, str], command: list[str]) -> str:
 
 
 def _show_left_out(raw_files: list[Path], console: Console) -> None:
-    """Prints what launches did not measure, and why, most frequent first."""
+    """Print what launches did not measure, and why, most frequent first."""
     reasons: Counter[str] = Counter()
     for path in raw_files:
         *_, last = path.read_bytes().splitlines()

@@ -1,1 +1,1 @@
-"""Presents what is known: rich on a terminal, plain lines elsewhere, or JSON."""
+"""Output of results: rich on a terminal, plain lines elsewhere, or JSON."""

@@ -1,4 +1,4 @@
-"""Presents what differs between two campaigns or systems."""
+"""Output of the differences between two campaigns or systems."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced
 from tuner.units import multiple_text, size_text
 
 SHOWN_CHANGES = 20
-"""Rows; the rest is counted, and in the JSON."""
+"""The most rows that are shown; the others are counted, and are in the JSON."""
 
 
 def show_comparison(a: Subject, b: Subject, comparison: Comparison, out: Console) -> None:
-    """Print cells that changed, switch points that moved, and what the other's table costs."""
+    """Print the changed cells, the moved switch points, and the cost of the other's table."""
     for letter, subject in (("A", a), ("B", b)):
         out.print(f"{letter}: {subject.name}: {subject.mpi_library}", highlight=False)
     if comparison.common_ratio is None:
@@ -71,7 +71,7 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
 
 
 def _show_operations(operations: list[Shift], out: Console) -> None:
-    """Print one line an operation, that which changed most first."""
+    """Print one line per operation, the most changed first."""
     table = plain_grid("operation", "changed cells", "time B / A in the mean")
     for shift in operations:
         changed = f"{len(shift.changes)} of {shift.compared}"

@@ -1,4 +1,4 @@
-"""Presents fitted parameters, predictions, and how they compare with measurements."""
+"""Output of fitted parameters, of predictions, and of their comparison with measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tuner.units import significant, size_text
 
 
 def show_model(model: SystemModel, out: Console) -> None:
-    """The parameters with their intervals, and below why some are missing."""
+    """Print the parameters with their intervals, and below why some are missing."""
     source = f"campaign {model.campaign}, samples: {model.samples}"
     simulated = "a simulated machine, whose parameters are given"
     out.print(f"{model.system}: {source if model.campaign else simulated}", highlight=False)
@@ -72,7 +72,7 @@ def show_model(model: SystemModel, out: Console) -> None:
 def show_prediction(
     sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[Crossover], out: Console
 ) -> None:
-    """The methods at every size in their order, and where the best changes."""
+    """Print the methods at every size in their order, and where the best changes."""
     grid = _grid("bytes", "method", "predicted us", "of the best")
     reasons: dict[str, str] = {}
     leaders: set[str] = set()
@@ -103,7 +103,7 @@ def show_prediction(
 
 
 def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Console) -> None:
-    """Each with its source, its times, and where it crosses `direct`."""
+    """Print each form with its source, its times, and where it crosses `direct`."""
     if not forms:
         out.print("the papers have no closed form of this pattern on one node", highlight=False)
     for form in forms:
@@ -129,7 +129,7 @@ def prediction_json(
     crossovers: Sequence[Crossover],
     forms: Sequence[ClosedForm] | None = None,
 ) -> str:
-    """The same as JSON; a method that is not predicted has the reason."""
+    """Return the same as JSON; a method without a prediction has the reason."""
     document: dict[str, Any] = {
         "times_s": [
             {
@@ -151,7 +151,7 @@ def prediction_json(
 
 
 def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
-    """Signed errors by method and size, rank correlations and switch points, case by case."""
+    """Print signed errors by method and size, rank correlations and switch points, case by case."""
     for outcome in outcomes:
         case, validation = outcome.case, outcome.validation
         title = f"{case.operation} {case.pattern}, {case.procs} ranks, {case.ppn} a node"
@@ -183,7 +183,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
 
 
 def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
-    """One line of all cases together."""
+    """Print one line for all cases together."""
     found = [outcome.validation for outcome in outcomes if outcome.validation]
     share = share_close(outcomes)
     if share is None:
@@ -202,7 +202,7 @@ def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
 
 
 def share_close(outcomes: Sequence[Outcome]) -> float | None:
-    """The share of all predictions that are within CLOSE of what was measured; None of none."""
+    """Return the share of predictions within CLOSE of the measured times; None without any."""
     errors = [e for outcome in outcomes if outcome.validation for e in outcome.validation.errors]
     if not errors:
         return None
@@ -210,7 +210,7 @@ def share_close(outcomes: Sequence[Outcome]) -> float | None:
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Any]:
-    """For JSON."""
+    """Return an outcome as a JSON object."""
     case, validation = outcome.case, outcome.validation
     document: dict[str, Any] = {
         "operation": case.operation,
@@ -240,7 +240,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
 
 
 def crossover_document(crossover: Crossover) -> dict[str, Any]:
-    """For JSON."""
+    """Return a crossover as a JSON object."""
     return {
         "size_bytes": crossover.size_bytes,
         "before": crossover.before,

@@ -1,4 +1,4 @@
-"""Presents measured overlap beside predictions."""
+"""Output of measured overlap beside predictions."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _COLUMNS = ("method", "flops", "total", "computation", "initiation", "wait", "ba
 def show_overlap(
     system: str, measured: pd.DataFrame, model: SystemModel | None, out: Console
 ) -> None:
-    """Case by case where the time of a rank goes; microseconds.
+    """Print how the time of a rank is spent, case by case, in microseconds.
 
-    measured: of `tuner.studies.breakdowns.last_measured`.
+    measured: a frame from `tuner.studies.breakdowns.last_measured`.
     """
     for case, rows in measured.groupby(CASE):
         pattern, procs, nodes, ppn, oversubscribed = case
@@ -52,7 +52,7 @@ def show_overlap(
 
 
 def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemModel | None]) -> str:
-    """The same as JSON; `predicted` is null where there is no equation."""
+    """Return the same as JSON; `predicted` is null where there is no equation."""
     document: list[Mapping[Any, Any]] = []
     for system, rows in measured.items():
         for row in rows.to_dict("records"):
@@ -67,7 +67,7 @@ def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemMode
 
 
 def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
-    """What the equations say of methods, by amounts of computation; microseconds."""
+    """Print the equations' times of methods by amounts of computation, in microseconds."""
     table = plain_grid("method", "computation", "total", "initiation", "wait", "source")
     for method, found in rows:
         times = (found.computation_s, found.total_s, found.initiation_s, found.wait_s)
@@ -76,7 +76,7 @@ def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
 
 
 def equations_json(rows: Sequence[tuple[str, Overlap]]) -> str:
-    """The same as JSON, in seconds."""
+    """Return the same as JSON, in seconds."""
     document = [
         {"method": method, **asdict(found), "source": source(method)} for method, found in rows
     ]

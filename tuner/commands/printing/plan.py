@@ -1,4 +1,4 @@
-"""Presents the plan of a campaign within a budget."""
+"""Output of the plan of a campaign within a budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tuner.units import size_text
 
 
 def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
-    """The cases, and of each stage the launches, those done, and the most that they may take."""
+    """Print the cases, and for each stage the launches, those done, and the most time they take."""
     most = f"at most {plan.budget_s:.0f} s"
     if plan.share:
         most = f"{plan.share:.3g} of what everything would take, " + (

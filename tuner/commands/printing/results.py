@@ -1,4 +1,4 @@
-"""Presents systems, campaigns and tables: rich on a terminal, plain lines elsewhere, or JSON."""
+"""Output of systems, campaigns and tables: rich on a terminal, plain lines elsewhere, or JSON."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SCHEMES = [
     ("h", "hca", "started together by synchronised clocks of several machines"),
     ("b", "barrier", "started by barriers, whose skew is part of the times"),
 ]
-"""How executions started together where it was not by one clock: mark, scheme, words."""
+"""How executions started together where no single clock did it: mark, scheme, words."""
 
 
 def console(stderr: bool = False) -> Console:
-    """The console of standard output or error; when piped, without colour and never wrapped.
+    """Return the console of standard output or error; when piped, without colour or wrapping.
 
     Text is printed as it is: `[x]` in the words of an MPI library is no markup.
     """
@@ -39,7 +39,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
-    """What was measured: a line a system, and a line a campaign."""
+    """Print what was measured, one line per system and one per campaign."""
     grid = plain_grid(
         "system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last"
     )
@@ -72,7 +72,7 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
 
 
 def show_table(table: Table, unused_launches: int, out: Console) -> None:
-    """A system's table: its switch points, and for each rule the speed over the default."""
+    """Print a system's table: its switch points, and for each rule the speed over the default."""
     provenance = table.provenance
     out.print(
         f"{provenance.system}: {provenance.mpi_library}, {provenance.cpu_model}, "
@@ -119,9 +119,9 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
 
 
 def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
-    """A system's sparse products, if any: of each case the default and the fastest method.
+    """Print a system's sparse products, if any: each case's default and fastest method.
 
-    products: of `tuner.studies.products.last_measured`.
+    products: a frame from `tuner.studies.products.last_measured`.
     """
     import pandas as pd
 
@@ -174,7 +174,7 @@ def _speed_text(rule: Rule) -> str:
 
 
 def plain_grid(*columns: str) -> Grid:
-    """An empty table without frames, whose columns fold where there is no room."""
+    """Return an empty table without frames, whose columns fold where there is no room."""
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for column in columns:
         grid.add_column(column, overflow="fold")
@@ -187,7 +187,7 @@ def as_json(
     tables: Iterable[Table],
     products: Iterable[pd.DataFrame],
 ) -> str:
-    """Systems, campaigns, tables and sparse products as one JSON document."""
+    """Return systems, campaigns, tables and sparse products as one JSON document."""
     document: dict[str, Any] = {
         "systems": systems.to_dict("records"),
         "campaigns": campaigns.to_dict("records"),
