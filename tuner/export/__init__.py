@@ -1,1 +1,1 @@
-"""Tables in the forms that applications and MPI libraries read, a file a form."""
+"""Tables in the forms that applications and MPI libraries read, one file per form."""

@@ -1,8 +1,9 @@
-"""Which of the library's own algorithms a table chooses, by operation, process count and bytes.
+"""The library's own algorithms that a table chooses, by operation, process count and bytes.
 
-Libraries know the number of processes of a communicator, but no layout; and what is not an
-algorithm of their own they cannot run: there the choice stays theirs, and the rule is told. So it
-does between the process counts that were measured, as libraries run algorithms unchecked.
+Libraries know the number of processes of a communicator, but no layout, and can run only their own
+algorithms. For any other method the choice is left to the library, and the rule is reported. The
+choice is also left to it between the measured process counts, as libraries run algorithms
+unchecked.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from tuner.selection import match
 from tuner.selection.match import Place
 
 ROOT_KNOWS = ("gather", "scatter")
-"""Of these a library's readers take the size from arguments that count at some ranks only."""
+"""Operations whose size a library's readers take from arguments that count only at some ranks."""
 
 _ALGORITHMS = ("vendor:algorithm=", APART)
 
 
 class VendorError(SwitchpointError):
-    """A table cannot be written for a library, or a file is not for this one; the text says why."""
+    """Error of writing a table for a library, or of a file for another; the message says why."""
 
 
 class Interval(NamedTuple):
-    """From `low` bytes on, up to the next; None leaves the choice to the library."""
+    """The sizes from `low` bytes up to the next interval; None leaves the choice to the library."""
 
     low: int
     algorithm: str | None
@@ -36,20 +37,20 @@ class Interval(NamedTuple):
 
 @dataclass
 class Choices:
-    """For each operation and process count the intervals, the first from 0; and what is missing."""
+    """The intervals of each operation and process count, the first from 0, and what is left out."""
 
     intervals: dict[str, dict[int, list[Interval]]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
     def leave_out(self, operation: str, procs: int, reason: str) -> None:
-        """Notes, once, that something is not exported."""
+        """Record, once, that something is not exported."""
         line = f"{operation}, {procs} processes: {reason}"
         if line not in self.left_out:
             self.left_out.append(line)
 
 
 def choices_of(table: Table) -> Choices:
-    """What a table's collective rules choose. Raises VendorError when none names an algorithm."""
+    """Return the choices of a table's collective rules. Raise VendorError when none is made."""
     choices = Choices()
     layouts: dict[tuple[str, int], tuple[int, int]] = {}
     rules: dict[tuple[str, int], list[Rule]] = {}

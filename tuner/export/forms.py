@@ -1,4 +1,4 @@
-"""Writes a table in the forms that others read: our library, C, JSON, and the MPI libraries.
+"""The forms of a table that others read: our library, C, JSON, and the MPI libraries.
 
 Each form carries its provenance; the texts come from templates/, except JSON.
 """
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class ExportError(SwitchpointError):
-    """A table cannot be written; the text says why and what to do."""
+    """Error raised when a table cannot be written; the message says why and what to do."""
 
 
 def export(table: Table, form: str, model: SystemModel | None = None) -> str:
-    """Return a table as text in one of FORMS. Raises ExportError when it has no rules.
+    """Return a table as text in one of FORMS. Raise ExportError when it has no rules.
 
     The forms `table` and `json` carry the model too, the parameters fitted to the system's probes.
-    The others, whose readers do not know SWITCHPOINT_OFF, are without the methods that are off.
+    The others, whose readers do not know SWITCHPOINT_OFF, leave out the methods that are off.
     """
     if not table.rules:
         raise ExportError(
@@ -57,7 +57,7 @@ def export(table: Table, form: str, model: SystemModel | None = None) -> str:
 
 
 def write(table: Table, form: str, path: Path, model: SystemModel | None = None) -> None:
-    """Writes a table to a file, whole. Raises ExportError."""
+    """Write a table to a file, whole. Raise ExportError."""
     text = export(table, form, model)
     try:
         atomic.write(path, text)
@@ -66,7 +66,7 @@ def write(table: Table, form: str, path: Path, model: SystemModel | None = None)
 
 
 def evidence(point: Point) -> str:
-    """What a point rests on, in words, with speeds as multiples of the default's."""
+    """Return the evidence for a point in words, with speeds as multiples of the default's."""
     default = DEFAULT_METHODS[point.operation]
     where = f"at {point.bytes} B, {point.launches} launches of {point.pattern}"
     if point.oversubscribed:
@@ -79,7 +79,7 @@ def evidence(point: Point) -> str:
 
 
 def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
-    """What a rule rests on, in words; `executions` are of soaks (tuner/selection/soaks.py)."""
+    """Return the evidence for a rule in words; `executions` are of tuner/selection/soaks.py."""
     said = evidence(rule.evidence)
     if rule.interpolated:
         said = f"interpolated, at {rule.evidence.nodes} x {rule.evidence.ppn} {said}"
@@ -91,7 +91,7 @@ def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
 
 
 def speed(point: Point) -> str:
-    """The challenger's speed as a multiple of the default's, with its interval; "" if unknown."""
+    """Return the challenger's speed over the default's, with its interval; "" if unknown."""
     if point.ratio is None:
         return ""
     if point.ratio_low is None or point.ratio_high is None:
@@ -101,7 +101,7 @@ def speed(point: Point) -> str:
 
 
 def table_document(table: Table) -> dict[str, Any]:
-    """A table as JSON has it."""
+    """Return a table as a JSON object."""
     return {
         "provenance": asdict(table.provenance),
         "rules": [
@@ -150,7 +150,7 @@ def _json_text(table: Table, model: SystemModel | None) -> str:
 
 
 def _json_lines(value: Any) -> str:
-    """A rule or point a line: others are seen line by line, and many are quickly written."""
+    """Return JSON with one rule or point per line, for line tools and for fast writing."""
     if not isinstance(value, list):
         return json.dumps(value)
     return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
@@ -164,7 +164,7 @@ _TEXTS: dict[str, Callable[[Table], str]] = {
 }
 
 LIBRARIES = ("openmpi", "mpich", "intelmpi")
-"""Forms of what an MPI library can run by itself."""
+"""Forms that an MPI library reads to run its own algorithms."""
 
 FORMS = ("table", "header", "json", *LIBRARIES)
 
@@ -184,7 +184,7 @@ def _render(template: str, table: Table, **context: Any) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    """One, for it keeps what it compiled."""
+    """Return the one environment, which keeps the templates that it compiled."""
     import jinja2  # here, because every command knows the forms, and few write one
 
     environment = jinja2.Environment(
@@ -207,7 +207,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _provenance(provenance: Provenance) -> dict[str, Any]:
-    """What the text forms say of the origin, in this order."""
+    """Return the provenance that the text forms show, in their order."""
     campaigns = provenance.campaigns
     named = " ".join(campaigns)
     if len(campaigns) > _NAMED_CAMPAIGNS:
@@ -229,7 +229,7 @@ _NAMED_CAMPAIGNS = 8
 
 
 def _line(value: Any) -> str:
-    """One printable line without quotes, of a length that readers take."""
+    """Return one printable line without quotes, no longer than readers take."""
     text = " ".join(str(value).replace('"', "'").split())
     return "".join(c for c in text if c.isprintable())[:1000]
 
@@ -247,14 +247,14 @@ def _number(value: float) -> str:
 
 
 def _range(low: float | None, high: float | None) -> str:
-    """As in the table's grammar: both ends included."""
+    """Return an interval in the table's grammar: both ends included."""
     if low is not None and low == high:
         return _number(low)
     return f"{_number(low or 0)}:{'*' if high is None else _number(high)}"
 
 
 def _c_whole(low: int | None, high: int | None) -> str:
-    """Both ends in C. What is unknown is negative, and lies in the unbounded interval only."""
+    """Return both ends in C. Unknown values are negative, and only the open interval has them."""
     first = "INT64_MIN" if low is None and high is None else f"INT64_C({low or 0})"
     return f"{first}, {'INT64_MAX' if high is None else f'INT64_C({high})'}"
 

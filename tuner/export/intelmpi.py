@@ -15,13 +15,13 @@ from tuner.export.choices import Choices, Interval, VendorError, choices_of
 from tuner.export.mpi_library import version_for
 
 SERIES = "2021."
-"""Whose settings are known."""
+"""Versions whose settings are known."""
 
 SIZE_MOST = 2**31 - 1
 
 
 def settings(table: Table) -> dict[str, Any]:
-    """What the template of the settings shows. Raises VendorError, also when none can be said."""
+    """Return the values of the settings' template. Raise VendorError, also without any setting."""
     version = version_for(table.provenance.mpi_library, "intelmpi")
     if not version.startswith(SERIES):
         raise VendorError(f"Intel MPI {version} is not known to read settings as 2021 does")
@@ -39,7 +39,7 @@ def settings(table: Table) -> dict[str, Any]:
 
 
 def _setting(choices: Choices, operation: str, procs: int, intervals: list[Interval]) -> str:
-    """`preset:first-last;…` over all sizes; "" when that cannot be said."""
+    """Return `preset:first-last;…` over all sizes; "" when no setting can express the intervals."""
     names = [interval.algorithm for interval in intervals]
     wrong = next((name for name in names if name is not None and not name.isdigit()), None)
     if wrong is not None:

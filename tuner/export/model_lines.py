@@ -1,6 +1,6 @@
-"""The lines of a method table that carry a model's parameters, for methods that no rule tells.
+"""The lines of a method table that carry a model's parameters, for cases that no rule matches.
 
-The library composes the same times of them (kernels/src/plan/model.c) as `tuner.models.predict`.
+The library computes from them the same times (kernels/src/plan/model.c) as `tuner.models.predict`.
 Grammar: docs/reference/table.md.
 """
 
@@ -15,7 +15,7 @@ from tuner.models.system import SystemModel
 
 
 def model_lines(model: SystemModel | None) -> list[str]:
-    """The lines of a model; none without a model or parameters of messages."""
+    """Return the lines of a model; none without a model or parameters of messages."""
     if model is None:
         return []
     lines: list[str] = []
@@ -76,5 +76,5 @@ def _fields(**values: float) -> str:
 
 
 def _number(value: float) -> str:
-    """As the library reads it: ten digits, and `*` for all above."""
+    """Return a number in the library's form: ten digits, and `*` for infinity."""
     return "*" if math.isinf(value) else f"{value:.10g}"

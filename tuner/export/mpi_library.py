@@ -1,6 +1,6 @@
-"""The MPI library that a table was measured with, found on this machine, and what it can do.
+"""The MPI library that a table was measured with, found on this machine, and its algorithms.
 
-Names and numbers of algorithms, and MPICH's own selection, are asked of that very library: they
+Names and numbers of algorithms, and MPICH's own selection, are read from that very library: they
 change from version to version, and a file for another one selects the wrong algorithms silently.
 """
 
@@ -28,7 +28,7 @@ _TIMEOUT_S = 60
 
 
 def library_of(banner: str) -> tuple[str, str]:
-    """Family and version in what MPI_Get_library_version says; ("", "") of any other library."""
+    """Return family and version from MPI_Get_library_version; ("", "") for an unknown library."""
     for family, pattern in _BANNERS.items():
         if match := re.search(pattern, banner):
             return family, match.group(1)
@@ -36,7 +36,7 @@ def library_of(banner: str) -> tuple[str, str]:
 
 
 def version_for(banner: str, family: str) -> str:
-    """The version of a table's library. Raises VendorError when it is of another family."""
+    """Return the version of a table's library. Raise VendorError when it is of another family."""
     found, version = library_of(banner)
     if found != family:
         raise VendorError(
@@ -47,7 +47,7 @@ def version_for(banner: str, family: str) -> str:
 
 
 def installation(family: str, version: str) -> Mpi:
-    """The installation of that very version here. Raises VendorError when there is none."""
+    """Return the installation of that very version here. Raise VendorError when there is none."""
     here = [mpi for mpi in find_mpis() if mpi.family == family]
     for mpi in here:
         if mpi.version == version:
@@ -62,7 +62,7 @@ def installation(family: str, version: str) -> Mpi:
 
 
 def launcher(family: str, version: str) -> str:
-    """The program that starts ranks with that very library. Raises VendorError: none here."""
+    """Return the program that starts ranks with that very library. Raise VendorError if none."""
     if family != "intelmpi":
         return installation(family, version).mpiexec
     program = shutil.which("mpiexec") or ""
@@ -76,7 +76,7 @@ def launcher(family: str, version: str) -> str:
 
 
 def intel_version(mpiexec: str) -> str:
-    """The version that a launcher of Intel MPI is of, as the library tells it; "" of any other."""
+    """Return the version of a launcher of Intel MPI; "" for any other launcher."""
     try:
         command = [mpiexec, "--version"]
         said = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
@@ -87,7 +87,7 @@ def intel_version(mpiexec: str) -> str:
 
 
 def made_for(text: str) -> tuple[str, str] | None:
-    """Family and version that a file begun like this is for; None of any other text."""
+    """Return family and version that a file with this beginning is for; None for any other text."""
     match = _MARK.search(text)
     if match is None:
         return None
@@ -95,16 +95,17 @@ def made_for(text: str) -> tuple[str, str] | None:
 
 
 class Algorithm(NamedTuple):
-    """One of Open MPI's, as its rules files have it; fan_out is 0 where it knows none."""
+    """An algorithm of Open MPI in its rules files; fan_out is 0 for algorithms without one."""
 
     number: int
     fan_out: int
 
 
 def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
-    """The algorithms of each operation, by name, from the library's ompi_info.
+    """Return the algorithms of each operation, by name, from the library's ompi_info.
 
-    Set by its variable, `chain` has the fan-out of another variable; a file tells its own.
+    When `chain` is set by a variable, another variable gives its fan-out; a rules file gives it
+    itself.
     """
     program = Path(mpi.mpiexec).with_name("ompi_info")
     command = [str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"]
@@ -126,7 +127,7 @@ def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
 
 
 def mpich_selection(mpi: Mpi) -> tuple[dict[str, Any], set[str]]:
-    """The selection that is built into the library, and the names of all algorithms it can read.
+    """Return the library's built-in selection, and the names of all algorithms it can read.
 
     Both lie in the library's file as text. Raises VendorError when they do not.
     """
@@ -147,7 +148,7 @@ def mpich_selection(mpi: Mpi) -> tuple[dict[str, Any], set[str]]:
 
 
 def _library_files(mpi: Mpi) -> list[Path]:
-    """Where the wrapper's library may lie, real files only. Raises VendorError."""
+    """Return where the wrapper's library may lie, real files only. Raise VendorError."""
     command = [mpi.mpicc, "-show"]
     try:
         shown = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)

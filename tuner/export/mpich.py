@@ -1,10 +1,10 @@
 """MPICH's selection file, which MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE names.
 
-It replaces the selection that is built in, all of it, so it is that selection with branches for
-the tuned process counts. Every branch ends in what the library would do where the tuned algorithm
-was not measured: algorithms named here are run unchecked.
+It replaces the whole built-in selection, so it is that selection with branches for the tuned
+process counts. Every branch ends in what the library would do where the tuned algorithm was not
+measured: algorithms named here are run unchecked.
 
-On a node the library may take other code, after some calls: the environment keeps it from that.
+On a node the library may take other code after some calls, which the environment prevents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tuner.export.choices import Choices, Interval, VendorError, choices_of
 from tuner.export.mpi_library import installation, mpich_selection, version_for
 
 TOTALS = ("allgather", "allgatherv", "reduce_scatter_block")
-"""Sized there by the blocks of all ranks together; the others as ours."""
+"""Operations that MPICH sizes by the blocks of all ranks together; the others are sized as ours."""
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 PARAMETRIC = ("tree", "recexch", "k_", "recursive_multiplying", "ccl")
@@ -30,7 +30,7 @@ Tree = dict[str, Any]
 
 
 def selection_file(table: Table) -> dict[str, Any]:
-    """What the template of a selection file shows. Raises VendorError."""
+    """Return the values of a selection file's template. Raise VendorError."""
     version = version_for(table.provenance.mpi_library, "mpich")
     choices = choices_of(table)
     mpi = installation("mpich", version)
@@ -51,7 +51,7 @@ def selection_file(table: Table) -> dict[str, Any]:
 
 
 def padded(text: str) -> str:
-    """A text whose file does not end with a page: the library would read beyond it."""
+    """Return a text whose file does not end with a page: the library would read beyond it."""
     return text if len(text.encode()) % PAGE_BYTES else text + "\n"
 
 
@@ -98,7 +98,7 @@ def _by_size(
 def _leaf(
     choices: Choices, operation: str, procs: int, name: str | None, own: Tree, names: set[str]
 ) -> Tree:
-    """The algorithm, or the library's own choice."""
+    """Return the algorithm, or the library's own choice."""
     if name is None:
         return own
     if any(part in name for part in PARAMETRIC):
@@ -114,7 +114,7 @@ def _leaf(
 
 
 def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
-    """Only for calls as they were measured: a built-in operation, and what else needs asking."""
+    """Return the tuned choice for calls as they were measured, the library's own for others."""
     if operation == "alltoall":
         return {"is_sendbuf_inplace=yes": own, "is_sendbuf_inplace=no": tuned}
     if operation not in REDUCTIONS:

@@ -9,7 +9,7 @@ from tuner.export.choices import Choices, Interval, VendorError, choices_of
 from tuner.export.mpi_library import Algorithm, installation, openmpi_algorithms, version_for
 
 SERIES = ("4.", "5.")
-"""Whose readers know this format; the numbers of operations are the same in both."""
+"""Versions whose readers know this format; the numbers of operations are the same in both."""
 
 NUMBERS = {
     "allgather": 0,
@@ -24,7 +24,7 @@ NUMBERS = {
 }
 
 TOTALS = ("allgather", "alltoall", "reduce_scatter_block")
-"""Sized there by the blocks of all ranks together; ours is the block of one."""
+"""Operations that Open MPI sizes by the blocks of all ranks together; ours is one block."""
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 CAUTION = (
@@ -36,7 +36,7 @@ SIZE_MOST = 2**31 - 1
 
 
 def rules_file(table: Table) -> dict[str, Any]:
-    """What the template of a rules file shows. Raises VendorError."""
+    """Return the values of a rules file's template. Raise VendorError."""
     version = version_for(table.provenance.mpi_library, "openmpi")
     if not version.startswith(SERIES):
         raise VendorError(f"Open MPI {version} is not known to read rules files as 4 and 5 do")
@@ -65,9 +65,9 @@ def _sizes(
     by_procs: dict[int, list[Interval]],
     algorithms: dict[str, Algorithm],
 ) -> list[dict[str, Any]]:
-    """Each process count, and those around it, for which the library chooses.
+    """Return an entry for each process count, and around it entries of the library's choice.
 
-    An entry holds up to the next one, and the first for fewer processes too.
+    An entry is valid up to the next one, and the first for fewer processes too.
     """
     sizes: list[dict[str, Any]] = [{"procs": 1, "messages": _OWN}]
     for procs in sorted(by_procs):

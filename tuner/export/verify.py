@@ -1,6 +1,6 @@
-"""Asks the library itself whether it can read a method table, by `swpbench table`.
+"""Checks of a method table by the library itself, with `swpbench table`.
 
-Of a file for an MPI library: whether that very version is here, for another one misreads it.
+For a file of an MPI library the check is whether that very version is here, as another misreads it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _HEAD_BYTES = 4096
 
 
 class VerifyError(SwitchpointError):
-    """The table is wrong, or there is no library to ask."""
+    """Error raised when the table is wrong, or when there is no library to ask."""
 
 
 def find_swpbench() -> Path:
-    """The newest benchmark program below SWITCHPOINT_KERNELS, or that a campaign installed.
+    """Return the newest benchmark program below SWITCHPOINT_KERNELS, or that a campaign installed.
 
     Raises VerifyError when there is none.
     """
@@ -39,13 +39,13 @@ def find_swpbench() -> Path:
 
 
 def _below(root: Path) -> list[Path]:
-    """Its places in an installation, in a build, and in the installations of all campaigns."""
+    """Return its places in an installation, in a build, and in all campaigns' installations."""
     patterns = ("bin/swpbench", "bench/swpbench", "install/*/bin/swpbench")
     return [path for pattern in patterns for path in root.glob(pattern)]
 
 
 def verify_table(path: Path) -> str:
-    """What the library says of a good table: `FILE: N rules`. Raises VerifyError for any other.
+    """Return the library's answer on a good table, `FILE: N rules`. Raise VerifyError for others.
 
     Raises VendorError for a file that is for an MPI library which is not here.
     """

@@ -1,1 +1,1 @@
-"""What runs ranks: MPI installations, virtual nodes, simulated machines, sites."""
+"""The places where ranks run: MPI installations, virtual nodes, simulated machines, sites."""

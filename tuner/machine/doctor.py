@@ -1,4 +1,4 @@
-"""What this machine has of the parts that Switchpoint uses, and how to get what it lacks."""
+"""The parts that Switchpoint uses: which this machine has, and how to get the others."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _MPI_ADVICE = {
 
 
 def examine() -> list[Part]:
-    """Looks for every part. One MPI is required, of whichever family."""
+    """Return every part, found or not. One MPI is required, of whichever family."""
     return [
         Part("python", "everything", platform.python_version(), True, ""),
         *_examine_mpis(),
@@ -80,12 +80,12 @@ def examine() -> list[Part]:
 
 
 def missing(parts: Iterable[Part]) -> list[Part]:
-    """The required parts that are not there."""
+    """Return the required parts that are missing."""
     return [part for part in parts if part.required and not part.found]
 
 
 def show(parts: list[Part], console: Console) -> None:
-    """Prints what is there and how to get the rest."""
+    """Print what is there and how to get the rest."""
     table = Table("", "part", "used for", "found, or how to get it", box=None)
     for part in parts:
         sign = "ok" if part.found else "missing" if part.required else "-"
@@ -118,7 +118,7 @@ def _examine_package(name: str, used_for: str, advice: str) -> Part:
 
 
 def _examine_library(name: str, used_for: str, advice: str) -> Part:
-    """What the kernels' build finds, by pkg-config as here."""
+    """Return the part of a library, found by pkg-config as in the kernels' build."""
     path = shutil.which("pkg-config", path=search_path())
     command = [path or "pkg-config", "--modversion", name]
     answer = subprocess.run(command, capture_output=True, text=True) if path else None
@@ -133,7 +133,7 @@ def _examine_results() -> Part:
 
 
 def _version(path: str, option: str) -> str:
-    """The first line of what a program says of its version."""
+    """Return the first line of what a program prints as its version."""
     try:
         answer = subprocess.run(
             [path, option], capture_output=True, text=True, timeout=20, cwd=Path("/")

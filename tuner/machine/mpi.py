@@ -1,8 +1,8 @@
 """The MPI installations of this machine, and how each starts a number of ranks.
 
-Nothing is compiled to find them: compiler wrapper and launcher are asked who they are, and count
-only as a pair of one family. With more ranks than cores a launch makes waiting ranks give their
-core away, each family in its own way; that setting is named, so that results can record it.
+Nothing is compiled to find them: compiler wrapper and launcher are asked for their versions, and
+count only as a pair of one family. With more ranks than cores a launch makes waiting ranks give
+their core away, each family in its own way; that setting is named, so that results can record it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ YIELD_LIBRARY = "libswp_yield.so"
 SHIM_LIBRARY = "libswitchpoint_pmpi.so"
 FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks talk TCP
 
-# Plain names first: what the user put on PATH wins over what Debian names apart beside it.
+# Plain names come first: what the user put on PATH wins over the names that Debian gives to MPIs
+# installed side by side.
 SUFFIXES = ("", ".mpich", ".openmpi")
 LABELS = {
     "mpich": "MPICH",
@@ -70,7 +71,7 @@ class Launch:
 
 
 def find_mpis() -> list[Mpi]:
-    """The installations in this virtual environment and on PATH, one of each major version.
+    """Return the installations in this virtual environment and on PATH, one of each major version.
 
     The first of a family has the family's name, others also have their major version in it.
     """
@@ -93,7 +94,7 @@ def why_first(mpi: Mpi) -> str:
 
 
 def identify(mpicc: str, mpiexec: str) -> Mpi | None:
-    """Asks both programs who they are; None when one does not work or their families differ."""
+    """Ask both programs for their versions; None when one fails or their families differ."""
     family, version = _compiler_identity(mpicc)
     text = _ask([mpiexec, "--version"])
     if not family or family != _launcher_family(text):
@@ -103,17 +104,17 @@ def identify(mpicc: str, mpiexec: str) -> Mpi | None:
 
 
 def build_root() -> Path:
-    """Where everything built lies: the checkout's build/, or the user's cache when read-only."""
+    """Return where all builds are: the checkout's build/, or the user's cache when read-only."""
     if (CHECKOUT / "kernels").is_dir() and os.access(CHECKOUT, os.W_OK):
         return CHECKOUT / "build"
     return _cache()
 
 
 def scratch_directory() -> Path:
-    """Where ReFrame's jobs run: in the build, or in the cache where ReFrame cannot start a script.
+    """Return where ReFrame's jobs run: in the build, or in the cache where it can start no script.
 
     Raises:
-        ValueError: neither will do.
+        ValueError: neither can be used.
     """
     candidates = [build_root() / "reframe", _cache() / f"reframe-{_checkout()}"]
     for path in candidates:
@@ -134,24 +135,24 @@ def _checkout() -> str:
 
 
 def installation_directory(system: str, environment: str) -> Path:
-    """Where a campaign installs the kernels; `system` is ReFrame's, as "local:cpu"."""
+    """Return where a campaign installs the kernels; `system` is ReFrame's, as "local:cpu"."""
     return build_root() / "install" / f"{system.replace(':', '-')}-{environment}"
 
 
 def objects_directory(system: str, environment: str) -> Path:
-    """Where a campaign compiles this checkout's kernels before it installs them."""
+    """Return where a campaign compiles this checkout's kernels before it installs them."""
     name = installation_directory(system, environment).name
     return build_root() / f"cmake-{name}-{_checkout()}"
 
 
 def search_path() -> str:
-    """PATH, with the running virtual environment first even when it is not activated."""
+    """Return PATH, with the running virtual environment first even when it is not activated."""
     path = os.environ.get("PATH", "")
     return f"{sys.prefix}/bin{os.pathsep}{path}" if sys.prefix != sys.base_prefix else path
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -163,12 +164,12 @@ def launch(
     over_tcp: bool = False,
     preload: Sequence[Path] = (),
 ) -> Launch:
-    """How to start `procs` ranks on this machine.
+    """Return how to start `procs` ranks on this machine.
 
     `cores` are those that the ranks share (default: all that this process may use). `build` is the
-    build or installation directory of the kernels, where the libraries are looked for that make
+    build or installation directory of the kernels, which is searched for the libraries that make
     MPICH 4 yield and, `over_tcp`, end; without it there are none. `preload` are further libraries
-    that the ranks, and not the launcher, are to preload.
+    that the ranks preload, but not the launcher.
 
     Raises:
         ValueError: `procs` is less than 1.
@@ -208,17 +209,17 @@ def launch(
 
 
 def shim(build: Path) -> Path | None:
-    """The library of a build or installation that dispatches an application's collectives."""
+    """Return a build's or installation's library that dispatches an application's collectives."""
     return _find(SHIM_LIBRARY, build)
 
 
 def has_preloads(build: Path) -> bool:
-    """Whether a directory is a build or installation with the libraries that MPICH 4 needs."""
+    """Return whether a build or installation has the libraries that MPICH 4 needs."""
     return _find(FINALIZE_LIBRARY, build) is not None
 
 
 def _preload(libraries: list[Path]) -> dict[str, str]:
-    """What makes ranks preload libraries of one place, which all are of one build."""
+    """Return variables that make ranks preload libraries; all are in one directory of one build."""
     if not libraries:
         return {}
     # LD_PRELOAD splits at spaces, the search path does not.
@@ -232,7 +233,7 @@ def _preload(libraries: list[Path]) -> dict[str, str]:
 
 
 def _library(name: str, mpi: Mpi, build: Path | None) -> Path | None:
-    """A preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
+    """Return a preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
     if build is None or not mpi.device.endswith("ucx"):
         return None
     return _find(name, build)
@@ -240,12 +241,12 @@ def _library(name: str, mpi: Mpi, build: Path | None) -> Path | None:
 
 def _find(name: str, build: Path) -> Path | None:
     candidates = [build / name, *build.glob(f"lib*/{name}")]
-    # At a colon both lists split: better no preload than one that is told and does nothing.
+    # Both lists split at a colon: no preload is better than one that is named and has no effect.
     return next((path for path in candidates if path.is_file() and ":" not in str(path)), None)
 
 
 def _pairs() -> Iterator[tuple[str, str]]:
-    """Compiler wrapper and launcher, of one directory: the virtual environment, then PATH."""
+    """Yield compiler wrapper and launcher of one directory: the virtual environment, then PATH."""
     for directory in dict.fromkeys(filter(None, search_path().split(os.pathsep))):
         for suffix in SUFFIXES:
             mpicc = shutil.which(f"mpicc{suffix}", path=directory)
@@ -255,7 +256,7 @@ def _pairs() -> Iterator[tuple[str, str]]:
 
 
 def _compiler_identity(mpicc: str) -> tuple[str, str]:
-    """Family and version of a compiler wrapper; empty when it is none of those known."""
+    """Return family and version of a compiler wrapper; both are empty for an unknown one."""
     simgrid = re.search(r"^SimGrid version (\d+[\w.]*)", _ask([mpicc, "--version"]))
     if simgrid:  # asked by -v, it would compile
         return "simgrid", simgrid.group(1)
@@ -271,7 +272,7 @@ def _compiler_identity(mpicc: str) -> tuple[str, str]:
 
 
 def _launcher_family(text: str) -> str:
-    """The family of a launcher from what it prints as its version; "" when unknown."""
+    """Return the family of a launcher from what it prints as its version; "" when unknown."""
     if "HYDRA build details" in text:
         return "mpich"
     if text.startswith("SimGrid version"):
@@ -282,7 +283,7 @@ def _launcher_family(text: str) -> str:
 
 
 def _ask(command: list[str]) -> str:
-    """What a program prints on both streams, "" when it cannot be run."""
+    """Return what a program prints on both streams, "" when it cannot be run."""
     try:
         answer = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=20

@@ -1,4 +1,4 @@
-"""The systems that this machine serves, by ReFrame's names: itself, virtual nodes, simulations."""
+"""The systems of this machine by ReFrame's names: itself, virtual nodes, simulations."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ THIS_MACHINE = {"local", virtual.SYSTEM}  # of checks/config/local.py and nodes.
 
 
 class KernelsError(SwitchpointError):
-    """There are no built kernels; the text says of which MPI."""
+    """Error raised when there are no built kernels; the message names the MPI."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """The kernels as built for an MPI: where they are, and their benchmark program."""
+    """The kernels as built for an MPI: their directory, and their benchmark program."""
 
     mpi: Mpi
     root: Path
@@ -31,9 +31,9 @@ class Kernels:
 
 
 def kernels(system: str, environment: str) -> Kernels:
-    """Those that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
+    """Return the kernels that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
 
-    An empty `environment` is any. Raises KernelsError.
+    An empty `environment` stands for any. Raises KernelsError.
     """
     kind = system.partition(":")[0]
     if kind not in (virtual.SYSTEM, machines.SYSTEM):
@@ -54,10 +54,10 @@ def kernels(system: str, environment: str) -> Kernels:
 def launch_on(
     system: str, mpi: Mpi, procs: int, ppn: int, build: Path | None = None, operation: str = ""
 ) -> Launch:
-    """How to start ranks on one of ReFrame's systems, to measure an operation.
+    """Return how to start ranks on one of ReFrame's systems, to measure an operation.
 
     Raises:
-        NodesError: the virtual nodes are not up, or cannot take the ranks.
+        NodesError: the virtual nodes are not up, or too few for the ranks.
         ValueError: `procs` is less than 1.
         NetworkError: no such simulated machine, or it has no room for so many.
     """

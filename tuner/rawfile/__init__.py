@@ -1,1 +1,1 @@
-"""Raw files: their lines, reading them, keeping them, and taking them into the store."""
+"""Raw files: their lines, how they are read and kept, and their ingest into the store."""

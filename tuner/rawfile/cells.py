@@ -1,4 +1,4 @@
-"""Puts the samples of launches together into cells, and summarises them. No input or output."""
+"""Cells, which join the samples of launches, and their summaries. No input or output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tuner.domain.records import (
 from tuner.rawfile.reading import BenchFile
 
 _Part = tuple[int, int, int, int, float, float, float]
-"""The fields of a Part. There are many, so that plain tuples are worth their poor looks."""
+"""The fields of a Part, as a plain tuple for speed: there are many."""
 
 _Piece = tuple[_Part, Features, NDArray[np.uint16], NDArray[np.float32]]
 """A launch's samples of a cell: part, features, rounds, seconds."""
@@ -33,7 +33,7 @@ LaunchKey = tuple[str, str, str, str, int, int, int, bool, str]
 
 
 def launch_key(header: Header) -> LaunchKey:
-    """The fields that lead a cell's key, which a launch gives to all of its cells."""
+    """Return the fields that lead a cell's key, which a launch gives to all of its cells."""
     return (
         System.of(header).id,
         header.campaign,
@@ -48,7 +48,7 @@ def launch_key(header: Header) -> LaunchKey:
 
 
 def combine(key: LaunchKey, launches: Iterable[tuple[Launch, BenchFile]]) -> list[Cell]:
-    """The cells that launches of one key fill, in the order of their keys."""
+    """Return the cells that launches of one key fill, in the order of their keys."""
     pieces: dict[tuple[int, int, str], list[_Piece]] = defaultdict(list)
     for launch, file in launches:
         lengths = np.array([case.samples for case in file.cases], dtype=np.int64)
@@ -68,7 +68,7 @@ def combine(key: LaunchKey, launches: Iterable[tuple[Launch, BenchFile]]) -> lis
 
 
 def merge(cells: Iterable[Cell]) -> list[Cell]:
-    """Unites the cells of equal keys."""
+    """Unite the cells of equal keys."""
     pieces: dict[CellKey, list[_Piece]] = defaultdict(list)
     for cell in cells:
         pieces[cell.key] += _pieces(cell)
@@ -76,7 +76,7 @@ def merge(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def without(cells: Iterable[Cell], launches: Collection[int]) -> list[Cell]:
-    """The cells less some launches; what is left empty is left out."""
+    """Return the cells without some launches; cells that become empty are left out."""
     kept = []
     for cell in cells:
         pieces = [piece for piece in _pieces(cell) if Part(*piece[0]).launch not in launches]
@@ -94,7 +94,7 @@ def _pieces(cell: Cell) -> Iterator[_Piece]:
 
 
 def _join(key: CellKey, pieces: list[_Piece]) -> Cell:
-    """A cell of its pieces by launch number, whatever the order in which they came."""
+    """Return a cell of its pieces by launch number, whatever the order in which they came."""
     pieces.sort(key=itemgetter(0))
     parts, features, rounds, samples = zip(*pieces, strict=True)
     joined = np.concatenate(rounds), np.concatenate(samples)
@@ -102,7 +102,7 @@ def _join(key: CellKey, pieces: list[_Piece]) -> Cell:
 
 
 def summaries(cells: list[Cell]) -> list[CellSummary]:
-    """The summary of each cell."""
+    """Return the summary of each cell."""
     if not cells:
         return []
     lengths = np.array([len(cell.samples_s) for cell in cells])

@@ -1,7 +1,7 @@
-"""Brings raw files into the store: what is new of them, each launch once.
+"""Ingest of raw files into the store: what is new in them, each launch once.
 
-A launch is known by its header line. The same file again changes nothing; the file of a launch that
-has grown since takes the place of what was there.
+A launch is known by its header line. Ingesting the same file again changes nothing; the file of a
+launch that has grown since replaces what was there.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 BATCH_SAMPLES = 2_000_000
-"""Samples to a transaction: bounds the memory."""
+"""Samples per transaction, which bounds the memory."""
 
 PARALLEL_BYTES = 16_000_000
-"""From this much to read on, the files are parsed by all cores."""
+"""Bytes to read from which on the files are parsed by all cores."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What an ingest did."""
+    """The result of an ingest."""
 
     files: int = 0
     unchanged: int = 0
@@ -62,7 +62,7 @@ class Report:
 
 
 class _State(NamedTuple):
-    """By which a file shows that it was written or replaced."""
+    """The properties of a file that change when it is written or replaced."""
 
     file: int
     size_bytes: int
@@ -77,7 +77,7 @@ class _Source(NamedTuple):
 
 
 class _Loaded(NamedTuple):
-    """What raw files of one launch key hold."""
+    """The contents of raw files of one launch key."""
 
     key: LaunchKey | None
     launches: list[tuple[System, Launch]]
@@ -90,7 +90,7 @@ class _Loaded(NamedTuple):
 
 
 def ingest(database: Path, sources: list[Path]) -> Report:
-    """Ingests raw files, or all `*.jsonl` below directories, and tells what could not be used.
+    """Ingest raw files, or all `*.jsonl` below directories, and report what could not be used.
 
     Raises StoreError.
     """
@@ -110,7 +110,7 @@ def ingest(database: Path, sources: list[Path]) -> Report:
 
 
 def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Source]:
-    """The files whose content the store does not have, each content once."""
+    """Return the files whose content the store does not have, each content once."""
     known = {launch.content: launch for launch in store.launches().values()}
     new: dict[str, _Source] = {}
     with ThreadPoolExecutor() as threads:
@@ -156,13 +156,13 @@ def _unreadable(path: Path, error: OSError) -> Problem:
 
 
 def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
-    """Loads each group, on all cores when that is worth their start-up."""
+    """Load each group, on all cores when that is worth their start-up."""
     size = sum(source.state.size_bytes for group in groups for source in group)
     cores = available_cores()
     if cores == 1 or size < PARALLEL_BYTES:
         yield from map(_load, groups)
         return
-    # Few groups are split, so that each core has its share; what is split is merged when stored.
+    # Few groups are split, so that each core has its share; the parts are merged when stored.
     parts = -(-2 * cores // len(groups))
     units = [group[i::parts] for group in groups for i in range(min(parts, len(group)))]
     with ProcessPoolExecutor(cores, initializer=_end_with_parent) as processes:
@@ -170,7 +170,7 @@ def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
 
 
 def _end_with_parent() -> None:
-    """Lets a worker end when its parent is killed; it would wait for ever to hand in its result."""
+    """Make a worker end when its parent is killed; it would wait for ever to deliver its result."""
     parent = parent_process()
 
     def watch() -> None:
@@ -184,7 +184,7 @@ def _end_with_parent() -> None:
 def _in_order(
     executor: Executor, function: Callable[[T], U], values: Iterable[T], ahead: int
 ) -> Iterator[U]:
-    """As `executor.map`, but at most `ahead` results wait to be taken: that bounds the memory."""
+    """Yield results as `executor.map`, but let at most `ahead` wait, which bounds the memory."""
     waiting: deque[Future[U]] = deque()
     for value in values:
         if len(waiting) == ahead:
@@ -195,7 +195,7 @@ def _in_order(
 
 
 def _load(group: list[_Source]) -> _Loaded:
-    """Reads files of one launch key; of several files of one launch the fullest counts."""
+    """Read files of one launch key; of several files of one launch the fullest counts."""
     problems: list[Problem] = []
     fullest: dict[int, tuple[Launch, BenchFile]] = {}
     for source in group:
@@ -233,7 +233,7 @@ def _load(group: list[_Source]) -> _Loaded:
 
 
 def _read(source: _Source) -> tuple[str, BenchFile]:
-    """Return the hash of what a file holds, and that, which may have grown since `_source`."""
+    """Return the hash and the content of a file, which may have grown since `source` was made."""
     file = reading.read(source.path)
     if _state(source.path.stat()) == source.state:
         return source.content, file
@@ -278,12 +278,12 @@ def _launch(content: str, file: BenchFile, header: Header) -> Launch:
 
 
 def _fullness(launch: Launch) -> tuple[bool, int, str]:
-    """Orders the files of one launch, the best last; the content decides between equals."""
+    """Return a sort key of one launch's files, the best last; the content breaks ties."""
     return launch.complete, launch.samples, launch.content
 
 
 def _not_used(loser: Launch, winner: Launch) -> list[Problem]:
-    """Return the problem of a file that is not used, none when it has become another since."""
+    """Return the problem of a file that is not used, none when the file has changed since."""
     try:
         with open_file(Path(loser.path)) as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != loser.content:
@@ -309,7 +309,7 @@ def _batches(loaded: Iterable[_Loaded]) -> Iterator[list[_Loaded]]:
 
 
 def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report) -> None:
-    """Stores what is new, within a transaction; a fuller launch replaces that of the store."""
+    """Store what is new, within a transaction; a fuller launch replaces that of the store."""
     report.problems += loaded.problems
     refused, replaced = set(), set()
     for system, launch in loaded.launches:

@@ -1,4 +1,4 @@
-"""Takes the raw files that launches leave in a scratch place to the results, and into the store."""
+"""Copies of raw files from the scratch directories of launches to the results and the store."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SAMPLE = "sample"
 
 
 class RawFileError(SwitchpointError):
-    """A raw file of a launch that has just ended is not as it should be."""
+    """Error raised when a raw file of a launch that has just ended is not as it should be."""
 
 
 def keep(paths: Iterable[Path]) -> list[Path]:
-    """Copies complete raw files to results/<system>/<campaign>/ and ingests them.
+    """Copy complete raw files to results/<system>/<campaign>/ and ingest them.
 
     Raises:
         RawFileError: a file is not complete, its place holds another file, or what was copied
@@ -49,20 +49,20 @@ def _is_complete(path: Path, campaign: str) -> bool:
 
 
 def of_results() -> list[Path]:
-    """The results but the committed sample: that was measured on another machine."""
+    """Return the results but the committed sample, which was measured on another machine."""
     sample = results_directory() / SAMPLE
     return [path for path in reading.below(results_directory()) if sample not in path.parents]
 
 
 def of_campaign(campaign: str) -> list[Path]:
-    """The raw files of a campaign among the results, of all its systems."""
+    """Return the raw files of a campaign among the results, of all its systems."""
     return sorted(results_directory().glob(f"*/{campaign}/*.jsonl"))
 
 
 def numbers_there(campaign: str, system: str, environment: str, name: str) -> set[int]:
-    """The numbers of one job's raw files that are among the results.
+    """Return the numbers of one job's raw files that are among the results.
 
-    `system` is that of their headers, `name` what their names have before the number.
+    `system` is that in their headers, `name` the part of their names before the number.
     """
     there = set()
     for path in of_campaign(campaign):
@@ -76,7 +76,7 @@ def numbers_there(campaign: str, system: str, environment: str, name: str) -> se
 
 
 def header_line(path: Path) -> bytes:
-    """Return the first line of a raw file, nothing when it is not there any more."""
+    """Return the first line of a raw file, empty when the file does not exist any more."""
     try:
         with open_file(path) as lines:
             return lines.readline()
@@ -85,7 +85,7 @@ def header_line(path: Path) -> bytes:
 
 
 def place_of(header: Header) -> Path:
-    """The directory of a campaign's raw files."""
+    """Return the directory of a campaign's raw files."""
     return results_directory() / System.of(header).id / header.campaign
 
 

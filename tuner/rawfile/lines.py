@@ -1,7 +1,7 @@
-"""What a line of a raw file may hold (docs/reference/benchfile.md), as msgspec decodes it.
+"""The lines of a raw file (docs/reference/benchfile.md), as msgspec decodes them.
 
-Only what the store keeps: other keys are passed over. What a line means beside the others is for
-benchfile to say.
+They have only what the store keeps; other keys are ignored. How lines depend on each other is
+checked in tuner/rawfile/reading.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FeaturesOfCase(msgspec.Struct):
 
 
 class HeaderLine(msgspec.Struct, tag_field="record", tag="header"):
-    """The first line, of which the schema tells how to read the rest."""
+    """The first line, whose schema determines how to read the rest."""
 
     schema: int
 

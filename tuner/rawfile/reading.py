@@ -1,7 +1,7 @@
-"""Reads the raw file of a launch (docs/reference/benchfile.md), line by line.
+"""The reader of a launch's raw file (docs/reference/benchfile.md), line by line.
 
 A line that cannot be used becomes a Problem with file and line, and reading goes on. What the store
-does not keep is not looked at.
+does not keep is ignored.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Phases(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """What the library chose by itself, and what it says of that."""
+    """The method that the library chose by itself, and its description."""
 
     method: str
     described: str
@@ -85,7 +85,7 @@ class Selected(NamedTuple):
 
 @dataclass(slots=True)
 class BenchFile:
-    """What a raw file holds. Without a header there is nothing to ingest."""
+    """The content of a raw file. Without a header there is nothing to ingest."""
 
     path: str
     header: Header | None = None
@@ -103,7 +103,7 @@ class BenchFile:
 
     @property
     def samples(self) -> int:
-        """How many samples its cases, probes and methods of overlap have."""
+        """Return the number of samples of its cases, probes and methods of overlap."""
         return (
             sum(case.samples for case in self.cases)
             + sum(len(probe.samples_s) for probe in self.probes)
@@ -112,20 +112,20 @@ class BenchFile:
 
 
 class _UnusableError(ValueError):
-    """A line is well-formed but cannot be used."""
+    """Error raised when a line is well-formed but cannot be used."""
 
 
 _LINE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, _UnusableError)
 
 
 def read(path: Path) -> BenchFile:
-    """Reads one raw file. Raises OSError when it cannot be opened or read."""
+    """Read one raw file. Raise OSError when it cannot be opened or read."""
     with open_file(path, _BUFFER_BYTES) as lines:
         return read_lines(path, lines)
 
 
 def read_lines(path: Path, lines: Iterable[bytes]) -> BenchFile:
-    """Return what the lines of a raw file hold."""
+    """Return the content of a raw file's lines."""
     reader = _Reader(BenchFile(shown(path)))
     file = reader.file
     number, line = 0, b""
@@ -147,7 +147,7 @@ def read_lines(path: Path, lines: Iterable[bytes]) -> BenchFile:
 
 
 def read_header(line: bytes) -> Header | None:
-    """The header in the first line of a raw file; None when that is none."""
+    """Return the header in the first line of a raw file; None when that is none."""
     try:
         record = decode_line(line)
         return _header(line, record) if isinstance(record, HeaderLine) else None
@@ -156,7 +156,7 @@ def read_header(line: bytes) -> Header | None:
 
 
 def read_ends(path: Path) -> tuple[Header | None, bool]:
-    """Return a raw file's header, and whether its last line says that it is complete.
+    """Return a raw file's header, and whether its last line marks it as complete.
 
     Raises OSError when it cannot be opened or read.
     """
@@ -189,7 +189,7 @@ def _explain(line: bytes, error: Exception) -> str:
 
 
 class _Reader:
-    """Fills a BenchFile record by record."""
+    """A reader that fills a BenchFile record by record."""
 
     def __init__(self, file: BenchFile) -> None:
         self.file = file
@@ -201,7 +201,7 @@ class _Reader:
         self._canary = _Last(_length_and_median)
 
     def take(self, line: bytes) -> None:
-        """Adds what one line says."""
+        """Add the content of one line."""
         file = self.file
         record = decode_line(line)
         if file.header is None and not isinstance(record, HeaderLine):
@@ -325,7 +325,7 @@ def _phases(record: CaseLine) -> Phases:
 
 
 class _Last(Generic[T]):
-    """Remembers its last result: the methods of a block have the same rounds and canaries."""
+    """A decoder that keeps its last result: a block's methods have the same rounds and canaries."""
 
     def __init__(self, decode: Callable[[bytes], T]) -> None:
         self._decode = decode
@@ -373,7 +373,7 @@ def _integers(text: bytes) -> NDArray[np.uint16]:
 
 
 def _length_and_late(text: bytes) -> tuple[int, int]:
-    """How many samples, and for how many of them some rank was late."""
+    """Return how many samples there are, and for how many of them some rank was late."""
     lates = decode_integers(text)
     return len(lates), len(lates) - lates.count(0)
 
@@ -384,7 +384,7 @@ def _length_and_median(text: bytes) -> tuple[int, float]:
 
 
 def raw_files(sources: list[Path]) -> Iterator[Path]:
-    """The raw files named or, for directories, below them, in a fixed order, each once."""
+    """Yield the raw files named or below named directories, in a fixed order, each once."""
     seen: set[Path] = set()
     for source in sources:
         for path in below(source) if source.is_dir() else [source]:
@@ -394,6 +394,6 @@ def raw_files(sources: list[Path]) -> Iterator[Path]:
 
 
 def below(directory: Path) -> list[Path]:
-    """All raw files below a directory; what is deleted meanwhile is not there."""
+    """Return all raw files below a directory; files deleted meanwhile are left out."""
     found = [Path(place, name) for place, _, names in os.walk(directory) for name in names]
     return sorted(path for path in found if path.suffix == ".jsonl")

@@ -1,4 +1,4 @@
-"""The store's file: opened, brought up to date by migrations, locked, written and read.
+"""The file of the store: opened, brought up to date by migrations, locked, written and read.
 
 Writers work in transactions, so that a killed one leaves the store as it was. Readers open it
 read-only, with attaching disabled.
@@ -27,11 +27,11 @@ BUSY_TIMEOUT_S = 30
 
 
 class StoreError(SwitchpointError):
-    """The store cannot be used; the text says why and what to do."""
+    """Error raised when the store cannot be used; the message says why and what to do."""
 
 
 class MissingStoreError(StoreError):
-    """There is no store at the path, or one that holds nothing yet."""
+    """Error raised when there is no store at the path, or one that holds nothing yet."""
 
     def __init__(self, path: Path, found: str = "no store there") -> None:
         super().__init__(f"{path}: {found}; make it with `switchpoint ingest`")
@@ -48,7 +48,7 @@ class Database:
     def open(
         cls, path: Path, readonly: bool = False, busy_timeout_s: float = BUSY_TIMEOUT_S
     ) -> Self:
-        """Opens a store; a writer makes it when it is missing, and brings an older one up to date.
+        """Open a store; a writer makes it when it is missing, and brings an older one up to date.
 
         busy_timeout_s: how long to wait for another process's lock. Raises MissingStoreError or
         StoreError: no store, older (readers only), newer, damaged, or locked.
@@ -93,7 +93,7 @@ class Database:
         return store
 
     def _take_back_unfinished(self, busy_timeout_s: float) -> None:
-        """Undoes what a killed writer left half done: a reader could not read beside its journal.
+        """Undo what a killed writer left half done: a reader could not read beside its journal.
 
         Raises StoreError where the store may not be written either.
         """
@@ -109,7 +109,7 @@ class Database:
                 writer.close()
 
     def close(self) -> None:
-        """Closes the file; the store cannot be used any more."""
+        """Close the file; the store cannot be used any more."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -126,9 +126,9 @@ class Database:
     # ---- Versions ----
 
     def _version(self) -> int:
-        """Return the version of the schema, 0 of an empty database.
+        """Return the version of the schema, 0 for an empty database.
 
-        Raises StoreError for what is not a store, or a newer one.
+        Raises StoreError for a file that is no store, or a newer one.
         """
         # One statement sees one state of the file, whatever is written meanwhile.
         ((application, version, schema),) = self._query(
@@ -158,7 +158,7 @@ class Database:
         self._execute(f"PRAGMA user_version = {VERSION}")
 
     def _run(self, script: str) -> None:
-        """Executes the statements of a script inside the current transaction."""
+        """Execute the statements of a script inside the current transaction."""
         statement = ""
         for line in script.splitlines(keepends=True):
             statement += line
@@ -178,7 +178,7 @@ class Database:
         return self._fetch(sql, values)[1]
 
     def _fetch(self, sql: str, values: Sequence[Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Names of the columns, and the rows."""
+        """Return the names of the columns, and the rows."""
         cursor = self._execute(sql, values)
         try:
             return [name for name, *_ in cursor.description], cursor.fetchall()
@@ -186,7 +186,7 @@ class Database:
             raise self._explained(error) from error
 
     def _insert(self, table: str, columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Inserts rows; a row of the same key is replaced."""
+        """Insert rows; a row of the same key is replaced."""
         names = ", ".join(f'"{column}"' for column in columns)
         marks = ", ".join("?" for _ in columns)
         sql = f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})"  # noqa: S608
@@ -220,7 +220,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing of what is written inside."""
+        """Write all of what is written inside, or nothing."""
         self._execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -232,7 +232,7 @@ class Database:
 
 
 def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
-    """Opens the file; `mode` is of SQLite's URIs. Raises StoreError.
+    """Open the file; `mode` is that of SQLite's URIs. Raise StoreError.
 
     Where files cannot be locked, a directory beside the store is the lock: PATH.lock.
     """

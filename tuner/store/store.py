@@ -55,58 +55,58 @@ _CASE = CellKey._fields[: CellKey._fields.index("size_bytes")]
 _RULE = (*Rule._fields[:-1], *(name for name in Point._fields if name not in Rule._fields))
 
 CellRow = tuple[Any, ...]
-"""A cell with its summary, flat: quick to hand from process to process."""
+"""A cell with its summary, flat, and so quick to pass between processes."""
 
 
 class Store(Database):
-    """An open store: what is in its tables. Use as a context manager, or close it."""
+    """An open store with its tables. Use it as a context manager, or close it."""
 
     # ---- Writing ----
 
     def put_launch(self, system: System, launch: Launch) -> None:
-        """Adds a launch and its system; replaces what is kept of the same launch."""
+        """Add a launch and its system; replace what is kept of the same launch."""
         row = {"id": system.id, **asdict(system)}
         self._insert("system", row, [list(row.values())])
         row = asdict(launch)
         self._insert("launch", row, [list(row.values())])
 
     def put_cells(self, rows: Iterable[CellRow]) -> None:
-        """Adds cells; replaces those of the same key."""
+        """Add cells; replace those of the same key."""
         self._insert("cell", _CELL, rows)
 
     def put_products(self, products: Iterable[Product]) -> None:
-        """Adds what launches of spmv measured beside whole products."""
+        """Add what launches of spmv measured beside whole products."""
         rows = ((*product.key, *product[1:]) for product in products)
         self._insert("product", _PRODUCT, rows)
 
     def put_probes(self, where: ProbeLaunch, probes: Iterable[Probe]) -> None:
-        """Adds what a launch of probes measured."""
+        """Add what a launch of probes measured."""
         rows = ((*where, *probe.key, probe.samples_s.tobytes()) for probe in probes)
         self._insert("probe", _PROBE, rows)
 
     def put_overlap(self, where: ProbeLaunch, breakdowns: Iterable[Breakdown]) -> None:
-        """Adds what a launch of overlap measured."""
+        """Add what a launch of overlap measured."""
         self._insert("overlap", _OVERLAP, ((*where, *each) for each in breakdowns))
 
     def put_soaks(self, where: ProbeLaunch, soaks: Iterable[Soak]) -> None:
-        """Adds what became of the methods that a launch soaked."""
+        """Add the results of the methods that a launch soaked."""
         self._insert("soak", _SOAK, ((*where, *each) for each in soaks))
 
     def delete_of_launch(self, launch: int) -> None:
-        """Forgets what a launch has beside cells: of products, by probes, of overlap, soaks."""
+        """Delete what a launch has beside cells: of products, by probes, of overlap, soaks."""
         for name in ("product", "probe", "overlap", "soak"):
             self._execute(f"DELETE FROM {name} WHERE launch = ?", [launch])  # noqa: S608
 
     def put_model(self, system: str, parameters: str) -> None:
-        """Puts a system's fitted parameters, as JSON, in the place of the earlier ones."""
+        """Replace a system's fitted parameters, which are JSON."""
         self._insert("model", ("system", "parameters"), [(system, parameters)])
 
     def delete_cell(self, key: CellKey) -> None:
-        """Forgets a cell, if there is one."""
+        """Delete a cell, if there is one."""
         self._execute(f"DELETE FROM cell WHERE {_where(CellKey._fields)}", key)  # noqa: S608
 
     def put_table(self, table: Table) -> None:
-        """Puts a system's table in the place of its earlier one."""
+        """Replace a system's table."""
         system = table.provenance.system
         for name in ("rule", "point", "tuned"):
             self._execute(f"DELETE FROM {name} WHERE system = ?", [system])  # noqa: S608
@@ -122,7 +122,7 @@ class Store(Database):
         self._insert("rule", ("system", "rank", *_RULE), rules)
 
     def put_decisions(self, system: str, campaign: str, points: Iterable[Point]) -> None:
-        """Puts what a campaign alone decides in the place of what it did."""
+        """Replace what a campaign alone decides."""
         key = (system, campaign)
         self._execute("DELETE FROM decision WHERE system = ? AND campaign = ?", key)
         rows = ((system, *_point_row(point)) for point in points)
@@ -132,13 +132,13 @@ class Store(Database):
     # ---- Reading ----
 
     def launches(self) -> dict[int, Launch]:
-        """Every launch by its id."""
+        """Return every launch by its id."""
         names = ", ".join(f'"{field.name}"' for field in fields(Launch))
         rows = self._query(f"SELECT {names} FROM launch ORDER BY id")  # noqa: S608
         return {row[0]: Launch(*row) for row in rows}
 
     def systems(self) -> pd.DataFrame:
-        """One row a system: `system`, its description, and what is there of it."""
+        """Return one row per system: `system`, its description, and what the store has of it."""
         return self._frame(
             """
             SELECT system.id AS system, name, environment, mpi_library, mpi_standard, compiler,
@@ -151,7 +151,7 @@ class Store(Database):
         )
 
     def campaigns(self, system: str | None = None) -> pd.DataFrame:
-        """One row a campaign of a system, or of all; `complete` counts launches.
+        """Return one row per campaign of a system, or of all; `complete` counts launches.
 
         `executions` are those of soaks, which have no samples.
         """
@@ -170,14 +170,14 @@ class Store(Database):
         )
 
     def systems_with_cells(self) -> list[str]:
-        """The systems that measured methods; others have probes."""
+        """Return the systems that measured methods; others have probes."""
         rows = self._query(
             "SELECT id FROM system WHERE EXISTS (SELECT 1 FROM cell WHERE system = id) ORDER BY id"
         )
         return [row[0] for row in rows]
 
     def campaigns_with_cells(self, system: str, operation: str | None = None) -> list[str]:
-        """The campaigns of a system that measured methods, of an operation or any, newest first."""
+        """Return a system's campaigns that measured an operation's or any methods, newest first."""
         where, values = _filter(system=system, operation=operation)
         rows = self._query(
             f"""
@@ -193,7 +193,7 @@ class Store(Database):
         return [row[0] for row in rows]
 
     def cases(self, system: str, campaign: str) -> pd.DataFrame:
-        """One row a case of a campaign: what all its cells have in common but size and method."""
+        """Return one row per case of a campaign: what its cells share but size and method."""
         columns = ", ".join(_CASE)
         return self._frame(
             f"SELECT DISTINCT {columns} FROM cell "  # noqa: S608
@@ -209,7 +209,7 @@ class Store(Database):
         pattern: str | None = None,
         procs: int | None = None,
     ) -> pd.DataFrame:
-        """One row a cell, all of its columns but the blobs, in the order of the key."""
+        """Return one row per cell, all of its columns but the blobs, in the order of the key."""
         where, values = _filter(
             system=system, campaign=campaign, operation=operation, pattern=pattern, procs=procs
         )
@@ -221,7 +221,7 @@ class Store(Database):
         )
 
     def steadiness(self, system: str, campaign: str) -> pd.DataFrame:
-        """One row a cell: where it is, `n`, `canary_median_s`, `above_2_medians`, `late`."""
+        """Return one row per cell: its place, `n`, `canary_median_s`, `above_2_medians`, `late`."""
         return self._frame(
             "SELECT operation, procs, nodes, ppn, sync, oversubscribed, "
             "n, canary_median_s, above_2_medians, late FROM cell "
@@ -230,9 +230,9 @@ class Store(Database):
         )
 
     def contents(self, prefix: Sequence[str | int], samples: bool = True) -> list[Cell]:
-        """The cells whose key begins with the given values, with their samples.
+        """Return the cells whose key begins with the given values, with their samples.
 
-        Without samples, what launches summarised alone is read: a tenth of the bytes.
+        Without samples, only the summaries of launches are read: a tenth of the bytes.
         """
         where = _where(CellKey._fields[: len(prefix)])
         columns = ", ".join(_CELL if samples else (*_CELL[:-2], "x''", "x''"))
@@ -244,7 +244,7 @@ class Store(Database):
         return [cell_of(row) for row in rows]
 
     def samples(self, key: CellKey) -> NDArray[np.float32]:
-        """The samples of a cell in seconds, launch after launch; none when there is no cell."""
+        """Return a cell's samples in seconds, launch after launch; none when there is no cell."""
         rows = self._query(
             f"SELECT samples FROM cell WHERE {_where(CellKey._fields)}",  # noqa: S608
             key,
@@ -252,7 +252,7 @@ class Store(Database):
         return np.frombuffer(rows[0][0] if rows else b"", np.float32)
 
     def products(self, system: str, campaign: str | None = None) -> pd.DataFrame:
-        """One row a cell of spmv and launch: medians of `communication_s` and `local_s`."""
+        """Return medians of `communication_s` and `local_s`, a row per cell of spmv and launch."""
         where, values = _filter(system=system, campaign=campaign)
         columns = ", ".join(_PRODUCT)
         return self._frame(
@@ -263,7 +263,7 @@ class Store(Database):
     def probes(
         self, system: str, campaign: str | None = None
     ) -> dict[ProbeLaunch, dict[ProbeKey, NDArray[np.float32]]]:
-        """The samples in seconds of all probes of a system or campaign, launch by launch."""
+        """Return the samples in seconds of all probes of a system or campaign, launch by launch."""
         where, values = _filter(system=system, campaign=campaign)
         columns = ", ".join(_PROBE)
         split = len(ProbeLaunch._fields)
@@ -279,7 +279,7 @@ class Store(Database):
         return found
 
     def overlap(self, system: str) -> pd.DataFrame:
-        """One row a launch, pattern, method and amount of computation of overlap."""
+        """Return one row per launch, pattern, method and amount of computation of overlap."""
         columns = ", ".join(_OVERLAP)
         return self._frame(
             f"SELECT {columns} FROM overlap WHERE system = ? ORDER BY {columns}",  # noqa: S608
@@ -287,7 +287,7 @@ class Store(Database):
         )
 
     def soaks(self, system: str) -> pd.DataFrame:
-        """One row a soak, by date, with the `date` and the `commit` of its launch."""
+        """Return one row per soak, by date, with the `date` and the `commit` of its launch."""
         columns = ", ".join(f"soak.{name}" for name in _SOAK)
         frame = self._frame(
             f'SELECT {columns}, date, "commit" FROM soak JOIN launch ON launch.id = launch '  # noqa: S608
@@ -298,31 +298,31 @@ class Store(Database):
         return frame
 
     def probed(self) -> list[str]:
-        """The systems that have probes."""
+        """Return the systems that have probes."""
         return [row[0] for row in self._query("SELECT DISTINCT system FROM probe ORDER BY system")]
 
     def model(self, system: str) -> str | None:
-        """The fitted parameters of a system as JSON, None when there are none."""
+        """Return the fitted parameters of a system as JSON, None when there are none."""
         rows = self._query("SELECT parameters FROM model WHERE system = ?", [system])
         return str(rows[0][0]) if rows else None
 
     def rules(self, system: str) -> pd.DataFrame:
-        """The rules of a system by rank, with the weakest point of each; empty before `tune`."""
+        """Return a system's rules by rank, with the weakest point of each; empty before `tune`."""
         return self._frame("SELECT * FROM rule WHERE system = ? ORDER BY rank", [system])
 
     def points(self, system: str) -> pd.DataFrame:
-        """What was decided at each measured size of a system; empty before `tune`."""
+        """Return the decision at each measured size of a system; empty before `tune`."""
         return self._frame(f"SELECT * FROM point {_OF_SYSTEM}", [system])  # noqa: S608
 
     def undecided(self, system: str) -> list[str]:
-        """The campaigns of a system that got launches after they were decided, or never were."""
+        """Return a system's campaigns that were never decided, or got launches since."""
         rows = self._query(
             "SELECT DISTINCT campaign FROM launch WHERE system = ? AND NOT decided", [system]
         )
         return [str(row[0]) for row in rows]
 
     def decisions(self, system: str, campaign: str, operation: str) -> list[Point]:
-        """What a campaign alone decides of an operation."""
+        """Return what a campaign alone decides of an operation."""
         rows = self._query(
             f"SELECT {', '.join(Point._fields)} FROM decision "  # noqa: S608
             "WHERE system = ? AND campaign = ? AND operation = ? ORDER BY rowid",
@@ -331,14 +331,14 @@ class Store(Database):
         return [_point(row) for row in rows]
 
     def untuned(self) -> list[str]:
-        """The systems that have no table: of a store that was rebuilt, all."""
+        """Return the systems that have no table: all, for a store that was rebuilt."""
         rows = self._query(
             "SELECT DISTINCT system FROM launch EXCEPT SELECT system FROM tuned ORDER BY system"
         )
         return [str(row[0]) for row in rows]
 
     def provenance(self, system: str) -> Provenance | None:
-        """Where the table of a system comes from, None when it has none."""
+        """Return the provenance of a system's table, None when it has none."""
         rows = self._query("SELECT provenance FROM tuned WHERE system = ?", [system])
         if not rows:
             return None
@@ -347,7 +347,7 @@ class Store(Database):
         return Provenance(**fields)
 
     def table(self, system: str) -> Table | None:
-        """The table of a system as `tune` stored it, None when it did not."""
+        """Return the table of a system as `tune` stored it, None when it did not."""
         provenance = self.provenance(system)
         if provenance is None:
             return None
@@ -374,19 +374,19 @@ def _where(columns: Iterable[str]) -> str:
 
 
 def _filter(**equal: str | int | None) -> tuple[str, list[str | int]]:
-    """A condition and its values; what is None is not asked for."""
+    """Return a condition and its values; a value of None sets no condition."""
     given = {column: value for column, value in equal.items() if value is not None}
     return _where(given), list(given.values())
 
 
 def cell_row(cell: Cell, summary: CellSummary) -> CellRow:
-    """A cell as the store takes it."""
+    """Return a cell in the form of the store."""
     blobs = (cell.parts.tobytes(), cell.rounds.tobytes(), cell.samples_s.tobytes())
     return (*cell.key, *cell.features, *summary, *blobs)
 
 
 def cell_of(row: CellRow) -> Cell:
-    """The cell that a row holds."""
+    """Return the cell that a row holds."""
     key = list(row[: len(CellKey._fields)])
     key[_OVERSUBSCRIBED] = bool(key[_OVERSUBSCRIBED])
     *features, parts, rounds, samples = row[len(CellKey._fields) :]

@@ -1,4 +1,4 @@
-"""Starts MPI programs on virtual nodes: the launcher beside their switch, the ranks on them."""
+"""Launches of MPI programs on virtual nodes: the launcher beside the switch, the ranks on nodes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tuner.machine.nodes.namespaces import Nodes, NodesError
 # The name that ReFrame gives systems of virtual nodes.
 SYSTEM = "virtual-nodes"
 
-# Inter-node messages by TCP over the nodes' cables, others by shared memory; windows by messages,
-# which Debian switches off.
+# Inter-node messages go by TCP over the nodes' cables, others by shared memory; windows use
+# messages, which Debian switches off.
 OPEN_MPI_PARAMETERS = {
     "pml": "ob1",
     "btl": "tcp,self,vader",
@@ -24,7 +24,7 @@ OPEN_MPI_PARAMETERS = {
 
 
 def launch(nodes: Nodes, mpi: Mpi, procs: int, ppn: int, build: Path | None = None) -> Launch:
-    """How to start `procs` ranks, `ppn` on each node beginning with the first.
+    """Return how to start `procs` ranks, `ppn` on each node beginning with the first.
 
     The rest is as on this machine, whose cores all nodes share: see tuner.machine.mpi.launch.
 
@@ -50,7 +50,7 @@ def launch(nodes: Nodes, mpi: Mpi, procs: int, ppn: int, build: Path | None = No
 
 
 def _hosts(nodes: Nodes, procs: int, ppn: int) -> str:
-    """The nodes and how many ranks each gets, as launchers take it."""
+    """Return the nodes and how many ranks each gets, in the form that launchers take."""
     if ppn < 1:
         raise NodesError(f"{ppn} ranks on a node: at least 1 is needed")
     needed = -(-procs // ppn)

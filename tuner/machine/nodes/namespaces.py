@@ -31,7 +31,7 @@ UNLIMITED = "unlimited"
 RATE = re.compile(r"[1-9]\d*(kbit|mbit|gbit)")
 DEFAULT_COUNT = 4
 DEFAULT_RATE = "1gbit"
-# Names the set that is meant; several can be up at once.
+# The variable names the set to use; several can be up at once.
 SET_VARIABLE = "SWITCHPOINT_NODES"
 RECORD = "nodes.json"
 START_TIMEOUT_S = 60.0
@@ -39,7 +39,7 @@ END_TIMEOUT_S = 10.0
 
 
 class NodesError(SwitchpointError):
-    """Virtual nodes cannot be made, found or used; the text says why."""
+    """Error raised when virtual nodes cannot be made, found or used; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,20 @@ class Nodes:
 
     @property
     def directory(self) -> Path:
-        """Where the scripts that enter the nodes are."""
+        """Return the directory of the scripts that enter the nodes."""
         return _own_directory() / self.name
 
     @property
     def hosts(self) -> list[str]:
-        """The names of the nodes."""
+        """Return the names of the nodes."""
         return [f"vnode{number}" for number in range(self.count)]
 
     def beside_switch(self) -> list[str]:
-        """What goes before a command that is to run where launchers of MPI programs run."""
+        """Return the command prefix that runs a command where launchers of MPI programs run."""
         return [str(self.directory / "enter")]
 
     def on_node(self, host: str) -> list[str]:
-        """What goes before a command, in one string, that a shell is to run on a node.
+        """Return the command prefix that makes a node's shell run a command, given as one string.
 
         Raises:
             NodesError: there is no such node.
@@ -80,12 +80,12 @@ class Nodes:
 
 
 def name_meant() -> str:
-    """The set that SWITCHPOINT_NODES names, "default" when it names none."""
+    """Return the name of the set that SWITCHPOINT_NODES names, "default" when it names none."""
     return os.environ.get(SET_VARIABLE) or "default"
 
 
 def find(name: str) -> Nodes | None:
-    """The set of this user that has a name, or None when it is not up."""
+    """Return this user's set with a name, or None when it is not up."""
     try:
         nodes = Nodes(**json.loads((_place(name) / RECORD).read_text()))
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def find(name: str) -> Nodes | None:
 
 
 def meant(name: str | None = None) -> Nodes:
-    """The set of a name, or the one that SWITCHPOINT_NODES names.
+    """Return the set with a name, by default the one that SWITCHPOINT_NODES names.
 
     Raises:
         NodesError: it is not up.
@@ -107,7 +107,7 @@ def meant(name: str | None = None) -> Nodes:
 
 
 def up(name: str, count: int, rate: str) -> Nodes:
-    """Makes a set of nodes that stays; gives the one that is there when it has that shape already.
+    """Make a set of nodes that stays, or return the existing one when it has the same shape.
 
     Raises:
         NodesError: the set is up in another shape, or this machine or user can have none.
@@ -126,7 +126,7 @@ def up(name: str, count: int, rate: str) -> Nodes:
 
 
 def down(name: str) -> bool:
-    """Ends a set and all that runs in it; tells whether there was one.
+    """End a set and all that runs in it; return whether there was one.
 
     Raises:
         NodesError: its processes do not end.
@@ -142,10 +142,10 @@ def down(name: str) -> bool:
 
 @contextmanager
 def temporary(name: str, count: int = DEFAULT_COUNT, rate: str = DEFAULT_RATE) -> Iterator[Nodes]:
-    """A set that is meant within the context, and ends with it or with this process.
+    """Make a set that SWITCHPOINT_NODES names in the context; it ends with that or this process.
 
     Raises:
-        NodesError: the name is taken, or this machine or user can have no nodes.
+        NodesError: the name is taken, or nodes are impossible on this machine or for this user.
     """
     with _lock():
         if find(name) is not None:
@@ -165,7 +165,7 @@ def temporary(name: str, count: int = DEFAULT_COUNT, rate: str = DEFAULT_RATE) -
 
 @contextmanager
 def available() -> Iterator[Nodes]:
-    """The set that is meant where it is up, else a temporary one."""
+    """Yield the set that SWITCHPOINT_NODES means where it is up, else a temporary one."""
     there = find(name_meant())
     if there is not None:
         yield there
@@ -185,7 +185,7 @@ def _check(count: int, rate: str) -> None:
 
 
 def _start(name: str, count: int, rate: str) -> tuple[Nodes, IO[str]]:
-    """Makes a set, under the lock. It ends when its input, which is given back, does first."""
+    """Make a set, under the lock. The set ends when its input, which is returned, is closed."""
     _check(count, rate)
     place = _place(name)
     for stale in place.parent.iterdir():
@@ -221,7 +221,7 @@ def _start(name: str, count: int, rate: str) -> tuple[Nodes, IO[str]]:
 def _start_switch(
     place: Path, count: int, rate: str, stdin: int, stdout: int
 ) -> subprocess.Popen[bytes]:
-    """Starts switch.sh in new namespaces, and notes how they are entered."""
+    """Start switch.sh in new namespaces, and write down how they are entered."""
     qdisc = "noqueue" if rate == UNLIMITED else f"tbf rate {rate} burst 32kb latency 100ms"
     root = os.geteuid() == 0
     own = [] if root else ["--user", "--map-root-user"]
@@ -241,12 +241,12 @@ def _start_switch(
 
 
 def _search_path() -> str:
-    """PATH, with the places of tc and ip that only root has there on some systems."""
+    """Return PATH, extended by the directories of tc and ip that only root has on some systems."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
 def _await_ready(process: subprocess.Popen[bytes], output: IO[str]) -> None:
-    """Waits for the switch's word."""
+    """Wait until the switch is ready. Raise NodesError when it ends before."""
     deadline = threading.Timer(START_TIMEOUT_S, process.kill)
     deadline.start()
     complaints = []
@@ -261,7 +261,7 @@ def _await_ready(process: subprocess.Popen[bytes], output: IO[str]) -> None:
 
 
 def _reason(complaints: list[str]) -> str:
-    """One line on why there are no nodes."""
+    """Return one line on why there are no nodes."""
     reason = ": ".join(complaints[:2]) or f"nothing happened within {START_TIMEOUT_S:.0f} s"
     advice = ""
     if reason.startswith("unshare: "):
@@ -283,7 +283,7 @@ def _await_end(nodes: Nodes) -> None:
 
 
 def _start_of(pid: int) -> str:
-    """When a process started, in ticks since the machine did; "" when it has ended."""
+    """Return the start time of a process in ticks since boot; "" when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -292,7 +292,7 @@ def _start_of(pid: int) -> str:
 
 
 def _place(name: str) -> Path:
-    """The directory of a set; nobody else can write there."""
+    """Return the directory of a set; nobody else can write there."""
     if not name.replace("-", "").isalnum():
         raise NodesError(f'"{name}" is no name for virtual nodes: use letters, digits and dashes')
     return _own_directory() / name
@@ -311,7 +311,7 @@ def _own_directory() -> Path:
 
 @contextmanager
 def _lock() -> Iterator[None]:
-    """One at a time makes or ends sets."""
+    """Let only one process at a time make or end sets."""
     with (_own_directory() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

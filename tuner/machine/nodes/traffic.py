@@ -1,4 +1,4 @@
-"""What crossed the network cards of virtual nodes, by the kernel's count."""
+"""The traffic of virtual nodes' network cards, as the kernel counts it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tuner.machine.nodes.namespaces import Nodes, NodesError
 
 @dataclass(frozen=True)
 class Traffic:
-    """Of one node, since it is up."""
+    """The traffic of one node since it is up."""
 
     host: str
     sent_bytes: int
@@ -19,7 +19,7 @@ class Traffic:
 
 
 def traffic(nodes: Nodes, device: str = "eth0") -> list[Traffic]:
-    """The counts of every node's network card, or of its loopback device "lo".
+    """Return the counts of every node's network card, or of its loopback device "lo".
 
     Raises:
         NodesError: a node does not answer.

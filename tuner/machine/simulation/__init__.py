@@ -1,5 +1,5 @@
 """Simulated machines: SimGrid's SMPI runs the kernels on the model of a machine.
 
-Nothing there is measured: times follow from the parameters of a network and the routes of a
+Nothing is measured there: times follow from the parameters of a network and the routes of a
 topology, and are the same to the last digit at every run.
 """

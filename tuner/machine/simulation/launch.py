@@ -1,4 +1,4 @@
-"""Starts ranks on a simulated machine."""
+"""Launches of ranks on a simulated machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tuner.machine.simulation.machines import CORES, Machine
 
 TOOLCHAIN = "simgrid.cmake"  # of the kernels, for CMake
 
-# What SMPI leaves out by default, or does in ways that take long to compute. Where no collective is
-# measured they only keep books: a reduction and a broadcast have the fewest messages.
+# Settings for what SMPI leaves out by default, or does in ways that take long to compute.
+# Collectives that are not measured only keep books: a reduction and a broadcast have the fewest
+# messages.
 _SETTINGS = {
     "network/model": "SMPI",
     "network/crosstraffic": "no",
@@ -30,9 +31,9 @@ _SETTINGS = {
 
 
 def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = "") -> Launch:
-    """How to simulate `procs` ranks, `ppn` on each node beginning with the first.
+    """Return how to simulate `procs` ranks, `ppn` on each node beginning with the first.
 
-    `operation` is what is measured, as that changes how SMPI is to do collectives. The launcher
+    `operation` is what is measured, on which SMPI's algorithms of collectives depend. The launcher
     ends with success even where all ranks wait for ever or one aborts: what counts is the closing
     record of a raw file.
 
@@ -47,7 +48,7 @@ def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = ""
 
 
 def settings(machine: Machine, operation: str = "") -> dict[str, str]:
-    """SMPI's settings: what a protocol differs from the link in is a factor of its sizes."""
+    """Return SMPI's settings, where factors by size turn the link's values into a protocol's."""
     network, overheads, latencies, rates = machine.network, [], [], []
     for each in network.protocols:
         overheads.append(f"{each.from_bytes}:{each.overhead_s:g}:0")
@@ -63,7 +64,7 @@ def settings(machine: Machine, operation: str = "") -> dict[str, str]:
 
 
 def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
-    """The files of a machine, written where everything built lies."""
+    """Write the platform and host files of a machine to the build directory."""
     directory = build_root() / "simulated"
     platform = directory / f"{machine.name}.xml"
     hosts = directory / f"{machine.name}-{ppn}.hosts"

@@ -1,4 +1,4 @@
-"""Simulated machines, which are named after what they are: dragonfly-8x1x8x1-aries."""
+"""Simulated machines, named after their topology and network: dragonfly-8x1x8x1-aries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT = "torus-4x4x2 dragonfly-4x1x4x2 fattree-8x4"  # of 32 nodes each
 
 
 def is_simulated(system: str) -> bool:
-    """Whether a system is a simulated machine, by ReFrame's name or by its id."""
+    """Return whether a system is a simulated machine, by ReFrame's name or by its id."""
     return system.startswith((f"{SYSTEM}:", f"{SYSTEM}-"))
 
 
@@ -30,27 +30,27 @@ class Machine:
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """Return the number of nodes."""
         return self.topology.nodes
 
     @property
     def link_latency_s(self) -> float:
-        """Of one link, for messages of the first protocol."""
+        """Return the latency of one link for messages of the first protocol."""
         return self.network.protocols[0].latency_s / self.topology.mean_links
 
     @property
     def system(self) -> str:
-        """ReFrame's name: simulated:torus-4x4x2."""
+        """Return ReFrame's name: simulated:torus-4x4x2."""
         return f"{SYSTEM}:{self.name}"
 
     def require_room(self, procs: int, ppn: int) -> None:
-        """Raises NetworkError where so many ranks, with so many on a node, have no room."""
+        """Raise NetworkError where the machine has no room for `procs` ranks, `ppn` on a node."""
         if procs < 1 or ppn < 1 or -(-procs // ppn) > self.nodes:
             raise NetworkError(f"{self.name} has no room for {procs} processes, {ppn} on a node")
 
 
 def machine(name: str) -> Machine:
-    """The machine that a name tells: KIND-SIZES or KIND-SIZES-NETWORK. Raises NetworkError."""
+    """Return the machine of a name, KIND-SIZES or KIND-SIZES-NETWORK. Raise NetworkError."""
     found = re.fullmatch(r"([a-z]+)-(\d{1,5}(?:x\d{1,5})*)(?:-([a-z0-9]+))?", name)
     if not found or found[1] not in KINDS:
         raise NetworkError(
@@ -65,5 +65,5 @@ def machine(name: str) -> Machine:
 
 
 def configured() -> list[Machine]:
-    """Those of SWITCHPOINT_SIMULATE, or of DEFAULT. Raises NetworkError."""
+    """Return the machines of SWITCHPOINT_SIMULATE, or of DEFAULT. Raise NetworkError."""
     return [machine(name) for name in (os.environ.get(VARIABLE) or DEFAULT).split()]

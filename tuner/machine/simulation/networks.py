@@ -1,8 +1,8 @@
 """The parameters of networks: published ones, and those fitted to a real system.
 
-A message of s bytes takes twice the overhead, once on each side, the latency, and s / bytes_per_s;
-all messages on a link share its rate. On the node each has the memory's: SimGrid's loopback is not
-shared.
+A message of s bytes takes twice the overhead, once on each side, plus the latency and s /
+bytes_per_s; all messages on a link share its rate. On the node each message has the whole rate of
+the memory: SimGrid's loopback is not shared.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class NetworkError(SwitchpointError):
-    """There is no such network, or its file cannot be used; the text says which and why."""
+    """Error raised when a network is missing or its file is unusable; the message says why."""
 
 
 class Protocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages from so many bytes on. The latency is that between nodes, in the mean over pairs."""
+    """Messages from a size on. The latency is that between nodes, averaged over pairs."""
 
     from_bytes: Annotated[int, msgspec.Meta(ge=0)]
     overhead_s: _Seconds  # of each send, and of each receive
@@ -50,7 +50,7 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def network(name: str) -> Network:
-    """The network of a name: one of the published, else one that was kept. Raises NetworkError."""
+    """Return the network of a name, a published one or else one of `keep`. Raise NetworkError."""
     found = published()
     if name in found:
         return found[name]
@@ -65,18 +65,18 @@ def network(name: str) -> Network:
 
 
 def published() -> dict[str, Network]:
-    """Those that come with this program; each tells its source."""
+    """Return the networks that come with this program; each names its source."""
     text = files(__package__).joinpath("networks.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, Network])
 
 
 def kept() -> list[str]:
-    """The names of those that `keep` wrote."""
+    """Return the names of the networks that `keep` wrote."""
     return sorted(path.stem for path in _path("x").parent.glob("*.json"))
 
 
 def keep(name: str, parameters: Network) -> Path:
-    """Writes a network where `network` finds it. Raises NetworkError."""
+    """Write a network where `network` finds it. Raise NetworkError."""
     if not re.fullmatch(NAME, name) or name in published():
         raise NetworkError(
             f"{name!r} cannot name a network: small letters and digits, and none of "

@@ -1,6 +1,6 @@
 """The links that messages between nodes take, as SimGrid routes on each kind of topology.
 
-A route function yields, hop by hop, which of the pairs of nodes take a link, and the link's number.
+A route function yields for each hop which of the pairs of nodes take a link, and the link's number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Hop = tuple[Nodes, Nodes]
 
 
 def torus(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
-    """Dimension by dimension, the shorter way round; of two as long the one that does not wrap."""
+    """Yield hops by dimension, the shorter way round; of two as long the one that does not wrap."""
     here, stride = source.copy(), 1
     for dimension, size in enumerate(sizes):
         end = target // stride % size
@@ -33,7 +33,7 @@ def torus(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
 
 
 def fat_tree(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
-    """Up by the digits of the target, to the first switch above both, and down to it."""
+    """Yield hops up by the target's digits to the first switch above both, and down from it."""
     nodes = math.prod(sizes)
     for level in range(len(sizes)):
         below = math.prod(sizes[:level])
@@ -44,7 +44,7 @@ def fat_tree(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop
 
 
 def dragonfly(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
-    """To the blade that leads to the other group, and from where that group is entered."""
+    """Yield hops to the blade that leads to the other group, and from that group's entry."""
     groups, chassis, blades, of_blade = sizes
     here, end = source // of_blade, target // of_blade
     of_group = chassis * blades
@@ -55,7 +55,7 @@ def dragonfly(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Ho
     yield everyone, nodes + target[everyone]
 
     def hop(kind: int, chosen: NDArray[np.bool_], there: Nodes, place: Nodes) -> Hop:
-        """A link leads to a place of its kind: 0 of blades, 1 of chassis, 2 of groups."""
+        """Return a hop to a place of the link's kind: 0 for blades, 1 for chassis, 2 for groups."""
         moving = np.flatnonzero(chosen)
         link = 2 * nodes + (kind * routers + here[moving]) * most + place[moving]
         here[moving] = there[moving]
@@ -65,7 +65,7 @@ def dragonfly(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Ho
     yield hop(0, leaves & (here % blades != to_group), here - here % blades + to_group, to_group)
     yield hop(1, leaves & (here != first), first, np.zeros_like(group))
     yield hop(2, leaves, to_group * of_group + group, to_group)
-    # SimGrid goes on in the first chassis, whichever the blade is in.
+    # SimGrid goes on in the first chassis, whichever chassis the blade is in.
     yield hop(0, here % blades != to_blade, to_group * of_group + to_blade, to_blade)
     yield hop(1, here != end, end, end // blades % chassis)
 
@@ -80,10 +80,11 @@ ROUTES: dict[str, Callable[[Sequence[int], Nodes, Nodes], Iterator[Hop]]] = {
 def carried(
     kind: str, sizes: Sequence[int], source: Nodes, target: Nodes, turn: Nodes, taking: Floats
 ) -> Floats:
-    """Until when each message, between nodes that differ, is held up by a link on its way.
+    """Return the time until which a link on its way holds up each message between two nodes.
 
-    taking: what each takes of a link alone. Those of earlier turns go first; those of one share
-    the link evenly, so that one ends when the others have got as much as it, or what they need.
+    taking: the time that each message takes alone on a link. Messages of earlier turns go first;
+    those of one turn share the link evenly, so that one ends when the others have got as much as
+    it, or what they need.
     """
     hops = list(ROUTES[kind](sizes, source, target))
     message = np.concatenate([moving for moving, _ in hops])

@@ -9,72 +9,72 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Topology(ABC):
-    """Nodes and the links between them; `sizes` mean something else in each kind."""
+    """Nodes and the links between them; the meaning of `sizes` depends on the kind."""
 
     sizes: tuple[int, ...]
 
     @property
     @abstractmethod
     def nodes(self) -> int:
-        """How many there are."""
+        """Return the number of nodes."""
 
     @property
     @abstractmethod
     def mean_links(self) -> float:
-        """On the way between two different nodes, in the mean over all pairs."""
+        """Return the number of links between two different nodes, averaged over all pairs."""
 
     @property
     def node_links(self) -> int:
-        """That leave a node."""
+        """Return the number of links that leave a node."""
         return 1
 
     @property
     @abstractmethod
     def simgrid(self) -> tuple[str, str]:
-        """What SimGrid calls it, and its parameters."""
+        """Return SimGrid's name of the topology, and its parameters."""
 
     def check(self) -> str:
-        """Why there is no such network; empty when there is one."""
+        """Return why there is no such network; empty when there is one."""
         return ""
 
     def _of_pairs(self, links: float) -> float:
-        """From the mean over all pairs, of a node with itself too, which is no links away."""
+        """Return the mean over pairs of different nodes, from that over all pairs."""
         return links * self.nodes / (self.nodes - 1) if self.nodes > 1 else 1.0
 
 
 @dataclass(frozen=True)
 class Torus(Topology):
-    """A torus of any dimension: nodes along each of them."""
+    """A torus of any dimension; `sizes` are the nodes along each."""
 
     @property
     def nodes(self) -> int:
-        """The product of the sizes."""
+        """Return the product of the sizes."""
         return math.prod(self.sizes)
 
     @property
     def mean_links(self) -> float:
-        """The shorter way round in each dimension."""
+        """Return the mean, going the shorter way round in each dimension."""
         rings = (sum(min(i, size - i) for i in range(size)) / size for size in self.sizes)
         return self._of_pairs(sum(rings))
 
     @property
     def node_links(self) -> int:
-        """Two in each dimension; a ring of two nodes has one."""
+        """Return two links for each dimension, one for a ring of two nodes."""
         return sum(min(size - 1, 2) for size in self.sizes)
 
     @property
     def simgrid(self) -> tuple[str, str]:
-        """The sizes."""
+        """Return SimGrid's name, and the sizes."""
         return "TORUS", ",".join(map(str, self.sizes))
 
     def check(self) -> str:
-        """SimGrid takes a ring of one node for an error."""
+        """Return an error for a ring of one node, which SimGrid does not accept."""
         return "a torus has at least 2 nodes in each dimension" if min(self.sizes) < 2 else ""
 
 
 @dataclass(frozen=True)
 class Dragonfly(Topology):
-    """Groups, chassis of a group, blades of a chassis, nodes of a blade.
+    """Groups, chassis per group, blades per chassis, nodes per blade.
 
     Blades of a chassis are joined pairwise, so are those of equal place in the chassis of a group;
     the blade of place g in the first chassis of a group leads to group g.
@@ -82,12 +82,12 @@ class Dragonfly(Topology):
 
     @property
     def nodes(self) -> int:
-        """The product of the sizes."""
+        """Return the product of the sizes."""
         return math.prod(self.sizes)
 
     @property
     def mean_links(self) -> float:
-        """To the blade, within the group, to the other group, within that, and to the node."""
+        """Return the mean of links to the blade, in and between both groups, and to the node."""
         groups, chassis, blades, _ = self.sizes
         within = (1 - 1 / chassis) + (1 - 1 / blades)
         other = 1 - 1 / groups
@@ -96,12 +96,12 @@ class Dragonfly(Topology):
 
     @property
     def simgrid(self) -> tuple[str, str]:
-        """The sizes, each level with single links."""
+        """Return SimGrid's name, and the sizes, each level with single links."""
         groups, chassis, blades, nodes = self.sizes
         return "DRAGONFLY", f"{groups},1;{chassis},1;{blades},1;{nodes}"
 
     def check(self) -> str:
-        """Four sizes, and a way from each group to every other."""
+        """Return an error unless there are four sizes and a way from each group to every other."""
         if len(self.sizes) != 4:
             return "a dragonfly has four sizes: groups, chassis, blades, nodes of a blade"
         groups, _, blades, _ = self.sizes
@@ -112,19 +112,19 @@ class Dragonfly(Topology):
 
 @dataclass(frozen=True)
 class FatTree(Topology):
-    """Nodes of a leaf switch, then switches below a switch of each further level.
+    """Nodes per leaf switch, then switches below a switch of each further level.
 
     Every switch has as many links up as down: full bisection.
     """
 
     @property
     def nodes(self) -> int:
-        """The product of the sizes."""
+        """Return the product of the sizes."""
         return math.prod(self.sizes)
 
     @property
     def mean_links(self) -> float:
-        """As many up as down, to the first switch above both."""
+        """Return the mean, with as many links up as down, to the first switch above both."""
         below = [math.prod(self.sizes[:level]) for level in range(len(self.sizes) + 1)]
         levels = range(1, len(self.sizes) + 1)
         links = sum(2 * level * (below[level] - below[level - 1]) for level in levels)
@@ -132,7 +132,7 @@ class FatTree(Topology):
 
     @property
     def simgrid(self) -> tuple[str, str]:
-        """Levels, links down, links up, and single links between two switches."""
+        """Return SimGrid's name; and levels, links down, links up, and single links of switches."""
         up = (1, *self.sizes[:-1])
         lists = (self.sizes, up, (1,) * len(self.sizes))
         words = [",".join(map(str, numbers)) for numbers in lists]

@@ -17,12 +17,12 @@ from tuner.machine.sites.schedulers import Partition, Scheduler
 
 
 class SiteError(SwitchpointError):
-    """A configuration cannot be made; the text says why and what to do."""
+    """Error raised when a configuration cannot be made; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """Everything that a configuration says."""
+    """The contents of a configuration."""
 
     name: str
     hostnames: str  # a pattern of the login nodes' names
@@ -34,7 +34,7 @@ class Site:
     max_nodes: int | None = None  # None: all of a partition
 
     def text(self) -> str:
-        """The configuration as Python."""
+        """Return the configuration as Python."""
         import jinja2
 
         environment = jinja2.Environment(
@@ -56,7 +56,7 @@ class Site:
         )
 
     def write(self, path: Path, replace: bool = False) -> None:
-        """Writes the configuration. Raises SiteError when there is one already."""
+        """Write the configuration. Raise SiteError when there is one already."""
         text = self.text()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,11 +78,11 @@ class Site:
 
 
 def host_pattern() -> str:
-    """The names of hosts like this one: login3 is one of login[0-9]+."""
+    """Return a pattern of the names of hosts like this one: login[0-9]+ for login3."""
     parts = re.split(r"(\d+)", socket.gethostname().split(".")[0])
     return "".join("[0-9]+" if part.isdigit() else re.escape(part) for part in parts)
 
 
 def host_stem() -> str:
-    """This host's name without domain and trailing numbers."""
+    """Return this host's name without domain and trailing numbers."""
     return reframe_name(re.sub(r"[-\d]+$", "", socket.gethostname().split(".")[0]))

@@ -19,12 +19,12 @@ _MPI_MODULE = re.compile(
 
 
 class ModulesError(SwitchpointError):
-    """The modules system does not answer; the text says why."""
+    """Error raised when the modules system does not answer; the message says why."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What a job loads, and the compiler wrapper that is there then."""
+    """The modules that a job loads, and the compiler wrapper that they provide."""
 
     name: str
     cc: str
@@ -34,17 +34,17 @@ class Environment:
 
 
 def modules_system() -> str:
-    """ReFrame's name of what the site loads modules with: "lmod", "tmod4", or "nomod"."""
+    """Return ReFrame's name of the site's modules system: "lmod", "tmod4", or "nomod"."""
     if os.environ.get("LMOD_CMD"):
         return "lmod"
     return "tmod4" if os.environ.get("MODULES_CMD") else "nomod"
 
 
 def of_modules(sets: Iterable[str]) -> list[Environment]:
-    """An environment for each set of modules that are loaded together: "gcc/13 openmpi/5".
+    """Return an environment for each set of modules that are loaded together: "gcc/13 openmpi/5".
 
     Raises:
-        ModulesError: there is nothing here that loads modules.
+        ModulesError: there is no modules system here.
     """
     named = [each.split() for each in sets]
     if named and modules_system() == "nomod":
@@ -55,7 +55,7 @@ def of_modules(sets: Iterable[str]) -> list[Environment]:
 
 
 def mpi_modules() -> list[str]:
-    """The modules of MPI libraries that can be loaded at once, the last version of each.
+    """Return the modules of MPI libraries that can be loaded at once, the last version of each.
 
     Raises:
         ModulesError: the modules system fails.
@@ -81,7 +81,7 @@ def mpi_modules() -> list[str]:
 
 
 def of_path(launcher: str) -> list[Environment]:
-    """The MPIs on the path, to be started by a launcher of ReFrame, or "" by the checks."""
+    """Return the MPIs on the path, started by a launcher of ReFrame, or, with "", by the checks."""
     return [_of_path(mpi, launcher) for mpi in find_mpis()]
 
 
@@ -97,7 +97,7 @@ def _of_modules(modules: list[str]) -> Environment:
 
 
 def reframe_name(text: str) -> str:
-    """A name that ReFrame takes for a system, a partition or an environment."""
+    """Return a name that ReFrame accepts for a system, a partition or an environment."""
     name = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")
     return name if re.match("[A-Za-z_]", name) else f"_{name}"
 

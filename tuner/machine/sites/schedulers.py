@@ -1,4 +1,4 @@
-"""What a site's scheduler tells of itself: its partitions and their nodes."""
+"""A site's scheduler, with its partitions and their nodes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tuner.machine.mpi import available_cores
 
 
 class SchedulerError(SwitchpointError):
-    """A scheduler does not answer, or not as known; the text names the command."""
+    """Error raised when a scheduler's answer is missing or unknown; it names the command."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The processors of a node: hardware threads, threads of a core, sockets (0: not told)."""
+    """The processors of a node: hardware threads, threads per core, sockets (0: unknown)."""
 
     cpus: int
     cpus_per_core: int = 1
@@ -39,7 +39,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Scheduler:
-    """How ReFrame speaks to a scheduler, and how we ask it for its partitions."""
+    """A scheduler: how ReFrame uses it, and how it is asked for its partitions."""
 
     name: str  # ReFrame's
     launcher: str  # ReFrame's
@@ -51,7 +51,7 @@ class Scheduler:
     caution: str = ""
 
     def partitions(self) -> list[Partition]:
-        """What the scheduler tells. Raises SchedulerError: nothing, or nothing that is known."""
+        """Return the partitions. Raise SchedulerError for a missing or unknown answer."""
         try:
             return self.ask()
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
@@ -63,7 +63,7 @@ class Scheduler:
 
 
 def detect() -> Scheduler:
-    """The scheduler whose commands are on the path and answer; without any, this machine's own.
+    """Return the scheduler whose commands are on the path and answer, else this machine's own.
 
     Raises:
         SchedulerError: there are commands, and none answers.
@@ -83,7 +83,7 @@ def detect() -> Scheduler:
 
 
 def accounting_or_not() -> Scheduler:
-    """Slurm as ReFrame asks it for finished jobs: by sacct, or without accounting by squeue."""
+    """Return Slurm with sacct for ReFrame's finished jobs, or without accounting with squeue."""
     settings = _ask("scontrol", "show", "config")
     stored = [line for line in settings.splitlines() if line.startswith("AccountingStorageType")]
     has_none = all("none" in line or "(null)" in line for line in stored)
@@ -91,7 +91,7 @@ def accounting_or_not() -> Scheduler:
 
 
 def srun_type(family: str) -> str:
-    """What `srun --mpi` must be for an MPI family; "" when it is so by default, or not known."""
+    """Return the value of `srun --mpi` for an MPI family; "" if it is the default, or unknown."""
     try:
         settings = _ask("scontrol", "show", "config")
         there = _ask("srun", "--mpi=list").split()
@@ -134,7 +134,7 @@ def _pbs_partitions() -> list[Partition]:
 
 def _lsf_partitions() -> list[Partition]:
     hosts = [line.split() for line in _ask("lshosts", "-w").splitlines()[1:]]
-    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; of a host that is down, less
+    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; fewer for a host that is down
     servers = [host for host in hosts if host[7:8] == ["Yes"] and host[4].isdigit()]
     shapes = Counter(Shape(int(host[4])) for host in servers)
     queues = [line.split() for line in _ask("bqueues", "-w").splitlines()[1:]]
@@ -235,4 +235,4 @@ SCHEDULERS = _by_name(
         Scheduler("local", "mpiexec", (), _this_machine, (), ""),
     ]
 )
-"""By ReFrame's name, in the order in which they are looked for."""
+"""The schedulers by ReFrame's names, in the order in which they are looked for."""
