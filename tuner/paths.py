@@ -26,7 +26,7 @@ def results_directory() -> Path:
     if named:
         try:
             return Path(named).expanduser()
-        except RuntimeError:  # ~ of nobody: a name as any other, as to shells
+        except RuntimeError:  # ~ of an unknown user is an ordinary name, as in shells
             return Path(named)
     checkout = Path(__file__).resolve().parent.parent / "results"
     if (checkout / "README.md").is_file() and os.access(checkout, os.W_OK):

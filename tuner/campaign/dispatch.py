@@ -55,7 +55,7 @@ class Job:
     scale: str
     procs: int
     ppn: int
-    launches: int  # that it lacks
+    launches: int  # missing ones
     result: str  # ReFrame's word: "pass", "fail", "skip", "abort"
     skipped_because: str
 
@@ -119,7 +119,7 @@ class Request:
 
 
 def without_selection(options: Sequence[str]) -> list[str]:
-    """Return ReFrame's options without those that select checks or environments."""
+    """Return those of ReFrame's options that determine where and how it works."""
     return [
         option
         for option in options

@@ -53,7 +53,7 @@ REFINED_ABOVE = 1.25
 """Ratio of two sizes up to which no size is added between them."""
 
 OVERHEAD = 4.0
-"""Factor from the seconds that a sample counts to those it takes, with start and buffers."""
+"""Ratio of the seconds that a sample takes, with start and buffers, to those that it counts."""
 
 
 class _Entrants(NamedTuple):
@@ -69,7 +69,7 @@ class _Launch(NamedTuple):
     case: int
     races: list[Racing]
     cost_s: float
-    gain: float  # the most that is known to be gained over the default: a logarithm
+    gain: float  # the largest known gain over the default, as a logarithm
 
 
 def least_s(cases: int) -> float:
@@ -118,7 +118,7 @@ def _stages_left(plan: Plan) -> tuple[str, list[Stage]]:
 def _affordable(
     plan: Plan, launches: list[_Launch], left: Sequence[Stage], rest_s: float
 ) -> list[_Launch]:
-    """Return the cases for which the remaining time lasts to the end, by possible gain.
+    """Return the cases that the remaining time can finish, chosen by their possible gain.
 
     At least one is raced, except in refinements: otherwise the campaign would yield nothing.
     """

@@ -63,7 +63,7 @@ class Campaign:
     request: Request
     planned: Session
     budget_s: float
-    there: int = 0  # launches that it has already
+    there: int = 0  # launches that are done already
 
     @property
     def launches(self) -> int:

@@ -50,7 +50,7 @@ class Choices:
 
 
 def choices_of(table: Table) -> Choices:
-    """Return the choices of a table's collective rules. Raise VendorError when none is made."""
+    """Return the choices of a table's collective rules. Raise VendorError if no rule names one."""
     choices = Choices()
     layouts: dict[tuple[str, int], tuple[int, int]] = {}
     rules: dict[tuple[str, int], list[Rule]] = {}

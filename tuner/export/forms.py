@@ -79,7 +79,7 @@ def evidence(point: Point) -> str:
 
 
 def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
-    """Return the evidence for a rule in words; `executions` are of tuner/selection/soaks.py."""
+    """Return a rule's evidence in words; `executions` are of soaks (tuner/selection/soaks.py)."""
     said = evidence(rule.evidence)
     if rule.interpolated:
         said = f"interpolated, at {rule.evidence.nodes} x {rule.evidence.ppn} {said}"
@@ -254,7 +254,7 @@ def _range(low: float | None, high: float | None) -> str:
 
 
 def _c_whole(low: int | None, high: int | None) -> str:
-    """Return both ends in C. Unknown values are negative, and only the open interval has them."""
+    """Return both ends in C. Unknown values are negative, and in the unbounded interval only."""
     first = "INT64_MIN" if low is None and high is None else f"INT64_C({low or 0})"
     return f"{first}, {'INT64_MAX' if high is None else f'INT64_C({high})'}"
 

@@ -119,7 +119,7 @@ def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
         return {"is_sendbuf_inplace=yes": own, "is_sendbuf_inplace=no": tuned}
     if operation not in REDUCTIONS:
         return tuned
-    if operation != "reduce_scatter_block":  # of which the library can ask neither
+    if operation != "reduce_scatter_block":  # for which the library can check neither
         # Algorithms that scatter the vector need an element for every process.
         whole = {"count<pow2": own, "count=any": tuned}
         tuned = {"is_op_built_in=yes": whole, "is_op_built_in=no": own}

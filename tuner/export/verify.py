@@ -39,7 +39,7 @@ def find_swpbench() -> Path:
 
 
 def _below(root: Path) -> list[Path]:
-    """Return its places in an installation, in a build, and in all campaigns' installations."""
+    """Return swpbench's places in an installation, a build, and all campaigns' installations."""
     patterns = ("bin/swpbench", "bench/swpbench", "install/*/bin/swpbench")
     return [path for pattern in patterns for path in root.glob(pattern)]
 

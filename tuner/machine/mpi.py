@@ -54,7 +54,7 @@ class Mpi:
 
     @property
     def major(self) -> int:
-        """The major version."""
+        """Return the major version."""
         return int(self.version.split(".")[0])
 
     def __str__(self) -> str:
@@ -258,7 +258,7 @@ def _pairs() -> Iterator[tuple[str, str]]:
 def _compiler_identity(mpicc: str) -> tuple[str, str]:
     """Return family and version of a compiler wrapper; both are empty for an unknown one."""
     simgrid = re.search(r"^SimGrid version (\d+[\w.]*)", _ask([mpicc, "--version"]))
-    if simgrid:  # asked by -v, it would compile
+    if simgrid:  # with -v, it would compile
         return "simgrid", simgrid.group(1)
     said = _ask([mpicc, "-v"])
     mpich = re.search(r"for MPICH version (\d+[\w.]*)", said)

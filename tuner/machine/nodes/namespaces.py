@@ -50,7 +50,7 @@ class Nodes:
     count: int
     rate: str  # of each network card, as "1gbit", or "unlimited"
     pid: int  # of the switch
-    started: str  # when that process started, in the kernel's ticks: a later one is another
+    started: str  # when that process started, in the kernel's ticks: a reused pid has a later one
 
     @property
     def directory(self) -> Path:
@@ -154,7 +154,7 @@ def temporary(name: str, count: int = DEFAULT_COUNT, rate: str = DEFAULT_RATE) -
     before = os.environ.get(SET_VARIABLE)
     os.environ[SET_VARIABLE] = name
     try:
-        with switch:  # never told to stay, it ends when this process does
+        with switch:  # without a request to stay, it ends with this process
             yield nodes
     finally:
         os.environ.pop(SET_VARIABLE)
@@ -233,7 +233,7 @@ def _start_switch(
         stdout=stdout,
         stderr=stdout,
         env=os.environ | {"PATH": _search_path()},
-        start_new_session=True,  # a Ctrl-C is not for it
+        start_new_session=True,  # a Ctrl-C must not reach it
     )
     options = "" if root else "--user --preserve-credentials"
     (place / "switch.pid").write_text(f"{process.pid} {options}\n")

@@ -73,7 +73,7 @@ def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
         (hosts, "".join(f"node{number}:{ppn}\n" for number in range(machine.nodes))),
     ):
         if not path.is_file() or path.read_text() != text:
-            atomic.write(path, text)  # launches beside this one read whole files only
+            atomic.write(path, text)  # concurrent launches read whole files only
     return platform, hosts
 
 

@@ -44,7 +44,7 @@ class Scheduler:
     name: str  # ReFrame's
     launcher: str  # ReFrame's
     commands: tuple[str, ...]  # what ReFrame and we call
-    ask: Callable[[], list[Partition]]  # fails as reading a text does
+    ask: Callable[[], list[Partition]]  # raises what reading a text raises
     access: tuple[str, ...]  # options of a job; {partition} is its name
     account: str  # the option that charges an account
     options: dict[str, object] = field(default_factory=dict)  # ReFrame's sched_options
