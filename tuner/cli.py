@@ -1,6 +1,6 @@
 """The command `switchpoint`: each subcommand reads its options and calls one part of the tuner.
 
-What a subcommand needs is imported when it runs, so that every one starts fast.
+Each subcommand imports what it needs when it runs, so that all start fast.
 """
 
 from __future__ import annotations

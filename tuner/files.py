@@ -26,7 +26,7 @@ def require_regular(path: str | Path) -> None:
 
 def _open_regular(path: str | Path, flags: int) -> int:
     require_regular(path)
-    return os.open(path, flags | os.O_NONBLOCK)  # should it be another by now: nobody waits
+    return os.open(path, flags | os.O_NONBLOCK)  # no wait if it was replaced
 
 
 def read_bytes(path: Path) -> bytes:

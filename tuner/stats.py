@@ -33,8 +33,8 @@ Integers = NDArray[np.int64]
 def sort_segments(values: NDArray[np.float32], lengths: Integers) -> NDArray[np.float32]:
     """Sort each segment of positive values.
 
-    One sort for all: the bits of positive floats are ordered as the floats are, so the segment's
-    number above them makes a 64-bit key.
+    One sort does for all: the bits of positive floats are ordered as the floats are, so the
+    segment's number above them makes a 64-bit key.
     """
     segment = np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
     keys = (segment << np.uint64(32)) | np.ascontiguousarray(values).view(np.uint32)
@@ -59,7 +59,8 @@ def segment_quantiles(ordered: NDArray[np.float32], lengths: Integers, quantile:
 def median_interval_ranks(n: Integers, level: float = LEVEL) -> tuple[Integers, Integers]:
     """Return the order statistics (from 0) that bound the median of n independent samples.
 
-    Exact for every continuous distribution. Too few samples for the level give the extremes.
+    They are exact for every continuous distribution. Too few samples for the level give the
+    extremes.
     """
     values, inverse = np.unique(n, return_inverse=True)
     ranks = np.array([_lower_rank(int(value), level) for value in values], dtype=np.int64)
@@ -211,7 +212,7 @@ def welch(values: Floats, others: Floats, level: float = LEVEL) -> Difference:
 
 
 def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:
-    """Return which of many tests to accept, with a bound on the expected share of false ones.
+    """Return which of many tests to believe, with a bound on the expected share of false ones.
 
     This is the method of Benjamini and Hochberg (1995); it also holds for tests that depend on each
     other positively.

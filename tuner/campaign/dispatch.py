@@ -31,7 +31,7 @@ from tuner.errors import SwitchpointError
 CHECKS = Path(__file__).resolve().parents[2] / "checks"
 WARNINGS = ("skipping test", "does not exist")
 SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
-ENVIRONMENTS = ("-p", "--prgenv")  # others, which add to each other
+ENVIRONMENTS = ("-p", "--prgenv")  # options that add up when repeated
 PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"
 """Environment variables that name the file of launches for the checks `planned` and `winners`."""
 
@@ -88,7 +88,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Request:
-    """What to run: a site configuration, ReFrame's own selection options, and variables.
+    """A request to ReFrame: a site configuration, ReFrame's selection options, and variables.
 
     `env` joins the environment in which the check files are loaded: all, or the one of a name.
     """

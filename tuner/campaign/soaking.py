@@ -65,9 +65,9 @@ class Order:
 
 @dataclass(frozen=True)
 class Site:
-    """How many executions a site requires, and where and how ReFrame runs the jobs.
+    """The executions that a site requires, and where and how ReFrame runs the jobs.
 
-    `partitions` are by environment, where they are not as the results say.
+    `partitions` are by environment, where they differ from those in the results.
     """
 
     config: Path

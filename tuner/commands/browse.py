@@ -56,7 +56,7 @@ def serve(host: str, port: int, prefix: str, database: Path) -> None:
 
 
 def serve_somewhere(context: click.Context) -> None:
-    """Start the dashboard, if installed, on another port where an earlier run has the usual one."""
+    """Start the dashboard, if installed; use another port where an earlier run has the usual."""
     if find_spec("dash") is None:
         return
     from dashboard.app import ListenError
@@ -85,7 +85,7 @@ def html(output: Path, database: Path) -> None:
 
 @contextmanager
 def _dashboard() -> Iterator[None]:
-    """Raise an error that names the missing package when Switchpoint lacks the dashboard's."""
+    """Raise an error that names the Python package that is missing for the dashboard."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -348,7 +348,7 @@ def _system(machine: str) -> str:
 
 
 def _show_schemes(pairs: Sequence[Pair]) -> None:
-    """Print each scheme's values, ours / the paper's."""
+    """Print each scheme's values as ours / the paper's."""
     columns = ["ranks", "scheme", "mmax", "mavg", "vavg words", "buffer KiB", "time us"]
     columns += ["with headers us", "model us", "gain"]
     direct: dict[int, Pair] = {p.ours.procs: p for p in pairs if p.ours.dims == 1}

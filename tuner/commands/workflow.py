@@ -89,7 +89,7 @@ class Campaign:
 
 
 class Ran(Protocol):
-    """What is needed to start a program as a job was started: a Job or a PlannedCase."""
+    """A Job or a PlannedCase, with all that is needed to start a program as it was started."""
 
     @property
     def system(self) -> str: ...  # noqa: D102
@@ -117,8 +117,6 @@ def run(campaign: Campaign, console: Console, required: int) -> dict[str, Any]:
 
     The places of all results are printed and returned as a document.
 
-    Tells where everything lies, on the console and as a document.
-
     Raises:
         DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
         KeyboardInterrupt: after a Ctrl-C, with the finished launches kept.
@@ -137,7 +135,7 @@ def finish(
     console: Console,
     soaks_s: float = soaking.MOST_S,
 ) -> dict[str, Any]:
-    """Soak the winners, tune and export, print where the results are, and try them as jobs ran.
+    """Soak the winners, tune, export, print where results are, and try them as the jobs ran.
 
     Raises:
         DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
@@ -172,8 +170,8 @@ def finish(
 def default_environment(console: Console, options: Sequence[str]) -> str | None:
     """Return the first MPI's name, and print why it is measured and how another is chosen.
 
-    Each further MPI would take as much time again. None where ReFrame's options name an
-    environment, and where no MPI is found: then the site configuration says what to do.
+    Each further MPI would take as much time again. The name is None where ReFrame's options name
+    an environment, and where no MPI is found: then the site configuration says what to do.
     """
     mpis = find_mpis()
     if not mpis or any(option.startswith(dispatch.ENVIRONMENTS) for option in options):
@@ -405,8 +403,6 @@ def try_example(table: Path, job: Ran, console: Console) -> None:
     """Run the example program with an exported table, as the job's ranks were run.
 
     This is done only on this machine: elsewhere the ranks would start on a login node.
-
-    Only on this machine: elsewhere it would start its ranks on a login node.
 
     Raises:
         DispatchError: the program fails, or does not end.

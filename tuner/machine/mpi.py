@@ -63,7 +63,7 @@ class Mpi:
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start a program: its command goes after `argv_prefix`, `env` joins the environment."""
+    """The start of a program: its command goes after `argv_prefix`, `env` joins the environment."""
 
     argv_prefix: list[str]
     env: dict[str, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ def build_root() -> Path:
 
 
 def scratch_directory() -> Path:
-    """Return where ReFrame's jobs run: in the build, or in the cache where it can start no script.
+    """Return where ReFrame's jobs run: the build, or the cache if scripts cannot start there.
 
     Raises:
         ValueError: neither can be used.

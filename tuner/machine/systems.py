@@ -57,7 +57,7 @@ def launch_on(
     """Return how to start ranks on one of ReFrame's systems, to measure an operation.
 
     Raises:
-        NodesError: the virtual nodes are not up, or too few for the ranks.
+        NodesError: the virtual nodes are not up, or cannot hold the ranks.
         ValueError: `procs` is less than 1.
         NetworkError: no such simulated machine, or it has no room for so many.
     """

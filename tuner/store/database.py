@@ -135,7 +135,7 @@ class Database:
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
             "FROM pragma_application_id, pragma_user_version"
         )
-        one_byte = self.path.stat().st_size == 1  # which SQLite takes for none
+        one_byte = self.path.stat().st_size == 1  # SQLite takes it for empty
         if (application, version, schema) == (0, 0, 0) and not one_byte:
             return 0
         if application != APPLICATION_ID:

@@ -24,7 +24,7 @@ _SCHEMES = [
     ("h", "hca", "started together by synchronised clocks of several machines"),
     ("b", "barrier", "started by barriers, whose skew is part of the times"),
 ]
-"""How executions started together where no single clock did it: mark, scheme, words."""
+"""Ways to start executions together other than by one clock: mark, scheme, words."""
 
 
 def console(stderr: bool = False) -> Console:

@@ -11,9 +11,9 @@ from tuner.machine.simulation.machines import CORES, Machine
 
 TOOLCHAIN = "simgrid.cmake"  # of the kernels, for CMake
 
-# Settings for what SMPI leaves out by default, or does in ways that take long to compute.
-# Collectives that are not measured only keep books: a reduction and a broadcast have the fewest
-# messages.
+# Settings for what SMPI leaves out by default, or does in ways that take long to compute. Where
+# no collective is measured, collectives only keep books: a reduction and a broadcast have the
+# fewest messages.
 _SETTINGS = {
     "network/model": "SMPI",
     "network/crosstraffic": "no",
@@ -64,7 +64,7 @@ def settings(machine: Machine, operation: str = "") -> dict[str, str]:
 
 
 def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
-    """Write the platform and host files of a machine to the build directory."""
+    """Write the platform and host files of a machine below `build_root`, and return them."""
     directory = build_root() / "simulated"
     platform = directory / f"{machine.name}.xml"
     hosts = directory / f"{machine.name}-{ppn}.hosts"

@@ -1,8 +1,8 @@
 """The parameters of networks: published ones, and those fitted to a real system.
 
-A message of s bytes takes twice the overhead, once on each side, plus the latency and s /
-bytes_per_s; all messages on a link share its rate. On the node each message has the whole rate of
-the memory: SimGrid's loopback is not shared.
+A message of s bytes takes twice the overhead, once on each side, plus the latency and
+s / bytes_per_s; all messages on a link share its rate. On the node each message has the whole rate
+of the memory: SimGrid's loopback is not shared.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def _pbs_partitions() -> list[Partition]:
     vnodes = json.loads(_ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
     queues = json.loads(_ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
     resources = [each.get("resources_available", {}) for each in vnodes]
-    ncpus = [int(each.get("ncpus", 0)) for each in resources]  # none: not a node that computes
+    ncpus = [int(each.get("ncpus", 0)) for each in resources]  # without any: no compute node
     shapes = Counter(Shape(cpus) for cpus in ncpus if cpus)
     open_queues = [
         name
@@ -134,7 +134,7 @@ def _pbs_partitions() -> list[Partition]:
 
 def _lsf_partitions() -> list[Partition]:
     hosts = [line.split() for line in _ask("lshosts", "-w").splitlines()[1:]]
-    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; fewer for a host that is down
+    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; a host that is down has less
     servers = [host for host in hosts if host[7:8] == ["Yes"] and host[4].isdigit()]
     shapes = Counter(Shape(int(host[4])) for host in servers)
     queues = [line.split() for line in _ask("bqueues", "-w").splitlines()[1:]]
@@ -170,7 +170,7 @@ def _ask(*command: str) -> str:
     if answer.returncode != 0:
         said = (answer.stderr or answer.stdout).strip().splitlines() or ["no reason given"]
         raise SchedulerError(f"{' '.join(command)}: {said[0]}")
-    return answer.stdout or answer.stderr  # srun lists on the second
+    return answer.stdout or answer.stderr  # srun lists on stderr
 
 
 # A job that starts again would find raw files of its first start: the campaign is resumed instead.
