@@ -1,1 +1,1 @@
-"""What is measured and decided: operations, launches, cells, rules. No input or output."""
+"""The operations, launches, cells and rules that are measured and decided. No input or output."""

@@ -1,4 +1,4 @@
-"""What is communicated, by name, and what every operation falls back to."""
+"""The names of the operations that communicate, and the default method of each."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ DEFAULT_METHODS = {
     "spmv": "direct",
     **dict.fromkeys(COLLECTIVES, "vendor"),
 }
-"""What every operation falls back to; left only for a method that is shown to be faster."""
+"""The default of every operation; it is left only for a method that is shown to be faster."""
 
 RULED_OPERATIONS = ("exchange", "discovery", *COLLECTIVES)
-"""Those that method tables have rules for: the exchange of an spmv is planned as any other."""
+"""The operations that method tables have rules for; an spmv plans its exchange as any other."""
 
 PROBE_OPERATION = "probe"
-"""What the header of a launch calls probes: they measure parameters of models, not methods."""
+"""The operation in the header of a launch of probes, which measure parameters of models."""
 
 OVERLAP_OPERATION = "overlap"
-"""What the header of a launch calls the races of communication that hides behind computation."""
+"""The operation in the header of a launch that races overlap of communication and computation."""
 
 SOAK_OPERATION = "soak"
-"""What the header of a launch calls executing methods very often, to see whether they fail."""
+"""The operation in the header of a launch that executes methods very often to find failures."""
 
 AUTO = "auto"
 """The library's own choice by a table, measured beside the methods; no rule can name it."""
 
 APART = "vendor:environment="
-"""Begins the methods that hold for a whole launch, so that no other can be in its rounds."""
+"""Prefix of the methods that hold for a whole launch, so that no other can be in its rounds."""

@@ -1,4 +1,4 @@
-"""What a launch was, and what was measured, as single things; many of a kind are frames."""
+"""Records of single launches and measurements; many of a kind are kept in data frames."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ QUANTITIES = {
     "ibarrier": False,
     "fence": False,
 }
-"""What probes measure, and whether it is of pairs of ranks, so that it has a scope."""
+"""The quantities that probes measure, and whether each is of pairs of ranks and has a scope."""
 
 NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
-"""What campaigns, and ids of systems, may be called: directories and links have these names."""
+"""The names that campaigns and ids of systems may have: directories and links have them too."""
 
 PATTERN_SPEC = r"[a-z][^\x00-\x1f\x7f<>]{0,300}"
 """A pattern; that of a matrix has the name of a file, which may hold spaces."""
@@ -80,7 +80,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What must be the same for two measurements to be compared."""
+    """The properties that must be equal for two measurements to be compared."""
 
     name: str
     environment: str
@@ -92,7 +92,7 @@ class System:
 
     @classmethod
     def of(cls, header: Header) -> System:
-        """The system on which a launch ran; virtual nodes make it another one."""
+        """Return the system on which a launch ran; virtual nodes make it another one."""
         return cls(
             name=f"{header.system}+{header.placement}" if header.placement else header.system,
             environment=header.environment,
@@ -105,7 +105,7 @@ class System:
 
     @property
     def id(self) -> str:
-        """A readable name that differs whenever any field differs: `local-cpu-mpich-1f00ba`."""
+        """Return a readable name that differs where any field differs: `local-cpu-mpich-1f00ba`."""
         words = re.sub(r"[^A-Za-z0-9.]+", "-", f"{self.name}-{self.environment}")[:150].strip("-.")
         digest = hashlib.sha256(repr(sorted(asdict(self).items())).encode()).hexdigest()
         return f"{words}-{digest[:6]}"
@@ -115,7 +115,7 @@ class System:
 class Launch:
     """One start of the benchmark, as the store keeps it."""
 
-    id: int  # of the header, so that the same launch is recognised wherever its file lies
+    id: int  # hash of the header, so that the same launch is recognised wherever its file lies
     system: str
     campaign: str
     number: int
@@ -130,7 +130,7 @@ class Launch:
 
 
 class CellKey(NamedTuple):
-    """What all samples of a cell have in common. `bytes` is the mean payload of a message."""
+    """The key that all samples of a cell share. `bytes` is the mean payload of a message."""
 
     system: str
     campaign: str
@@ -147,17 +147,17 @@ class CellKey(NamedTuple):
 
 
 class Features(NamedTuple):
-    """What is known of a case before it is measured, and of its plan."""
+    """The features of a case, known before it is measured, and those of its plan."""
 
     mmax: int
     mavg: float
     vavg_bytes: float
     vmax_bytes: int
-    statistics: str  # of the plan, as JSON
+    statistics: str  # statistics of the plan, as JSON
 
 
 class CellSummary(NamedTuple):
-    """A cell at a glance. The interval is of the median from launch to launch."""
+    """The summary of a cell. The interval is of the median from launch to launch."""
 
     launches: int
     n: int
@@ -187,7 +187,7 @@ class Part(NamedTuple):
 PART = np.dtype(
     list(zip(Part._fields, ("<i4", "<i8", "<i4", "<i4", "<f8", "<f4", "<f4"), strict=True))
 )
-"""A Part in an array, and in the store."""
+"""The type of a Part in an array and in the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +196,12 @@ class Cell:
 
     key: CellKey
     features: Features
-    parts: NDArray[Any]  # of PART, by launch number
+    parts: NDArray[Any]  # of type PART, by launch number
     rounds: NDArray[np.uint16]
     samples_s: NDArray[np.float32]
 
     def of_launch(self, launch: int) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
-        """Rounds and samples of one launch; both empty when it has no part in the cell."""
+        """Return rounds and samples of one launch; both empty when it has no part in the cell."""
         (index,) = np.nonzero(self.parts["launch"] == launch)
         if not len(index):
             return self.rounds[:0], self.samples_s[:0]
@@ -211,7 +211,7 @@ class Cell:
 
 
 class Case(NamedTuple):
-    """One method at one size in one launch, as its raw file has it, without the samples."""
+    """One method at one size in one launch, as in its raw file, without the samples."""
 
     method: str
     size_bytes: int
@@ -224,7 +224,7 @@ class Case(NamedTuple):
 
 
 class Product(NamedTuple):
-    """What a launch of spmv measured beside the whole product, of one cell: medians in seconds."""
+    """The parts of a product that a launch of spmv measured, for one cell: medians in seconds."""
 
     key: CellKey
     launch: int
@@ -233,10 +233,10 @@ class Product(NamedTuple):
 
 
 class ProbeKey(NamedTuple):
-    """What a probe measured; docs/reference/benchfile.md explains the fields."""
+    """The key of a probe; docs/reference/benchfile.md explains the fields."""
 
     quantity: str
-    scope: str  # of SCOPES, "" where there is no pair
+    scope: str  # one of SCOPES, "" where there is no pair
     pairs: int  # at once
     messages: int
     delay_s: float
@@ -251,7 +251,7 @@ class Probe(NamedTuple):
 
 
 class ProbeLaunch(NamedTuple):
-    """Where and when probes, methods of overlap, or soaks were measured together."""
+    """The launch in which probes, methods of overlap, or soaks were measured together."""
 
     system: str
     campaign: str
@@ -263,10 +263,11 @@ class ProbeLaunch(NamedTuple):
 
 
 class Breakdown(NamedTuple):
-    """What a launch measured of one method of overlap with one amount of computation: medians.
+    """One launch's medians for one method of overlap with one amount of computation.
 
-    Of one rank: flops, those of full rows, messages to others with the bytes of the longest. The
-    parts of the time are means over ranks; `alone_s` is the computation without communication.
+    The counts are of one rank: flops, those of full rows, messages to others with the bytes of the
+    longest. The parts of the time are means over ranks; `alone_s` is the computation without
+    communication.
     """
 
     pattern: str
@@ -285,7 +286,7 @@ class Breakdown(NamedTuple):
 
 
 class Soak(NamedTuple):
-    """What became of one method at one size that was executed very often."""
+    """The result of executing one method at one size very often."""
 
     operation: str
     pattern: str
@@ -298,7 +299,7 @@ class Soak(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a raw file that could not be used, and where."""
+    """Something in a raw file that could not be used, and its place."""
 
     path: str
     line: int

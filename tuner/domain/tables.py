@@ -1,4 +1,4 @@
-"""What was chosen: a decision at every measured size, the rules made of them, a system's table."""
+"""The table of a system: a decision at every measured size, and the rules made of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 UNSOAKED = "unsoaked"
-"""The status of what won, and waits for that."""
+"""The status of a point whose winner has still to pass its soak."""
 
 
 class SoakedAt(NamedTuple):
@@ -20,7 +20,7 @@ class SoakedAt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Soaked:
-    """What all soaks of a method come to: executions that passed, or why it failed."""
+    """The result of all soaks of a method: executions that passed, or why it failed."""
 
     operation: str
     method: str
@@ -30,18 +30,19 @@ class Soaked:
 
 
 class Point(NamedTuple):
-    """What was decided at one measured size of one degree class.
+    """The decision at one measured size of one degree class.
 
     `ratio` is time(challenger) / time(default) with its interval; the challenger is the selected
-    method or, where the default stays, the best of the others. Together with the system, the
-    fields from campaign to bytes and a method are the key of a cell.
+    method or, where the default stays, the best of the others. Together with the system, the fields
+    from campaign to bytes and a method are the key of a cell.
 
-    `status` tells why the method: "faster", shown to be so; "default", shown to be faster than
-    every other; "tie", nothing was shown; "undecided", too few launches to show anything;
-    "unsoaked", the challenger is shown to be faster, but was not executed very often yet.
+    `status` is the reason for the method: "faster", it was shown to be faster; "default", it was
+    shown to be faster than every other; "tie", nothing was shown; "undecided", there are too few
+    launches to show anything; "unsoaked", the challenger is shown to be faster, but was not
+    executed very often yet.
 
-    `ratios` are of every other method that launches have beside the default, by its name: what lies
-    between measured layouts follows from them.
+    `ratios` are those of all other methods that share launches with the default, by name: choices
+    between measured layouts follow from them.
     """
 
     campaign: str
@@ -67,7 +68,7 @@ class Point(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A line of the method table, and as its evidence the weakest of its points.
+    """A line of the method table with the weakest of its points as its evidence.
 
     Intervals include both ends; None is unbounded. A rule holds for one measured layout, or for
     some between measured ones.
@@ -89,7 +90,7 @@ class Rule(NamedTuple):
 
     @property
     def interpolated(self) -> bool:
-        """Whether it is for layouts that were not measured."""
+        """Return whether the rule is for layouts that were not measured."""
         its = self.evidence
         return not (
             self.nodes_low <= its.nodes <= self.nodes_high
@@ -99,12 +100,11 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a table comes from. The date is that of the newest launch.
+    """The origin of a table. The date is that of the newest launch.
 
-    Of what launches measured, `disturbed` is the share that does not count, `refused` the same by
-    cause, and `noisy` the share that counts with wider intervals (tuner/selection/trust.py).
-    `soaks` are of all methods that were soaked; none was chosen where it passed fewer executions
-    than required.
+    `disturbed` is the share of the measured parts that does not count, `refused` the same by cause,
+    and `noisy` the share that counts with wider intervals (tuner/selection/trust.py). `soaks` are
+    those of all soaked methods; none was chosen where it passed fewer executions than required.
     """
 
     system: str

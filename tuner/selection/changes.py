@@ -1,6 +1,6 @@
-"""The cells that take another time in one campaign than in another, by operation. No I/O.
+"""The cells whose times differ between two campaigns, by operation. No input or output.
 
-docs/explanation/statistics.md says how it is tested.
+docs/explanation/statistics.md explains the test.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tuner.machine.simulation import machines
 from tuner.selection.decisions import least_samples
 
 FALSE_DISCOVERIES = 0.05
-"""The share that is expected to be false of the changes that are told."""
+"""The expected share of false changes among the reported ones."""
 
 ROUNDING = 1e-6
-"""Exact times are kept in single precision."""
+"""The relative rounding of exact times, which are kept in single precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What two cells have in common that are compared: a key but for system and campaign."""
+    """The key that two compared cells share: all but system and campaign."""
 
     operation: str
     pattern: str
@@ -43,7 +43,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A cell that takes another time in B: time in B / time in A, with its 95 % interval."""
+    """A cell whose time differs in B: time in B / time in A, with its 95 % interval."""
 
     where: Where
     ratio: float
@@ -53,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How an operation changed.
+    """The change of an operation.
 
     `ratio` is time in B / time in A, the geometric mean over the compared cells. `effect` is the
     geometric mean of the factors by which they changed, up or down; 1 for those that did not.
@@ -71,14 +71,14 @@ Medians = dict[Where, dict[tuple[str, int], float]]
 
 
 def exact_in(cells: Sequence[Cell]) -> bool:
-    """Whether cells of one system are of a simulated one, where launches do not differ."""
+    """Return whether cells of one system are of a simulated one, where launches do not differ."""
     return bool(cells) and machines.is_simulated(cells[0].key.system)
 
 
 def medians_of(cells: Iterable[Cell]) -> Medians:
-    """The medians that are compared; samples are not needed."""
+    """Return the medians that are compared; samples are not needed."""
     cells = list(cells)
-    # Joining bytes: of many small structured arrays numpy compares the fields one by one.
+    # Bytes are joined because numpy compares the fields of many small structured arrays one by one.
     parts = np.frombuffer(b"".join(cell.parts.tobytes() for cell in cells), PART)
     launches, logs = parts["launch"].tolist(), np.log(parts["median_s"]).tolist()
     least = np.repeat([least_samples(cell) for cell in cells], [len(cell.parts) for cell in cells])
@@ -98,10 +98,10 @@ def _mean(medians: dict[tuple[str, int], float]) -> float:
 
 
 def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
-    """Return how operations changed, that of the largest effect first.
+    """Return the shifts of the operations, that of the largest effect first.
 
-    Cells changed that differ by more than launches do. Of all changes few are expected to be false;
-    of exact times none is.
+    A cell changed when it differs by more than launches do. Few of all changes are expected to be
+    false, and none where times are exact.
     """
     logs: dict[str, list[float]] = defaultdict(list)
     alike: dict[tuple[int, int], list[_Pair]] = defaultdict(list)  # with as many launches
@@ -153,10 +153,10 @@ def _told(alike: Mapping[tuple[int, int], list[_Pair]], *, exact: bool) -> Itera
 
 
 def _log(change: Change) -> float:
-    """Return how large a change is, up or down."""
+    """Return the size of a change, up or down, as a logarithm."""
     return abs(math.log(change.ratio))
 
 
 def largest_first(change: Change) -> float:
-    """Return a key that puts the largest first."""
+    """Return a key that sorts the largest first."""
     return -_log(change)

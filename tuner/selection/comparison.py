@@ -1,6 +1,6 @@
-"""Compares two campaigns or systems: what became faster or slower, and what that does to tables.
+"""The comparison of two campaigns or systems: changed times, and their effect on tables.
 
-No input or output; docs/explanation/statistics.md tells what is tested.
+No input or output; docs/explanation/statistics.md explains the tests.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tuner.selection.match import Place
 from tuner.selection.rules import compile_rules
 
 SHOWN = ("faster", "default")
-"""The statuses of decisions that something was shown for."""
+"""The statuses of decisions for which something was shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A method, and the least bytes that it is chosen for."""
+    """A method, and the smallest size in bytes that it is chosen for."""
 
     from_bytes: int
     method: str
@@ -64,10 +64,10 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What A's cases take longer with B's rules: time with B's / time with A's, logarithms apart.
+    """The loss of A's cases with B's rules: time with B's / time with A's, averaged in logarithms.
 
-    `without_rule` of the cases have no rule in B and take the default; of `not_measured` A does not
-    know the time, and they are in no figure.
+    `without_rule` of the cases have no rule in B and take the default. A has no time for
+    `not_measured` of them, which are in no figure.
     """
 
     cases: int
@@ -81,7 +81,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What B's table does in the place of A's: other methods, and what A loses by them."""
+    """The effect of replacing A's table by B's: other methods, and what A loses by them."""
 
     moved: list[Moved]
     loss: Loss
@@ -89,10 +89,10 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All of it. `common_ratio` is the geometric mean over all cells that both have.
+    """The whole comparison. `common_ratio` is the geometric mean over all cells that both have.
 
-    `measured` is of tables by the times alone, `deployable` of tables as they are exported: only
-    with what passed as many executions in soaks as is required.
+    `measured` compares tables by the times alone, `deployable` tables as they are exported: only
+    with methods that passed as many executions in soaks as required.
     """
 
     compared: int
@@ -111,9 +111,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is compared of a campaign or system: a small part of its cells, and its own decisions.
+    """The compared side of a campaign or system: a small part of its cells, and its own decisions.
 
-    Of a simulated machine times are `exact`. What is deployable passed the required executions.
+    The times of a simulated machine are `exact`. `deployable` methods passed the required
+    executions.
     """
 
     cells: int
@@ -131,10 +132,10 @@ def measured(
     soaked: Sequence[Soaked] = (),
     required_executions: int = 0,
 ) -> Measured:
-    """Return what is compared of these cells.
+    """Return the compared side of these cells.
 
-    points: what they decide without the methods that failed a soak, where that is known; samples
-    are then not needed.
+    points: the decisions without the methods that failed a soak, where known; samples are then not
+    needed.
     """
     points = decide(soaks.candidates(cells, soaked)) if points is None else points
     features = {
@@ -156,7 +157,7 @@ def measured(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One of the two that are compared, by name, and what it requires of methods to deploy them."""
+    """One of the two that are compared, by name, and its condition for deploying methods."""
 
     name: str
     mpi_library: str
@@ -165,12 +166,12 @@ class Subject:
 
     @classmethod
     def of(cls, name: str, mpi_library: str, side: Measured) -> Self:
-        """Return what is shown of a side."""
+        """Return the subject that is shown for a side."""
         return cls(name, mpi_library, side.cells, side.required_executions)
 
 
 def document(a: Subject, b: Subject, found: Comparison) -> dict[str, Any]:
-    """Return a comparison as JSON has it."""
+    """Return a comparison as a document for JSON."""
     return {
         "a": asdict(a),
         "b": asdict(b),
@@ -193,7 +194,7 @@ def document(a: Subject, b: Subject, found: Comparison) -> dict[str, Any]:
 
 
 def compare(a: Measured, b: Measured) -> Comparison:
-    """Compares two campaigns or systems."""
+    """Compare two campaigns or systems."""
     operations = shifts(a.medians, b.medians, exact=a.exact and b.exact)
     compared = sum(shift.compared for shift in operations)
     logs = sum(shift.compared * math.log(shift.ratio) for shift in operations)
@@ -290,7 +291,7 @@ def _layout(of: Where | Point) -> _Layout:
 
 
 def _rules(points: Iterable[Point], layouts: set[_Layout]) -> dict[_Layout, list[Rule]]:
-    """Return the rules for layouts; those between measured ones, which take long, if needed."""
+    """Return the rules for layouts; those between measured ones take long, and only if needed."""
     measured: dict[_Layout, list[Point]] = defaultdict(list)
     for point in points:
         measured[_layout(point)].append(point)

@@ -1,4 +1,4 @@
-"""Chooses methods: from the cells of one system to a decision at every measured size.
+"""The choice of methods: from the cells of one system to a decision at every measured size.
 
 A method takes the default's place only when it is shown to be faster, in launches that choose it
 and again in one that does not (docs/explanation/statistics.md). A tie keeps the default. No input
@@ -25,16 +25,16 @@ from tuner.selection.rules import compile_rules
 from tuner.selection.trust import NOISY_CLEAN, Trust
 
 ERROR_LEVEL = 0.05
-"""Of leaving the default at a size though nothing is faster; the candidates share it."""
+"""Probability of leaving the default at a size though nothing is faster; candidates share it."""
 
 NOISY_ERROR_LEVEL = 0.01
-"""The same where load, drift or the clock make what was measured uncertain."""
+"""The same where load, drift or the clock makes the measurements uncertain."""
 
 MIN_LAUNCHES = 5
-"""To leave the default: all but the last to choose, the last to confirm."""
+"""Launches needed to leave the default: all but the last choose, the last confirms."""
 
 Ratios = dict["_Launch", float]
-"""Logarithms of time / time, by launch, in the order of time."""
+"""Logarithms of time / time by launch, in the order of the launches."""
 
 
 class _Launch(NamedTuple):
@@ -46,7 +46,7 @@ class _Launch(NamedTuple):
 
 @dataclass(slots=True)
 class _Trial:
-    """All that was measured at one size of one degree class.
+    """All measurements at one size of one degree class.
 
     Methods stand side by side in launches; those that hold for a whole launch stand beside the
     others in the launch of the same number.
@@ -60,7 +60,7 @@ class _Trial:
     exact: bool = False
 
     def add(self, cell: Cell, trust: Trust) -> None:
-        """Adds a cell, of which the parts count that nothing disturbed."""
+        """Add a cell; the parts that nothing disturbed count."""
         key = cell.key
         case = (key.pattern, key.procs, key.size_bytes)
         medians = self.medians[key.method]
@@ -75,24 +75,24 @@ class _Trial:
 
     @property
     def error_level(self) -> float:
-        """Of leaving the default, and outside of intervals."""
+        """Return the error level of leaving the default and of intervals."""
         return ERROR_LEVEL if self.noisy <= NOISY_CLEAN * self.counted else NOISY_ERROR_LEVEL
 
     @property
     def least(self) -> int:
-        """Launches that have to choose a method."""
+        """Return how many launches have to choose a method."""
         return 1 if self.exact else MIN_LAUNCHES - 1
 
     def upper_bound(self, logs: Sequence[float], level: float) -> float:
-        """Of what launches tell, at least two where that is uncertain."""
+        """Return an upper bound of launches' ratios, at least two where times are not exact."""
         return max(logs) if self.exact else stats.upper_bound(logs, level)
 
     def launches(self, method: str) -> list[_Launch]:
-        """The launches that have a method, also those that do not count."""
+        """Return the launches that have a method, also those that do not count."""
         return [launch for name, launch in self.cells if name == method]
 
     def ratios(self, method: str, other: str) -> Ratios:
-        """Time of a method over that of another in every launch that has both."""
+        """Return the time of a method over that of another in every launch that has both."""
         mine, others = self.medians[method], self.medians[other]
         pairs = ((launch, self.beside(launch, method, other)) for launch in sorted(mine))
         return {
@@ -100,14 +100,14 @@ class _Trial:
         }
 
     def beside(self, launch: _Launch, method: str, other: str) -> _Launch | None:
-        """The launch of another method that a method's own is compared with."""
+        """Return the launch of another method that a method's own is compared with."""
         if (other, launch) in self.cells or not (method + other).count(APART):
             return launch
         numbered = (its for its in self.launches(other) if its._replace(id=launch.id) == launch)
         return max(numbered, default=None)
 
     def confirms(self, method: str, launch: _Launch) -> bool:
-        """Whether one launch shows by itself that a method is faster than the default."""
+        """Return whether one launch shows by itself that a method is faster than the default."""
         its = self.beside(launch, method, self.default) or launch
         mine = self.cells[method, launch].of_launch(launch.id)
         default = self.cells[self.default, its].of_launch(its.id)
@@ -116,25 +116,25 @@ class _Trial:
         if its == launch:
             paired = stats.paired_log_ratios(*mine, *default)
             return stats.median_upper_bound(paired, 1 - self.error_level) < 0
-        # No common rounds: the ends of both intervals.
+        # There are no common rounds, so the ends of both intervals are added.
         own = stats.median_upper_bound(np.log(mine[1].astype(float)))
         return own + stats.median_upper_bound(-np.log(default[1].astype(float))) < 0
 
 
 def least_samples(cell: Cell) -> int:
-    """Of a launch that counts: on a simulated machine another sample is the same."""
+    """Return the samples of a launch that counts: simulated ones would only be repeated."""
     return 1 if machines.is_simulated(cell.key.system) else stats.MIN_SAMPLES
 
 
 class _Verdict:
-    """What a trial says about the methods that were in enough launches."""
+    """The verdict of a trial on the methods that were in enough launches."""
 
     def __init__(self, trial: _Trial) -> None:
         self.trial = trial
-        # Also those pay that were dropped on the way: who is left then was chosen among them all.
+        # Methods that were dropped on the way count too: the winner was chosen among them all.
         others = sorted({method for method, _ in trial.cells} - {trial.default})
         self.ratios = {method: trial.ratios(method, trial.default) for method in others}
-        """Of all methods to the default, none for some."""
+        """Ratios of all methods to the default, empty for some."""
         self._choosing: dict[str, list[float]] = {}
         self._confirming: dict[str, list[_Launch]] = {}
         for method, ratios in self.ratios.items():
@@ -163,13 +163,13 @@ class _Verdict:
         return self.trial.upper_bound(self._choosing[method], self._level) < 0
 
     def _seems_slower(self, method: str) -> bool:
-        """Also of few launches: a method that was dropped on the way has no more."""
+        """Return whether a method seems slower, even by the few launches of a dropped one."""
         ratios = [-ratio for ratio in self.ratios[method].values()]
         enough = len(ratios) > 1 or (self.trial.exact and bool(ratios))
         return enough and self.trial.upper_bound(ratios, self._level) < 0
 
     def is_faster(self, method: str) -> bool:
-        """Whether a method may take the default's place."""
+        """Return whether a method may take the default's place."""
         return (
             method in self._choosing
             and self._seems_faster(method)
@@ -177,7 +177,7 @@ class _Verdict:
         )
 
     def prefer(self, method: str) -> None:
-        """Takes a neighbour's method where it is as good as the winner, to spare a switch point."""
+        """Take a neighbour's method where it is as good as the winner, to spare a switch point."""
         if self.status != "faster" or method == self.method or not self.is_faster(method):
             return
         ratios = np.array(list(self.trial.ratios(method, self.method).values()))
@@ -186,15 +186,15 @@ class _Verdict:
 
 
 def select(cells: Iterable[Cell], trust: Trust | None = None) -> tuple[list[Rule], list[Point]]:
-    """The rules of one system's cells, in order of priority, and the points behind them."""
+    """Return the rules of one system's cells, in order of priority, and the points behind them."""
     points = decide(cells, trust)
     return compile_rules(points), points
 
 
 def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
-    """Decides at every size of every degree class at which the default was measured.
+    """Return decisions at every size of every degree class at which the default was measured.
 
-    Without trust, that which the cells tell of themselves.
+    Without `trust`, the cells alone decide which parts count.
     """
     cells = list(cells)
     trust = trust or Trust(cells)
@@ -216,7 +216,10 @@ def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
 
 
 def _one_scheme(cells: list[Cell]) -> list[Cell]:
-    """Samples of different schemes are not comparable: enough cores first, then common starts."""
+    """Return the cells of the best scheme, as samples of different schemes are not comparable.
+
+    Schemes with enough cores come first, then those with common starts.
+    """
     preferred = ["window", "hca"]
 
     def scheme(cell: Cell) -> tuple[bool, int, str]:
@@ -243,7 +246,7 @@ def _decide_class(trials: dict[int, _Trial]) -> list[Point]:
 
 
 def _point(verdict: _Verdict) -> Point:
-    """The decision with its evidence: the selected method's ratio, or that of the best other."""
+    """Return the decision with its evidence: the selected method's ratio, or the best other's."""
     trial = verdict.trial
     others = {method: ratios for method, ratios in verdict.ratios.items() if ratios}
     challenger: str | None = verdict.method
@@ -287,5 +290,5 @@ def _mean(ratios: Collection[float]) -> float:
 
 
 def _exp(log: float) -> float:
-    """Finite also where two launches tell nothing, for JSON has no infinity."""
+    """Return a finite exponential even of an infinite logarithm, as JSON has no infinity."""
     return math.exp(max(min(log, 700.0), -700.0))

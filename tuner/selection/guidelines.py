@@ -1,8 +1,8 @@
-"""Holds measurements against what any implementation should keep: self-consistent performance.
+"""Performance guidelines that any implementation should keep, checked on measurements.
 
-The guidelines of Traeff, Gropp, Thakur (2010): a collective is not slower than its emulation by
-others, and less data does not take longer than more. A violation is told only where the 95 %
-intervals of the medians are apart. No input or output.
+The guidelines are those of Traeff, Gropp, Thakur (2010), self-consistent performance: a collective
+is not slower than its emulation by others, and less data does not take longer than more. A
+violation is reported only where the 95 % intervals of the medians are apart. No input or output.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
 
 LEAST = 1.05
-"""A ratio of medians below this is not worth telling."""
+"""The least ratio of medians that is reported."""
 
 
 class Part(NamedTuple):
-    """A step of an emulation: its block is `times_procs` times as many processes as large.
+    """A step of an emulation, whose block is larger by `times_procs` times the processes.
 
-    -1 divides by the processes.
+    -1 divides by the processes; 0 leaves the block as it is.
     """
 
     operation: str
@@ -37,12 +37,12 @@ EMULATIONS = {
     "reduce_scatter_block": [Part("reduce", 1), Part("scatter")],
     "allgatherv": [Part("allgather")],
 }
-"""What does the same as each collective, one step after the other."""
+"""Emulations of each collective, as steps one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something that takes longer than what it should not: seconds, and in words what that is."""
+    """A case that takes longer than it should, in seconds; `than` names the faster one."""
 
     operation: str
     pattern: str
@@ -56,7 +56,7 @@ class Violation:
 
     @property
     def ratio(self) -> float:
-        """How many times as long."""
+        """Return how many times as long the slower one takes."""
         return self.time_s / self.than_s
 
 
@@ -71,7 +71,7 @@ _Times = dict[_Case, dict[str, dict[int, _Time]]]
 
 
 def violations(cells: Iterable[dict[str, Any]]) -> list[Violation]:
-    """The violations in cells of one campaign, rows of `Store.cells`, the worst first."""
+    """Return the violations in one campaign's cells, rows of `Store.cells`, the worst first."""
     times: _Times = {}
     for cell in cells:
         case: _Case = (
@@ -90,7 +90,7 @@ def violations(cells: Iterable[dict[str, Any]]) -> list[Violation]:
 
 
 def _falling(times: _Times) -> Iterator[Violation]:
-    """Less data that takes longer than more, by the same method."""
+    """Yield the cases where less data takes longer than more, by the same method."""
     for case, methods in times.items():
         for method, sizes in methods.items():
             for size, time in sorted(sizes.items()):
@@ -102,7 +102,7 @@ def _falling(times: _Times) -> Iterator[Violation]:
 
 
 def _emulated(times: _Times) -> Iterator[Violation]:
-    """Collectives of the MPI library that are slower than others of it which do the same."""
+    """Yield the collectives of the MPI library that are slower than others that do the same."""
     for case, methods in times.items():
         operation, _, nodes, ppn, *_ = case
         if operation not in COLLECTIVES:

@@ -1,7 +1,8 @@
-"""What holds between measured process counts and layouts.
+"""Choices between measured process counts and layouts.
 
-Every method's time over the default's is taken to lie, in logarithms, on the straight line between
-those of the neighbours; of what they choose, the fastest by that is chosen. No input or output.
+Every method's time over the default's is assumed to lie, in logarithms, on the straight line
+between those of the neighbours. The fastest of the methods that they choose is chosen. No input or
+output.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from tuner.selection.intervals import NEARLY, At, Classes, Interval, N, weaker
 T = TypeVar("T")
 
 Span = tuple[int, int]
-"""Both ends included."""
+"""An interval that includes both ends."""
 
 Layouts = dict[tuple[Span, Span], Classes]
-"""What was decided, by nodes and processes per node."""
+"""Decisions by nodes and processes per node."""
 
 BANDS_PER_OCTAVE = 2
-"""Parts of the gap between neighbours, in each of which one choice holds."""
+"""Parts per octave of the gap between neighbours; one choice holds in each."""
 
 
 def with_layouts_between(measured: Layouts) -> Layouts:
-    """Adds what lies between measured layouts: first of processes per node, then of nodes."""
+    """Add layouts between measured ones: first of processes per node, then of nodes."""
     return _along(_along(measured, 1), 0)
 
 
@@ -42,7 +43,7 @@ def _along(layouts: Layouts, axis: int) -> Layouts:
     found = dict(layouts)
     for other, line in lines.items():
         for a, b in pairwise(sorted(line)):
-            # One node has no network, one process a node no neighbours: nothing is like them.
+            # One node has no network, and one process a node no neighbours: no layout is like them.
             if a[0] > 1:
                 for span, place in _bands(a[1], b[0]):
                     if classes := _classes_between(line[a], line[b], place):
@@ -51,9 +52,9 @@ def _along(layouts: Layouts, axis: int) -> Layouts:
 
 
 def _bands(a: int, b: int) -> Iterator[tuple[Span, float]]:
-    """The numbers between two, in parts of about the same ratio, with the place of their middle.
+    """Yield the numbers between two in bands of about the same ratio, with the place of the middle.
 
-    From 0, a, to 1, b, in logarithms.
+    Places run from 0, a, to 1, b, in logarithms.
     """
     count = math.ceil(BANDS_PER_OCTAVE * math.log2(b / a))
     ends = [a, *(round(a * (b / a) ** (part / count)) for part in range(1, count)), b - 1]
@@ -77,9 +78,10 @@ def _classes_between(a: Classes, b: Classes, place: float) -> Classes:
 
 
 def _between(a: list[At], b: list[At], place: float) -> list[At]:
-    """What holds at the sizes of either; nothing where no choice of one was measured on both.
+    """Return choices at the sizes of either; none where no choice of one was measured on both.
 
-    Where ranks outnumber cores ratios are others: up to there only what both choose holds.
+    Where only one of the two is oversubscribed, their ratios do not compare, and only methods that
+    both choose hold.
     """
     default = DEFAULT_METHODS[a[0].point.operation]
     chosen = {at.point.method for at in (*a, *b)} - {default}
@@ -113,7 +115,7 @@ def _nearest(here: Iterable[At], size: int) -> Point:
 
 
 Curve = dict[float, float]
-"""The logarithm of a ratio by that of the bytes."""
+"""Logarithms of ratios by the logarithm of the bytes."""
 
 
 def _curve(here: list[At], method: str) -> Curve:
@@ -125,14 +127,14 @@ def _curve(here: list[At], method: str) -> Curve:
 
 
 def _at(curve: Curve, size: int) -> float:
-    """Between two measured sizes; beyond them, as at the last."""
+    """Return the value between two measured sizes, or beyond them that of the last."""
     return float(np.interp(math.log(max(size, 1)), list(curve), list(curve.values())))
 
 
 def _evidence(a: list[At], b: list[At], method: str, size: int) -> Point:
-    """The weaker of the points nearest in size at which a neighbour chooses the method.
+    """Return the weaker of the points nearest in size at which a neighbour chooses the method.
 
-    The default stays also where neither chooses it: nothing tells for it then.
+    The default stays also where neither chooses it; it has no evidence then.
     """
     found = [
         _nearest(choosing, size)
@@ -154,11 +156,11 @@ def _evidence(a: list[At], b: list[At], method: str, size: int) -> Point:
 def _overlaps(
     a: list[tuple[Interval[N], T]], b: list[tuple[Interval[N], T]]
 ) -> Iterator[tuple[Interval[N], T, T]]:
-    """What two divisions of the same numbers share, piece by piece."""
+    """Yield the common intervals of two divisions of the same numbers, with both contents."""
     for at_a, of_a in a:
         for at_b, of_b in b:
             low = max((end for end in (at_a.low, at_b.low) if end is not None), default=None)
             high = min((end for end in (at_a.high, at_b.high) if end is not None), default=None)
-            # Neighbouring intervals of real numbers share ends, which are no interval.
+            # Neighbouring intervals of real numbers share ends; those alone are no interval.
             if low is None or high is None or low < high or (low == high and isinstance(low, int)):
                 yield Interval(low, high), of_a, of_b

@@ -1,4 +1,4 @@
-"""What was decided on one layout: intervals around degrees and sizes, neighbours that agree merged.
+"""The decisions on one layout as intervals of degrees and sizes; equal neighbours are merged.
 
 Boundaries lie at the geometric midpoints; the outermost intervals are open, so that every size and
 degree is covered. No input or output.
@@ -18,14 +18,14 @@ N = TypeVar("N", int, float)
 T = TypeVar("T")
 
 NEARLY = math.log(1.02)
-"""Less is not worth a switch point, nor leaving the default on a layout that was not measured."""
+"""The least gain for a switch point, or for leaving the default on a layout not measured."""
 
 MAVG_DIGITS = 6
-"""Mean degrees that agree so far are the same."""
+"""The digits to which mean degrees are compared."""
 
 
 class Interval(NamedTuple, Generic[N]):
-    """Both ends included; None is unbounded."""
+    """An interval that includes both ends; None is unbounded."""
 
     low: N | None
     high: N | None
@@ -37,7 +37,7 @@ Degrees = list[tuple[Interval[int], MeanDegrees]]
 
 
 class At(NamedTuple):
-    """What holds at one size of one degree class: a point that tells of it, and the ratios there.
+    """The choice at one size of one degree class: a point as its evidence, and the ratios there.
 
     Between measured layouts the point is of a neighbour.
     """
@@ -53,25 +53,25 @@ Classes = list[tuple[Interval[int], MeanClasses]]
 
 
 def whole_intervals(values: Sequence[int]) -> list[Interval[int]]:
-    """Disjoint intervals around increasing whole numbers that together hold every one."""
+    """Return disjoint intervals around increasing whole numbers that together hold every one."""
     cuts = [math.isqrt(a * b) for a, b in pairwise(values)]
     lows, highs = [None, *(cut + 1 for cut in cuts)], [*cuts, None]
     return [Interval(low, high) for low, high in zip(lows, highs, strict=True)]
 
 
 def real_intervals(values: Sequence[float]) -> list[Interval[float]]:
-    """Intervals around increasing numbers that together hold every one; neighbours share ends."""
+    """Return intervals around increasing numbers that hold every one; neighbours share ends."""
     cuts = [math.sqrt(a * b) for a, b in pairwise(values)]
     return [Interval(low, high) for low, high in zip([None, *cuts], [*cuts, None], strict=True)]
 
 
 def degree_class(operation: str, mmax: int, mavg: float) -> tuple[int, float]:
-    """Which degrees are decided together: callers of a discovery know one degree only."""
+    """Return the degrees decided together; callers of a discovery know one degree only."""
     return mmax, 0.0 if operation == "discovery" else round(mavg, MAVG_DIGITS)
 
 
 def classes_of(points: Iterable[Point]) -> Classes:
-    """The points of one operation and layout by what they say of degrees."""
+    """Return the points of one operation and layout by their degrees."""
     classes: dict[int, dict[float, list[At]]] = defaultdict(lambda: defaultdict(list))
     for point in sorted(points, key=lambda point: point.bytes):
         mmax, mavg = degree_class(point.operation, point.mmax, point.mavg)
@@ -92,7 +92,7 @@ def _mean_classes(classes: dict[float, list[At]]) -> MeanClasses:
 
 
 def degrees_of(classes: Classes) -> Degrees:
-    """What holds for every degree and size of a layout."""
+    """Return the choices for every degree and size of a layout."""
     return merge(
         [(mmax, merge([(mavg, _sizes(here)) for mavg, here in means])) for mmax, means in classes]
     )
@@ -105,12 +105,12 @@ def _sizes(here: list[At]) -> Sizes:
 
 
 def _kept_apart(point: Point) -> tuple[str, str | None]:
-    """The method, and which one waits where the default stays for that: a reader sees the sizes."""
+    """Return the method and any that waits for a soak, so that readers see the sizes of both."""
     return point.method, point.challenger if point.status == UNSOAKED else None
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two choose alike: points, or the same intervals of what does."""
+    """Return whether two points, or all points of two lists of intervals, choose alike."""
     if isinstance(a, Point):
         return bool(a.method == b.method)
     return [interval for interval, _ in a] == [interval for interval, _ in b] and all(
@@ -119,7 +119,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def join(a: Any, b: Any) -> Any:
-    """Of two that choose alike the weaker points."""
+    """Return the weaker points of two that choose alike."""
     if isinstance(a, Point):
         return weaker(a, b)
     return [(interval, join(one, other)) for (interval, one), (_, other) in zip(a, b, strict=True)]
@@ -128,7 +128,7 @@ def join(a: Any, b: Any) -> Any:
 def merge(
     pieces: list[tuple[Interval[N], T]], alike: Callable[[T, T], bool] = same
 ) -> list[tuple[Interval[N], T]]:
-    """Unites neighbouring intervals with the same content."""
+    """Merge neighbouring intervals with the same content."""
     merged = pieces[:1]
     for interval, content in pieces[1:]:
         before, last = merged[-1]
@@ -140,10 +140,10 @@ def merge(
 
 
 def weaker(a: Point, b: Point) -> Point:
-    """Of two points of one method, that which tells less for it: a rule is as good as its worst.
+    """Return the weaker of two points of one method, as a rule is as good as its worst.
 
-    Where the default stays, one that waits for a soak is weaker than an undecided one, that than
-    a tie, and that than a shown one; else the one with the larger ratio, or with the default, the
+    Where the statuses differ, the order from the weakest is: unsoaked, undecided, tie, default,
+    faster. Else the weaker point of a faster method has the larger ratio, and that of a default the
     smaller.
     """
     sure = (UNSOAKED, "undecided", "tie", "default", "faster")

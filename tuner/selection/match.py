@@ -13,7 +13,7 @@ from tuner.domain.tables import Rule
 
 
 class Place(NamedTuple):
-    """What a rule asks for beside the size. `mmax` and `mavg` are negative where unknown."""
+    """A case to match, without its size. `mmax` and `mavg` are negative where unknown."""
 
     operation: str
     nodes: int
@@ -70,7 +70,7 @@ def _holds_at(rule: Rule, bytes_: float) -> bool:
 
 
 def _within(low: float | None, value: float, high: float | None) -> bool:
-    """Whether a value lies in an interval; an unknown one, which is negative, if it has no ends."""
+    """Return whether a value is in an interval; unknown (negative) ones are if it has no ends."""
     if low is None and high is None:
         return True
     return (low or 0) <= value and (high is None or value <= high)

@@ -1,4 +1,4 @@
-"""From decided points to rules, also of layouts between those measured. No input or output."""
+"""The compilation of points to rules, also for layouts between those measured. No I/O."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tuner.selection.interpolation import Layouts, Span, with_layouts_between
 from tuner.selection.intervals import Degrees, classes_of, degrees_of, join, same
 
 Chosen = dict[tuple[Span, Span], Degrees]
-"""By nodes and processes per node."""
+"""Choices by nodes and processes per node."""
 
 
 def compile_rules(points: Iterable[Point]) -> list[Rule]:
-    """The rules of one system's points, by operation, layout, degree and size."""
+    """Return the rules of one system's points, by operation, layout, degree and size."""
     rules = []
     for operation, here in groupby(sorted(points, key=_layout), lambda point: point.operation):
         measured: Layouts = {
@@ -38,7 +38,7 @@ def compile_rules(points: Iterable[Point]) -> list[Rule]:
 
 
 def _united(layouts: Chosen, axis: int) -> Chosen:
-    """Unites layouts along nodes or processes per node that follow each other and choose alike."""
+    """Merge layouts that follow each other along nodes or processes per node and choose alike."""
     lines: dict[Span, list[tuple[Span, Degrees]]] = defaultdict(list)
     for layout, degrees in sorted(layouts.items(), key=lambda item: item[0]):
         line, span = lines[layout[1 - axis]], layout[axis]

@@ -1,4 +1,4 @@
-"""What soaks tell of methods: which failed on a system, and how often the others were executed.
+"""The results of soaks: which methods failed on a system, and how often others were executed.
 
 A method is chosen only where it was executed often enough, and nowhere once it failed. No I/O.
 """
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 ENOUGH = 10_000
 """Executions that a method has to pass before it is chosen, unless another number is required.
 
-On each layout on which it won, at the smallest of the sizes at which it did; of the largest, whose
-executions take longest and tell of another protocol, a tenth is enough.
+They are required on each layout on which it won, at the smallest of the sizes at which it did; at
+the largest, whose executions take longest and use another protocol, a tenth is enough.
 """
 
 LARGEST_SHARE = 10
@@ -33,10 +33,10 @@ Method = tuple[str, str]
 
 
 def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
-    """Of every method that was soaked, by the sources with which that was done last.
+    """Return the verdict on every soaked method, by the sources that were soaked last.
 
-    soaks: of `Store.soaks`. One failure on any layout, pattern or size is one of the method,
-    whatever passed besides; only other sources are tried anew.
+    soaks: the frame of `Store.soaks`. One failure on any layout, pattern or size fails the method,
+    whatever else passed; only other sources are tried anew.
     """
     by_method: dict[Method, list[dict[Hashable, Any]]] = defaultdict(list)
     for row in soaks.to_dict("records"):
@@ -61,7 +61,7 @@ def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
 
 
 def candidates(cells: Iterable[Cell], soaks: Iterable[Soaked]) -> list[Cell]:
-    """The cells of methods that never failed, and of the default, as there must be one."""
+    """Return the cells of methods that never failed, and of the default, as there must be one."""
     failed = {(each.operation, each.method) for each in soaks if each.failure}
     return [
         cell
@@ -71,7 +71,7 @@ def candidates(cells: Iterable[Cell], soaks: Iterable[Soaked]) -> list[Cell]:
 
 
 class Lack(NamedTuple):
-    """What a method that won has still to pass on one layout at one size."""
+    """The executions that a winning method has still to pass on one layout at one size."""
 
     operation: str
     method: str
@@ -82,11 +82,10 @@ class Lack(NamedTuple):
 
 
 def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) -> list[Point]:
-    """Keeps the default where a method won that failed, or passed fewer executions than required.
+    """Keep the default where a winning method failed, or passed fewer executions than required.
 
-    Of neighbouring sizes with one winner the smallest counts, and the largest with a tenth of the
-    number, on their layout. The others have raced against it all the same: who is chosen was chosen
-    among them all.
+    Of neighbouring sizes with one winner the smallest has to pass all, and the largest a tenth, on
+    their layout. Other methods do not move up: the winner was chosen among them all.
     """
     points = list(points)
     withheld = {point for run, _ in _lacking(points, soaks, required) for point in run}
@@ -99,7 +98,7 @@ def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) ->
 
 
 def waiting(table: Table) -> list[Lack]:
-    """What the methods that won lack before they are chosen there."""
+    """Return the executions missing before winning methods are chosen."""
     provenance = table.provenance
     found = _lacking(table.points, provenance.soaks, provenance.required_executions)
     return sorted({lack for _, lacks in found for lack in lacks})
@@ -108,7 +107,7 @@ def waiting(table: Table) -> list[Lack]:
 def _lacking(
     points: Iterable[Point], soaks: Iterable[Soaked], required: int
 ) -> Iterator[tuple[list[Point], list[Lack]]]:
-    """The runs of sizes that have to wait, with what for; of failed methods for ever."""
+    """Yield runs of sizes that have to wait, with what is missing; failed methods always wait."""
     known = {(each.operation, each.method): each for each in soaks}
     for run in _runs(points):
         operation, method = run[0].operation, _winner(run[0])
@@ -126,7 +125,7 @@ def _lacking(
 
 
 def _runs(points: Iterable[Point]) -> Iterator[list[Point]]:
-    """Neighbouring sizes of a degree class with one winner, but for defaults: those of a rule."""
+    """Yield the neighbouring sizes of a degree class with one winner that is not the default."""
 
     def place(point: Point) -> tuple[str, int, int, tuple[int, float]]:
         degree = degree_class(point.operation, point.mmax, point.mavg)
@@ -140,15 +139,15 @@ def _runs(points: Iterable[Point]) -> Iterator[list[Point]]:
 
 
 def _winner(point: Point) -> str:
-    """Also of points that wait."""
+    """Return the winning method, even if it waits."""
     waits = point.status == UNSOAKED and point.challenger is not None
     return str(point.challenger) if waits else point.method
 
 
 def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
-    """How often each method that the table chooses was soaked on each layout, but for defaults.
+    """Return how often each method that the table chooses was soaked on each layout.
 
-    Nothing of simulated machines, which need no soaks.
+    Defaults are left out. The result is empty for simulated machines, which need no soaks.
     """
     if machines.is_simulated(table.provenance.system):
         return {}
@@ -165,7 +164,7 @@ def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
 
 
 def notes(table: Table) -> list[str]:
-    """What a reader must know before trusting the table's methods, a line each."""
+    """Return what a reader must know before trusting the table's methods, a line each."""
     lines = [
         f"{each.operation} {each.method} failed its soak, and is "
         + (
@@ -191,7 +190,7 @@ def notes(table: Table) -> list[str]:
 
 
 def _named(places: Iterable[tuple[str, str, int, int]]) -> str:
-    """Methods, each with its layouts."""
+    """Return the methods as text, each with its layouts."""
     layouts: dict[Method, list[str]] = defaultdict(list)
     for operation, method, nodes, ppn in sorted(places):
         layouts[operation, method].append(f"{nodes} x {ppn}")

@@ -1,8 +1,8 @@
-"""Tells which parts of a campaign were disturbed: canary, drift, clock, load. No input or output.
+"""The disturbed parts of a campaign by canary, drift, clock and load. No input or output.
 
-None of them knows of methods, so that leaving out what they show favours none. A canary is a
-ping-pong of 8 bytes in every round. After large exchanges it is slower: caches are cold, and other
-ranks are still at work. So canaries are compared less what is usual at their size.
+No check knows of methods, so that leaving out disturbed parts favours none. A canary is a ping-pong
+of 8 bytes in every round. After large exchanges it is slower: caches are cold, and other ranks are
+still at work. So canaries are compared after subtracting what is usual at their size.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ from tuner.domain.records import Cell, CellKey, Header, Part
 from tuner.domain.tables import Provenance
 
 SLOW = math.log(2)
-"""How much slower than usual a canary is that tells of a disturbance, as a logarithm."""
+"""Logarithm of the slowdown from which a canary shows a disturbance."""
 
 DEVIATIONS = 5.0
-"""And how many standard deviations of the fast ones: where those differ by much, much is usual."""
+"""The least slowdown in standard deviations of the fast canaries, for where those vary much."""
 
 DRIFT_NOISY, DRIFT_MOST = math.log(1.25), math.log(2)
-"""How much slower, or faster, all methods may be in the second half of a launch's rounds."""
+"""Limits of how much slower, or faster, all methods may be in the second half of the rounds."""
 
 LATE_MOST = 0.5
 """The share of samples for which ranks may miss the common start, where all have a core."""
 
 COARSE_TICK_S = 1e-6
 LOAD_ABOVE_OWN = 0.5
-"""Of a load average, above the most processes that the campaign itself ran at once."""
+"""Allowed load average above the most processes that the campaign itself ran at once."""
 
 CLEAN, NOISY, CONTAMINATED = "clean", "noisy", "contaminated"
 REFUSED_CLEAN, REFUSED_NOISY, NOISY_CLEAN = 0.02, 0.1, 0.1
-"""The largest shares of parts that do not count, and that are noisy, of what is called so."""
+"""The largest shares of refused and of noisy parts in campaigns of these states."""
 
 CAUSES = {
     "canary": "other load detected",
     "drift": "the machine's speed changed within launches",
     "clock": "ranks missed the common start",
 }
-"""Of parts that do not count."""
+"""Causes for which parts do not count."""
 
 _FAST = (0.05, 0.25)
-"""Quantiles of launches that tell what is usual: half of a campaign may be disturbed."""
+"""Quantiles of launches that define what is usual: half of a campaign may be disturbed."""
 
 _MIDDLE = (0.25, 0.5)
-"""Of what a size adds within a launch, which other work slows whole."""
+"""Quantiles of what a size adds within a launch; other work slows launches as a whole."""
 
 Place = tuple[str, int, int, int, bool, str]
 
-_Case = tuple[Place, str, str, int]  # and operation, pattern, size
+_Case = tuple[Place, str, str, int]  # place, operation, pattern, size
 
 
 def place_of(key: CellKey) -> Place:
-    """Where canaries are comparable: campaign, processes, layout and scheme."""
+    """Return the key of comparable canaries: campaign, processes, layout and scheme."""
     return key.campaign, key.procs, key.nodes, key.ppn, key.oversubscribed, key.sync
 
 
 class Trust:
-    """What the checks say of launches' parts of cells.
+    """The verdicts of the checks on launches' parts of cells.
 
-    headers: of launches, by id; what is not known of a launch is not held against it.
+    headers: those of launches, by id; a launch without a header passes their checks.
     """
 
     def __init__(self, cells: Sequence[Cell], headers: Mapping[int, Header] | None = None) -> None:
@@ -75,7 +75,7 @@ class Trust:
         self._unsure = _crowded_or_coarse(headers or {})
 
     def judged(self, cell: Cell) -> Iterator[tuple[Part, str, bool]]:
-        """Each part, why it does not count (one of CAUSES, or ""), and whether it is noisy."""
+        """Yield each part, why it is refused (one of CAUSES, or ""), and whether it is noisy."""
         key = cell.key
         slowest_s = self._slowest_canary_s.get(_case_of(key), math.inf)
         late_most = math.inf if key.oversubscribed else LATE_MOST
@@ -92,14 +92,14 @@ class Trust:
 
 
 class Shares(NamedTuple):
-    """Of all parts: those that do not count, by cause, and those that count but are noisy."""
+    """Shares of all parts: refused ones, which do not count, by cause, and noisy ones, which do."""
 
     refused: dict[str, float]
     noisy: float
 
 
 def shares(cells: Iterable[Cell], trust: Trust) -> Shares:
-    """How much of what was measured the checks doubt."""
+    """Return the shares of parts that the checks doubt."""
     counts: Counter[str] = Counter()
     parts = 0
     for cell in cells:
@@ -111,14 +111,14 @@ def shares(cells: Iterable[Cell], trust: Trust) -> Shares:
 
 
 def state(refused: float, noisy: float) -> str:
-    """In a word, what shares of doubtful parts make of a campaign."""
+    """Return a word for the state of a campaign with these shares of doubtful parts."""
     if refused > REFUSED_NOISY:
         return CONTAMINATED
     return NOISY if refused > REFUSED_CLEAN or noisy > NOISY_CLEAN else CLEAN
 
 
 def notes(provenance: Provenance) -> list[str]:
-    """What a reader must know before trusting what was measured, a line each."""
+    """Return what a reader must know before trusting the measurements, a line each."""
     refused, noisy = provenance.disturbed, provenance.noisy
     word = state(refused, noisy)
     if word == CLEAN:
@@ -143,9 +143,10 @@ def _case_of(key: CellKey) -> _Case:
 
 
 def _limits(cells: Sequence[Cell]) -> dict[_Case, float]:
-    """The slowest canary, in seconds, with which a launch's part of a cell counts.
+    """Return the slowest canary, in seconds, with which a launch's part of a cell counts.
 
-    What is usual at a launch's least size, and what other sizes usually add to it.
+    The limit adds what is usual at a launch's least size, what other sizes usually add to it, and a
+    margin.
     """
     canaries: dict[tuple[Place, int], dict[_Case, list[float]]] = defaultdict(dict)
     for cell in cells:
@@ -172,16 +173,16 @@ def _limits(cells: Sequence[Cell]) -> dict[_Case, float]:
 
 
 def _usual(logs: list[float], quantiles: tuple[float, float]) -> tuple[float, float]:
-    """The upper quantile, and the standard deviation that the two are apart by."""
+    """Return the upper quantile, and the standard deviation that follows from both."""
     low, high = np.quantile(logs, quantiles)
     below, above = map(NormalDist().inv_cdf, quantiles)
     return float(high), float((high - low) / (above - below))
 
 
 def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:
-    """By launch and size, how much slower the second half of the rounds was, as a logarithm.
+    """Return how much slower the second half of the rounds was by launch and size, as a logarithm.
 
-    The mean over methods, which were all in the same rounds.
+    It is the mean over methods, which were all in the same rounds.
     """
     whole = [cell for cell in cells if len(cell.samples_s)]
     if not whole:
@@ -207,9 +208,10 @@ def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:
 
 
 def _crowded_or_coarse(headers: Mapping[int, Header]) -> set[int]:
-    """Launches before which more ran than the campaign itself, or whose clock is coarse.
+    """Return the launches on crowded nodes, or with a coarse clock.
 
-    A load tells that others work on the node, not that they disturb: they may have other cores.
+    A load above the campaign's own shows others at work on the node, though not that they disturb:
+    they may have other cores.
     """
     own: dict[str, int] = defaultdict(int)
     for header in headers.values():

@@ -1,4 +1,4 @@
-"""Makes the table of a system from its cells, and stores it."""
+"""The making of a system's table from its cells; the store keeps it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tuner.selection.trust import Trust, shares
 from tuner.store.store import Store
 
 REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
-"""Of the environment: the executions that a method has to pass before it is chosen; 0 for none."""
+"""Environment variable with the executions to pass before a method is chosen; 0 for none."""
 
 
 class TuningError(SwitchpointError):
-    """No table can be made; the text says why and what to do."""
+    """The error that no table can be made; the text says why and what to do."""
 
 
 def tune(
@@ -32,14 +32,13 @@ def tune(
     campaigns: list[str] | None = None,
     required_executions: int | None = None,
 ) -> Table:
-    """Chooses the methods of one system and stores its table in the place of the earlier one.
+    """Choose the methods of one system and store its table in the place of the earlier one.
 
-    All campaigns count, or only those named; soaks always all. Where a method wins that passed
-    fewer executions in soaks than required, by default as many as the environment tells, the
-    default stays; simulated machines are not soaked. Methods that are off at this site do not take
-    part. The same cells and soaks always give the same table. What campaigns decide alone is stored
-    with it, of those that are not decided yet. Raises TuningError when there is
-    nothing to choose from, StoreError.
+    All campaigns count, or only those named; soaks always all. Where the winner passed fewer
+    executions in soaks than required, by default the number in the environment, the default stays;
+    simulated machines are not soaked. Methods that are off at this site do not take part. The same
+    cells and soaks always give the same table. The decisions of single campaigns are stored with it
+    where they are missing. Raises TuningError when there is nothing to choose from, and StoreError.
     """
     described = store.systems().set_index("system")
     if system not in described.index:
@@ -94,7 +93,7 @@ def tune(
 
 
 def _headers(store: Store, system: str) -> dict[int, Header]:
-    """By launch, as far as they can be read."""
+    """Return the headers by launch, as far as they can be read."""
     found = {
         launch.id: reading.read_header(launch.header.encode())
         for launch in store.launches().values()
@@ -104,7 +103,7 @@ def _headers(store: Store, system: str) -> dict[int, Header]:
 
 
 def required(executions: int | None = None) -> int:
-    """What a method has to pass before it is chosen: as many as told, or as the environment tells.
+    """Return the executions that a method has to pass: those given, or those of the environment.
 
     Raises TuningError when that is no number.
     """
@@ -117,7 +116,7 @@ def required(executions: int | None = None) -> int:
 
 
 def required_on(name: str, executions: int | None = None) -> int:
-    """The same for a system by ReFrame's name: none for simulated ones, which are not soaked.
+    """Return the same for a system by ReFrame's name: 0 for simulated ones, which are not soaked.
 
     Raises TuningError.
     """
@@ -127,7 +126,7 @@ def required_on(name: str, executions: int | None = None) -> int:
 def required_by(store: Store, system: str) -> int:
     """Return the executions that methods have to pass for the system's table, as it was made.
 
-    Where there is none yet, as the next one would be made. Raises TuningError, StoreError.
+    Without a table it is the number for the next one. Raises TuningError, StoreError.
     """
     provenance = store.provenance(system)
     if provenance is not None:
@@ -136,6 +135,6 @@ def required_by(store: Store, system: str) -> int:
 
 
 def tune_missing(store: Store) -> None:
-    """Makes the tables that a rebuilt store lacks. Raises StoreError."""
+    """Make the tables that a rebuilt store lacks. Raises StoreError."""
     for system in store.untuned():
         tune(store, system)
