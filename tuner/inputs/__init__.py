@@ -1,1 +1,1 @@
-"""What an exchange is made from: matrices, their partitions, patterns."""
+"""The inputs of an exchange: matrices, their partitions, patterns."""

@@ -1,4 +1,5 @@
 """Parametric models of communication: fitted to probes, and composed to predict methods.
 
-No input or output. What the data cannot tell is a NotIdentified with its reason, never a number.
+No input or output. A parameter that the data cannot show is a NotIdentified with its reason, never
+a number.
 """

@@ -1,6 +1,6 @@
-"""Closed forms of the papers, to hold beside times that are composed of counted messages.
+"""Closed forms of the papers, shown beside times that are composed of counted messages.
 
-Each is a bound, in which messages wait for each other: every one of them takes its alpha.
+Each is a bound in which messages wait for each other: every one of them takes its alpha.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAP = "max-rate bound (equation 16 of Bienz, Gropp, Olson, 2019)"
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A method's time by the bytes of an item, and below which bytes it beats `direct`, if told."""
+    """A method's time by the bytes of an item, and the bytes below which it beats `direct`."""
 
     method: str
     source: str
@@ -34,7 +34,10 @@ class ClosedForm:
 
 
 def closed_forms(network: Network, halo: Halo, copy_s_per_byte: float) -> Iterator[ClosedForm]:
-    """Those that hold for a pattern: of `stfw` where all pairs send the same, of `nap` on nodes."""
+    """Yield the closed forms that hold for a pattern.
+
+    That of `stfw` needs pairs that all send the same, that of `nap` several processes on nodes.
+    """
     procs = halo.procs
     if procs > 1 and len(halo.items) == procs * (procs - 1) and np.ptp(halo.items) == 0:
         for dims in range(2, procs.bit_length()):
@@ -48,19 +51,19 @@ def closed_forms(network: Network, halo: Halo, copy_s_per_byte: float) -> Iterat
 def stfw_dense_s(
     sizes: Sequence[int], message_bytes: float, message_s: Callable[[float], float]
 ) -> float:
-    """The postal bound of `stfw` on a complete grid, all of whose pairs send as much.
+    """Return the postal bound of `stfw` on a complete grid where all pairs send the same.
 
-    Sum over dimensions of k_d - 1 messages of K/k_d submessages; `message_s` tells what one takes,
-    alpha + (beta + gamma) s.
+    It is the sum over dimensions of k_d - 1 messages of K/k_d submessages; `message_s` gives the
+    time of one, alpha + (beta + gamma) s.
     """
     ranks = math.prod(sizes)
     return sum((size - 1) * message_s(ranks // size * message_bytes) for size in sizes)
 
 
 def dense_switch_point_bytes(sizes: Sequence[int], alpha_s: float, per_byte_s: float) -> float:
-    """The message size below which `stfw` on a grid beats `direct`, both postal, all pairs equal.
+    """Return the message size below which `stfw` on a grid beats `direct`, all pairs equal.
 
-    (alpha/beta) ((K - 1) - sum(k_d - 1)) / (sum((k_d - 1) K/k_d) - (K - 1)).
+    Both are postal: (alpha/beta) ((K - 1) - sum(k_d - 1)) / (sum((k_d - 1) K/k_d) - (K - 1)).
     """
     ranks = math.prod(sizes)
     messages = sum(size - 1 for size in sizes)
@@ -71,11 +74,11 @@ def dense_switch_point_bytes(sizes: Sequence[int], alpha_s: float, per_byte_s: f
 def nap_max_rate_s(
     local: tuple[float, float], off: Rates, ppn: int, messages: int, bytes_: tuple[float, ...]
 ) -> float:
-    """The bound of `nap`: every process of a node sends to every other.
+    """Return the bound of `nap` where every process of a node sends to every other.
 
     local: alpha and seconds per byte on the node; messages: the most that a process sends off its
-    node; bytes_: the most that one process moves on the node, a node sends, and a process sends
-    off it.
+    node; bytes_: the most that one process moves on the node, a node sends, and a process sends off
+    it.
     """
     on_node, of_node, of_process = bytes_
     gathered = 2 * (local[0] * (ppn - 1) + on_node * local[1])
@@ -99,7 +102,7 @@ def _stfw(sizes: tuple[int, ...], items: int, costs: Costs, copying: float) -> C
 
 
 def _switch_point_bytes(sizes: tuple[int, ...], items: int, costs: Costs) -> float | None:
-    """Of the first protocol that has its switch point among its own sizes."""
+    """Return the switch point of the first protocol that has it among its own sizes."""
     ends = [*costs.ends.tolist(), math.inf]
     for begin, end, message in zip([0.0, *ends], ends, costs.messages, strict=False):
         if message.beta_s > 0:
@@ -130,13 +133,13 @@ def _nap(network: Network, off: Costs, halo: Halo) -> ClosedForm:
 
 
 def _of_one(costs: Costs, size: float) -> Rates:
-    """Where no further process was measured: each has the rate of one."""
+    """Return rates where no further process was measured: each has the rate of one."""
     message = costs.of(size)
     rate = 1 / message.beta_s if message.beta_s > 0 else None
     return Rates(message.alpha_s, rate, rate or 0.0, None, 1 << 30)
 
 
 def _most(stage: Stage) -> float:
-    """Items that one process sends or receives."""
+    """Return the most items that one process sends or receives."""
     sums = (np.bincount(rank, weights=stage.items) for rank in (stage.sender, stage.receiver))
     return max(float(each.max(initial=0)) for each in sums)

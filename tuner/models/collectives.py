@@ -1,7 +1,7 @@
 """The times of collective methods on P ranks, composed of messages alone (the postal model).
 
-m is the block of a rank, or the whole vector of bcast, reduce and allreduce. Steps are of
-lg = ceil(log2 P). Hartmann, Kühnemann, Rauber, Rünger, "Adaptive selection of communication
+m is the block of a rank, or the whole vector of bcast, reduce and allreduce. There are lg =
+ceil(log2 P) steps. Hartmann, Kühnemann, Rauber, Rünger, "Adaptive selection of communication
 methods"; Thakur, Rabenseifner, Gropp, IJHPCA'05.
 """
 
@@ -15,28 +15,28 @@ from tuner.models.costs import Costs
 
 
 def steps(procs: int) -> int:
-    """ceil(log2 P)."""
+    """Return ceil(log2 P)."""
     return (procs - 1).bit_length()
 
 
 @dataclass(frozen=True)
 class Group:
-    """Ranks that do a collective: what their messages cost, and a byte of a reduction."""
+    """The ranks of a collective, with the costs of their messages and of a byte of a reduction."""
 
     costs: Costs
     procs: int
     reduce_s_per_byte: float
 
     def message_s(self, size_bytes: float) -> float:
-        """Alpha + beta m."""
+        """Return alpha + beta m."""
         return self.costs.of(size_bytes).alone_s(size_bytes)
 
     def alpha_s(self, size_bytes: float) -> float:
-        """Alpha of messages of that size."""
+        """Return alpha of messages of that size."""
         return self.costs.of(size_bytes).alpha_s
 
     def of(self, procs: int) -> Group:
-        """As many of them."""
+        """Return a group of that many ranks."""
         return Group(self.costs, procs, self.reduce_s_per_byte)
 
 
@@ -60,7 +60,7 @@ def _star(group: Group, m: float) -> float:
 
 
 def _tree_of_blocks(group: Group, m: float) -> float:
-    """Of binomial gather and scatter, and of an allgather by recursive doubling."""
+    """Return the time of binomial gather and scatter, and of allgather by recursive doubling."""
     each = group.costs.of(m)
     return steps(group.procs) * each.alpha_s + (group.procs - 1) * m * each.beta_s
 
@@ -92,19 +92,19 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "allreduce": {"binomial": _allreduce_binomial, "hypercube": _reduce_binomial},
     "allgather": {"ring": _ring, "hypercube": _tree_of_blocks},
 }
-"""By operation and method. A hypercube's allreduce takes as long as a binomial reduction."""
+"""Formulas by operation and method. A hypercube's allreduce takes as long as binomial reduction."""
 
 
 def methods(operation: str, procs: int) -> list[str]:
-    """The specs that can be predicted: those of FORMULAS, and orthogonal on every grid of two."""
+    """Return the specs that can be predicted: FORMULAS, and orthogonal on every grid of two."""
     grids = [f"{p}x{procs // p}" for p in range(2, procs // 2 + 1) if procs % p == 0]
     return [*FORMULAS[operation], *(f"orthogonal:grid={grid}" for grid in grids)]
 
 
 def time_s(operation: str, method: str, group: Group, size_bytes: float) -> float:
-    """The time of a method; of `orthogonal` with the best of FORMULAS in each dimension.
+    """Return the time of a method; `orthogonal` takes the best of FORMULAS in each dimension.
 
-    The library's own collective, which it is made of, has no formula.
+    The library's own collective, which `orthogonal` is made of, has no formula.
     """
     if group.procs == 1:
         return 0.0

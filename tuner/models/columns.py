@@ -1,11 +1,11 @@
-"""How parameters are shown, in tables and on pages: their headings and units."""
+"""The headings and units with which parameters are shown in tables and on pages."""
 
 from __future__ import annotations
 
 from tuner.models.parameter import NotIdentified, Parameter
 from tuner.units import significant, size_text
 
-LOGGP = {  # heading, field, and what its unit is of the stored one
+LOGGP = {  # heading, field, and its unit in terms of the stored one
     "L us": ("latency", 1e6),
     "o_s us": ("overhead_send", 1e6),
     "o_r us": ("overhead_receive", 1e6),
@@ -27,14 +27,14 @@ MAXRATE = {
 
 
 def sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
-    """The sizes of a protocol."""
+    """Return the sizes of a protocol as text."""
     if up_to_bytes is None:
         return f"from {size_text(from_bytes)}"
     return f"{size_text(from_bytes)} to {size_text(up_to_bytes)}"
 
 
 def parameter_text(value: Parameter, unit: float) -> str:
-    """A parameter with its interval, multiplied by `unit`; `-` when it is not identified."""
+    """Return a parameter times `unit` with its interval as text; `-` when it is not identified."""
     if isinstance(value, NotIdentified):
         return "-"
     ends = (significant(unit * end) for end in (value.low, value.high))

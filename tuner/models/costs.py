@@ -17,27 +17,27 @@ from tuner.stats import Floats
 
 @dataclass(frozen=True)
 class Message:
-    """What one message costs: alpha = L + 2o, step = max(o, g), receive = o, per_byte = G."""
+    """The costs of one message: alpha = L + 2o, step = max(o, g), receive = o, per_byte = G."""
 
     alpha_s: float
     send_s: float
     gap_s: float
     receive_s: float
     per_byte_s: float
-    beta_s: float  # of a message alone: the G of round trips
+    beta_s: float  # for a message alone: the G of round trips
 
     @property
     def step_s(self) -> float:
-        """From the beginning of a message to that of the next."""
+        """Return the time from the beginning of a message to that of the next."""
         return max(self.send_s, self.gap_s)
 
     @property
     def latency_s(self) -> float:
-        """L, what is left of alpha."""
+        """Return L, the rest of alpha."""
         return max(self.alpha_s - self.send_s - self.receive_s, 0.0)
 
     def alone_s(self, size_bytes: float) -> float:
-        """The postal model, alpha + beta s."""
+        """Return the time by the postal model, alpha + beta s."""
         return self.alpha_s + self.beta_s * size_bytes
 
 
@@ -54,17 +54,20 @@ class Costs:
     synchronous: Parameter
 
     def of(self, size_bytes: float) -> Message:
-        """Of messages of that size."""
+        """Return the costs of messages of that size."""
         return self.messages[int(np.searchsorted(self.ends, size_bytes))]
 
     def table(self, size_bytes: NDArray[np.floating[Any]]) -> Floats:
-        """Of messages of these sizes, a row each: alpha, step, receive, per_byte, beta."""
+        """Return the costs of messages of these sizes.
+
+        Rows are of alpha, step, receive, per_byte and beta.
+        """
         rows = [(m.alpha_s, m.step_s, m.receive_s, m.per_byte_s, m.beta_s) for m in self.messages]
         found: Floats = np.array(rows)[np.searchsorted(self.ends, size_bytes)]
         return found
 
     def rates(self, size_bytes: float) -> Rates | None:
-        """The max-rate model of messages of that size."""
+        """Return the max-rate model of messages of that size."""
         if self.maxrate is None:
             return None
         ends = np.array([each.up_to_bytes for each in self.maxrate.protocols[:-1]], dtype=float)
@@ -72,10 +75,10 @@ class Costs:
 
 
 def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
-    """The costs of pairs on a node or between nodes.
+    """Return the costs of pairs on a node or between nodes.
 
-    Loaded: while all ranks of a node send and receive, as far as that was measured; what leaves the
-    node then is what the max-rate model tells. Raises ModelError when none were fitted.
+    loaded: while all ranks of a node send and receive, as far as that was measured; the max-rate
+    model covers what leaves the node then. Raises ModelError when none were fitted.
     """
     for scope in ("on_node", "on_socket") if on_node else ("off_node",):
         pair = model.pairs.get(scope)
@@ -89,13 +92,13 @@ def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
 
 
 def fence_barriers(model: SystemModel) -> float:
-    """How many barriers of lg P messages a fence takes, as measured; one where it was not."""
+    """Return how many barriers of lg P messages a fence takes as measured; 1 if it was not."""
     if not isinstance(model.fence, Estimate) or model.together < 2:
         return 1.0
     try:
         slowest = costs(model, on_node="off_node" not in model.pairs)
     except ModelError:
-        return 1.0  # what a barrier takes is not known
+        return 1.0  # the time of a barrier is not known
     barrier_s = (model.together - 1).bit_length() * slowest.of(1).alpha_s
     return model.fence.value / barrier_s if barrier_s > 0 else 1.0
 

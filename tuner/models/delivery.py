@@ -2,10 +2,10 @@
 
 D is the longest over ranks of alpha + (m_s - 1) max(o, g) + (m_r - 1) o + G v for m_s messages
 sent, m_r received and v bytes sent or received, whichever are more. Alpha has the o of one of each;
-to it comes what the bytes of a message alone take longer than those of a flood.
-On-node and off-node messages have their own parameters, latencies pass at the same time, and what
-leaves a node obeys the max-rate bound (Culler et al., PPoPP'93; Alexandrov et al., SPAA'95; Gropp,
-Olson, Samfass, EuroMPI'16). Where routes are known (simulated machines) each message is followed.
+the extra time of the bytes of a lone message over those of a flood is added to it. On-node and
+off-node messages have their own parameters, latencies pass at the same time, and what leaves a node
+obeys the max-rate bound (Culler et al., PPoPP'93; Alexandrov et al., SPAA'95; Gropp, Olson,
+Samfass, EuroMPI'16). Where routes are known (simulated machines) each message is followed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from tuner.stats import Floats
 
 @dataclass(frozen=True)
 class _Messages:
-    """Of one stage. `moved_s` is what the bytes take in a flood, `alone_s` those of one message."""
+    """The messages of one stage.
+
+    `moved_s` is the time of their bytes in a flood, `alone_s` that of the bytes of a lone message.
+    """
 
     sender: NDArray[np.int64]
     receiver: NDArray[np.int64]
     size: Floats
-    leaves: NDArray[np.bool_]  # its node
+    leaves: NDArray[np.bool_]  # whether a message leaves its node
     alpha_s: Floats
     step_s: Floats
     receive_s: Floats
@@ -38,12 +41,15 @@ class _Messages:
 
     @property
     def ahead_s(self) -> Floats:
-        """Alpha, and what the bytes of a message alone take longer than in a flood."""
+        """Return alpha, plus the extra time of a lone message's bytes over those of a flood."""
         return self.alpha_s + np.maximum(self.alone_s - self.moved_s, 0)
 
 
 class Network:
-    """Who is on which node, and what messages cost; `off` is needed when some leave their node."""
+    """The nodes of the ranks, and the costs of messages.
+
+    `off` is needed when some messages leave their node.
+    """
 
     def __init__(
         self, procs: int, ppn: int, on: Costs, off: Costs | None, links: Links | None = None
@@ -54,11 +60,11 @@ class Network:
 
     @property
     def slowest(self) -> Costs:
-        """The costs of the pairs that decide when all ranks wait for each other."""
+        """Return the costs of the pairs that decide when all ranks wait for each other."""
         return self.on if self.off is None else self.off
 
     def ended_s(self, stage: Stage, item_bytes: float, began_s: Floats) -> Floats:
-        """When each rank has ended a stage, from when it begins it.
+        """Return when each rank has ended a stage, from when it begins it.
 
         Without known routes that is D after the last begins.
         """
@@ -70,7 +76,7 @@ class Network:
         return np.full(self.procs, began_s.max() + self._together(messages))
 
     def probed_s(self, stage: Stage, item_bytes: float, began_s: Floats) -> float:
-        """When the last rank has ended a stage whose messages are received one after the other."""
+        """Return when the last rank ends a stage with messages received one after the other."""
         delivered = float(self.ended_s(stage, item_bytes, began_s).max())
         if not len(stage.sender):
             return delivered
@@ -94,7 +100,7 @@ class Network:
         )
 
     def _together(self, each: _Messages) -> float:
-        """The longest over ranks of what its messages take in all."""
+        """Return the longest total time over ranks of its messages."""
         latency, most, late = np.zeros((3, self.procs))
         for rank in (each.sender, each.receiver):
             np.maximum.at(latency, rank, each.ahead_s)
@@ -111,7 +117,7 @@ class Network:
         return float(total.max())
 
     def _followed(self, each: _Messages, links: Links, began_s: Floats) -> Floats:
-        """A rank ends when it has sent its messages and handled all that it receives.
+        """Return when each rank has sent its messages and handled all that it receives.
 
         It sends them one after the other, and then handles those of others as they come, which is
         when the busiest link on their way has carried all of its own; meanwhile processors work.
@@ -131,7 +137,7 @@ class Network:
                 begun + each.moved_s[leaves],
                 (began_s[each.sender] + each.ahead_s - each.receive_s)[leaves] + shared,
             )
-        # Of those that come from one on, each takes its time; the latest that all of them tell.
+        # All messages from each arrival on take their time; the latest of these bounds holds.
         order = np.argsort(-arrived, kind="stable")
         handling = _running(each.receiver[order], each.receive_s[order])
         ended = sent + self._sums(each.receiver, each.receive_s)
@@ -143,7 +149,7 @@ class Network:
         return sums
 
     def _bound(self, sender: NDArray[np.int64], size: Floats) -> Floats:
-        """What the max-rate model says of the bytes that each rank sends to other nodes."""
+        """Return the time by the max-rate model of each rank's bytes to other nodes."""
         rates = self.off.rates(float(size.mean())) if self.off and len(size) else None
         if rates is None or rates.b_max is None:
             return np.zeros(self.procs)
@@ -160,7 +166,7 @@ class Network:
 
 
 def _running(group: NDArray[np.int64], values: Floats) -> Floats:
-    """Of each value the sum of those of its group up to it."""
+    """Return for each value the sum of those of its group up to it."""
     order = np.argsort(group, kind="stable")
     sums = np.cumsum(values[order])
     first = np.flatnonzero(np.diff(group[order], prepend=-1))

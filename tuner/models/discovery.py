@@ -1,8 +1,8 @@
 """The times of discovery methods: finding the senders, and the payload's delivery.
 
-What finds them is counted round by round: MPI_Alltoall of 4 bytes as Bruck does it, or by P - 1
-messages; a reduction that halves what it scatters; accumulating by small messages; barriers
-as lg P rounds (Hoefler, Siebert, Lumsdaine, PPoPP'10, and the collectives they call).
+The finding is counted round by round: MPI_Alltoall of 4 bytes as Bruck does it, or by P - 1
+messages; a reduction that halves what it scatters; accumulating by small messages; barriers as lg P
+rounds (Hoefler, Siebert, Lumsdaine, PPoPP'10, and the collectives they call).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SMALL_BYTES = 8
 
 @dataclass(frozen=True)
 class Census:
-    """Who delivers what: a payload of `size_bytes` an item. A fence takes `fence_barriers`."""
+    """The payload to deliver, `size_bytes` an item. A fence takes `fence_barriers` barriers."""
 
     network: Network
     payload: Stage
@@ -33,16 +33,16 @@ class Census:
 
     @property
     def procs(self) -> int:
-        """The ranks."""
+        """Return the number of ranks."""
         return self.network.procs
 
     @property
     def begin_s(self) -> Floats:
-        """All ranks at once."""
+        """Return times at which all ranks begin at once."""
         return np.zeros(self.procs)
 
     def rounds_s(self, blocks: Iterable[tuple[int, int]], began_s: Floats) -> Floats:
-        """Rounds in which each rank sends so many bytes to the rank that is so far behind it."""
+        """Return when rounds end that send blocks of bytes to the rank at each distance."""
         rank = np.arange(self.procs)
         for distance, size in blocks:
             one = Stage(rank, (rank + distance) % self.procs, np.ones(self.procs, dtype=np.int64))
@@ -50,12 +50,12 @@ class Census:
         return began_s
 
     def barrier_s(self, began_s: Floats) -> Floats:
-        """A barrier by dissemination."""
+        """Return when a barrier by dissemination ends."""
         lg = steps(self.procs)
         return self.rounds_s(((1 << place, 1) for place in range(lg)), began_s)
 
     def fence_s(self, began_s: Floats) -> Floats:
-        """After which all that was begun before is done, everywhere."""
+        """Return when a fence ends, after which all that was begun before is done everywhere."""
         alone = float(self.barrier_s(self.begin_s).max())
         return self.barrier_s(began_s) + (self.fence_barriers - 1) * alone
 
@@ -71,7 +71,7 @@ def _pex(census: Census) -> float:
 
 
 def _with_bit(place: int, below: int) -> int:
-    """How many of 0 … below - 1 have the bit: what Bruck's algorithm sends in that round."""
+    """Return how many of 0 … below - 1 have the bit, as sent in that round of Bruck's algorithm."""
     whole, rest = divmod(below, 2 << place)
     return (whole << place) + max(rest - (1 << place), 0)
 
@@ -87,7 +87,7 @@ def _pcx(census: Census) -> float:
 def _rsx(census: Census) -> float:
     each = census.network.slowest.of(_SMALL_BYTES)
     most = int(np.bincount(census.payload.sender).max(initial=0))
-    # The process that a sum is for handles each, as most libraries do it.
+    # The process that owns a sum handles each contribution, as in most libraries.
     counted_s = each.alpha_s + max(most - 1, 0) * (each.step_s + each.receive_s)
     fenced = census.fence_s(census.begin_s) + counted_s
     return _probed_s(census, census.fence_s(fenced))
@@ -103,7 +103,7 @@ def _nbx(census: Census) -> float | NotIdentified:
 
 
 def _probed_s(census: Census, began_s: Floats) -> float:
-    """Of methods which receive a message when they have found it, one by one."""
+    """Return when methods end that receive a message when they have found it, one by one."""
     return census.network.probed_s(census.payload, census.size_bytes, began_s)
 
 
@@ -118,5 +118,5 @@ FORMULAS: dict[str, Formula] = {
 
 
 def formula(spec: str) -> Formula | None:
-    """Of a method; which barrier it uses makes no difference. None: it has no formula."""
+    """Return the formula of a method, whichever barrier it uses; None where it has none."""
     return FORMULAS.get(spec.partition(":")[0])

@@ -1,8 +1,8 @@
 """The times of exchange methods, from the messages of every stage.
 
-`direct` is D, `stfw` and `nap` the sum of D over their stages, as planning makes them. What `stfw`
-forwards is copied once a stage, and messages of scattered items are packed before they are sent
-(Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019).
+`direct` takes D, `stfw` and `nap` the sum of D over their stages, as planning makes them. Items
+that `stfw` forwards are copied once a stage, and messages of scattered items are packed before they
+are sent (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def time_s(
     packed_items: int,
     copy_s_per_byte: float,
 ) -> float:
-    """The time of a method with these stages, and items of that size.
+    """Return the time of a method with these stages, and items of that size.
 
-    packed_items: of the rank that packs most (`packed`).
+    packed_items: those of the rank that packs most (`packed`).
     """
     ended_s = np.zeros(network.procs)
     for stage in stages:
@@ -39,7 +39,7 @@ def time_s(
 
 
 def packed(halo: Halo) -> int:
-    """The most items that a rank packs, as its messages' items do not lie one after the other."""
+    """Return the most items that a rank packs, as its messages' items are not contiguous."""
     breaks = np.diff(halo.slots, prepend=-1) != 1
     breaks[halo.first[:-1]] = False
     of_message = np.repeat(np.arange(len(halo.items)), halo.items)
@@ -49,5 +49,5 @@ def packed(halo: Halo) -> int:
 
 
 def _most_items(stage: Stage) -> int:
-    """That one rank sends."""
+    """Return the most items that one rank sends."""
     return int(np.bincount(stage.sender, weights=stage.items).max(initial=0))

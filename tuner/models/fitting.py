@@ -1,4 +1,4 @@
-"""Fits a system's parameters to the probes of the store, and reads them back."""
+"""The fitting of a system's parameters to the probes of the store, and reading them back."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tuner.store.store import Store
 
 
 class FittingError(SwitchpointError):
-    """There is nothing to fit, or nothing was fitted; the text says what to do."""
+    """The error that there is nothing to fit, or nothing was fitted; the text says what to do."""
 
 
 def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
-    """Fits the probes of one campaign, by default the last that has some, and stores the result.
+    """Fit the probes of one campaign, by default the last that has some, and store the result.
 
-    Of several layouts with a kind of pair the one with the most processes counts, without
-    oversubscription where there is one. Raises FittingError, ModelError, StoreError.
+    Where several layouts have a kind of pair, the one with the most processes counts, without
+    oversubscription if there is one. Raises FittingError, ModelError, StoreError.
     """
     probes = store.probes(system, campaign)
     if not probes:
@@ -49,7 +49,7 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
 
 
 def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Outcome]:
-    """Holds a model against the cells of a campaign of its system, by default the last.
+    """Return a model's predictions for the cells of a campaign of its system, by default the last.
 
     Raises FittingError when the system has no such campaign of methods, StoreError.
     """
@@ -62,7 +62,7 @@ def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Ou
 
 
 def known(store: Store) -> list[str]:
-    """The systems that `fitted` has parameters of. Raises StoreError."""
+    """Return the systems for which `fitted` has parameters. Raises StoreError."""
     systems = store.systems()
     return [
         system
@@ -72,7 +72,7 @@ def known(store: Store) -> list[str]:
 
 
 def last_fitted(store: Store, system: str) -> SystemModel | None:
-    """The parameters as `fit` stored them, None where there are none of this version.
+    """Return the parameters as `fit` stored them, None where there are none of this version.
 
     Raises StoreError.
     """
@@ -83,7 +83,7 @@ def last_fitted(store: Store, system: str) -> SystemModel | None:
 
 
 def fitted(store: Store, system: str) -> SystemModel:
-    """The parameters as `fit` stored them, of a simulated machine those that it is made of.
+    """Return the parameters as `fit` stored them, or the given ones of a simulated machine.
 
     Raises FittingError for those of another version, StoreError.
     """
@@ -101,7 +101,7 @@ def fitted(store: Store, system: str) -> SystemModel:
 
 
 def _given(store: Store, system: str) -> SystemModel | None:
-    """The model of a simulated machine, which its name tells; None of any other system."""
+    """Return the model of a simulated machine, found by its name; None for any other system."""
     names = store.systems().set_index("system")["name"]
     kind, _, simulated = str(names.get(system, "")).partition(":")
     if kind != SYSTEM:

@@ -21,7 +21,7 @@ class Line:
     least_slope: float
 
     def parameters(self, launches: int) -> tuple[Parameter, Parameter]:
-        """Both as parameters."""
+        """Return both as parameters."""
         first, second = zip(self.values, self.replicates, strict=True)
         slope = parameter(*second, launches)
         if 0 < self.values[1] < self.least_slope:
@@ -30,7 +30,7 @@ class Line:
 
 
 def fit_line(each: Points, x: Floats, scale: float) -> Line:
-    """A line through points over x.
+    """Fit a line to points over x.
 
     Residuals are relative to the times, or to a second column of the keys where there is one.
     """
@@ -47,5 +47,5 @@ def fit_line(each: Points, x: Floats, scale: float) -> Line:
 
 
 def no_groups(each: Points) -> Integers:
-    """All points in one group."""
+    """Return groups with all points in one."""
     return np.zeros(len(each.time_s), dtype=np.int64)

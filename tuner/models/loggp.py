@@ -25,10 +25,10 @@ from tuner.models.segments import Segments, cut
 from tuner.stats import Floats
 
 LEAST_SIZES = 4
-"""Of a fit: fewer measured sizes leave nothing to see a line by."""
+"""The least number of sizes for a fit: fewer cannot show a line."""
 
 Samples = Mapping[Key, NDArray[Any]]
-"""Of a launch: seconds by (bytes, messages, delay in seconds), or by (bytes,)."""
+"""One launch's seconds by (bytes, messages, delay in seconds), or by (bytes,)."""
 
 _ONE = (1.0, 0.0)
 _NO_FLOODS = NotIdentified("no floods of two sizes were measured")
@@ -40,7 +40,7 @@ _NO_LOAD = NotIdentified("no floods of all ranks were measured")
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The parameters of messages of from_bytes … up_to_bytes, in seconds; None: of all above.
+    """The parameters of messages of from_bytes … up_to_bytes, in seconds; None is unbounded.
 
     alpha is L + o_s + o_r and beta the seconds per byte, both of single messages; gap and
     gap_per_byte are g and G of many.
@@ -55,7 +55,7 @@ class Protocol:
     overhead_receive: Parameter
     gap: Parameter
     gap_per_byte: Parameter
-    alpha_s: float  # what alpha and beta are fitted as, zero where they are not told from it
+    alpha_s: float  # the fitted alpha and beta, zero where they are not distinguished from it
     beta_s: float
     loaded_gap: Parameter = _NO_LOAD  # g and G while all ranks send and receive
     loaded_gap_per_byte: Parameter = _NO_LOAD
@@ -73,10 +73,10 @@ class LogGP(msgspec.Struct, frozen=True, tag="LogGP"):
 def fit(
     prtt: Sequence[Samples], receive: Sequence[Samples] = (), mutual: Sequence[Samples] = ()
 ) -> LogGP | NotIdentified:
-    """Fits round trips of (bytes, messages, delay) and late receives of (bytes,), by launch.
+    """Fit round trips of (bytes, messages, delay) and late receives of (bytes,), by launch.
 
-    `mutual` has floods of all ranks, with keys as round trips have. Raises ModelError for times
-    that are none.
+    `mutual` has floods of all ranks, with the keys of round trips. Raises ModelError for invalid
+    times.
     """
     trips = points(prtt)
     late = points(receive)
@@ -140,7 +140,7 @@ def _protocol(
 
 
 def _difference(line: Line, send: Line, receive: Line, launches: tuple[int, int]) -> Parameter:
-    """L = (L + 2o) - o_s - o_r."""
+    """Return L = (L + 2o) - o_s - o_r."""
     if launches[0] != launches[1]:
         return NotIdentified("round trips and late receives are of different launches")
     value = line.values[0] - send.values[0] - receive.values[0]
@@ -157,7 +157,7 @@ def _gaps(flood: Points, scale: float, missing: NotIdentified) -> tuple[Paramete
 
 
 def _overhead(each: Points, scale: float, reason: str) -> tuple[Parameter, Line | None]:
-    """What it is of a message of a byte: copying makes it longer for others."""
+    """Return the overhead of a message of one byte: copying makes that of others longer."""
     if len(np.unique(each.keys[:, 0])) < 2:
         return NotIdentified(reason), None
     line = fit_line(each, _rest(each), scale)
@@ -165,12 +165,12 @@ def _overhead(each: Points, scale: float, reason: str) -> tuple[Parameter, Line 
 
 
 def _rest(each: Points) -> Floats:
-    """The bytes behind the first: s - 1."""
+    """Return the bytes behind the first: s - 1."""
     return each.keys[:, 0] - 1
 
 
 def _where(trips: Points, messages: float, delay_s: float) -> Points:
-    """The round trips of so many messages, with their time as the last column of keys."""
+    """Return the round trips of so many messages, with half their time as last column of keys."""
     if trips.keys.shape[1] < 3:
         return trips
     chosen = trips.of((trips.keys[:, 1] == messages) & (trips.keys[:, 2] == delay_s))
@@ -179,12 +179,12 @@ def _where(trips: Points, messages: float, delay_s: float) -> Points:
 
 
 def _floods(trips: Points, alone: Points) -> Points:
-    """Seconds per further message of floods."""
+    """Return the seconds per further message of floods."""
     return _further(trips, alone, (trips.keys[:, 1] > 1) & (trips.keys[:, 2] == 0))
 
 
 def _delays(trips: Points, alone: Points) -> Points:
-    """Seconds per further message above its delay, where that is no shorter than a round trip."""
+    """Return the seconds per further message above its delay, if no shorter than a round trip."""
     single = np.interp(trips.keys[:, 0], alone.keys[:, 0], alone.time_s)
     return _further(trips, alone, (trips.keys[:, 1] > 1) & (trips.keys[:, 2] >= single))
 
@@ -196,7 +196,7 @@ def _further(trips: Points, alone: Points, chosen: NDArray[np.bool_]) -> Points:
     more, delay_s = several.keys[:, 1] - 1, several.keys[:, 2]
     time_s = (several.time_s - alone.time_s[at]) / more - delay_s
     replicates = (several.replicates - alone.replicates[:, at]) / more - delay_s
-    # What is left of a difference may be small or negative: it is as uncertain as the whole.
+    # A difference may be small or negative: it is as uncertain as the whole.
     keys = np.column_stack([several.keys[:, 0], several.time_s / more])
     return Points(keys, time_s, replicates, several.launches)
 

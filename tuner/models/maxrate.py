@@ -21,44 +21,44 @@ from tuner.models.points import Points, points
 from tuner.models.segments import FLOOR, Segments, cut, fit_lines
 from tuner.stats import Floats, Integers
 
-_PARAMETERS = 4  # of a protocol
+_PARAMETERS = 4  # parameters of a protocol
 _STEPS = 12
-_FASTEST = 1e12  # bytes/s: no memory gives a process as many, so it is chance
-_REACH = 50.0  # of logarithms, which keeps trial steps finite
-_WIDE = 10.0  # times B_max: an interval of B_max as wide leaves nothing to tell B_inj by
+_FASTEST = 1e12  # bytes/s; no memory gives a process as much, so a faster rate is chance
+_REACH = 50.0  # limit of logarithms, which keeps trial steps finite
+_WIDE = 10.0  # times B_max: an interval of B_max as wide leaves B_inj unidentified
 _TOO_FEW = f"fewer than {LEAST_SIZES} measured sizes"
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a protocol's fit predicts with, in bytes/s; of one process only, b_inj is zero."""
+    """The parameters of a protocol's predictions, in bytes/s; for one process only, b_inj is 0."""
 
     alpha_s: float
     b_max: float | None  # None: time does not grow with size
     b_inj: float
     b_node: float | None  # None: no saturation was seen
-    most_processes: int  # at once that were measured; a rate of more is not extrapolated
+    most_processes: int  # largest number measured at once; rates of more are not extrapolated
 
     def node_rate(self, processes: int) -> float:
-        """Bytes per second of a node on which so many processes send; may be infinite."""
+        """Return the bytes per second of a node with so many senders; may be infinite."""
         rising = self.rising(processes)
         return rising if self.b_node is None else min(self.b_node, rising)
 
     def rising(self, processes: int) -> float:
-        """The same without saturation."""
+        """Return the same without saturation."""
         if self.b_max is None:
             return math.inf
         active = max(1, min(processes, self.most_processes))
         return self.b_max + (active - 1) * self.b_inj
 
     def time_s(self, size_bytes: float, processes: int) -> float:
-        """Seconds of a message while so many processes of the node send."""
+        """Return the seconds of a message while so many processes of the node send."""
         return self.alpha_s + processes * size_bytes / self.node_rate(processes)
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The parameters of messages of from_bytes … up_to_bytes; None: of all above. Bytes/s."""
+    """The parameters of messages of from_bytes … up_to_bytes, bytes/s; None is unbounded."""
 
     from_bytes: int
     up_to_bytes: int | None
@@ -77,9 +77,9 @@ class MaxRate(msgspec.Struct, frozen=True, tag="max-rate"):
 
 
 def fit(launches: Sequence[Samples]) -> MaxRate | NotIdentified:
-    """Fits one-way times of messages of (bytes, processes), by launch.
+    """Fit one-way times of messages of (bytes, processes), by launch.
 
-    Raises ModelError for times that are none.
+    Raises ModelError for invalid times.
     """
     swept = points(launches)
     if len(np.unique(swept.keys[:, 0])) < LEAST_SIZES:
@@ -133,9 +133,9 @@ def _is_narrow(b_max: Parameter) -> bool:
 class _Curve:
     """A protocol's points, and curves through them.
 
-    A theta holds the logarithms of alpha and of the rate of one process; where several processes
-    were measured, that of the most of them; and where the node is saturated, its rate. So the rate
-    is positive for every number of processes measured.
+    A theta holds the logarithms of alpha and of the rate of one process; if several processes were
+    measured, that of the most of them; and if the node is saturated, its rate. So the rate is
+    positive for every number of processes measured.
     """
 
     def __init__(self, part: Points, scale: float) -> None:
@@ -150,14 +150,14 @@ class _Curve:
         self.intercept = float(intercepts[0])
         self.intercepts = intercepts[1:]
         self._slopes = slopes[0]
-        # A rate above this takes no time that is seen; capped, it cannot swamp what it is added to.
+        # Rates above this take no visible time; the cap keeps them from swamping what they add to.
         longest = self._size == self._size.max()
         largest = float(self._levels[-1]) * float(self._size.max())
         self._fastest = np.log(largest / (FLOOR * float(part.time_s[longest].min())))
         self._noise = max(scale, FLOOR)
 
     def fit(self) -> Floats | None:
-        """The theta of least cost, from the rates that each number of processes has on its own.
+        """Return the theta of least cost, from the separate rates of each number of processes.
 
         The node is saturated where BIC says so. None when time does not grow with size by more than
         the noise.
@@ -194,7 +194,7 @@ class _Curve:
         return bent if gain > np.log(n) and self._is_bent(bent) else best
 
     def _is_bent(self, theta: Floats) -> bool:
-        """Some number of processes is below saturation, and two are above."""
+        """Return whether some number of processes is below saturation, and two are above."""
         above = self._rising(theta[None])[0] > np.exp(theta[3])
         return 2 <= len(np.unique(self._processes[above])) < len(self._levels)
 
@@ -207,7 +207,7 @@ class _Curve:
         return rising
 
     def _residuals(self, theta: Floats, time_s: Floats) -> tuple[Floats, Floats]:
-        """Relative residuals and their derivatives by theta, for rows of both."""
+        """Return relative residuals and their derivatives by theta, for rows of both."""
         alpha, rising = np.exp(theta[:, :1]), self._rising(theta)
         node = np.exp(theta[:, 3:4]) if theta.shape[1] == 4 else np.full((len(theta), 1), np.inf)
         rate = np.maximum(np.minimum(rising, node), 1e-20)
@@ -228,11 +228,11 @@ class _Curve:
         return float(2 * (np.sqrt(1 + ratio**2) - 1).sum())
 
     def refine(self, theta: Floats) -> Floats:
-        """Least squares of relative residuals under the loss soft_l1, from a start near by."""
+        """Return the theta of least squared relative residuals under soft_l1, from a near start."""
         from scipy import optimize  # here, because the checks load in half the time without it
 
         time_s = self._part.time_s[None]
-        with np.errstate(over="ignore"):  # of trust regions, which then stay as they are
+        with np.errstate(over="ignore"):  # from trust regions, which then stay as they are
             solution = optimize.least_squares(
                 lambda at: self._residuals(at[None], time_s)[0][0],
                 theta,
@@ -244,7 +244,7 @@ class _Curve:
         return self._capped(solution.x)
 
     def replicates(self, theta: Floats) -> Floats:
-        """The same for all replicates at once: Gauss-Newton steps, with the loss as weights."""
+        """Return the same for all replicates, by Gauss-Newton steps with the loss as weights."""
         time_s = self._part.replicates
         at = np.broadcast_to(theta, (len(time_s), len(theta))).copy()
         for _ in range(_STEPS):
@@ -262,14 +262,14 @@ class _Curve:
         return capped
 
     def rates(self, theta: Floats) -> Rates:
-        """The parameters of a theta."""
+        """Return the parameters of a theta."""
         b_max, b_inj = self._of_one(theta[None])
         b_node = float(np.exp(theta[3])) if len(theta) == 4 else None
         alpha_s, most = float(np.exp(theta[0])), int(self._levels[-1])
         return Rates(alpha_s, float(b_max[0]), float(b_inj[0]), b_node, most)
 
     def _of_one(self, theta: Floats) -> tuple[Floats, Floats]:
-        """B_max and B_inj."""
+        """Return B_max and B_inj."""
         one = np.exp(theta[:, 1])
         if theta.shape[1] == 2:
             return one, np.zeros(len(theta))
@@ -278,7 +278,7 @@ class _Curve:
     def seen(
         self, rates: Rates, rate: Parameter, processes: int, of_one: float | None = None
     ) -> Parameter:
-        """The rate, unless what so many processes send at it takes no longer than the noise.
+        """Return the rate, unless so many processes send at it in no longer than the noise.
 
         With `of_one` the rate is what each process after the first adds to that.
         """
@@ -294,7 +294,7 @@ class _Curve:
         return rate
 
     def together(self, theta: Floats, replicates: Floats) -> tuple[Parameter, Parameter]:
-        """B_inj and B_N, as far as several processes were measured."""
+        """Return B_inj and B_N, as far as several processes were measured."""
         launches = self._part.launches
         if len(theta) == 2:
             alone = NotIdentified("one pair at a time was measured")
@@ -312,7 +312,7 @@ class _Curve:
 
 
 def _ends(share: Floats, rates: Floats) -> tuple[float, float]:
-    """The positive rates at both ends of a line through rates, by relative residuals."""
+    """Return the positive rates at both ends of a line through rates, by relative residuals."""
     slope, at_zero = np.polyfit(share, rates, 1, w=1 / rates)
     least = 0.05 * float(rates.min())
     return max(float(at_zero), least), max(float(at_zero + slope), least)

@@ -13,16 +13,16 @@ from tuner.models.system import Layout, Links, PairModel, SystemModel
 
 _NO_GAP = NotIdentified("a simulated network has none but overheads")
 _NOT_SWEPT = NotIdentified("the node's memory has one rate")
-_FENCE_BARRIERS = 2  # of SMPI's MPI_Win_fence (smpi_win.cpp)
-_EVERY = 1 << 30  # processes of a node: no rate of theirs is extrapolated
+_FENCE_BARRIERS = 2  # messages of SMPI's MPI_Win_fence (smpi_win.cpp)
+_EVERY = 1 << 30  # processes of a node; their rates are not extrapolated
 _OFF_NODE, _ON_NODE = ("off_node",), ("on_node", "on_socket")
 
 
 def as_network(model: SystemModel) -> Network:
-    """The protocols between nodes, and the node's memory.
+    """Return the protocols between nodes, and the node's memory, as a network.
 
-    Where the overheads are not identified they are half of what a message takes on the node: both
-    ends have no more to do there. Raises ModelError when no pair on two nodes was fitted.
+    Overheads that are not identified are half of a message's time on the node: both ends have no
+    more to do there. Raises ModelError when no pair on two nodes was fitted.
     """
     off, on = _fitted(model, _OFF_NODE), _fitted(model, _ON_NODE)
     if off is None:
@@ -48,7 +48,7 @@ def as_network(model: SystemModel) -> Network:
 
 
 def as_model(machine: Machine) -> SystemModel:
-    """What is given of a simulated machine; copying and reducing take no time there.
+    """Return the given parameters of a simulated machine; copying and reducing take no time there.
 
     On the node every message has the rate of the memory, so that further ones take no longer (G).
     """
@@ -140,7 +140,7 @@ def _protocol(
 
 
 def _link_rate(pair: PairModel, fitted: LogGP) -> float:
-    """What all processes of a node get together, else what one gets at most."""
+    """Return the rate of all processes of a node together, else the most that one gets."""
     if isinstance(pair.maxrate, MaxRate) and (rate := pair.maxrate.protocols[-1].rates.b_node):
         return rate
     rates = [1 / each.beta_s for each in fitted.protocols if each.beta_s > 0]

@@ -1,4 +1,4 @@
-"""How much communication hides behind computation (Nishtala, sections 7 and 8).
+"""The communication time that hides behind computation (Nishtala, sections 7 and 8).
 
 T is the computation of one row or block, N rows or columns, P processes, R elements a row. Rows
 that are sent together are one row of as many elements. P is 2 at least.
@@ -24,7 +24,7 @@ class LogGPValues:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Where the seconds of a process go. What is seen of communication is initiation and wait."""
+    """The seconds of a process by use. The visible communication is initiation and wait."""
 
     total_s: float
     computation_s: float
@@ -33,15 +33,16 @@ class Overlap:
 
 
 def bulk(initiation_s: float, computation_s: float, communication_s: float) -> Overlap:
-    """One transfer that is initiated, then computed under, then waited for."""
+    """Return the times of one transfer that is initiated, computed under, then waited for."""
     wait_s = max(communication_s - computation_s, 0)
     return Overlap(initiation_s + computation_s + wait_s, computation_s, initiation_s, wait_s)
 
 
 def ft(network: LogGPValues, procs: int, rows: float, row_elements: int, row_s: float) -> Overlap:
-    """The exchange of a Fourier transform row by row (equations 2, 4 and 6 to 9).
+    """Return the times of the exchange of a Fourier transform row by row.
 
-    Every rows/P rows of a process, P - 1 go to the others while the next are computed.
+    Of every rows/P rows of a process, P - 1 parts go to the others while the next are computed
+    (equations 2, 4 and 6 to 9).
     """
     o, g = network.overhead_s, network.gap_s
     rounds = rows / procs
@@ -54,14 +55,14 @@ def ft(network: LogGPValues, procs: int, rows: float, row_elements: int, row_s: 
 def ft_exchange(
     network: LogGPValues, procs: int, rows: int, row_elements: int, row_s: float
 ) -> Overlap:
-    """The same exchange after all computation, of one message to each other process."""
+    """Return the times of the same exchange after all computation, one message to each process."""
     computation_s = rows * row_s
     after = ft(network, procs, procs, row_elements * rows // procs, 0.0)
     return Overlap(computation_s + after.total_s, computation_s, after.initiation_s, after.wait_s)
 
 
 def spmv(network: LogGPValues, procs: int, columns: int, block_s: float) -> Overlap:
-    """A sparse product that gets each block of the vector while it computes with the one before.
+    """Return the times of a sparse product that gets each block while it computes the one before.
 
     Equations 10 to 13; a get is one round trip, 2L.
     """
@@ -75,10 +76,10 @@ def spmv(network: LogGPValues, procs: int, columns: int, block_s: float) -> Over
 
 
 def spmv_bulk(network: LogGPValues, procs: int, columns: int, block_s: float) -> Overlap:
-    """The same product after all blocks are there; they are all asked for at once.
+    """Return the times of the same product after all blocks are there, all requested at once.
 
-    Ours, by the same assumptions: replies come one after the other, as fast as the network takes
-    the requests or carries the blocks.
+    The form is ours, by the same assumptions: replies come one after the other, as fast as the
+    network takes the requests or carries the blocks.
     """
     step = max(network.overhead_s, network.gap_s)
     carry = REAL_BYTES * network.per_byte_s * columns / procs

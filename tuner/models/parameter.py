@@ -16,7 +16,7 @@ HIDDEN = "its part of the time is no larger than the noise"
 
 
 class ModelError(SwitchpointError):
-    """Data that no model can be fitted to; the text says which and why."""
+    """The error that no model can be fitted to data; the text says which and why."""
 
 
 class Estimate(msgspec.Struct, frozen=True, tag="estimate"):
@@ -28,7 +28,7 @@ class Estimate(msgspec.Struct, frozen=True, tag="estimate"):
 
 
 class NotIdentified(msgspec.Struct, frozen=True, tag="not identified"):
-    """What the data cannot tell, and why not."""
+    """A parameter that the data cannot show, and the reason."""
 
     reason: str
 
@@ -37,7 +37,7 @@ Parameter = Estimate | NotIdentified
 
 
 def parameter(value: float, replicates: Floats, launches: int, signed: bool = False) -> Parameter:
-    """The estimate `value` with the interval that its replicates give.
+    """Return the estimate `value` with the interval that its replicates give.
 
     Replicates are one a launch up to nine launches, else resamples (`points.Points`). A parameter
     that is not signed must be positive, and its interval too: else it is not identified.
@@ -56,7 +56,7 @@ def parameter(value: float, replicates: Floats, launches: int, signed: bool = Fa
 
 
 def interval(replicates: Floats, launches: int) -> tuple[float, float]:
-    """Where the value would lie in another launch; of one launch, in a resample of its samples."""
+    """Return where the value would lie in another launch or, with one launch, in a resample."""
     if 1 < launches < stats.BOOTSTRAP_LAUNCHES:
         low, high = stats.mean_interval(replicates)
         return float(low), float(high)

@@ -1,4 +1,4 @@
-"""Medians of probes, one a measured point, and replicates of them for intervals."""
+"""Medians of probes, one for each measured point, and replicates of them for intervals."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _DRAWS = 999
 SHORTEST_S, LONGEST_S = 1e-30, 1e30  # as in raw files; squares of others leave the range of floats
 
 REJECTION = 3.5
-"""Of a point's samples those further from their median, in robust deviations of their logarithm,
-were of a disturbed machine: left in, a share e of them moves the median to the quantile 1/2 + e/2.
+"""Samples further from their point's median, in robust deviations of the logarithm, are rejected.
+
+They are from a disturbed machine: left in, a share e moves the median to the quantile 1/2 + e/2.
 """
 
 Key = tuple[float, ...]
-"""What tells a point from another: size first."""
+"""The key of a point, with the size first."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """Times at `keys`, a row a point, by size; `replicates` has a row for each of other times.
+    """Times at `keys`, a row for each point, by size; `replicates` has rows of other such times.
 
     Replicates are the launches' medians up to nine launches, above that resamples of the launches,
     and with one launch resamples of its samples (docs/explanation/models.md).
@@ -43,13 +44,13 @@ class Points:
     launches: int
 
     def of(self, chosen: NDArray[np.bool_]) -> Points:
-        """The chosen points only."""
+        """Return the chosen points only."""
         return Points(
             self.keys[chosen], self.time_s[chosen], self.replicates[:, chosen], self.launches
         )
 
     def noise(self) -> float:
-        """The relative deviation of a point's time, without what all times have in common."""
+        """Return the relative deviation of a point's time, without that common to all times."""
         if len(self.replicates) < 2:
             return 0.0
         spread = np.log(self.replicates)
@@ -58,7 +59,7 @@ class Points:
         deviation = float(np.median(spread.std(axis=0, ddof=1)))
         if not 1 < self.launches < stats.BOOTSTRAP_LAUNCHES:
             return deviation
-        # Replicates are launches here. Of their deviations the median is below the true one by the
+        # Replicates are launches here. The median of their deviations is below the true one by the
         # cube root of Wilson and Hilferty (1931). A time is their median, not their mean; where
         # they differ by more than the noise, it is that of one launch, whose noise it has.
         deviation /= math.sqrt((1 - 2 / (9 * (self.launches - 1))) ** 3)
@@ -67,14 +68,14 @@ class Points:
         return max(deviation * math.sqrt(math.pi / 2 / self.launches), of_one)
 
     def replaced(self, time_s: Floats, replicates: Floats) -> Points:
-        """The same points with what was computed of their times."""
+        """Return the same points with values computed from their times."""
         return Points(self.keys, time_s, replicates, self.launches)
 
 
 def points(samples: Iterable[Mapping[Key, NDArray[Any]]]) -> Points:
-    """Points of the samples in seconds of each launch; only those count that all launches have.
+    """Return points of the samples in seconds of each launch, with the keys that all launches have.
 
-    Raises ModelError for a time that is none.
+    Raises ModelError for an invalid time.
     """
     by_launch = list(samples)
     if not by_launch:
@@ -102,7 +103,7 @@ def _checked(key: Key, samples: NDArray[Any]) -> Floats:
 
 
 def _undisturbed(values: Floats) -> Floats:
-    """Sorted values without those that are outliers; at least half of them are none."""
+    """Return sorted values without outliers; at least half of them are none."""
     away = np.abs(np.log(values / _quantile(values, 0.5)))
     reach = REJECTION * 1.4826 * _quantile(np.sort(away), 0.5)
     return values[away <= reach]

@@ -1,4 +1,4 @@
-"""Predicts the methods of an operation on a pattern, and where the best of them changes."""
+"""Predictions of the methods of an operation on a pattern, and of where the best changes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tuner.models.parameter import Estimate, ModelError, NotIdentified, Paramete
 from tuner.models.system import SystemModel
 
 Times = dict[str, float | NotIdentified]
-"""Seconds of each method at one size, or why there are none."""
+"""Seconds of each method at one size, or the reason for none."""
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """From this size on `after` is predicted to be faster than `before`, which was the fastest."""
+    """The size from which `after` is predicted faster than `before`, which was the fastest."""
 
     size_bytes: int
     before: str
@@ -40,17 +40,17 @@ class Predictor:
         self._methods = methods
 
     def times(self, size_bytes: int) -> Times:
-        """Of all methods, the fastest first, those that cannot be told last."""
+        """Return the times of all methods, the fastest first, unidentified ones last."""
         found = {name: time_s(size_bytes) for name, time_s in self._methods.items()}
         return dict(sorted(found.items(), key=lambda item: _rank(item[1])))
 
     def best(self, size_bytes: int) -> str | None:
-        """The fastest method; None where none can be told."""
+        """Return the fastest method; None where no time is identified."""
         method, time_s = next(iter(self.times(size_bytes).items()))
         return None if isinstance(time_s, NotIdentified) else method
 
     def crossovers(self, sizes_bytes: Sequence[int]) -> list[Crossover]:
-        """Where the best method changes, between the first and the last of increasing sizes."""
+        """Return where the best method changes between the first and last of increasing sizes."""
         found: list[Crossover] = []
         for low, high in pairwise(sizes_bytes):
             self._between(low, self.best(low), high, self.best(high), found)
@@ -75,7 +75,7 @@ def _rank(time_s: float | NotIdentified) -> float:
 
 
 def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) -> Network:
-    """The network of so many processes, which all communicate at once where it is loaded.
+    """Return the network of so many processes, which all communicate at once where it is loaded.
 
     Raises ModelError when its parameters are missing, or nodes of a simulated machine.
     """
@@ -93,7 +93,7 @@ def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) ->
 def of_exchange(
     model: SystemModel, halo: Halo, ppn: int, specs: Sequence[str] | None = None
 ) -> Predictor:
-    """Exchange methods on a pattern, `size_bytes` being that of an item.
+    """Return the predictor of exchange methods on a pattern; `size_bytes` is that of an item.
 
     Raises ModelError, MethodError.
     """
@@ -108,14 +108,14 @@ def of_exchange(
 
 
 def closed_forms_of(model: SystemModel, halo: Halo, ppn: int) -> list[ClosedForm]:
-    """What the papers say of exchange methods on a pattern in one formula. Raises ModelError."""
+    """Return the papers' closed forms of exchange methods on a pattern. Raises ModelError."""
     return list(closed_forms(network_of(model, halo.procs, ppn), halo, _value(model.copying)))
 
 
 def of_discovery(
     model: SystemModel, halo: Halo, ppn: int, specs: Sequence[str] | None = None
 ) -> Predictor:
-    """Discovery methods on a pattern, of those that have a formula. Raises ModelError."""
+    """Return the predictor of discovery methods that have a formula. Raises ModelError."""
     network = network_of(model, halo.procs, ppn)
     (payload,) = stages(counted("direct", halo.procs), halo, ppn)
     barriers = fence_barriers(model)
@@ -133,11 +133,11 @@ def of_discovery(
 def of_collective(
     model: SystemModel, operation: str, procs: int, ppn: int, specs: Sequence[str] | None = None
 ) -> Predictor:
-    """Methods of a collective, of those that have a formula; sizes as collectives.py says.
+    """Return the predictor of a collective's methods that have a formula.
 
-    Raises ModelError.
+    Sizes are as in collectives.py. Raises ModelError.
     """
-    slowest = network_of(model, procs, ppn, loaded=False).slowest  # of many, a root handles all
+    slowest = network_of(model, procs, ppn, loaded=False).slowest  # a root handles many
     group = Group(slowest, procs, _value(model.reducing))
     known = collectives.methods(operation, procs)
 

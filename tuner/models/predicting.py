@@ -32,7 +32,7 @@ _CASE = ["operation", "pattern", "procs", "nodes", "ppn", "oversubscribed", "syn
 
 @dataclass(frozen=True)
 class Case:
-    """An operation on a pattern, which a collective has none of, and a layout."""
+    """An operation on a pattern, which is empty for a collective, and a layout."""
 
     operation: str
     pattern: str
@@ -42,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A case of a campaign, and how it was predicted, or why it was not."""
+    """A case of a campaign with its prediction, or the reason for none."""
 
     case: Case
     validation: Validation | None
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def predictor(model: SystemModel, case: Case, specs: list[str] | None = None) -> Predictor:
-    """Predicts the methods of a case, or those named.
+    """Return the predictor of the methods of a case, or of those named.
 
     Raises ModelError, PatternError, MatrixError, MethodError.
     """
@@ -62,12 +62,12 @@ def predictor(model: SystemModel, case: Case, specs: list[str] | None = None) ->
 
 
 def closed_forms(model: SystemModel, case: Case) -> list[ClosedForm]:
-    """What the papers say of the methods of an exchange in one formula; raises as predictor."""
+    """Return the papers' closed forms of an exchange's methods; raises as `predictor` does."""
     return predict.closed_forms_of(model, _halo(case.pattern, case.procs), case.ppn)
 
 
 def _halo(spec: str, procs: int) -> Halo:
-    """The messages of a pattern; a matrix is `matrix:FILE,part=PARTITION`."""
+    """Return the messages of a pattern; a matrix is `matrix:FILE,part=PARTITION`."""
     family, _, rest = spec.partition(":")
     if family != "matrix":
         return generated(spec, procs)
@@ -77,7 +77,10 @@ def _halo(spec: str, procs: int) -> Halo:
 
 
 def _rows(path: Path) -> Pattern:
-    """Of a file, or, as campaigns keep only its name, of the example that the checks measure."""
+    """Return the pattern of a file.
+
+    Campaigns keep only its name: then it is that of the example that the checks measure.
+    """
     if not path.exists():
         with TemporaryDirectory() as scratch, suppress(ValueError):
             return read_pattern(write_matrix(path.stem, Path(scratch)))
@@ -85,9 +88,9 @@ def _rows(path: Path) -> Pattern:
 
 
 def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
-    """Holds the model against the cells of `Store.cells`, case by case.
+    """Yield the model's predictions for the cells of `Store.cells`, case by case.
 
-    Left out are operations without formulas, and products.
+    Operations without formulas, and products, are left out.
     """
     for _, rows in cells.groupby(_CASE):
         fields = rows.iloc[0].to_dict()
@@ -107,7 +110,7 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
 
 
 def _predictable(case: Case, measured: list[str]) -> list[str]:
-    """Of the measured methods those that have a formula."""
+    """Return the measured methods that have a formula."""
     if case.operation == "discovery":
         return [spec for spec in measured if discovery.formula(spec)]
     if case.operation != "exchange":

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tuner.stats import Floats, Integers
 
 LEAST_SIZES = 3
-"""Of a segment: two sizes fit any line."""
+"""The least number of sizes of a segment: two fit any line."""
 
 MOST_SEGMENTS = 5
 
@@ -37,17 +37,17 @@ class Segments:
 
     @property
     def count(self) -> int:
-        """How many segments there are."""
+        """Return the number of segments."""
         return len(self.bounds) - 1
 
 
 def cut(
     x: Floats, group: Integers, time_s: Floats, noise: float = 0.0, parameters: int = 2
 ) -> Segments:
-    """Finds the segments of points with the values x, in the order of x.
+    """Return the segments of points with the values x, in the order of x.
 
-    x, group and time_s have an entry a point; `noise` is the relative deviation of a time, and
-    `parameters` how many a segment has. There must be at least LEAST_SIZES distinct x.
+    x, group and time_s have an entry for each point; `noise` is the relative deviation of a time,
+    and `parameters` the number in a segment. There must be at least LEAST_SIZES distinct x.
     """
     problem = _Problem(x, group, time_s, max(noise, FLOOR), parameters)
     fullest = _best_bounds(problem.costs(np.inf), problem.most_segments)[-1]
@@ -65,11 +65,11 @@ def fit_lines(
     scale: float,
     unit_s: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Fits many lines at once, by non-negative least squares with Huber's weights.
+    """Fit many lines at once, by non-negative least squares with Huber's weights.
 
     time_s, weights and unit_s have a row for each line. Residuals are in unit_s, by default time_s;
-    `scale` is their deviation, which tells where weights begin to fall. Returns intercepts, slopes
-    (a column a group), residuals.
+    `scale` is their deviation, from which on weights fall. Returns intercepts, slopes (a column for
+    each group), residuals.
     """
     unit = time_s if unit_s is None else unit_s
     groups = np.zeros((len(x), int(group.max()) + 1))
@@ -87,7 +87,7 @@ def fit_lines(
 def _non_negative(
     x: Floats, value: Floats, weights: Floats, groups: Floats
 ) -> tuple[Floats, Floats]:
-    """The line of each row of values."""
+    """Return the line of each row of values."""
     xx, x1, xy = ((weights * each) @ groups for each in (x * x, x, value * x))
     return _solve(xx, x1, xy, weights.sum(axis=1), (weights * value).sum(axis=1))
 
@@ -95,19 +95,20 @@ def _non_negative(
 def _solve(
     xx: Floats, x1: Floats, xy: Floats, total: Floats, right: Floats
 ) -> tuple[Floats, Floats]:
-    """From weighted sums of x x, x and x value by group, and of 1 and value.
+    """Solve for the line from weighted sums of x x, x and x value by group, and of 1 and value.
 
-    Exact: for a given intercept a the best slopes are known, and what remains is convex in a.
+    The solution is exact: for a given intercept a the best slopes are known, and what remains is
+    convex in a.
     """
     xx = np.maximum(xx, 1e-300)
-    with np.errstate(over="ignore"):  # infinite is what such a limit is
+    with np.errstate(over="ignore"):  # such a limit is infinite
         limit = np.where(x1 > 0, xy / np.maximum(x1, 1e-300), np.inf)  # above it slopes are zero
     active = np.ones_like(xx, dtype=bool)
     intercept = np.zeros(len(right))
     for _ in range(xx.shape[1] + 2):
         below = total - np.where(active, x1 * x1 / xx, 0).sum(axis=1)
         above = right - np.where(active, x1 * xy / xx, 0).sum(axis=1)
-        small = below <= 1e-9 * total  # a single size: nothing tells the intercept
+        small = below <= 1e-9 * total  # a single size: the intercept is not determined
         intercept = np.where(small, 0, np.maximum(above / np.where(small, 1, below), 0))
         now = intercept[:, None] < limit
         if (now == active).all():
@@ -118,7 +119,7 @@ def _solve(
 
 
 class _Problem:
-    """Costs of every possible segment."""
+    """The costs of every possible segment."""
 
     def __init__(
         self, x: Floats, group: Integers, time_s: Floats, noise: float, parameters: int
@@ -128,7 +129,7 @@ class _Problem:
         sizes, self._index = np.unique(x, return_inverse=True)
         self._sizes = len(sizes)
         self.most_segments = min(MOST_SEGMENTS, self._sizes // LEAST_SIZES)
-        # The points by size and group, what was not measured without weight.
+        # The points by size and group; points that were not measured have no weight.
         shape = (self._sizes, int(group.max()) + 1)
         self._table_s, self._measured = np.ones(shape), np.zeros(shape)
         self._table_s[self._index, group] = time_s
@@ -136,7 +137,10 @@ class _Problem:
         self._row_x = sizes
 
     def costs(self, scale: float) -> Floats:
-        """costs[i, j]: of the segment of sizes i … j - 1; infinite where that is too short."""
+        """Return costs[i, j], that of the segment of sizes i … j - 1.
+
+        It is infinite where that is too short.
+        """
         costs = np.full((self._sizes + 1, self._sizes + 1), np.inf)
         for length in range(LEAST_SIZES, self._sizes + 1):
             begin = np.arange(self._sizes - length + 1)
@@ -144,7 +148,7 @@ class _Problem:
         return costs
 
     def _costs_of(self, length: int, scale: float) -> Floats:
-        """Of all segments of so many sizes, at once: what they hold together fits the cache."""
+        """Return the costs of all segments of one length at once: their data fits the cache."""
         places = np.arange(self._sizes - length + 1)[:, None] + np.arange(length)
         x = self._row_x[places][:, :, None]
         time_s, measured = self._table_s[places], self._measured[places]
@@ -173,7 +177,7 @@ class _Problem:
         return fit_lines(self._x, self._group, rows, weights, scale)[2]
 
     def deviation(self, bounds: tuple[int, ...]) -> float:
-        """Of the relative residuals, robustly (median absolute deviation)."""
+        """Return a robust deviation of the relative residuals (median absolute deviation)."""
         begin, end = np.array(bounds[:-1]), np.array(bounds[1:])
         inside = (self._index >= begin[:, None]) & (self._index < end[:, None])
         residuals = self._residuals(inside, np.inf)[inside]
@@ -182,7 +186,7 @@ class _Problem:
         return max(middle * float(np.sqrt(len(residuals) / max(spare, 1))), self._noise)
 
     def criterion(self, costs: Floats, bounds: tuple[int, ...]) -> float:
-        """BIC; a cut is a parameter too."""
+        """Return the BIC; a cut is a parameter too."""
         n, segments = len(self._x), len(bounds) - 1
         total = sum(costs[i, j] for i, j in pairwise(bounds))
         parameters = segments * self._parameters + segments - 1
@@ -198,7 +202,7 @@ def _huber(residuals: Floats, scale: float) -> Floats:
 
 
 def _best_bounds(costs: Floats, at_most: int) -> list[tuple[int, ...]]:
-    """For 1, 2, … segments the cuts of the least total cost."""
+    """Return the cuts of the least total cost for 1, 2, … segments."""
     last = len(costs) - 1
     best = costs[0].copy()
     origin: list[Integers] = []

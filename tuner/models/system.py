@@ -29,7 +29,7 @@ NEGLIGIBLE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where probes were measured."""
+    """The layout that probes were measured on."""
 
     nodes: int
     ppn: int
@@ -39,9 +39,9 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class PairModel:
-    """One kind of pair of ranks; `synchronous` is what a synchronous send takes longer, seconds.
+    """One kind of pair of ranks; `synchronous` is the extra time of a synchronous send, seconds.
 
-    Of `synchronous_from` bytes and more that is below NEGLIGIBLE of the time of the message.
+    From `synchronous_from` bytes on it is below NEGLIGIBLE of the time of the message.
     """
 
     layout: Layout
@@ -54,7 +54,7 @@ class PairModel:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Of a network whose routes are known, as tuner/simulation/topologies.py names them."""
+    """The links of a network with known routes, as tuner/simulation/topologies.py names them."""
 
     kind: str
     sizes: tuple[int, ...]
@@ -62,7 +62,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class SystemModel:
-    """What was fitted to the probes of a campaign. Copying and reducing are in seconds per byte.
+    """The parameters fitted to a campaign's probes. Copying and reducing are in seconds per byte.
 
     `barrier` is MPI_Ibarrier with its wait and `fence` MPI_Win_fence, seconds, of `together` ranks.
     """
@@ -76,14 +76,14 @@ class SystemModel:
     barrier: Parameter = _NOT_MEASURED
     fence: Parameter = _NOT_MEASURED
     together: int = 0
-    cores: int = 0  # of a node; parameters say nothing of more ranks than that. 0: not known
+    cores: int = 0  # cores of a node; parameters do not hold for more ranks. 0: not known
     links: Links | None = None  # of a simulated machine
 
 
 def fit(layouts: Sequence[Launches]) -> SystemModel:
-    """Fits the probes of one campaign, the launches of each layout apart; there is at least one.
+    """Fit the probes of one campaign, the launches of each layout apart; there is at least one.
 
-    Each scope is fitted to the first layout that has it. Raises ModelError for times that are none.
+    Each scope is fitted to the first layout that has it. Raises ModelError for invalid times.
     """
     where = next(iter(layouts[0]))
     of_scope: dict[str, Launches] = {}
@@ -111,12 +111,12 @@ def fit(layouts: Sequence[Launches]) -> SystemModel:
 
 
 def encode(model: SystemModel) -> str:
-    """As JSON, for the store."""
+    """Encode a model as JSON, for the store."""
     return msgspec.json.encode(model).decode()
 
 
 def decode(text: str) -> SystemModel:
-    """What `encode` made. Raises msgspec.MsgspecError for anything else."""
+    """Decode the text made by `encode`. Raises msgspec.MsgspecError for anything else."""
     return msgspec.json.decode(text, type=SystemModel)
 
 
@@ -160,11 +160,11 @@ def _pair(launches: Launches, scope: str) -> PairModel:
 
 
 def _aligned(trips: list[Samples]) -> list[Samples]:
-    """Round trips as if every launch had delayed the messages of a size by the same time.
+    """Return round trips as if every launch had delayed the messages of a size by the same time.
 
-    Delays follow the round trips that a launch measured; of several the longest counts. One more
-    second of a delay that is longer than a round trip makes n messages take n - 1 seconds longer;
-    of one that is shorter in its own launch, nothing is known.
+    Delays follow the round trips that a launch measured; the longest of several counts. One more
+    second of a delay that is longer than a round trip makes n messages take n - 1 seconds longer; a
+    delay that is shorter in its own launch is left out.
     """
     delays = [_longest_delays(launch) for launch in trips]
     aligned: list[Samples] = []
@@ -179,7 +179,10 @@ def _aligned(trips: list[Samples]) -> list[Samples]:
 
 
 def _longest_delays(launch: Samples) -> dict[tuple[float, float], float]:
-    """By bytes and messages, of the delays that are no shorter than the launch's round trip."""
+    """Return the longest delays by bytes and messages.
+
+    Those count that are no shorter than the launch's round trip.
+    """
     longest: dict[tuple[float, float], float] = {}
     for size, messages, delay_s in launch:
         alone = launch.get((size, 1, 0.0))
@@ -191,7 +194,7 @@ def _longest_delays(launch: Samples) -> dict[tuple[float, float], float]:
 def _one(
     probes: list[Mapping[ProbeKey, NDArray[np.float32]]], quantity: str, scope: str = ""
 ) -> list[Samples]:
-    """Samples by (bytes,) of what has no other parameters."""
+    """Return samples by (bytes,) of a quantity that has no other parameters."""
     return [
         {
             (key.size_bytes,): samples
@@ -210,7 +213,7 @@ def _per_byte(samples: list[Samples]) -> Parameter:
 
 
 def _alone(samples: list[Samples]) -> Parameter:
-    """Of one point."""
+    """Return the parameter of one point."""
     each = points(samples)
     if not len(each.time_s):
         return _NOT_MEASURED
@@ -218,7 +221,7 @@ def _alone(samples: list[Samples]) -> Parameter:
 
 
 def _both_ways_of_sending(synchronous: Points, trips: Points) -> tuple[Points, Points]:
-    """Round trips alone, by synchronous sends and plain, of the sizes that have both."""
+    """Return single round trips by synchronous and plain sends, of the sizes that have both."""
     if not len(synchronous.time_s) or not len(trips.time_s):
         return synchronous.of(synchronous.time_s < 0), synchronous.of(synchronous.time_s < 0)
     alone = trips.of((trips.keys[:, 1] == 1) & (trips.keys[:, 2] == 0))
@@ -228,7 +231,10 @@ def _both_ways_of_sending(synchronous: Points, trips: Points) -> tuple[Points, P
 
 
 def _penalty(slow: Points, plain: Points) -> Parameter:
-    """Half of what a round trip takes longer by synchronous sends; of the smaller half of sizes."""
+    """Return half of the extra time of a round trip by synchronous sends.
+
+    The smaller half of the sizes counts.
+    """
     if not len(slow.time_s):
         return NotIdentified("no synchronous round trips were measured")
     half = np.arange(len(slow.time_s)) < max(len(slow.time_s) // 2, 1)
@@ -245,7 +251,7 @@ def _penalty(slow: Points, plain: Points) -> Parameter:
 
 
 def _negligible_from(slow: Points, plain: Points) -> Parameter:
-    """The measured size from which on synchronous sends take less than NEGLIGIBLE longer."""
+    """Return the measured size from which synchronous sends take less than NEGLIGIBLE longer."""
     if not len(slow.time_s):
         return NotIdentified("no synchronous round trips were measured")
     rows = np.vstack([slow.time_s / plain.time_s, slow.replicates / plain.replicates])

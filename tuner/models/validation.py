@@ -1,4 +1,4 @@
-"""Holds predictions against what was measured."""
+"""Comparison of predictions with measurements."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tuner.models.predict import Crossover, Predictor
 CLOSE = 0.15
 """A prediction that is off by no more than this share of the measured time is close."""
 
-_LEAST_METHODS = 3  # for an order to mean anything
+_LEAST_METHODS = 3  # least number for an order to mean anything
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """One method at one size."""
+    """The error of one method at one size."""
 
     method: str
     size_bytes: int
@@ -28,7 +28,7 @@ class Error:
 
     @property
     def signed(self) -> float:
-        """What the prediction is too long by, as a share of the measured time."""
+        """Return the excess of the prediction, as a share of the measured time."""
         return self.predicted_s / self.measured_s - 1
 
 
@@ -41,16 +41,16 @@ class Validation:
     rank_correlation: float | None = None  # Spearman's, of methods, mean over sizes
     predicted_switches: list[Crossover] = field(default_factory=list)
     measured_switches: list[Crossover] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)  # by size, of going by the prediction
+    losses: list[float] = field(default_factory=list)  # by size, of following the prediction
 
     @property
     def close(self) -> float:
-        """The share of predictions that are close."""
+        """Return the share of predictions that are close."""
         return float(np.mean([abs(error.signed) <= CLOSE for error in self.errors]))
 
 
 def validate(predictor: Predictor, measured: Mapping[tuple[str, int], float]) -> Validation:
-    """Compares with measured seconds by method and size, those that the predictor has."""
+    """Compare with measured seconds by method and size, those that the predictor has."""
     sizes = sorted({size for _, size in measured})
     errors: list[Error] = []
     reasons: dict[str, str] = {}
@@ -84,7 +84,7 @@ def validate(predictor: Predictor, measured: Mapping[tuple[str, int], float]) ->
 
 
 def _spearman(errors: list[Error]) -> list[float]:
-    """The correlation of ranks, of which equals share the mean; none where all are equal."""
+    """Return the rank correlation, where equals share the mean; nothing where all are equal."""
     times = np.array([(error.predicted_s, error.measured_s) for error in errors]).T
     over = np.sign(times[:, :, None] - times[:, None, :]).sum(axis=2)
     spread = np.sqrt((over**2).sum(axis=1).prod())
@@ -92,7 +92,7 @@ def _spearman(errors: list[Error]) -> list[float]:
 
 
 def _switches(best: list[tuple[int, str]]) -> list[Crossover]:
-    """At the geometric midpoints between sizes with different methods."""
+    """Return the switches at the geometric midpoints between sizes with different methods."""
     return [
         Crossover(round((low * high) ** 0.5), before, after)
         for (low, before), (high, after) in pairwise(best)

@@ -1,4 +1,4 @@
-"""What does a table gain for whole applications?
+"""The gain of a table for whole applications.
 
 The study of Figure 5 of Hartmann, Kuehnemann, Rauber, Ruenger (2005): a Jacobi iteration in three
 forms and two parallel Adams methods, programs that know nothing of Switchpoint, run with and
@@ -24,24 +24,24 @@ FORMS = {
     "adams": ("pab", "pabm"),
 }
 TOLERANCE = 1e-12
-"""Relative; a reduction by another method adds in another order."""
+"""Relative tolerance of results; a reduction by another method adds in another order."""
 
 _PROGRAMS = {
     name: (f"examples/swp_example_{name}", f"bin/swp_example_{name}") for name in FORMS
 } | {"swpbench": ("bench/swpbench", "bin/swpbench")}
-"""Where they are in a build, and in an installation."""
+"""The paths of the programs in a build, and in an installation."""
 
 _TIMEOUT_S = 300
 _THIS_MACHINE = "local:cpu"
 
 
 class ApplicationError(SwitchpointError):
-    """The study cannot be made, or a result is wrong; the text says which."""
+    """The error that the study cannot be made, or a result is wrong; the text says which."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to run. `sizes` are unknowns."""
+    """The runs to make. `sizes` are unknowns."""
 
     table: Path
     procs: int
@@ -62,9 +62,9 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Gain:
-    """Of one form: the least, mean and greatest improvement over sizes, and what became of results.
+    """The least, mean and greatest improvement of one form over sizes, and agreement of results.
 
-    `identical` tells whether all results agree bit for bit.
+    `identical` says whether all results agree bit for bit.
     """
 
     name: str
@@ -88,11 +88,11 @@ class Build:
     mpi: Mpi
     root: Path
     library: Path
-    programs: dict[str, Path]  # of the applications, and swpbench
+    programs: dict[str, Path]  # the applications, and swpbench
 
 
 def study(request: Request, build: Build) -> list[Gain]:
-    """Runs every form at every size.
+    """Run every form at every size, and return the gains.
 
     Raises:
         ApplicationError: a size does not fit, a program fails, or its result is wrong.
@@ -112,7 +112,7 @@ def _check_sizes(request: Request) -> None:
 
 
 def find_build(environment: str) -> Build:
-    """The build or installation that SWITCHPOINT_KERNELS names, or that campaigns use.
+    """Return the build or installation that SWITCHPOINT_KERNELS names, or that campaigns use.
 
     Raises:
         ApplicationError: there is none with all programs.
@@ -140,7 +140,7 @@ def _programs(root: Path) -> dict[str, Path]:
 
 
 def _measure(request: Request, build: Build, application: str, form: str) -> Gain:
-    """Launches with and without the library, in pairs of random order."""
+    """Return the gain from launches with and without the library, in pairs of random order."""
     order = np.random.default_rng(1)
     logs = np.empty((request.launches, len(request.sizes)))
     identical = True
@@ -177,7 +177,7 @@ def _run(
 
 
 def _agree(name: str, without: _Outcome, preloaded: _Outcome) -> bool:
-    """Whether results agree bit for bit. Raises ApplicationError when they do not agree at all."""
+    """Return whether results agree bit for bit. Raises ApplicationError if they differ too much."""
     if abs(preloaded.norm - without.norm) > TOLERANCE * abs(without.norm):
         raise ApplicationError(
             f"{name}: the norm of the result is {without.norm!r} without the library and "
@@ -187,7 +187,7 @@ def _agree(name: str, without: _Outcome, preloaded: _Outcome) -> bool:
 
 
 def gain(name: str, sizes: tuple[int, ...], logs: Floats, identical: bool) -> Gain:
-    """From the logarithms of the ratios of times, one row for each launch, a column for a size."""
+    """Return the gain by logarithms of time ratios: a row for each launch, a column for a size."""
     by_size = [improvement(logs[:, place], size) for place, size in enumerate(sizes)]
     return Gain(
         name,
@@ -199,7 +199,7 @@ def gain(name: str, sizes: tuple[int, ...], logs: Floats, identical: bool) -> Ga
 
 
 def improvement(logs: Floats, size: int | None) -> Improvement:
-    """From the logarithms of the ratios of times, one for each launch."""
+    """Return the improvement by logarithms of time ratios, one for each launch."""
     low, high = (float(end) for end in mean_interval(logs))
     saved = [float(-math.expm1(value)) for value in (float(logs.mean()), high, low)]
     return Improvement(saved[0], saved[1], saved[2], size)

@@ -1,4 +1,4 @@
-"""Measured overlap of communication and computation, beside what the equations say of it."""
+"""Measured overlap of communication and computation, with predictions by the equations."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ _CONSTANT = ["full_flops", "messages", "message_bytes"]
 
 
 class FtShape(NamedTuple):
-    """An exchange of a Fourier transform: of one rank, rows for each rank, and their elements."""
+    """An exchange of a Fourier transform, on one rank: rows for each rank, and their elements."""
 
     rows: int
     elements: int
 
     @classmethod
     def of(cls, pattern: str) -> FtShape | None:
-        """From a pattern as its launch names it; None for others."""
+        """Return the shape of a pattern as its launch names it; None for others."""
         numbers = _numbers("ft:rows=N,elements=N", pattern)
         return cls(*numbers) if numbers else None
 
 
 class SpmvShape(NamedTuple):
-    """A sparse product: of one rank, rows, and nonzeros of each."""
+    """A sparse product, on one rank: rows, and nonzeros of each."""
 
     rows: int
     nonzeros: int
 
     @classmethod
     def of(cls, pattern: str) -> SpmvShape | None:
-        """From a pattern as its launch names it; None for others."""
+        """Return the shape of a pattern as its launch names it; None for others."""
         numbers = _numbers("spmv:rows=N,nonzeros=N", pattern)
         return cls(*numbers) if numbers else None
 
 
 def _numbers(form: str, pattern: str) -> list[int]:
-    """Those where the form has N; none for a pattern of another form."""
+    """Return the numbers where the form has N; none for a pattern of another form."""
     found = re.fullmatch(form.replace("N", r"([1-9]\d{0,8})"), pattern)
     return [int(number) for number in found.groups()] if found else []
 
 
 def last_measured(store: Store, system: str) -> pd.DataFrame:
-    """The last campaign of overlap of a system: medians over launches, and `launches`.
+    """Return the last campaign of overlap of a system: medians over launches, and `launches`.
 
-    One row a case, method and amount of computation. Raises StoreError.
+    There is a row for each case, method and amount of computation. Raises StoreError.
     """
     rows = store.overlap(system)
     if rows.empty:
@@ -77,7 +77,7 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
 
 
 def methods(pattern: str) -> list[str]:
-    """Those of a pattern that have an equation. Raises ModelError for another pattern."""
+    """Return a pattern's methods that have an equation. Raises ModelError for another pattern."""
     if ft := FtShape.of(pattern):
         chunks = [f"chunks:rows={4**n}" for n in range(1, 16) if 4**n < ft.rows]
         return ["exchange", "slabs", *chunks, "pencils"]
@@ -90,14 +90,14 @@ def methods(pattern: str) -> list[str]:
 
 
 def source(method: str) -> str:
-    """Where the equation of a method comes from."""
+    """Return the source of a method's equation."""
     return _SOURCES.get(method.partition(":")[0], _OF_ROWS)
 
 
 def predicted(
     model: SystemModel, pattern: str, procs: int, ppn: int, method: str, alone_s: float
 ) -> Overlap | None:
-    """What the equations say, given the computation alone; None where there is none for it.
+    """Return the times by the equations, given the computation alone; None where there is none.
 
     Raises ModelError when parameters are missing.
     """

@@ -1,8 +1,8 @@
-"""After how many products of a matrix with a vector does partitioning it pay?
+"""The number of products of a matrix with a vector after which partitioning it pays.
 
 The study of Figure 17 of Bienz, Gropp, Olson (2019): rows dealt out in strides cost nothing to
 deal, balanced ones the time of a partitioner, but then every product is faster. Both are measured
-in launches that alternate; what it takes to move the rows to their processes is not.
+in launches that alternate; the time to move the rows to their processes is not.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _THIS_MACHINE = "local:cpu"
 
 
 class StudyError(SwitchpointError):
-    """The study cannot be made; the text says why."""
+    """The error that the study cannot be made; the text says why."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure. `environment` is the MPI's name, the first found when empty.
+    """A measurement. `environment` is the MPI's name, the first found when empty.
 
     `ppn` are the processes on each of the virtual nodes that are up, `on_nodes`, else of imagined
     ones.
@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Crossover:
-    """Of one method: times of a product, medians over launches, and what follows.
+    """The times of a product by one method, medians over launches, and the products to pay off.
 
     `ratio` is the balanced over the strided time, with its 95 % interval. `products` is how many it
     takes until the partitioner's time is made good; None unless balanced is shown to be faster.
@@ -72,7 +72,7 @@ class Crossover:
 
 @dataclass(frozen=True)
 class Study:
-    """The result, and where it is stored."""
+    """The result and its file in the store."""
 
     matrix: str
     system: str
@@ -89,7 +89,7 @@ class Study:
 
 
 def study(request: Request) -> tuple[Study, Path]:
-    """Partitions, measures, and stores the result below the results' directory `studies`.
+    """Partition, measure, and store the result below the results' directory `studies`.
 
     Raises:
         MatrixError, PartitionerError: the matrix cannot be read or partitioned.
@@ -131,7 +131,10 @@ def study(request: Request) -> tuple[Study, Path]:
 def _measure(
     request: Request, built: Kernels, part: str, number: int
 ) -> tuple[Header, dict[str, float]]:
-    """One launch on rows dealt so: the median time of each method's products, in seconds."""
+    """Measure one launch on rows dealt by `part`.
+
+    The result has the median time of each method's products, in seconds.
+    """
     start, system = _start(request, built)
     options = ["--op", "spmv", "--sizes", "8", "--pattern", f"matrix:{request.matrix},part={part}"]
     options += ["--methods", request.methods, "--budget", str(request.budget_s)]
@@ -145,7 +148,7 @@ def _measure(
 
 
 def _start(request: Request, built: Kernels) -> tuple[Launch, str]:
-    """How to start the ranks, and what that system is called."""
+    """Return how to start the ranks, and what that system is called."""
     if not request.on_nodes:
         return launch(built.mpi, request.procs, build=built.root), _THIS_MACHINE
     nodes = meant()
@@ -163,7 +166,10 @@ def _medians(file: reading.BenchFile) -> dict[str, float]:
 
 
 def crossover(method: str, strided_s: Floats, balanced_s: Floats, partition_s: float) -> Crossover:
-    """From the medians of launches, of which those of one number ran one after the other."""
+    """Return the crossover from the medians of launches.
+
+    Those of one number ran one after the other.
+    """
     logs = np.log(balanced_s / strided_s)
     low, high = (float(end) for end in mean_interval(logs))
     strided, balanced = float(np.median(strided_s)), float(np.median(balanced_s))

@@ -23,7 +23,7 @@ _BYTES = 8
 
 @dataclass(frozen=True)
 class Row:
-    """All methods on so many ranks with so many neighbours, in seconds."""
+    """The times of all methods on so many ranks with so many neighbours, in seconds."""
 
     procs: int
     degree: int
@@ -32,12 +32,15 @@ class Row:
 
     @property
     def fastest(self) -> str:
-        """By simulation."""
+        """Return the fastest method by simulation."""
         return min(self.simulated_s, key=self.simulated_s.__getitem__)
 
 
 def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Row]:
-    """Simulates ranks and degrees. Raises StudyError, NetworkError, LaunchError, RawFileError."""
+    """Simulate ranks and degrees, a row for each.
+
+    Raises StudyError, NetworkError, LaunchError, RawFileError.
+    """
     machine = simulator.machine
     model = as_model(machine)
     for procs, degree in cases:
@@ -54,7 +57,7 @@ def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Ro
 
 
 def findings(rows: Sequence[Row], few: int) -> Iterator[Finding]:
-    """What the paper concludes of few neighbours and of more, and whether it holds here."""
+    """Yield the paper's conclusions on few neighbours and more, and whether they hold here."""
     by_procs = sorted((row for row in rows if row.degree == few), key=lambda row: row.procs)
     least, most = by_procs[0], by_procs[-1]
     yield Finding(

@@ -1,4 +1,4 @@
-"""What a paper says, and whether a study says so too."""
+"""Statements of a paper, and whether a study reproduces them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Collectives along grids of ranks: Hartmann, Kuehnemann, Rauber, Ruenger, 2005, figures 1 and 4.
 
-At every size the fastest layout of two and three dimensions, against what the MPI library does:
-here SMPI, which is told to choose as Open MPI does.
+At every size the fastest layout of two and three dimensions is compared with the MPI library, here
+SMPI, which is set to choose as Open MPI does.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from tuner.studies.findings import Finding
 from tuner.studies.layouts import DEFAULT, LAYOUTS, OPERATIONS
 from tuner.studies.simulator import Simulator, StudyError
 
-_LEAST = 0.005  # a saving that counts as one
+_LEAST = 0.005  # least saving that counts as one
 
 
 @dataclass(frozen=True)
 class Row:
-    """Shares of the library's time that the fastest layout saves, over sizes; and which it is.
+    """Shares of the library's time that the fastest layout saves, over sizes; and its name.
 
-    `best` is the layout that saves most at the size where most is saved, `most_lost` what the
-    slowest layout saves at the worst size: less than nothing.
+    `best` is the layout that saves most at the size where most is saved, `most_lost` the saving of
+    the slowest layout at the worst size, which is negative.
     """
 
     operation: str
@@ -37,7 +37,7 @@ class Row:
 
 
 def study(simulator: Simulator, procs: Sequence[int], sizes: str) -> Iterator[Row]:
-    """All operations of the paper.
+    """Yield a row for every operation of the paper and number of ranks.
 
     Raises StudyError, NetworkError, LaunchError, RawFileError.
     """
@@ -53,7 +53,7 @@ def study(simulator: Simulator, procs: Sequence[int], sizes: str) -> Iterator[Ro
 
 
 def row_of(operation: str, procs: int, times: dict[tuple[int, str], float]) -> Row:
-    """From the times by size and method."""
+    """Return the row from the times by size and method."""
     saved = {
         (size, method): 1 - time_s / times[size, DEFAULT]
         for (size, method), time_s in times.items()
@@ -70,7 +70,7 @@ def row_of(operation: str, procs: int, times: dict[tuple[int, str], float]) -> R
 
 
 def findings(rows: Sequence[Row]) -> Iterator[Finding]:
-    """What the paper concludes."""
+    """Yield the paper's conclusions."""
     gaining = sorted({row.operation for row in rows if row.mean > _LEAST})
     yield Finding(
         "layouts save time of every collective, in the mean over sizes",

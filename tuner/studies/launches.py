@@ -1,4 +1,4 @@
-"""One launch of swpbench for a study: started, waited for, read back."""
+"""Launches of swpbench for a study: started, waited for, read back."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TIMEOUT_S = 600
 
 
 class LaunchError(SwitchpointError):
-    """A launch failed, or what it wrote cannot be used; the text says why."""
+    """The error that a launch failed or its file cannot be used; the text says why."""
 
 
 def measure(start: Launch, swpbench: Path, options: Sequence[str]) -> reading.BenchFile:
-    """What `swpbench run` with these options measures; the raw file does not stay.
+    """Run `swpbench run` with these options, and return its raw file, which is not kept.
 
     Raises LaunchError.
     """
@@ -36,7 +36,7 @@ def run(
     timeout_s: float,
     cwd: Path | None = None,
 ) -> reading.BenchFile:
-    """The same, with the raw file at `out`; `cwd` is where it runs, by default here.
+    """Run the same with the raw file at `out`; `cwd` is where it runs, by default here.
 
     Raises LaunchError.
     """

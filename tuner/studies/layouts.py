@@ -1,6 +1,6 @@
 """The fastest and the slowest layout of processes for each collective, against the MPI library.
 
-As the figures of Hartmann, Kuehnemann, Rauber, Ruenger (2005) show: a collective along the
+The figures are those of Hartmann, Kuehnemann, Rauber, Ruenger (2005): a collective along the
 dimensions of a grid of processes, for all grids of two and three dimensions.
 """
 
@@ -18,14 +18,14 @@ from tuner.studies.applications import Build, Improvement, improvement
 from tuner.studies.launches import measure
 
 OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
-"""Those of the paper."""
+"""The operations of the paper."""
 
 DEFAULT, LAYOUTS = "vendor", "orthogonal"
 
 
 @dataclass(frozen=True)
 class Extremes:
-    """Of one operation: the layouts that save most and least time, in the mean over sizes."""
+    """The layouts that save most and least time for one operation, in the mean over sizes."""
 
     operation: str
     fastest: str
@@ -37,9 +37,9 @@ class Extremes:
 def extremes(
     build: Build, procs: int, sizes: str, launches: int, budget_s: float
 ) -> list[Extremes]:
-    """Measures all layouts of every operation; `sizes` as swpbench takes them.
+    """Measure all layouts of every operation; `sizes` as swpbench takes them.
 
-    Empty when no grid has so many processes. Raises LaunchError when swpbench fails.
+    The list is empty when no grid has so many processes. Raises LaunchError when swpbench fails.
     """
     found = []
     for operation in OPERATIONS:
@@ -59,7 +59,10 @@ def extremes(
 def _measure(
     build: Build, procs: int, operation: str, sizes: str, number: int, budget_s: float
 ) -> dict[str, float]:
-    """One launch: the mean over sizes of each layout's log(time / time of the MPI library)."""
+    """Measure one launch.
+
+    The result is each layout's mean over sizes of log(time / time of the MPI library).
+    """
     start = launch(build.mpi, procs, build=build.root)
     options = ["--op", operation, "--pattern", "blocks", "--sizes", sizes, "--quiet"]
     options += ["--methods", f"{DEFAULT}: {LAYOUTS}", "--budget", str(budget_s)]
@@ -82,7 +85,7 @@ def _mean_logs(file: reading.BenchFile) -> dict[str, float]:
 
 
 def _extremes(operation: str, logs: dict[str, Floats]) -> Extremes:
-    """From the mean logarithms of each layout, one for each launch."""
+    """Return the extremes of the mean logarithms of each layout, one for each launch."""
     ordered = sorted(logs, key=lambda method: float(logs[method].mean()))
     fastest, slowest = ordered[0], ordered[-1]
     return Extremes(

@@ -1,6 +1,7 @@
 """Node-aware exchanges of multigrid levels and random matrices: Bienz, Gropp, Olson, JPDC 2019.
 
-The paper ran 32768 processes on Blue Waters; here are fewer, on smaller matrices of the same kinds.
+The paper ran 32768 processes on Blue Waters; this study runs fewer, on smaller matrices of the same
+kinds.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ _SEED = 1
 
 @dataclass(frozen=True)
 class Request:
-    """So many rows of the finest level of each problem, and for each rank of random matrices.
+    """The rows of the finest level of each problem, and those of random matrices for each rank.
 
-    Up to `simulated` ranks times are simulated, and beyond predicted.
+    Times are simulated up to `simulated` ranks, and predicted beyond.
     """
 
     procs: Sequence[int]
     rows: int
     random_rows: int
-    entries: Sequence[int]  # of a row of the random matrices, one each
+    entries: Sequence[int]  # entries of a row of the random matrices, one matrix for each
     simulated: int
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Of one rank the most messages and bytes that leave its node; both kinds of all ranks."""
+    """The most messages and bytes of one rank that leave its node, and the times of an exchange."""
 
     most_messages: int
     most_bytes: int
@@ -55,7 +56,7 @@ class Exchange:
 
     @property
     def time_s(self) -> float:
-        """As simulated, otherwise as predicted."""
+        """Return the simulated time, otherwise the predicted one."""
         return self.predicted_s if self.simulated_s is None else self.simulated_s
 
 
@@ -71,12 +72,12 @@ class Row:
 
     @property
     def speedup(self) -> float:
-        """Of the node-aware one."""
+        """Return the speedup of the node-aware exchange."""
         return self.standard.time_s / self.aware.time_s
 
 
 def study(simulator: Simulator, request: Request) -> Iterator[Row]:
-    """Levels with at least a row for each rank, by problem, then random matrices.
+    """Yield levels with at least a row for each rank, by problem, then random matrices.
 
     Raises StudyError, NetworkError, MatrixError, ModelError, LaunchError, RawFileError.
     """
@@ -127,7 +128,7 @@ def _exchange(simulator: Simulator, messages: Halo, spec: str, times: dict[str, 
 
 
 def findings(rows: Sequence[Row]) -> Iterator[Finding]:
-    """What the paper shows in figures 8 to 14."""
+    """Yield the results of the paper's figures 8 to 14."""
     fewer = [row for row in rows if row.aware.most_messages < row.standard.most_messages]
     ratios = [row.standard.most_messages / max(row.aware.most_messages, 1) for row in rows]
     yield Finding(

@@ -1,7 +1,7 @@
-"""How many neighbours the ranks of block-distributed matrices have.
+"""The number of neighbours that the ranks of block-distributed matrices have.
 
-Few, assume Hoefler, Siebert, Lumsdaine, PPoPP'10, who counted them in matrices of fluids and finite
-elements.
+Hoefler, Siebert, Lumsdaine, PPoPP'10, assume few; they counted them in matrices of fluids and
+finite elements.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEW = 2.0  # times lg P
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Of the ranks of a matrix in blocks of neighbouring rows: those that they send to."""
+    """The numbers of ranks that the ranks of a matrix in blocks of neighbouring rows send to."""
 
     matrix: str
     rows: int
@@ -37,7 +37,7 @@ class Neighbours:
 def count(
     matrices: Sequence[str], rows: int, procs: Sequence[int], tell: Tell
 ) -> Iterator[Neighbours]:
-    """Finest multigrid levels by the names of their problems, and look-alikes by theirs.
+    """Count in finest multigrid levels, by the names of their problems, and look-alikes by theirs.
 
     Raises StudyError, MatrixError.
     """
@@ -55,7 +55,7 @@ def _level(problem: str, rows: int) -> Path:
 
 
 def finding(found: Sequence[Neighbours]) -> Finding:
-    """The paper's assumption, at the largest scale."""
+    """Return the paper's assumption, checked at the largest scale."""
     most = max(each.procs for each in found)
     last = [each for each in found if each.procs == most]
     few = [each for each in last if each.mean <= _FEW * np.log2(most)]

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tuner.store.store import Store
 
 PARTS = ("communication_s", "local_s")
-_LEAST_S = 1e-9  # of a part that took no time, so that it has a logarithm
+_LEAST_S = 1e-9  # time of a part that took none, so that it has a logarithm
 _KEY = list(CellKey._fields)
 _SUMMARY = ["median_s", "low_s", "high_s"]
 _CASE = _KEY[: _KEY.index("method")]
 
 
 def last_measured(store: Store, system: str) -> pd.DataFrame:
-    """A system's products, of each case those of the last campaign that measured it: `with_parts`.
+    """Return a system's products: `with_parts` of the last campaign that measured each case.
 
     Raises StoreError.
     """
@@ -37,18 +37,19 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
 
 
 def with_parts(cells: pd.DataFrame, products: pd.DataFrame) -> pd.DataFrame:
-    """The cells of products, with the medians over launches of PARTS.
+    """Return the cells of products, with the medians over launches of PARTS.
 
-    cells: of `Store.cells`. products: of `Store.products`.
+    cells: those of `Store.cells`. products: those of `Store.products`.
     """
     parts = products.groupby(_KEY, sort=False)[list(PARTS)].median().reset_index()
     return cells.merge(parts, on=_KEY)
 
 
 def of_part(cells: Iterable[Cell], products: pd.DataFrame, part: str) -> Iterator[Cell]:
-    """The cells as if only one of PARTS had been measured: its medians for those of launches.
+    """Yield the cells as if only one of PARTS had been measured: its medians replace the launches'.
 
-    The samples stay those of the whole. products: of `Store.products`, of the cells' campaign.
+    The samples stay those of the whole. products: those of `Store.products` for the cells'
+    campaign.
     """
     rows = products[[*_KEY, "launch", part]].itertuples(index=False)
     seconds = {tuple(row[:-1]): float(row[-1]) for row in rows}
@@ -60,9 +61,9 @@ def of_part(cells: Iterable[Cell], products: pd.DataFrame, part: str) -> Iterato
 
 
 def summaries(cells: Iterable[Cell]) -> pd.DataFrame:
-    """Of each cell of `of_part` the median over launches, and the interval from launch to launch.
+    """Return the median over launches of each cell of `of_part`, and the launches' interval.
 
-    One row a cell: `size_bytes`, `bytes`, `method`, `median_s`, `low_s`, `high_s`.
+    There is a row for each cell: `size_bytes`, `bytes`, `method`, `median_s`, `low_s`, `high_s`.
     """
     import pandas as pd
 

@@ -1,9 +1,9 @@
-"""What a table is worth on problems that its making never saw.
+"""The value of a table on problems that its making never saw.
 
 Random sizes, process counts and patterns are measured anew. One launch of all methods names the
-best of a problem; further launches of it, of what the library chooses by the table, and of what
-other rules choose, tell their times, and a choice is held against the fastest of them. Noise makes
-regret larger, never smaller. What was measured is used as it is.
+best of a problem; further launches measure it, the library's choice by the table, and the choices
+of other rules, and each choice is compared with the fastest of them. Noise makes regret larger,
+never smaller. Measurements are used as they are.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from tuner.rawfile.reading import BenchFile
 from tuner.studies.launches import measure
 
 WORSE = 0.02
-"""From here on a choice counts as slower than the default."""
+"""The excess over the default's time above which a choice counts as slower."""
 
 SMALLEST_BYTES, LARGEST_BYTES = 8, 131072
 RULES: dict[str, Callable[[int], str]] = {
     "PETSc": lambda procs: "pcx" if procs <= 1024 else "nbx",
     "deal.II": lambda procs: "pex" if procs <= 99 else "nbx",
 }
-"""What other libraries take for a discovery, said by our methods."""
+"""The methods that other libraries choose for a discovery, by our names."""
 
 
 class RegretError(SwitchpointError):
-    """The regret cannot be measured; the text says why."""
+    """The error that the regret cannot be measured; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is measured anew. `seen` tells whether such processes were tuned."""
+    """A problem to measure anew. `seen` says whether such processes were tuned."""
 
     operation: str
     pattern: str
@@ -54,16 +54,16 @@ class Problem:
 
     @property
     def procs(self) -> int:
-        """Processes on all nodes."""
+        """Return the processes on all nodes."""
         return self.nodes * self.ppn
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One problem at one size: what was chosen and best, and the seconds of both and of others.
+    """One problem at one size: the chosen, best and other methods, and their seconds.
 
     `times_s` are geometric means over the launches that count, by the name of the chooser: "table",
-    "best", "default", and those of RULES. `chosen_by` tells what the table knew.
+    "best", "default", and those of RULES. `chosen_by` is what the table knew.
     """
 
     problem: Problem
@@ -73,12 +73,12 @@ class Outcome:
     times_s: dict[str, float]
 
     def regret(self, chooser: str = "table") -> float:
-        """Time / least time of all that were measured again - 1."""
+        """Return time / least time of all that were measured again - 1."""
         return self.times_s[chooser] / min(self.times_s.values()) - 1
 
     @property
     def over_default(self) -> float:
-        """Time / time of the default."""
+        """Return the table's time / time of the default."""
         return self.times_s["table"] / self.times_s["default"]
 
 
@@ -93,7 +93,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the outcomes say together; `gain` is the geometric mean of default / table.
+    """The summary of the outcomes; `gain` is the geometric mean of default / table.
 
     `causes` are the table's regret by what it knew, the largest part of the whole first.
     """
@@ -106,7 +106,7 @@ class Verdict:
 
 
 def judge(outcomes: Sequence[Outcome]) -> Verdict:
-    """Puts outcomes together; there is at least one."""
+    """Summarise outcomes; there is at least one."""
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.times_s)
     del names["best"]
     unseen = [outcome for outcome in outcomes if not outcome.problem.seen]
@@ -126,7 +126,7 @@ def judge(outcomes: Sequence[Outcome]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A figure, and the most that it is to be; None where nothing is known of it."""
+    """A figure, and its upper limit; None where the figure is unknown."""
 
     what: str
     achieved: float | None
@@ -134,12 +134,12 @@ class Line:
 
     @property
     def met(self) -> bool:
-        """Whether it is known and not above the target."""
+        """Return whether the figure is known and not above the target."""
         return self.achieved is not None and self.achieved <= self.target
 
 
 def lines(verdict: Verdict, cost: float | None) -> list[Line]:
-    """Every target with what was achieved; `cost` is a share of that of measuring everything."""
+    """Return every target with the figure achieved; `cost` is a share of measuring everything."""
     table = verdict.choosers["table"]
     found = [
         Line("mean regret", table.mean, 0.02),
@@ -158,7 +158,7 @@ def _judgement(outcomes: Sequence[Outcome], chooser: str) -> Judgement:
 
 
 def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
-    """Random problems of the operations of a table, on layouts that were tuned or lie between.
+    """Yield random problems of a table's operations, on layouts that were tuned or lie between.
 
     Those between have as many processes a node as two tuned ones, or as many nodes.
     """
@@ -187,7 +187,10 @@ def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
 
 
 def _neighbours(layouts: set[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs next to each other in nodes or processes a node; without any, each with itself."""
+    """Return pairs next to each other in nodes or processes a node.
+
+    Without any, each layout is paired with itself.
+    """
     by_nodes, by_ppn = sorted(layouts), sorted(layouts, key=lambda layout: layout[::-1])
     pairs = [(a, b) for a, b in pairwise(by_nodes) if a[0] == b[0]]
     pairs += [(a, b) for a, b in pairwise(by_ppn) if a[1] == b[1]]
@@ -195,7 +198,7 @@ def _neighbours(layouts: set[tuple[int, int]]) -> list[tuple[tuple[int, int], tu
 
 
 def _pattern(operation: str, procs: int, random: np.random.Generator) -> str:
-    """One that no campaign has: seeds from a thousand on."""
+    """Return a pattern that no campaign has: seeds start at a thousand."""
     if operation in COLLECTIVES:
         return "blocks"
     seed = int(random.integers(1000, 1_000_000))
@@ -206,18 +209,18 @@ def _pattern(operation: str, procs: int, random: np.random.Generator) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How to measure. `path` has the table as the library reads it."""
+    """The settings of measurements. `path` has the table as the library reads it."""
 
     table: Table
     path: Path
-    system: str  # ReFrame's, as local:cpu
+    system: str  # ReFrame's name, such as local:cpu
     environment: str
     launches: int
     budget_s: float
 
 
 def outcomes(problem: Problem, request: Request) -> Iterator[Outcome]:
-    """Measures a problem: one launch that names the best at each size, and those that count.
+    """Measure a problem: one launch that names the best at each size, and those that count.
 
     Raises LaunchError, NodesError, KernelsError, RegretError.
     """
@@ -244,11 +247,11 @@ def outcomes(problem: Problem, request: Request) -> Iterator[Outcome]:
 
 
 def known(described: str, request: Request) -> str:
-    """What the table knew of a choice, from what the library says of it.
+    """Return what the table knew of a choice, from the library's description of it.
 
-    The status of the rule that was used, "interpolated", or why none was.
+    It is the status of the rule that was used, "interpolated", or why none was.
     """
-    if not described:  # kernels that were built by an earlier version
+    if not described:  # built by an earlier version of the kernels
         return "not told"
     used = re.search(rf", chosen by rule {re.escape(str(request.path))}:(\d+)", described)
     if used is None:
@@ -293,7 +296,7 @@ def _options(problem: Problem, request: Request, methods: list[str], number: int
 
 
 def _choices(problem: Problem, file: BenchFile, size: int) -> dict[str, str]:
-    """Who chooses which method at a size; empty where not all of them were measured."""
+    """Return methods by chooser at a size; empty where not all of them were measured."""
     measured = {
         method: median_s
         for (method, of_size), median_s in medians(file).items()
@@ -311,7 +314,7 @@ def _choices(problem: Problem, file: BenchFile, size: int) -> dict[str, str]:
 
 
 def medians(file: BenchFile) -> dict[tuple[str, int], float]:
-    """The median seconds of each case, by method and size."""
+    """Return the median seconds of each case, by method and size."""
     ends = np.cumsum([case.samples for case in file.cases])[:-1]
     samples = np.split(file.samples_s, ends)
     return {

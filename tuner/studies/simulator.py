@@ -24,13 +24,13 @@ from tuner.rawfile import keeping
 from tuner.studies.launches import run
 
 Tell = Callable[[str], None]
-"""Takes a line about what is going on."""
+"""A function that takes a line about progress."""
 
 _TIMEOUT_S = 3600
 
 
 class StudyError(SwitchpointError):
-    """The study cannot be made; the text says why."""
+    """The error that the study cannot be made; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Simulator:
-    """swpbench for SimGrid, and the machine that it is to simulate, with ppn ranks on a node."""
+    """The swpbench for SimGrid, and the machine to simulate, with ppn ranks on a node."""
 
     mpi: Mpi
     machine: Machine
@@ -55,9 +55,9 @@ class Simulator:
 
     @cached_property
     def swpbench(self) -> Path:
-        """Of the build or installation that SWITCHPOINT_KERNELS names, otherwise built here.
+        """Return swpbench of the build that SWITCHPOINT_KERNELS names, otherwise built here.
 
-        Raises StudyError.
+        The variable may name an installation too. Raises StudyError.
         """
         named = os.environ.get("SWITCHPOINT_KERNELS")
         root = Path(named) if named else _build(self.mpi.version, self.tell)
@@ -67,20 +67,20 @@ class Simulator:
         raise StudyError(f"{root}: no swpbench in this build")
 
     def require_room(self, procs: int) -> None:
-        """Raises NetworkError where so many ranks have no room on the machine."""
+        """Raise NetworkError where so many ranks have no room on the machine."""
         self.machine.require_room(procs, self.ppn)
 
     def run(
         self, operation: str, pattern: str, procs: int, methods: str, sizes: str
     ) -> list[Simulated]:
-        """Simulates one launch, and keeps its raw file; a pattern's matrix has an absolute path.
+        """Simulate one launch, and keep its raw file; a pattern's matrix has an absolute path.
 
         Raises StudyError, LaunchError, RawFileError, NetworkError.
         """
         return self._run(self.swpbench, operation, pattern, procs, methods, sizes)
 
     def run_all(self, cases: Sequence[tuple[str, str, int, str, str]]) -> Iterator[list[Simulated]]:
-        """Several such launches, one on each core; what they found in the order of the cases."""
+        """Yield several such launches' results in the order of the cases; one runs on each core."""
         run = partial(self._run, self.swpbench)
         with ThreadPoolExecutor(available_cores()) as executor:
             yield from executor.map(run, *zip(*cases, strict=True))
@@ -111,7 +111,7 @@ class Simulator:
 
 
 def simulator(machine: Machine, ppn: int, study: str, tell: Tell) -> Simulator:
-    """What simulates the machine here, with a campaign of its own. Raises StudyError."""
+    """Return a simulator of the machine here, with a campaign of its own. Raises StudyError."""
     mpi = identify("smpicc", "smpirun")
     if mpi is None:
         raise StudyError(

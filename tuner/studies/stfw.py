@@ -1,8 +1,8 @@
 """Store-and-forward on look-alikes of the paper's matrices: Selvitopi & Aykanat, SC'19.
 
-Statistics are exact for any number of ranks; times are simulated as far as asked for, planned and
-as the paper's algorithm has it, which carries headers and knows no plan, and predicted by the model
-that has the parameters of the simulated network.
+Statistics are exact for any number of ranks. Times are simulated as far as requested, both as
+planned and by the paper's algorithm, which carries headers and has no plan; they are also predicted
+by the model that has the parameters of the simulated network.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tuner.models.parameter import NotIdentified
 from tuner.paths import results_directory
 from tuner.studies.simulator import Simulator, StudyError, Tell
 
-_BYTES = 8  # of a word
+_BYTES = 8  # bytes of a word
 
 
 @dataclass(frozen=True)
 class Request:
-    """Matrices by name, so many rows of each, how these are dealt, and numbers of ranks.
+    """Matrices by name, the rows of each, how these are dealt, and numbers of ranks.
 
-    Up to `simulated` ranks times are simulated, with `headers` also those of the paper's form.
+    Times are simulated up to `simulated` ranks, with `headers` also those of the paper's form.
     """
 
     matrices: Sequence[str]
@@ -55,19 +55,19 @@ class Row:
     mavg: float
     vavg_words: float
     buffer_kib: float
-    most_entries: int  # of the matrix, on one rank
+    most_entries: int  # local time of the matrix, on one rank
     predicted_s: float
     simulated_s: float | None
     headered_s: float | None
 
 
 def names(group: str) -> list[str]:
-    """The matrices of the paper's set small15 or large10, by name."""
+    """Return the matrices of the paper's set small15 or large10, by name."""
     return [name for name, each in lookalike.originals().items() if group in each.groups]
 
 
 def study(simulator: Simulator, request: Request) -> Iterator[Row]:
-    """All matrices, one after the other.
+    """Yield rows of all matrices, one after the other.
 
     Raises StudyError, NetworkError, MatrixError, PartitionerError, LaunchError, RawFileError.
     """
@@ -87,7 +87,7 @@ def study(simulator: Simulator, request: Request) -> Iterator[Row]:
 
 
 def schemes(procs: int) -> dict[str, int]:
-    """Method specs of so many ranks with their dimensions."""
+    """Return method specs for so many ranks with their dimensions."""
     many = {f"stfw:dims={dims}": dims for dims in range(2, procs.bit_length())}
     return {"direct": 1} | many
 
@@ -95,7 +95,7 @@ def schemes(procs: int) -> dict[str, int]:
 def _times(
     simulator: Simulator, request: Request, spec: str, procs: int
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Simulated by dimensions, as planned and with headers."""
+    """Return simulated times by dimensions, as planned and with headers."""
     if procs > request.simulated:
         return {}, {}
     specs = schemes(procs)
@@ -135,14 +135,14 @@ def _rows(
 
 
 def matrices_directory() -> Path:
-    """Where matrices that studies make are kept, as that takes a while."""
+    """Return the directory of the matrices that studies make, which are kept to save time."""
     directory = (results_directory() / "matrices").absolute()
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 
 
 def lookalike_of(name: str, rows: int) -> tuple[lookalike.Original, Target]:
-    """A matrix, and what it becomes with so many rows. Raises StudyError, MatrixError."""
+    """Return a matrix, and its target with so many rows. Raises StudyError, MatrixError."""
     originals = lookalike.originals()
     if name not in originals:
         raise StudyError(f"no matrix {name!r}; there are {', '.join(originals)}")
@@ -150,7 +150,7 @@ def lookalike_of(name: str, rows: int) -> tuple[lookalike.Original, Target]:
 
 
 def lookalike_file(name: str, rows: int, tell: Tell) -> Path:
-    """The look-alike of a matrix with so many rows. Raises StudyError, MatrixError."""
+    """Return the look-alike of a matrix with so many rows. Raises StudyError, MatrixError."""
     original, target = lookalike_of(name, rows)
     path = matrices_directory() / f"{name}-{rows}.mtx"
     if not path.is_file():
@@ -160,7 +160,7 @@ def lookalike_file(name: str, rows: int, tell: Tell) -> Path:
 
 
 def _deal(path: Path, pattern: Pattern, by: str, procs: int) -> tuple[str, Ownership]:
-    """As swpbench takes it, and whose rows are whose."""
+    """Return the partition as swpbench takes it, and the ownership of rows."""
     if by in RULES:
         return by, RULES[by](pattern.shape[0], procs)
     kept = kept_partition(path, pattern, by, procs)

@@ -1,4 +1,4 @@
-"""Tables 2 and 3 of the paper on store-and-forward beside ours, and what it says of scaling."""
+"""Tables 2 and 3 of the paper on store-and-forward with ours, and findings on scaling."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tuner.studies.findings import Finding
 from tuner.studies.stfw import Row
 
 ENTRY_S = 14.5e-9
-"""The local part of a product for each entry: what table 2 leaves beside communication at 64."""
+"""Local time of a product for each entry: the rest of table 2 beside communication at 64."""
 
 _GAIN = 1.25  # the paper's and ours agree within this factor
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """Geometric means over matrices; of the paper's times, and of volumes, None where it has none.
+    """Geometric means over matrices; values that the paper lacks are None.
 
     Times are in seconds; `dims` 1 is direct.
     """
@@ -44,7 +44,7 @@ class Pair:
 
 
 def published(table: str, system: str = "") -> dict[tuple[int, int], Scheme]:
-    """Table 2, or 3 of one system, by ranks and dimensions."""
+    """Return table 2, or 3 of one system, by ranks and dimensions."""
     text = files("tuner.studies").joinpath(f"papers/stfw_{table}.csv").read_text("utf-8")
     found = {}
     for row in csv.DictReader(text.splitlines()):
@@ -60,7 +60,7 @@ def published(table: str, system: str = "") -> dict[tuple[int, int], Scheme]:
 
 
 def means(rows: Sequence[Row], paper: dict[tuple[int, int], Scheme]) -> list[Pair]:
-    """Geometric means over matrices, beside the paper's."""
+    """Return geometric means over matrices, beside the paper's."""
     keys = sorted({(row.procs, row.dims) for row in rows})
     return [Pair(_mean(rows, *key), paper.get(key)) for key in keys]
 
@@ -81,7 +81,7 @@ def _mean(rows: Sequence[Row], procs: int, dims: int) -> Scheme:
 
 
 def geometric(values: Sequence[float]) -> float:
-    """The geometric mean; values of nothing count as one in 10^9."""
+    """Return the geometric mean; values of nothing count as one in 10^9."""
     return exp(sum(log(max(value, 1e-9)) for value in values) / len(values))
 
 
@@ -91,7 +91,7 @@ def _known(values: Sequence[float | None]) -> float | None:
 
 
 def findings(pairs: Sequence[Pair]) -> Iterator[Finding]:
-    """The orderings and factors of the tables."""
+    """Yield the orderings and factors of the tables."""
     for procs in sorted({pair.ours.procs for pair in pairs}):
         those = [pair for pair in pairs if pair.ours.procs == procs]
         if those[0].paper is not None:
@@ -127,12 +127,12 @@ def _of_procs(procs: int, pairs: Sequence[Pair]) -> Iterator[Finding]:
 
 
 def _best(times: dict[int, float], known: dict[int, float]) -> int:
-    """The fastest STFW, of those that the paper has."""
+    """Return the fastest STFW of those that the paper has."""
     return min((dims for dims in known if dims > 1), key=times.__getitem__)
 
 
 def _time(scheme: Scheme) -> float:
-    """As measured or simulated, else as predicted."""
+    """Return the measured or simulated time, else the predicted one."""
     time_s = scheme.time_s if scheme.time_s is not None else scheme.predicted_s
     assert time_s is not None  # noqa: S101 - the paper has all, and the model too
     return time_s
@@ -148,17 +148,20 @@ class Scaling:
 
     @property
     def direct_until(self) -> int:
-        """The ranks beyond which BL gains nothing."""
+        """Return the number of ranks beyond which BL gains nothing."""
         return min(self.direct_s, key=self.direct_s.__getitem__)
 
     @property
     def stfw_until(self) -> int:
-        """The same of STFW."""
+        """Return the same of STFW."""
         return min(self.stfw_s, key=self.stfw_s.__getitem__)
 
 
 def scaling(rows: Sequence[Row]) -> list[Scaling]:
-    """Figure 8: exchange, and for each entry of the busiest rank the time of a Blue Gene/Q core."""
+    """Return the times of figure 8.
+
+    They are the exchange, and for each entry of the busiest rank the time of a Blue Gene/Q core.
+    """
     found: dict[str, Scaling] = {}
     for row in rows:
         each = found.setdefault(row.matrix, Scaling(row.matrix, {}, {}))
@@ -170,7 +173,7 @@ def scaling(rows: Sequence[Row]) -> list[Scaling]:
 
 
 def scaling_finding(products: Sequence[Scaling]) -> Finding:
-    """Of the matrices, those that BL stops scaling."""
+    """Return the finding on matrices that BL stops scaling."""
     most = max(max(each.direct_s) for each in products)
     stopped = [each for each in products if each.direct_until < most]
     rescued = [each for each in stopped if each.stfw_until > each.direct_until]

@@ -1,1 +1,1 @@
-"""Sparse matrices as inputs: Matrix Market files, what is made to write some, row partitions."""
+"""Sparse matrices as inputs: Matrix Market files, generated matrices, row partitions."""

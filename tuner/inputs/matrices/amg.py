@@ -17,7 +17,7 @@ import numpy as np
 from tuner.inputs.matrices.degrees import Degrees
 from tuner.inputs.matrices.writing import write
 
-_ENTRIES = 1 << 18  # of a block
+_ENTRIES = 1 << 18  # rows of a block
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def _elasticity(rows: int) -> Any:
     from pyamg import smoothed_aggregation_solver
     from pyamg.gallery import linear_elasticity
 
-    side = max(round(math.sqrt(rows / 2)), 2)  # two unknowns a point
+    side = max(round(math.sqrt(rows / 2)), 2)  # two unknowns at each point
     matrix, rigid_motions = linear_elasticity((side, side), format="bsr")
     return smoothed_aggregation_solver(matrix, rigid_motions)
 
@@ -51,7 +51,7 @@ PROBLEMS = {"diffusion": _diffusion, "elasticity": _elasticity}
 
 
 def make(problem: str, rows: int, directory: Path, suffix: str) -> Iterator[Level]:
-    """Writes the levels of one of PROBLEMS, of about so many rows, and tells of each."""
+    """Write the levels of one of PROBLEMS, of about so many rows, and yield each."""
     levels = PROBLEMS[problem](rows).levels
     size = levels[0].A.shape[0]
     for number, level in enumerate(levels):
@@ -65,7 +65,7 @@ def make(problem: str, rows: int, directory: Path, suffix: str) -> Iterator[Leve
 
 
 def _blocks(matrix: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Of whole rows, about _ENTRIES entries each."""
+    """Yield blocks of whole rows, about _ENTRIES entries each."""
     ends = np.searchsorted(matrix.indptr, np.arange(_ENTRIES, matrix.nnz + _ENTRIES, _ENTRIES))
     first = 0
     for end in np.minimum(ends, matrix.shape[0]).tolist():

@@ -11,14 +11,14 @@ from scipy.special import ndtri
 
 from tuner.inputs.matrices.market import Indices, MatrixError
 
-_STEPS = 50  # of a bisection
+_STEPS = 50  # steps of a bisection
 _COARSE_STEPS = 8
-_SAMPLES = 20_000  # of the distribution, while it is looked for
+_SAMPLES = 20_000  # samples of the distribution, while it is looked for
 
 
 @dataclass(frozen=True)
 class Target:
-    """What the rows of a matrix are to have. Every row has its diagonal entry."""
+    """The properties wanted of the rows of a matrix. Every row has its diagonal entry."""
 
     rows: int
     nnz: int
@@ -27,17 +27,17 @@ class Target:
 
     @property
     def mean(self) -> float:
-        """Entries of a row."""
+        """Return the mean entries of a row."""
         return self.nnz / self.rows
 
     @property
     def least_cv(self) -> float:
-        """What one row with the most entries already causes."""
+        """Return the variation that one row with the most entries already causes."""
         return max(self.max_degree - self.mean, 0) / self.mean / float(np.sqrt(self.rows))
 
 
 def degree_sequence(target: Target, rng: np.random.Generator) -> Indices:
-    """Decreasing numbers of entries of a symmetric matrix's rows.
+    """Return decreasing numbers of entries of a symmetric matrix's rows.
 
     They are distributed log-normally, cut off at the most. The sum is exact, and one row has the
     most. The coefficient of variation is smaller than wanted when no symmetric matrix has it.
@@ -62,7 +62,7 @@ def degree_sequence(target: Target, rng: np.random.Generator) -> Indices:
 
 
 def _log_normal(target: Target, cv: float, rng: np.random.Generator) -> Indices:
-    """With any coefficient of variation."""
+    """Return degrees with any coefficient of variation."""
     normal = _quantiles(min(target.rows - 1, _SAMPLES))
     spread = _bisect(lambda spread: _cv(target, _scaled(target, normal, spread)), cv, 0.0, 12.0)
     exact = _scaled(target, _quantiles(target.rows - 1), spread)
@@ -71,10 +71,10 @@ def _log_normal(target: Target, cv: float, rng: np.random.Generator) -> Indices:
 
 
 def _has_matrix(degrees: Indices) -> bool:
-    """Whether a symmetric matrix can have these (Erdős & Gallai).
+    """Return whether a symmetric matrix can have these degrees (Erdős & Gallai).
 
-    The first k rows have room for k entries each among themselves, and for at most k in every
-    other row.
+    The first k rows have room for k entries each among themselves, and for at most k in every other
+    row.
     """
     below = np.append(np.cumsum(degrees[::-1])[::-1], 0)  # the sum from each row on
     k = np.arange(1, len(degrees) + 1)
@@ -84,7 +84,7 @@ def _has_matrix(degrees: Indices) -> bool:
 
 
 def _quantiles(count: int) -> npt.NDArray[np.float64]:
-    """Of the normal distribution."""
+    """Return quantiles of the normal distribution."""
     found: npt.NDArray[np.float64] = ndtri((np.arange(count) + 0.5) / max(count, 1))
     return found
 
@@ -92,7 +92,7 @@ def _quantiles(count: int) -> npt.NDArray[np.float64]:
 def _scaled(
     target: Target, normal: npt.NDArray[np.float64], spread: float
 ) -> npt.NDArray[np.float64]:
-    """All rows but the greatest, with the spread given and the mean that is left to them."""
+    """Return all rows but the greatest, with the spread given and the mean that is left to them."""
     mean = (target.nnz - target.max_degree) / max(target.rows - 1, 1)
     shape = spread * normal
 
@@ -103,7 +103,7 @@ def _scaled(
 
 
 def _cv(target: Target, others: npt.NDArray[np.float64]) -> float:
-    """Of the others, with the one row that has the most."""
+    """Return the variation of the others with the one row that has the most."""
     square = float(np.mean(np.square(others - target.mean))) * (target.rows - 1)
     square += (target.max_degree - target.mean) ** 2
     return float(np.sqrt(square / target.rows)) / target.mean
@@ -116,7 +116,7 @@ def _bisect(
     high: float,
     steps: int = _STEPS,
 ) -> float:
-    """Where a rising function has the wanted value."""
+    """Return where a rising function has the wanted value."""
     for _ in range(steps):
         middle = (low + high) / 2
         low, high = (middle, high) if rising(middle) < wanted else (low, middle)
@@ -124,7 +124,7 @@ def _bisect(
 
 
 def _with_sum(degrees: Indices, target: Target, rng: np.random.Generator) -> Indices:
-    """Adds or takes one here and there until the sum is right; the greatest row stays."""
+    """Add or take one here and there until the sum is right; the greatest row stays."""
     while missing := target.nnz - int(degrees.sum()):
         step = 1 if missing > 0 else -1
         changeable = 1 + np.flatnonzero(

@@ -1,4 +1,4 @@
-"""How the entries of a matrix spread over its rows."""
+"""The spread of a matrix's entries over its rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Degrees:
 
     @staticmethod
     def of(counts: Indices, columns: int) -> Degrees:
-        """From the number of entries of each row."""
+        """Return the degrees from the number of entries of each row."""
         mean = float(counts.mean())
         cv = float(counts.std()) / mean if mean else 0.0
         return Degrees(len(counts), columns, int(counts.sum()), int(counts.max()), mean, cv)
 
 
 def degrees(pattern: Pattern) -> Degrees:
-    """Of a matrix."""
+    """Return the degrees of a matrix."""
     rows, columns = pattern.shape
     return Degrees.of(np.bincount(pattern.rows, minlength=rows), columns)

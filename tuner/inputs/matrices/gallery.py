@@ -1,4 +1,4 @@
-"""Real matrices for halo patterns: what pyamg packages, written as Matrix Market files."""
+"""Real matrices for halo patterns: pyamg's examples, written as Matrix Market files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def write_matrix(name: str, directory: Path) -> Path:
-    """Writes pyamg's example matrix `name`, for example "bar", to directory/NAME.mtx.
+    """Write pyamg's example matrix `name`, for example "bar", to directory/NAME.mtx.
 
     Raises:
         ValueError: pyamg has no such example.
     """
-    # Heavy imports, and only a matrix pattern needs them.
+    # Imports are slow, and only matrix patterns need them.
     from pyamg.gallery import load_example
     from scipy.io import mmwrite
 

@@ -1,7 +1,7 @@
 """Look-alikes of the matrices of Selvitopi & Aykanat, SC'19, Table 1, which are not ours to ship.
 
 A look-alike is symmetric, and has the rows, entries, maximum and coefficient of variation of the
-entries of a row. Where its entries lie is made up: near the diagonal for what comes from a mesh,
+entries of a row. The places of its entries are made up: near the diagonal for matrices of a mesh,
 anywhere for networks and optimisation.
 """
 
@@ -24,7 +24,7 @@ from tuner.inputs.matrices.writing import write
 
 TOLERANCE = 0.1
 _SCATTERED = ("network", "optimization", "programming")
-_DENSE_ROW = 0.01  # of the columns: the greatest row of a smaller version keeps this share
+_DENSE_ROW = 0.01  # share of the columns that the greatest row of a smaller version keeps
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,16 @@ class Original:
 
     @property
     def local(self) -> bool:
-        """From a mesh or the like."""
+        """Return whether the matrix comes from a mesh or the like."""
         return not any(word in self.kind for word in _SCATTERED)
 
 
 @dataclass(frozen=True)
 class Lookalike:
-    """What was made, beside what was wanted. `missed` tells what is over 10 % off, and why."""
+    """The matrix that was made, with its target.
+
+    `missed` says what is over 10 % off, and why.
+    """
 
     name: str
     path: Path
@@ -54,7 +57,7 @@ class Lookalike:
 
 
 def originals() -> dict[str, Original]:
-    """The table, by name."""
+    """Return the table, by name."""
     text = resources.files("tuner.inputs.matrices").joinpath("stfw_table1.csv").read_text("utf-8")
     return {
         row["matrix"]: Original(
@@ -68,9 +71,10 @@ def originals() -> dict[str, Original]:
 
 
 def scaled(target: Target, rows: int) -> Target:
-    """The same matrix with other rows: mean and variation of a row's entries stay.
+    """Return the target of the same matrix with other rows.
 
-    Dense rows stay as dense; the most entries of a row are never fewer than the variation needs.
+    Mean and variation of a row's entries stay, and dense rows stay as dense; the most entries of a
+    row are never fewer than the variation needs.
 
     Raises:
         MatrixError: too few rows for as many entries in a row.
@@ -85,7 +89,7 @@ def scaled(target: Target, rows: int) -> Target:
 
 
 def make(original: Original, target: Target, path: Path, seed: int) -> Lookalike:
-    """Writes a look-alike; the same seed gives the same file."""
+    """Write a look-alike; the same seed gives the same file."""
     rng = np.random.default_rng([seed, zlib.crc32(original.name.encode())])
     degrees = degree_sequence(target, rng)
     rows, columns = lower_triangle(degrees, original.local, rng)
@@ -99,7 +103,7 @@ def make(original: Original, target: Target, path: Path, seed: int) -> Lookalike
 
 
 def _missed(target: Target, achieved: Degrees) -> str:
-    """What is over the tolerance, with the reason where there is one that holds for all."""
+    """Return what is over the tolerance as text, with a reason if one holds for all."""
     pairs = {
         "nnz": (achieved.nnz, target.nnz),
         "maximum": (achieved.max_degree, target.max_degree),

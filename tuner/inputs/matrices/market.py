@@ -1,7 +1,7 @@
-"""Reads the pattern of Matrix Market coordinate files (math.nist.gov/MatrixMarket/formats.html).
+"""The reader of patterns in Matrix Market files (math.nist.gov/MatrixMarket/formats.html).
 
-The reader is as strict as the library's: values are checked, and not kept. Files are read and
-parsed in blocks; only when a block is not as it must be are its lines looked at one by one.
+It reads coordinate files, and is as strict as the library's: values are checked, and not kept.
+Files are read and parsed in blocks; only when a block is invalid are its lines parsed one by one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Indices = npt.NDArray[np.int64]
 BANNER = "%%MatrixMarket"
 SUFFIXES = (".mtx.gz", ".mtx")
 
-_VALUES = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}  # numbers of each entry
+_VALUES = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}  # numbers in the line of each entry
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _BLOCK_BYTES = 1 << 24
 _LARGEST = 2**61
@@ -36,14 +36,15 @@ _REAL = re.compile(r"[-+.0-9eE]+")
 
 
 class MatrixError(SwitchpointError):
-    """A matrix cannot be read, made or used so; the text says which, why, and what to do."""
+    """The error that a matrix cannot be read, made or used; the text says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """Where a sparse matrix has entries: the i-th at rows[i], columns[i], both from 0.
+    """The entries of a sparse matrix: the i-th is at rows[i], columns[i], both from 0.
 
-    What the file leaves to symmetry is there. A position that the file names twice is there twice.
+    Entries that the file leaves to symmetry are included. A position that the file names twice is
+    there twice.
     """
 
     shape: tuple[int, int]
@@ -52,7 +53,7 @@ class Pattern:
 
 
 def stem(path: Path) -> str:
-    """The file's name without what Matrix Market files end with: `a.mtx.gz` → `a`."""
+    """Return the file's name without the suffixes of Matrix Market files: `a.mtx.gz` → `a`."""
     for suffix in SUFFIXES:
         if path.name.endswith(suffix):
             return path.name.removesuffix(suffix)
@@ -60,7 +61,7 @@ def stem(path: Path) -> str:
 
 
 def read_pattern(path: Path) -> Pattern:
-    """Reads a file, unpacked on the way when its name ends in .gz.
+    """Read the pattern of a file, unpacked on the way when its name ends in .gz.
 
     Raises:
         MatrixError: it cannot be read or is malformed, with the line.
@@ -86,7 +87,7 @@ class _Reader:
         self.line = 0
 
     def refuse(self, what: str) -> NoReturn:
-        """Fails with file and line."""
+        """Raise MatrixError with file and line."""
         raise MatrixError(f"{self.path}:{self.line}: {what}")
 
     def read(self) -> Pattern:
@@ -104,7 +105,7 @@ class _Reader:
         return Pattern(self.shape, rows, columns)
 
     def _next_line(self) -> list[str] | None:
-        """The next line's words; None at the end of the file."""
+        """Return the next line's words; None at the end of the file."""
         line = self.file.readline()
         self.line += bool(line)
         return self._words(line) if line else None
@@ -153,7 +154,7 @@ class _Reader:
         self.shape, self.entries = (rows, columns), entries
 
     def _read_entries(self) -> Iterator[Indices]:
-        """Rows and columns, from 0, of the file's own entries."""
+        """Yield rows and columns, from 0, of the file's own entries."""
         count = 0
         yield np.empty((2, 0), dtype=np.int64)
         while block := self.file.read(_BLOCK_BYTES):
@@ -168,7 +169,10 @@ class _Reader:
             self.refuse(f"the file ends after {count} of its {self.entries} entries")
 
     def _parse(self, block: bytes) -> Indices:
-        """All lines at once; one by one when something is wrong, which tells what and where."""
+        """Parse all lines at once.
+
+        When something is wrong they are parsed one by one, to report what and where.
+        """
         numbers = 2 + _VALUES[self.field]
         value = np.int64 if self.field == "integer" else np.float64
         types = dict.fromkeys(range(numbers), value) | dict.fromkeys(range(2), np.int64)
@@ -242,7 +246,7 @@ class _Reader:
 
 
 def _whole(word: str) -> int:
-    """A decimal integer; -1 for anything else, which no size and no index is."""
+    """Return a decimal integer; -1, which no size or index is, for anything else."""
     return int(word) if re.fullmatch(r"[-+]?[0-9]{1,19}", word) else -1
 
 

@@ -1,8 +1,8 @@
 """Partitions of a matrix's rows: by rule, from a file, or kept in a file beside the matrix.
 
-A partition file is text: a part number, from 0, a line, one for each row. What is made here is kept
-as STEM.PARTITIONER.PARTS.part with a record of the matrix that it was made for, STEM.….part.json:
-when the matrix or the file has changed since, it is made anew.
+A partition file is text with one part number, from 0, a line for each row. Partitions made here are
+kept as STEM.PARTITIONER.PARTS.part with a record of the matrix, STEM.….part.json: when the matrix
+or the file has changed since, a partition is made anew.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEED = 1
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What a kept partition was made of."""
+    """The matrix and file that a kept partition was made for."""
 
     matrix_sha256: str
     parts_sha256: str
@@ -45,13 +45,13 @@ class Kept:
 
 
 def ownership(matrix: Path, pattern: Pattern, by: str, procs: int) -> Ownership:
-    """Deals the rows of the pattern in the file `matrix` to processes.
+    """Deal the rows of the pattern in the file `matrix` to processes.
 
     Args:
-        matrix: Where the pattern comes from; partitions are kept beside it.
-        pattern: What to deal.
+        matrix: File of the pattern; partitions are kept beside it.
+        pattern: The pattern whose rows are dealt.
         by: One of PARTITIONERS, or the path of a partition file.
-        procs: To how many processes.
+        procs: Number of processes.
 
     Raises:
         MatrixError: the matrix is not square, or the partition cannot be read or does not fit it.
@@ -67,7 +67,7 @@ def ownership(matrix: Path, pattern: Pattern, by: str, procs: int) -> Ownership:
 
 
 def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: int = SEED) -> Kept:
-    """The partition beside the matrix, made when it is not there or not of this matrix.
+    """Return the partition beside the matrix, made when missing or not of this matrix.
 
     Raises:
         MatrixError: the matrix is not square, or the file there is somebody else's.
@@ -94,7 +94,7 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
     start = time.perf_counter()
     parts = partitioned(pattern, by, procs, seed)
     seconds = time.perf_counter() - start
-    # The record goes first and comes last, so that a file is never taken for what it is not.
+    # The record is emptied first and written last, so that no file is taken for another.
     atomic.write(beside, b"{}")
     atomic.write(path, "".join(f"{part}\n" for part in parts.tolist()).encode("ascii"))
     record = _Record(matrix_sha256, _sha256(path), version(by), seed, seconds)
@@ -103,7 +103,7 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
 
 
 def read_parts(path: Path, rows: int, procs: int) -> Indices:
-    """The part of each row.
+    """Return the part of each row.
 
     Raises:
         MatrixError: the file cannot be read, or does not hold a part from 0 to procs - 1 a row.
@@ -128,7 +128,7 @@ def _require_square(matrix: Path, pattern: Pattern) -> None:
 
 
 def _read_record(path: Path) -> _Record | None:
-    """None when there is no record; a broken one matches nothing."""
+    """Return the record, or None when there is none; a broken one matches nothing."""
     try:
         return msgspec.json.decode(read_bytes(path), type=_Record)
     except FileNotFoundError:

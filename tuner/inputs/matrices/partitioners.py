@@ -1,7 +1,7 @@
-"""What balances a matrix's rows over parts: METIS on its graph, Mt-KaHyPar on its hypergraph.
+"""Partitioners of a matrix's rows: METIS on its graph, Mt-KaHyPar on its hypergraph.
 
 Both weigh a row by its entries, which is the work of its part of the product, and allow an
-imbalance of 3 %. They are optional, and asked for by the extra `partition`.
+imbalance of 3 %. They are optional, and installed by the extra `partition`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _LARGE = 1024  # parts from which on Mt-KaHyPar's preset for many parts is the f
 
 
 class PartitionerError(SwitchpointError):
-    """A partitioner is not installed, or cannot do what was asked."""
+    """The error that a partitioner is not installed, or cannot do what was asked."""
 
 
 def graph(pattern: Pattern, parts: int, seed: int) -> Indices:
-    """The least cut of the graph of A + Aᵀ, by METIS: near to the least volume."""
+    """Return the parts of least cut of the graph of A + Aᵀ, by METIS: near to the least volume."""
     pymetis = _import("pymetis")
     off = pattern.rows != pattern.columns
     matrix = _matrix(Pattern(pattern.shape, pattern.rows[off], pattern.columns[off]))
@@ -47,7 +47,7 @@ def graph(pattern: Pattern, parts: int, seed: int) -> Indices:
 
 
 def hypergraph(pattern: Pattern, parts: int, seed: int) -> Indices:
-    """The least volume: connectivity - 1 of the column nets, by Mt-KaHyPar.
+    """Return the parts of least volume: connectivity - 1 of the column nets, by Mt-KaHyPar.
 
     The net of a column has its own row too, whose part owns the element of the vector.
     """
@@ -76,7 +76,7 @@ PARTITIONERS: dict[str, Callable[[Pattern, int, int], Indices]] = {
 
 
 def partitioned(pattern: Pattern, by: str, parts: int, seed: int) -> Indices:
-    """The part of each row of a square matrix, by one of PARTITIONERS.
+    """Return the part of each row of a square matrix, by one of PARTITIONERS.
 
     Raises:
         PartitionerError: the partitioner is not installed, or has too few rows.
@@ -91,7 +91,7 @@ def partitioned(pattern: Pattern, by: str, parts: int, seed: int) -> Indices:
 
 
 def version(by: str) -> str:
-    """What partitions, and which version of it."""
+    """Return the name and version of the partitioner."""
     package = {"graph": "pymetis", "hypergraph": "mtkahypar"}.get(by)
     return f"{package} {metadata.version(package)}" if package else by
 
@@ -115,12 +115,12 @@ def _matrix(pattern: Pattern) -> csr_array:
 
 
 def _weights(pattern: Pattern) -> Indices:
-    """Entries of each row; an empty row counts as well, as METIS wants positive weights."""
+    """Return the entries of each row; empty rows count as well, as METIS wants positive weights."""
     return np.maximum(np.bincount(pattern.rows, minlength=pattern.shape[0]), 1)
 
 
 def _write_hypergraph(pattern: Pattern, path: Path) -> int:
-    """Writes an hMETIS file of the nets of at least two rows; gives how many there are."""
+    """Write an hMETIS file of the nets of at least two rows, and return their number."""
     from scipy.sparse import eye_array
 
     nets = (_matrix(pattern) + eye_array(pattern.shape[0], dtype=np.int8)).tocsc()

@@ -14,7 +14,7 @@ _BLOCK_ROWS = 1 << 14
 
 
 def make(path: Path, rows: int, entries: int, seed: int) -> None:
-    """Writes a matrix with `entries` in each row, at random columns; one block of rows at a time.
+    """Write a matrix with `entries` in each row, at random columns; one block of rows at a time.
 
     Raises:
         MatrixError: a row has no room for so many.
@@ -34,7 +34,7 @@ def _blocks(rows: int, entries: int, rng: np.random.Generator) -> Iterator[tuple
 
 
 def _distinct(count: int, columns: int, entries: int, rng: np.random.Generator) -> Indices:
-    """Increasing distinct columns for each of so many rows."""
+    """Return increasing distinct columns for each of so many rows."""
     if 4 * entries > columns:  # repeats would be too many to draw again
         return np.array([np.sort(rng.permutation(columns)[:entries]) for _ in range(count)])
     drawn = np.sort(rng.integers(0, columns, (count, entries)), axis=1)

@@ -1,4 +1,4 @@
-"""Fetches matrices of the SuiteSparse collection, by its Python client."""
+"""The download of matrices of the SuiteSparse collection, by its Python client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tuner.inputs.matrices.market import MatrixError
 
 
 def fetch(name: str, directory: Path) -> Path:
-    """Downloads and unpacks `NAME` or `GROUP/NAME`, and gives its file below the directory.
+    """Download and unpack `NAME` or `GROUP/NAME`, and return its file below the directory.
 
     Raises:
         MatrixError: no network, no client, or no such matrix.
@@ -17,7 +17,7 @@ def fetch(name: str, directory: Path) -> Path:
     if not re.fullmatch(r"([\w-]+/)?[\w-]+", name):
         raise MatrixError(f"{name}: give NAME or GROUP/NAME")
     try:
-        import ssgetpy  # asks the collection for its index at import
+        import ssgetpy  # requests the collection's index at import
     except ImportError as error:
         raise MatrixError("ssgetpy is not installed; get it with: pip install ssgetpy") from error
     except OSError as error:

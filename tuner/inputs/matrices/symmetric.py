@@ -9,15 +9,15 @@ from tuner.inputs.matrices.market import Indices
 _CROWDED = 0.1  # share of repeated pairs from which on partners are not left to chance
 _DRAWS = 4
 _ROUNDS = 30
-_WINDOW = 20  # mean degrees, how far from the diagonal the partners of ordinary rows lie
+_WINDOW = 20  # mean degrees: the distance of the partners of ordinary rows from the diagonal
 
 
 def lower_triangle(degrees: Indices, local: bool, rng: np.random.Generator) -> Indices:
-    """Rows and columns of the entries on and below the diagonal, which is full.
+    """Return rows and columns of the entries on and below the diagonal, which is full.
 
     `degrees` decrease. Rows with many entries meet rows all over the matrix. The others meet
-    neighbours when `local`, as in a mesh, or anybody, as in a network. Few pairs that find no place
-    are dropped.
+    neighbours when `local`, as in a mesh, or anybody, as in a network. The few pairs that find no
+    place are dropped.
     """
     count = len(degrees)
     left = degrees - 1
@@ -34,14 +34,14 @@ def lower_triangle(degrees: Indices, local: bool, rng: np.random.Generator) -> I
 
 
 def _code(a: Indices, b: Indices, count: int) -> Indices:
-    """A number for the pair, below the diagonal."""
+    """Return a number for the pair, below the diagonal."""
     return np.maximum(a, b) * count + np.minimum(a, b)
 
 
 def _meet_anybody(left: Indices, crowded: int, place: Indices, rng: np.random.Generator) -> Indices:
-    """Gives the first `crowded` rows all their partners, of the rows after them by what these miss.
+    """Give the first `crowded` rows all their partners, drawn from the rows after them.
 
-    Counts down what each row is left to find.
+    Rows are drawn by what they miss. `left`, what each row still misses, is counted down.
     """
     found = [np.empty(0, dtype=np.int64)]
     wanted = left.copy()
@@ -57,10 +57,10 @@ def _meet_anybody(left: Indices, crowded: int, place: Indices, rng: np.random.Ge
 def _draw(
     left: Indices, wanted: Indices, ends: Indices, row: int, rng: np.random.Generator
 ) -> Indices:
-    """So many distinct rows after `row` as it misses, with chances by what they miss themselves.
+    """Return the distinct partners that `row` misses, drawn after it by what they miss themselves.
 
     Rows are drawn by what they once missed (which `ends` sums up), and kept by the share of that
-    which they still miss: that costs no look at all rows, but needs most draws to be kept.
+    which they still miss: no draw looks at all rows, but most draws must be kept.
     """
     missing = int(left[row])
     chosen = np.empty(0, dtype=np.int64)
@@ -77,7 +77,7 @@ def _draw(
 
 
 def _draw_exactly(left: Indices, row: int, missing: int, rng: np.random.Generator) -> Indices:
-    """The same by a look at all rows."""
+    """Return the same by a look at all rows."""
     open_rows = row + 1 + np.flatnonzero(left[row + 1 :])
     if missing >= len(open_rows) or missing == 0:
         return open_rows[:missing]
@@ -89,7 +89,10 @@ def _draw_exactly(left: Indices, row: int, missing: int, rng: np.random.Generato
 def _meet_near(
     rows: Indices, count: int, window: float, taken: Indices, rng: np.random.Generator
 ) -> Indices:
-    """Pairs rows, each there as often as it misses a partner, about a window apart at most."""
+    """Pair rows about a window apart at most.
+
+    Each row is there as often as it misses a partner.
+    """
     found = np.empty(0, dtype=np.int64)
     taken = np.sort(taken)
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""Writes Matrix Market files block by block, packed by gzip when the name ends in .gz."""
+"""The writer of Matrix Market files, in blocks, packed by gzip when the name ends in .gz."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tuner.inputs.matrices.market import BANNER, Indices
 # Rows and columns from 0 and, in a real matrix, values.
 Block = tuple[Indices, Indices] | tuple[Indices, Indices, npt.NDArray[np.float64]]
 
-_ENTRIES = 1 << 18  # formatted at a time
+_ENTRIES = 1 << 18  # entries formatted at a time
 _GZIP_LEVEL = 3  # digits pack well, and higher levels take many times as long
 
 
@@ -32,16 +32,16 @@ def write(
     symmetry: str = "general",
     comment: str = "",
 ) -> None:
-    """Writes a square matrix, aside first: a file of that name is whole.
+    """Write a square matrix, first to another name: a file of this name is always whole.
 
     Args:
         path: The file; its directory is made.
-        rows: As many columns.
-        entries: How many the blocks have together; of a symmetric matrix only the lower triangle.
+        rows: Number of rows and of columns.
+        entries: Number of entries in all blocks; a symmetric matrix has only the lower triangle.
         blocks: The entries, in any order.
         field: "pattern", or "real" when blocks have values.
         symmetry: "general" or "symmetric".
-        comment: One line of it.
+        comment: One line of comment.
 
     Raises:
         OSError: it cannot be written; nothing is left of it.

@@ -7,7 +7,7 @@ from tuner.inputs.structure.traffic import Traffic
 
 
 def direct(halo: Halo, ppn: int, kind: type[Traffic] = Traffic) -> Traffic:
-    """Each message at once."""
+    """Count each message at once."""
     traffic = kind(halo, ppn)
     traffic.add_stage(halo.source, halo.destination, halo.items)
     return traffic

@@ -24,17 +24,17 @@ class Grid:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """The product of the sizes before each, and last the number of positions."""
+        """Return the product of the sizes before each, and last the number of positions."""
         return tuple(math.prod(self.sizes[:d]) for d in range(len(self.sizes) + 1))
 
     @property
     def complete(self) -> bool:
-        """Every position has a process."""
+        """Return whether every position has a process."""
         return self.strides[-1] == self.procs
 
     @property
     def message_bound(self) -> int:
-        """The most messages that a process sends in all stages.
+        """Return the most messages that a process sends in all stages.
 
         That is Σ(k_d - 1), and in an incomplete grid the same again for all stages but the last,
         because a process may also act for the position that it hosts.
@@ -46,7 +46,7 @@ class Grid:
         return "x".join(map(str, self.sizes))
 
     def route(self, source: Indices, destination: Indices, stage: int) -> Indices:
-        """The process that holds a message after stages 1 … `stage`; 0 is before the first."""
+        """Return who holds each message after stages 1 … `stage`; 0 is before the first."""
         stride = self.strides[stage]
         # Floor division by a scalar is several times as fast as a remainder.
         position = (source // stride - destination // stride) * stride + destination
@@ -55,7 +55,7 @@ class Grid:
         return position
 
     def steps(self, at: Indices, after: Indices, stage: int) -> Indices:
-        """Numbers of the ways from process to process in `stage`, different from one place."""
+        """Return numbers of steps between processes in `stage`, distinct for each place."""
         stride, size = self.strides[stage - 1], self.sizes[stage - 1]
         coordinate = after // stride
         coordinate -= coordinate // size * size
@@ -67,10 +67,10 @@ class Grid:
 
 
 def choose(procs: int, dims: int) -> Grid | None:
-    """The grid of that many dimensions with the least Σ(k_d - 1); None when there is none.
+    """Return the grid of that many dimensions with the least Σ(k_d - 1); None when there is none.
 
-    Then the smallest largest size, larger sizes first; exact where one exists. A dimension has at
-    least two values, so `dims` is at most ⌊lg procs⌋.
+    Ties go to the smallest largest size, and larger sizes come first; the grid is exact where one
+    exists. A dimension has at least two values, so `dims` is at most ⌊lg procs⌋.
     """
     if procs == 1:
         return Grid(1, (1,)) if dims == 1 else None
@@ -81,7 +81,10 @@ def choose(procs: int, dims: int) -> Grid | None:
 
 
 def from_sizes(procs: int, sizes: tuple[int, ...]) -> Grid | None:
-    """The grid of the given sizes; None when a process has no position, or the last layer none."""
+    """Return the grid of the given sizes.
+
+    None when a process has no position, or the last layer has no process.
+    """
     grid = Grid(procs, sizes)
     below = grid.strides[-1] - grid.strides[-2]
     if not sizes or min(sizes) < 1 or grid.strides[-1] < procs:
@@ -91,7 +94,7 @@ def from_sizes(procs: int, sizes: tuple[int, ...]) -> Grid | None:
 
 @dataclass
 class _Search:
-    """Depth-first over sizes that never increase; of equal sums the first found is kept."""
+    """A depth-first search of sizes that never increase; the first found of equal sums is kept."""
 
     procs: int
     dims: int

@@ -30,16 +30,16 @@ class Halo:
 
     @cached_property
     def items(self) -> Indices:
-        """Elements of each message."""
+        """Return the number of elements of each message."""
         return np.diff(self.first)
 
     def owner(self, slots: Indices) -> Indices:
-        """The process of each element."""
+        """Return the process of each element."""
         return np.searchsorted(self.begins, slots, side="right") - 1
 
 
 def halo(pattern: Pattern, owned: Ownership) -> Halo:
-    """What each process needs for its rows and does not own, each element once."""
+    """Return the elements that each process needs for its rows and does not own, each once."""
     procs = owned.procs
     span = int(np.diff(owned.first).max(initial=1))
     codes = _codes(pattern, owned, span)
@@ -55,7 +55,7 @@ def halo(pattern: Pattern, owned: Ownership) -> Halo:
 
 
 def _codes(pattern: Pattern, owned: Ownership, span: int) -> Indices:
-    """One number for source, destination and place, of every entry that needs another process."""
+    """Return a code of source, destination and place for each entry that needs another process."""
     receiver = owned.owner[pattern.rows]
     sender = owned.owner[pattern.columns]
     away = np.flatnonzero(sender != receiver)
@@ -68,7 +68,7 @@ def _codes(pattern: Pattern, owned: Ownership, span: int) -> Indices:
 
 
 def group_starts(values: Indices) -> npt.NDArray[np.bool_]:
-    """Where in a sorted array a new value begins."""
+    """Return where in a sorted array a new value begins."""
     starts = np.ones(len(values), dtype=np.bool_)
     np.not_equal(values[1:], values[:-1], out=starts[1:])
     return starts

@@ -16,14 +16,14 @@ from tuner.inputs.structure.traffic import Traffic
 
 
 class MethodError(SwitchpointError):
-    """A method spec that cannot be counted; the text says why."""
+    """The error that a method spec cannot be counted; the text says why."""
 
 
 class Count(Protocol):
-    """Counts the messages of a halo with that many processes a node, into a kind of Traffic."""
+    """A function that counts a halo's messages, with `ppn` a node, into a kind of Traffic."""
 
     def __call__(self, halo: Halo, ppn: int, kind: type[Traffic] = ..., /) -> Traffic:
-        """The counts."""
+        """Return the counts."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Method:
 
 
 def standard_specs(procs: int) -> list[str]:
-    """`direct`, `stfw` of every number of dimensions that the processes allow, and `nap`."""
+    """Return `direct`, `stfw` of every number of dimensions that is possible, and `nap`."""
     return ["direct", *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length())), "nap"]
 
 
 def method(spec: str, procs: int) -> Method:
-    """What a spec means on so many processes.
+    """Return the method of a spec on so many processes.
 
     Raises:
         MethodError: the spec is none that can be counted, or not applicable there.

@@ -1,8 +1,8 @@
 """Counts of node-aware exchange, `nap` (Bienz, Gropp, Olson, 2019).
 
-Processes of a node gather what other nodes need, an element once on each process that sends it on;
-parts of that go from node to node; their receivers distribute them. What stays on the node goes
-directly, meanwhile.
+Processes of a node gather the elements that other nodes need, an element once on each process that
+sends it on; parts of that go from node to node; their receivers distribute them. Messages that stay
+on the node go directly, meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Flags = npt.NDArray[np.bool_]
 
 
 def nap(halo: Halo, ppn: int, sharing: bool, kind: type[Traffic] = Traffic) -> Traffic:
-    """Every element goes once to a node, whoever needs it there."""
+    """Count messages where every element goes once to a node, whoever needs it there."""
     traffic = kind(halo, ppn)
     wants = _Wants.of(halo, ppn)
     items = _Items.of(wants, halo, ppn, sharing)
@@ -34,7 +34,7 @@ def nap(halo: Halo, ppn: int, sharing: bool, kind: type[Traffic] = Traffic) -> T
 
 @dataclass(frozen=True)
 class _Wants:
-    """Which process of another node wants which element, by nodes, element and process."""
+    """The elements wanted by processes of other nodes, by nodes, element and process."""
 
     pair: Indices  # origin node x nodes + target node
     slot: Indices
@@ -57,18 +57,18 @@ class _Wants:
 
     @cached_property
     def is_first(self) -> _Flags:
-        """The first process that wants an element on its node."""
+        """Return the first processes that want an element on their node."""
         return group_starts(self.pair * (int(self.slot.max(initial=0)) + 1) + self.slot)
 
     @cached_property
     def item(self) -> Indices:
-        """The number of what is wanted, among all that goes between nodes."""
+        """Return the number of each wanted element among all that go between nodes."""
         return np.cumsum(self.is_first) - 1
 
 
 @dataclass(frozen=True)
 class _Items:
-    """What goes between nodes, by nodes and element, and the part that each item belongs to."""
+    """The elements that go between nodes, by nodes and element, and the part of each item."""
 
     slot: Indices
     part: Indices
@@ -85,10 +85,10 @@ class _Items:
 
 
 def _gather(items: _Items, halo: Halo, traffic: Traffic) -> None:
-    """Elements go to the process of their node that sends them on, once for all its parts."""
+    """Send elements to the process of their node that sends them on, once for all its parts."""
     sender = items.parts.sender[items.part]
     away = np.flatnonzero(halo.owner(items.slot) != sender)
-    codes = items.slot[away] * traffic.procs + sender[away]  # the slot tells the source
+    codes = items.slot[away] * traffic.procs + sender[away]  # the slot determines the source
     codes.sort()
     slot, sender = np.divmod(codes[group_starts(codes)], traffic.procs)
     traffic.buffer += np.bincount(sender, minlength=traffic.procs)
@@ -96,7 +96,7 @@ def _gather(items: _Items, halo: Halo, traffic: Traffic) -> None:
 
 
 def _cross(items: _Items, halo: Halo, ppn: int, traffic: Traffic) -> None:
-    """Parts go to the other node, and messages on the node beside them."""
+    """Send parts to the other node, and messages on the node beside them."""
     parts = items.parts
     here = halo.source // ppn == halo.destination // ppn
     traffic.add_stage(
@@ -107,7 +107,7 @@ def _cross(items: _Items, halo: Halo, ppn: int, traffic: Traffic) -> None:
 
 
 def _distribute(wants: _Wants, items: _Items, traffic: Traffic) -> None:
-    """What a part has for other processes of the node goes to them."""
+    """Send the elements of a part to the other processes of the node that want them."""
     receiver = items.parts.receiver[items.part[wants.item]]
     away = wants.destination != receiver
     passed_on = wants.item[away]
@@ -118,6 +118,6 @@ def _distribute(wants: _Wants, items: _Items, traffic: Traffic) -> None:
 
 
 def _send(sender: Indices, receiver: Indices, traffic: Traffic) -> None:
-    """A stage of one message for each pair, told of its items."""
+    """Add a stage of one message for each pair, given a pair for each item."""
     pairs, items = np.unique(sender * traffic.procs + receiver, return_counts=True)
     traffic.add_stage(*np.divmod(pairs, traffic.procs), items)

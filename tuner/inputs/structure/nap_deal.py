@@ -1,4 +1,4 @@
-"""Dealing nodes to processes (Bienz, Gropp, Olson, 2019, section 4.1), as the library does it.
+"""Dealing of nodes to processes (Bienz, Gropp, Olson, 2019, section 4.1), as in the library.
 
 Ranks lie on the nodes in their order, `ppn` on each; the last node may have fewer.
 """
@@ -14,7 +14,7 @@ from tuner.inputs.matrices.market import Indices
 
 @dataclass(frozen=True)
 class Parts:
-    """What goes from one process to one of another node, by nodes and share.
+    """The parts from one process to one of another node, by nodes and share.
 
     Their items are, part by part, all that goes between nodes.
     """
@@ -29,7 +29,7 @@ class Parts:
 def deal(
     origin: Indices, target: Indices, items: Indices, procs: int, ppn: int, sharing: bool
 ) -> Parts:
-    """Deals what goes from each origin to each target node, by increasing nodes.
+    """Deal the items from each origin to each target node, by increasing nodes.
 
     An origin deals its targets by decreasing volume to its ranks 0, 1, …. With `sharing` and fewer
     targets than ranks, the ranks left over take shares too. A target deals what comes, share by
@@ -57,7 +57,7 @@ def _node_sizes(procs: int, ppn: int) -> Indices:
 def _deal_sends(
     origin: Indices, target: Indices, items: Indices, sizes: Indices, sharing: bool
 ) -> tuple[Indices, Indices]:
-    """The first local rank that each lot is dealt to, and how many consecutive ones share it."""
+    """Return the first local rank of each lot, and how many consecutive ones share it."""
     order = np.lexsort((target, -items, origin))
     shares = np.ones(len(items), dtype=np.int64)
     counts = np.bincount(origin, minlength=len(sizes))
@@ -74,7 +74,7 @@ def _deal_sends(
 
 
 def _share_out(items: list[int], ranks: int) -> list[int]:
-    """Shares of each lot, by decreasing volume: every rank left goes to the largest shares."""
+    """Return the shares of lots by decreasing volume: spare ranks go to the largest shares."""
     shares = [1] * len(items)
     for _ in range(ranks - len(items)):
         largest = -1
@@ -90,13 +90,13 @@ def _share_out(items: list[int], ranks: int) -> list[int]:
 
 
 def _share_begin(items: Indices, shares: Indices, share: Indices) -> Indices:
-    """Where a share begins in whole items."""
+    """Return where a share begins in whole items."""
     begin: Indices = items // shares * share + items % shares * share // shares
     return begin
 
 
 def _deal_receives(target: Indices, items: Indices, sizes: Indices) -> Indices:
-    """The local rank of the target that receives each part."""
+    """Return the local rank of the target that receives each part."""
     # Parts come by origin, target and share; the sort is stable.
     order = np.lexsort((-items, target))
     counts = np.bincount(target, minlength=len(sizes))

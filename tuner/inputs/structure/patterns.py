@@ -1,6 +1,6 @@
-"""The patterns of `swpbench --pattern` that need no file, made as it makes them.
+"""The patterns of `swpbench --pattern` that need no file, made in the same way.
 
-Every rank sends the same messages as there, to the last one (kernels/bench/patterns).
+Every rank sends the same messages as there, down to the last one (kernels/bench/patterns).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from tuner.inputs.structure.halo import Halo
 _Messages = dict[tuple[int, int], list[int]]
 """The items of each message, by sender and receiver; items of a rank are numbered from 0."""
 
-_MOST_EDGE = 512  # of a stencil, as in the bench
+_MOST_EDGE = 512  # dimensions of a stencil, as in the bench
 _WORD = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
 
 
 class PatternError(SwitchpointError):
-    """A pattern that cannot be made here; the text says why."""
+    """The error that a pattern cannot be made here; the text says why."""
 
 
 def pattern(spec: str, procs: int) -> Halo:
-    """The messages of a pattern on so many processes. Raises PatternError."""
+    """Return the messages of a pattern on so many processes. Raises PatternError."""
     family, _, text = spec.partition(":")
     if family not in _FAMILIES:
         raise PatternError(
@@ -112,7 +112,7 @@ def _stencil(spec: str, procs: int, dim: int, points: int, edge: int) -> _Messag
 
 
 def _balanced(procs: int, dim: int) -> tuple[int, ...]:
-    """As MPI_Dims_create: factors as close to each other as can be, larger ones first."""
+    """Return factors as MPI_Dims_create: as close to each other as possible, larger ones first."""
     if dim == 1:
         return (procs,)
     best: tuple[int, ...] = (procs, *(1,) * (dim - 1))
@@ -138,7 +138,7 @@ class _Draws:
                 return drawn % bound
 
     def sample(self, count: int, chosen: int) -> list[int]:
-        """Distinct numbers below `count`, increasing (Floyd's sampling)."""
+        """Return distinct numbers below `count`, increasing (Floyd's sampling)."""
         found: list[int] = []
         for last in range(count - chosen, count):
             drawn = self._below(last + 1)

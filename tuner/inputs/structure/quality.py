@@ -1,4 +1,4 @@
-"""What a partition is worth: balance, volume and messages of the product with a vector."""
+"""The quality of a partition: balance, volume and messages of the product with a vector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Quality:
 
 
 def quality(pattern: Pattern, owned: Ownership) -> Quality:
-    """Of a square matrix whose rows are dealt so."""
+    """Return the quality of a square matrix with this ownership."""
     messages = halo(pattern, owned)
     work = np.bincount(owned.owner[pattern.rows], minlength=owned.procs)
     sent = np.bincount(messages.source, minlength=owned.procs)

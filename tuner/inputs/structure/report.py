@@ -1,4 +1,4 @@
-"""The table of `switchpoint report structure`: what every method would send, without MPI."""
+"""The table of `switchpoint report structure`: the messages of every method, without MPI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tuner.inputs.structure.methods import Method, method, standard_specs
 from tuner.inputs.structure.traffic import Statistics
 from tuner.machine.mpi import available_cores
 
-_MESSAGES_AT_ONCE = 1 << 24  # in all threads together: each takes about 150 bytes
+_MESSAGES_AT_ONCE = 1 << 24  # entries in all threads together: each takes about 150 bytes
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Row:
     statistics: Statistics
 
     def document(self) -> dict[str, Any]:
-        """For JSON; statistics as in the raw files of launches."""
+        """Return the row for JSON; statistics as in the raw files of launches."""
         return {
             "procs": self.procs,
             "method": self.method.spec,
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Request:
-    """What to count: a matrix, its parts, methods (none: all), ranks a node and bytes an item."""
+    """A matrix to count, its parts, methods (none: all), ranks a node and bytes an item."""
 
     matrix: Path
     procs: Sequence[int]
@@ -55,7 +55,7 @@ class Request:
 
 
 def report(request: Request) -> Iterator[Row]:
-    """Counts the methods one after the other.
+    """Yield the counts of the methods one after the other.
 
     Raises:
         MatrixError: the matrix or its partition cannot be read or made.
@@ -66,7 +66,7 @@ def report(request: Request) -> Iterator[Row]:
         methods = [method(spec, procs) for spec in request.specs or standard_specs(procs)]
         messages = _halo(request, pattern, procs)
         count = partial(_count, request, messages)
-        # Arrays are counted outside of Python's lock, so threads share the work.
+        # Arrays are counted without Python's lock, so threads share the work.
         workers = min(available_cores(), _MESSAGES_AT_ONCE // max(len(messages.items), 1))
         with ThreadPoolExecutor(max(workers, 1)) as threads:
             yield from threads.map(count, methods)
@@ -82,7 +82,7 @@ def _halo(request: Request, pattern: Pattern, procs: int) -> Halo:
 
 
 def show(rows: Sequence[Row], out: Console) -> None:
-    """Prints the table; bytes are of an execution, vavg, vmax and buffer of a process."""
+    """Print the table; bytes are of an execution, vavg, vmax and buffer of a process."""
     names = ("parts", "method", "grid", "mmax", "bound", "mavg", "vavg", "vmax", "buffer")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in (*names, "off-node mmax", "off-node bytes"):

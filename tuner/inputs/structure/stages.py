@@ -1,4 +1,4 @@
-"""The messages of a method, stage by stage: what its time is predicted from."""
+"""The messages of a method, stage by stage, from which its time is predicted."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Kept(Traffic):
         self.kept: list[Stage] = []
 
     def add_stage(self, sender: Indices, receiver: Indices, items: Indices) -> None:
-        """Keeps the messages."""
+        """Keep the messages."""
         super().add_stage(sender, receiver, items)
         self.kept.append(Stage(sender, receiver, items))
 
 
 def stages(method: Method, halo: Halo, ppn: int) -> list[Stage]:
-    """The messages of every stage of a method."""
+    """Return the messages of every stage of a method."""
     traffic = method.count(halo, ppn, _Kept)
     assert isinstance(traffic, _Kept)  # noqa: S101 - the kind that was asked for
     return traffic.kept

@@ -14,7 +14,7 @@ from tuner.inputs.structure.traffic import Traffic
 
 
 def stfw(halo: Halo, grid: Grid, ppn: int, kind: type[Traffic] = Traffic) -> Traffic:
-    """Every message is a parcel that travels along the grid's coordinates, the first one first."""
+    """Count messages as parcels that travel along the grid's coordinates, the first one first."""
     traffic = kind(halo, ppn)
     items = halo.items
     at = halo.source
@@ -30,14 +30,14 @@ def stfw(halo: Halo, grid: Grid, ppn: int, kind: type[Traffic] = Traffic) -> Tra
 def _add_messages(
     traffic: Traffic, at: Indices, after: Indices, step: Indices, items: Indices
 ) -> None:
-    """A stage of one message for each place and step from it, of all parcels that take it.
+    """Add a stage of one message for each place and step, of all parcels that take it.
 
-    Table look-ups instead of sorting: as many entries as places have steps, a few million.
+    Table look-ups replace sorting: there are as many entries as places have steps, a few million.
     """
     steps = int(step.max(initial=0)) + 1
     code = at * steps + step
     sums = np.bincount(code, weights=items, minlength=traffic.procs * steps)
-    receiver = np.arange(traffic.procs).repeat(steps)  # where no parcel is, or it stays: itself
+    receiver = np.arange(traffic.procs).repeat(steps)  # itself where no parcel is, or it stays
     sender = receiver.copy()
     receiver[code] = after
     moved = np.flatnonzero(sender != receiver)

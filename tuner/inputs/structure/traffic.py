@@ -1,4 +1,4 @@
-"""Adds up messages into the statistics that the library keeps of a plan."""
+"""The sums of messages as statistics that the library keeps of a plan."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from tuner.inputs.structure.halo import Halo
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a method sends at each execution, named as in the raw files of launches.
+    """The messages of a method at each execution, named as in the raw files of launches.
 
-    `buffer_bytes` is the largest over processes of original sends and receives and of what comes to
-    be passed on. On and off the node: with `ppn` processes a node, in the order of ranks.
+    `buffer_bytes` is the largest over processes of the sum of original sends, receives and what is
+    forwarded. Messages on and off the node are those with `ppn` processes a node, in the order of
+    ranks.
     """
 
     stages: int
@@ -34,7 +35,7 @@ class Statistics:
 
 
 class Traffic:
-    """The messages of all stages, and what each process holds meanwhile. Sizes are in items."""
+    """The messages of all stages, and the items that each process holds meanwhile."""
 
     def __init__(self, halo: Halo, ppn: int) -> None:
         self.procs = halo.procs
@@ -43,12 +44,12 @@ class Traffic:
         self._messages, self._items, self._off_messages, self._off_items = np.zeros(
             (4, self.procs), dtype=np.int64
         )
-        # A method that forwards adds what comes to be passed on.
+        # A method that forwards adds the items that arrive to be passed on.
         self.buffer = self.per_process(halo.source, halo.items)
         self.buffer += self.per_process(halo.destination, halo.items)
 
     def add_stage(self, sender: Indices, receiver: Indices, items: Indices) -> None:
-        """The messages of one stage."""
+        """Add the messages of one stage."""
         self.stages += 1
         off = self._node[sender] != self._node[receiver]
         self._messages += np.bincount(sender, minlength=self.procs)
@@ -57,11 +58,11 @@ class Traffic:
         self._off_items += self.per_process(sender[off], items[off])
 
     def per_process(self, process: Indices, items: Indices) -> Indices:
-        """The sum of the items of each process."""
+        """Return the sum of the items of each process."""
         return np.bincount(process, weights=items, minlength=self.procs).astype(np.int64)
 
     def statistics(self, item_bytes: int) -> Statistics:
-        """All of it, with items of that size."""
+        """Return all statistics, with items of that size."""
         messages, items = int(self._messages.sum()), int(self._items.sum())
         off_messages, off_items = int(self._off_messages.sum()), int(self._off_items.sum())
         return Statistics(
