@@ -251,7 +251,7 @@ class Probe(NamedTuple):
 
 
 class ProbeLaunch(NamedTuple):
-    """The launch in which probes, methods of overlap, or soaks were measured together."""
+    """A launch in which probes, methods of overlap, or soaks were measured together."""
 
     system: str
     campaign: str

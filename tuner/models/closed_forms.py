@@ -25,7 +25,7 @@ NAP = "max-rate bound (equation 16 of Bienz, Gropp, Olson, 2019)"
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A method's time by the bytes of an item, and the bytes below which it beats `direct`."""
+    """A method's time by the bytes of an item, and the size below which it beats `direct`."""
 
     method: str
     source: str

@@ -42,7 +42,7 @@ class Census:
         return np.zeros(self.procs)
 
     def rounds_s(self, blocks: Iterable[tuple[int, int]], began_s: Floats) -> Floats:
-        """Return when rounds end that send blocks of bytes to the rank at each distance."""
+        """Return when rounds end in which ranks send so many bytes to the rank so far behind."""
         rank = np.arange(self.procs)
         for distance, size in blocks:
             one = Stage(rank, (rank + distance) % self.procs, np.ones(self.procs, dtype=np.int64))

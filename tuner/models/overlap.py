@@ -41,8 +41,8 @@ def bulk(initiation_s: float, computation_s: float, communication_s: float) -> O
 def ft(network: LogGPValues, procs: int, rows: float, row_elements: int, row_s: float) -> Overlap:
     """Return the times of the exchange of a Fourier transform row by row.
 
-    Of every rows/P rows of a process, P - 1 parts go to the others while the next are computed
-    (equations 2, 4 and 6 to 9).
+    In each of rows/P rounds a process computes P rows, of which P - 1 go to the others while the
+    next are computed (equations 2, 4 and 6 to 9).
     """
     o, g = network.overhead_s, network.gap_s
     rounds = rows / procs
@@ -55,14 +55,14 @@ def ft(network: LogGPValues, procs: int, rows: float, row_elements: int, row_s: 
 def ft_exchange(
     network: LogGPValues, procs: int, rows: int, row_elements: int, row_s: float
 ) -> Overlap:
-    """Return the times of the same exchange after all computation, one message to each process."""
+    """Return the times of the same exchange after computing, one message to each other process."""
     computation_s = rows * row_s
     after = ft(network, procs, procs, row_elements * rows // procs, 0.0)
     return Overlap(computation_s + after.total_s, computation_s, after.initiation_s, after.wait_s)
 
 
 def spmv(network: LogGPValues, procs: int, columns: int, block_s: float) -> Overlap:
-    """Return the times of a sparse product that gets each block while it computes the one before.
+    """Return the times of a sparse product that gets each block while it uses the one before.
 
     Equations 10 to 13; a get is one round trip, 2L.
     """

@@ -32,7 +32,7 @@ _CASE = ["operation", "pattern", "procs", "nodes", "ppn", "oversubscribed", "syn
 
 @dataclass(frozen=True)
 class Case:
-    """An operation on a pattern, which is empty for a collective, and a layout."""
+    """An operation on a pattern and a layout; the pattern of a collective is not used."""
 
     operation: str
     pattern: str

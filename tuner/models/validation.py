@@ -50,7 +50,7 @@ class Validation:
 
 
 def validate(predictor: Predictor, measured: Mapping[tuple[str, int], float]) -> Validation:
-    """Compare with measured seconds by method and size, those that the predictor has."""
+    """Compare predictions with measured seconds by method and size, for predicted methods."""
     sizes = sorted({size for _, size in measured})
     errors: list[Error] = []
     reasons: dict[str, str] = {}

@@ -64,7 +64,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The loss of A's cases with B's rules: time with B's / time with A's, averaged in logarithms.
+    """The loss of A's cases with B's rules: time with B's / time with A's - 1, mean of logarithms.
 
     `without_rule` of the cases have no rule in B and take the default. A has no time for
     `not_measured` of them, which are in no figure.
@@ -291,7 +291,7 @@ def _layout(of: Where | Point) -> _Layout:
 
 
 def _rules(points: Iterable[Point], layouts: set[_Layout]) -> dict[_Layout, list[Rule]]:
-    """Return the rules for layouts; those between measured ones take long, and only if needed."""
+    """Return the rules by layout; those between measured ones, which take long, only if needed."""
     measured: dict[_Layout, list[Point]] = defaultdict(list)
     for point in points:
         measured[_layout(point)].append(point)

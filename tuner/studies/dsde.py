@@ -37,7 +37,7 @@ class Row:
 
 
 def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Row]:
-    """Simulate ranks and degrees, a row for each.
+    """Yield a simulated row for each number of ranks with each degree.
 
     Raises StudyError, NetworkError, LaunchError, RawFileError.
     """

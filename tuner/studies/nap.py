@@ -128,7 +128,7 @@ def _exchange(simulator: Simulator, messages: Halo, spec: str, times: dict[str, 
 
 
 def findings(rows: Sequence[Row]) -> Iterator[Finding]:
-    """Yield the results of the paper's figures 8 to 14."""
+    """Yield the findings on the paper's figures 8 to 14."""
     fewer = [row for row in rows if row.aware.most_messages < row.standard.most_messages]
     ratios = [row.standard.most_messages / max(row.aware.most_messages, 1) for row in rows]
     yield Finding(

@@ -37,7 +37,7 @@ class Neighbours:
 def count(
     matrices: Sequence[str], rows: int, procs: Sequence[int], tell: Tell
 ) -> Iterator[Neighbours]:
-    """Count in finest multigrid levels, by the names of their problems, and look-alikes by theirs.
+    """Yield counts for finest multigrid levels, by name of their problem, and look-alikes by name.
 
     Raises StudyError, MatrixError.
     """

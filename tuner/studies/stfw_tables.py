@@ -19,7 +19,7 @@ _GAIN = 1.25  # the paper's and ours agree within this factor
 
 @dataclass(frozen=True)
 class Scheme:
-    """Geometric means over matrices; values that the paper lacks are None.
+    """Geometric means over matrices; missing values, as some of the paper, are None.
 
     Times are in seconds; `dims` 1 is direct.
     """
@@ -91,7 +91,7 @@ def _known(values: Sequence[float | None]) -> float | None:
 
 
 def findings(pairs: Sequence[Pair]) -> Iterator[Finding]:
-    """Yield the orderings and factors of the tables."""
+    """Yield the findings on orderings and factors of the tables."""
     for procs in sorted({pair.ours.procs for pair in pairs}):
         those = [pair for pair in pairs if pair.ours.procs == procs]
         if those[0].paper is not None:

@@ -60,7 +60,7 @@ def _draw(
     """Return the distinct partners that `row` misses, drawn after it by what they miss themselves.
 
     Rows are drawn by what they once missed (which `ends` sums up), and kept by the share of that
-    which they still miss: no draw looks at all rows, but most draws must be kept.
+    which they still miss: this needs no look at all rows, but most draws have to be kept.
     """
     missing = int(left[row])
     chosen = np.empty(0, dtype=np.int64)
