@@ -13,7 +13,7 @@ from tuner.models.system import Layout, Links, PairModel, SystemModel
 
 _NO_GAP = NotIdentified("a simulated network has none but overheads")
 _NOT_SWEPT = NotIdentified("the node's memory has one rate")
-_FENCE_BARRIERS = 2  # messages of SMPI's MPI_Win_fence (smpi_win.cpp)
+_FENCE_BARRIERS = 2  # barriers in SMPI's MPI_Win_fence (smpi_win.cpp)
 _EVERY = 1 << 30  # processes of a node; their rates are not extrapolated
 _OFF_NODE, _ON_NODE = ("off_node",), ("on_node", "on_socket")
 

@@ -137,7 +137,7 @@ def of_collective(
 
     Sizes are as in collectives.py. Raises ModelError.
     """
-    slowest = network_of(model, procs, ppn, loaded=False).slowest  # a root handles many
+    slowest = network_of(model, procs, ppn, loaded=False).slowest  # a root handles all messages
     group = Group(slowest, procs, _value(model.reducing))
     known = collectives.methods(operation, procs)
 

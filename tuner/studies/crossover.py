@@ -72,7 +72,7 @@ class Crossover:
 
 @dataclass(frozen=True)
 class Study:
-    """The result and its file in the store."""
+    """The result of a study, as it is stored."""
 
     matrix: str
     system: str

@@ -55,7 +55,7 @@ class Row:
     mavg: float
     vavg_words: float
     buffer_kib: float
-    most_entries: int  # local time of the matrix, on one rank
+    most_entries: int  # entries of the matrix on one rank
     predicted_s: float
     simulated_s: float | None
     headered_s: float | None

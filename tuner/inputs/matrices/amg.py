@@ -17,7 +17,7 @@ import numpy as np
 from tuner.inputs.matrices.degrees import Degrees
 from tuner.inputs.matrices.writing import write
 
-_ENTRIES = 1 << 18  # rows of a block
+_ENTRIES = 1 << 18  # entries of a block
 
 
 @dataclass(frozen=True)

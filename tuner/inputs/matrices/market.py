@@ -28,7 +28,7 @@ Indices = npt.NDArray[np.int64]
 BANNER = "%%MatrixMarket"
 SUFFIXES = (".mtx.gz", ".mtx")
 
-_VALUES = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}  # numbers in the line of each entry
+_VALUES = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}  # numbers of each entry
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _BLOCK_BYTES = 1 << 24
 _LARGEST = 2**61

@@ -25,7 +25,7 @@ SEED = 1
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """The matrix and file that a kept partition was made for."""
+    """The record of the inputs of a kept partition, and of its file."""
 
     matrix_sha256: str
     parts_sha256: str

@@ -55,7 +55,7 @@ class Grid:
         return position
 
     def steps(self, at: Indices, after: Indices, stage: int) -> Indices:
-        """Return numbers of steps between processes in `stage`, distinct for each place."""
+        """Return numbers of the steps between processes in `stage`, distinct at each place."""
         stride, size = self.strides[stage - 1], self.sizes[stage - 1]
         coordinate = after // stride
         coordinate -= coordinate // size * size

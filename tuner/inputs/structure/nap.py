@@ -57,7 +57,7 @@ class _Wants:
 
     @cached_property
     def is_first(self) -> _Flags:
-        """Return the first processes that want an element on their node."""
+        """Return whether each process is the first that wants the element on its node."""
         return group_starts(self.pair * (int(self.slot.max(initial=0)) + 1) + self.slot)
 
     @cached_property

@@ -20,7 +20,7 @@ from tuner.inputs.structure.halo import Halo
 _Messages = dict[tuple[int, int], list[int]]
 """The items of each message, by sender and receiver; items of a rank are numbered from 0."""
 
-_MOST_EDGE = 512  # dimensions of a stencil, as in the bench
+_MOST_EDGE = 512  # of a stencil, as in the bench
 _WORD = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
 

@@ -20,7 +20,7 @@ from tuner.inputs.structure.methods import Method, method, standard_specs
 from tuner.inputs.structure.traffic import Statistics
 from tuner.machine.mpi import available_cores
 
-_MESSAGES_AT_ONCE = 1 << 24  # entries in all threads together: each takes about 150 bytes
+_MESSAGES_AT_ONCE = 1 << 24  # in all threads together: each takes about 150 bytes
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tuner.inputs.structure.halo import Halo
 
 @dataclass(frozen=True)
 class Statistics:
-    """The messages of a method at each execution, named as in the raw files of launches.
+    """The statistics of a method's messages at each execution, named as in raw files of launches.
 
     `buffer_bytes` is the largest over processes of the sum of original sends, receives and what is
     forwarded. Messages on and off the node are those with `ppn` processes a node, in the order of
@@ -35,7 +35,7 @@ class Statistics:
 
 
 class Traffic:
-    """The messages of all stages, and the items that each process holds meanwhile."""
+    """The messages of all stages, and what each process holds meanwhile. Sizes are in items."""
 
     def __init__(self, halo: Halo, ppn: int) -> None:
         self.procs = halo.procs
