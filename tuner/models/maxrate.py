@@ -278,7 +278,7 @@ class _Curve:
     def seen(
         self, rates: Rates, rate: Parameter, processes: int, of_one: float | None = None
     ) -> Parameter:
-        """Return the rate, unless so many processes send at it in no longer than the noise.
+        """Return the rate, unless what so many processes send takes no longer than the noise.
 
         With `of_one` the rate is what each process after the first adds to that.
         """

@@ -25,7 +25,7 @@ _FEW = 2.0  # times lg P
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The numbers of ranks that the ranks of a matrix in blocks of neighbouring rows send to."""
+    """The numbers of ranks that each sends to, for a matrix in blocks of neighbouring rows."""
 
     matrix: str
     rows: int

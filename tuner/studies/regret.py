@@ -220,7 +220,7 @@ class Request:
 
 
 def outcomes(problem: Problem, request: Request) -> Iterator[Outcome]:
-    """Measure a problem in one launch that names the best at each size, and those that count.
+    """Measure a problem: first a launch to name the best at each size, then those that count.
 
     Raises LaunchError, NodesError, KernelsError, RegretError.
     """

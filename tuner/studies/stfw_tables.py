@@ -160,7 +160,7 @@ class Scaling:
 def scaling(rows: Sequence[Row]) -> list[Scaling]:
     """Return the times of figure 8.
 
-    They are the exchange, and for each entry of the busiest rank the time of a Blue Gene/Q core.
+    A time is the exchange plus that of a Blue Gene/Q core for each entry of the busiest rank.
     """
     found: dict[str, Scaling] = {}
     for row in rows:
@@ -173,7 +173,7 @@ def scaling(rows: Sequence[Row]) -> list[Scaling]:
 
 
 def scaling_finding(products: Sequence[Scaling]) -> Finding:
-    """Return the finding on matrices that BL stops scaling."""
+    """Return the finding on matrices on which BL stops scaling."""
     most = max(max(each.direct_s) for each in products)
     stopped = [each for each in products if each.direct_until < most]
     rescued = [each for each in stopped if each.stfw_until > each.direct_until]
