@@ -1,7 +1,7 @@
-"""What all checks of a campaign share: several launches of swpbench in one job.
+"""Base classes of all checks of a campaign: several launches of swpbench in one job.
 
 A check sets `operation` when its class is written and `pattern` and `scale` as parameters. The
-mixin sets everything that ReFrame needs: the tasks after set-up, the command before the run.
+base class sets everything that ReFrame needs: the tasks after set-up, the command before the run.
 """
 
 import re
@@ -65,7 +65,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def resolve_scale(self):
-        """Processes from the scale, on the processors that the system has."""
+        """Set the processes of the scale on the processors that the system has."""
         processor = self.current_partition.processor
         cores = (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
         max_nodes = int(self.current_partition.extras.get("max_nodes", 1))
@@ -83,11 +83,11 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             self.time_limit = None  # of this machine's seconds; the budget is of simulated ones
 
     def layout(self, cores: int, max_nodes: int) -> scales.Layout:
-        """Processes on nodes of so many cores, of which so many serve. Raises ScaleError."""
+        """Return the processes of a scale on at most `max_nodes` such nodes. Raises ScaleError."""
         return scales.resolve(self.scale, cores, max_nodes)
 
     def find_unmeasured(self):
-        """Leaves out what an interrupted campaign of this name has among the results."""
+        """Leave out launches of an interrupted campaign of this name that are among the results."""
         there = keeping.numbers_there(
             self.campaign, self.recorded_system, self.current_environ.name, self.raw_name
         )
@@ -96,28 +96,28 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             self.leave_out("all its launches are among the results")
 
     def leave_out(self, reason: str):
-        """Skips this case, and has the report say why."""
+        """Skip this case, and keep the reason for the report."""
         self.skipped_because = reason
         self.skip(reason)
 
     @property
     def recorded_system(self) -> str:
-        """The system by its name in raw files."""
+        """Return the name of the system in raw files."""
         return self.system_name or self.current_partition.fullname
 
     @property
     def runs(self) -> int:
-        """How many times swpbench is started, each time for a raw file."""
+        """Return how many times swpbench is started, each time for a raw file."""
         return self.launches
 
     @property
     def launch_limit_s(self) -> float:
-        """What a launch may take before the job is ended, in seconds of this machine."""
+        """Return the limit of a launch before the job is ended, in seconds of this machine."""
         return self.budget_s + 30
 
     @run_before("run")
     def set_command(self):
-        """The first launch is the test's executable, the others follow it in the same job."""
+        """Make the first launch the test's executable; the others follow it in the same job."""
         yield_setting = self.use_own_launcher()
         raw_files = [f"{self.raw_name}-{number}.jsonl" for number in self.numbers]
         self.keep_files = raw_files
@@ -133,12 +133,12 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @property
     def raw_name(self) -> str:
-        """Tells the raw files of a campaign apart: exchange-hub-hubs-2-seed-1-1-node."""
+        """Return the stem of the names of raw files, such as exchange-hub-hubs-2-seed-1-1-node."""
         words = f"{self.operation}-{self.pattern}-{self.scale}"
         return re.sub(r"[^A-Za-z0-9]+", "-", words)
 
     def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
-        """The options of one launch, quoted for the job script."""
+        """Return the options of one launch, quoted for the job script."""
         options = {
             "--out": f"{self.raw_name}-{number}.jsonl",
             "--launch": str(number),
@@ -152,7 +152,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         return [self.command, *(shlex.quote(word) for word in words)]
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """What one launch measures."""
+        """Return the options that say what one launch measures."""
         return {
             "--op": self.operation,
             "--methods": self.methods,
@@ -164,7 +164,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         }
 
     def use_own_launcher(self) -> str:
-        """Starts ranks by the tuner where the environment names its mpiexec; its yield setting."""
+        """Start ranks by the tuner if the environment has an mpiexec; return its yield setting."""
         mpiexec = self.current_environ.extras.get("mpiexec")
         if mpiexec is None:
             return ""
@@ -187,7 +187,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         return start.yield_setting
 
     def write_pattern(self) -> str:
-        """The pattern as swpbench takes it; a matrix is written into the stage directory."""
+        """Return the pattern as swpbench takes it; write a matrix into the stage directory."""
         kind, _, name = self.pattern.partition(":")
         if kind != "matrix":
             return self.pattern
@@ -195,7 +195,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def launches_are_right(self):
-        """Payload first, then the number of ranks, then that every file has its closing record."""
+        """Check the payload, the number of ranks, and that every file has its closing record."""
         ranks = sn.extractall(r"^swpbench: ranks (\d+)$", self.stdout, 1, int)
         return sn.all(
             [
@@ -219,7 +219,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("sanity")
     def keep(self):
-        """Puts the raw files among the results, and into the store."""
+        """Put the raw files among the results and into the store."""
         if not self.is_dry_run():
             keeping.keep([Path(self.stagedir) / name for name in self.keep_files])
 
@@ -231,23 +231,23 @@ class CampaignCheck(LaunchesCheck):
 
     @property
     def runs(self) -> int:
-        """On a simulated machine another launch would tell the same."""
+        """Return the number of launches: one on a simulated machine, where all are alike."""
         return 1 if "simulated" in self.current_partition.features else self.launches
 
     @run_after("init")
     def mark_smoke(self):
-        """One short check of each operation tells whether a system works at all."""
+        """Mark one short check of each operation, which shows whether a system works at all."""
         if self.is_first and self.scale == "1_node":
             self.tags = self.tags | {"smoke"}
 
     @property
     def is_first(self) -> bool:
-        """Whether this stands for its operation in a short campaign."""
+        """Return whether this check represents its operation in a short campaign."""
         return self.operation == "spmv" or self.pattern.startswith("random:")
 
 
 def default_sizes(operation: str, pattern: str) -> str:
-    """A coarse grid: bytes per message, or for a matrix per item, of which a message has many.
+    """Return a coarse grid: bytes per message, or for a matrix per item; a message has many items.
 
     An item of a product is an element of each vector.
     """

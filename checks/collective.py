@@ -1,4 +1,4 @@
-"""Collectives, which have blocks in the place of a pattern."""
+"""The check of collectives, which have blocks instead of a pattern."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
@@ -24,23 +24,23 @@ class collective(CampaignCheck):
 
     @run_after("init")
     def set_operation(self):
-        """The operation is the parameter here."""
+        """Set the operation from the parameter."""
         self.operation = self.kind
         if self.is_first:
             self.tags = self.tags | {"tuning"}
 
     @property
     def runs(self) -> int:
-        """Each launch, and those apart."""
+        """Return the number of launches, including those of the algorithms apart."""
         return super().runs * (1 + len(self.algorithms_apart))
 
     @property
     def algorithms_apart(self) -> list[str]:
-        """The names in `apart`."""
+        """Return the names in `apart`."""
         return [name for name in self.apart.split(",") if name]
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """All methods, and then in launches of their own the algorithms apart."""
+        """Return options for all methods, or for an algorithm apart, which has its own launches."""
         launch, turn = divmod(number, 1 + len(self.algorithms_apart))
         options = super().measured_options(launch, pattern) | {"--launch": str(launch)}
         if turn:
@@ -49,5 +49,5 @@ class collective(CampaignCheck):
 
     @property
     def is_first(self) -> bool:
-        """Of nine operations, two."""
+        """Return whether this is one of the two operations that represent the nine."""
         return self.kind in MOST_CALLED

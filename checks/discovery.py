@@ -1,4 +1,4 @@
-"""Exchanges whose receivers do not know their senders."""
+"""The check of exchanges whose receivers do not know their senders."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter

@@ -1,4 +1,4 @@
-"""Exchanges whose receivers know their senders: seeded random, hub, and a real matrix's halo."""
+"""The check of exchanges whose receivers know their senders: random, hub, and matrix halos."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter

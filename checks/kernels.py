@@ -1,4 +1,4 @@
-"""Builds and installs the kernels, once for each environment of a system.
+"""The check that builds and installs the kernels, once for each environment of a system.
 
 `-S build_kernels.builder=Spack` has Spack build them, by the package of this checkout.
 """
@@ -33,12 +33,12 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
 
     @run_after("init")
     def choose_builder(self):
-        """One of ReFrame's build systems by name: CMake or Spack."""
+        """Choose one of ReFrame's build systems by name: CMake or Spack."""
         self.build_system = self.builder
 
     @run_after("setup")
     def take_what_is_installed(self):
-        """A wheel has no sources: what is on the path is used, as Spack installs it."""
+        """Use the swpbench on the path, as Spack installs it, if a wheel has no sources."""
         if SOURCES.is_dir():
             return
         self.skip_if(
@@ -49,7 +49,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
 
     @run_before("compile")
     def configure(self):
-        """Tells the build system where everything is: the source tree is built without a copy."""
+        """Set all paths of the build system; the source tree is built without a copy."""
         target = shlex.quote(str(self.installation))
         is_cmake = isinstance(self.build_system, CMake)
         # A link leads to what is not ours: nothing may be written through it.
@@ -64,7 +64,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             self.build_system.commands = [f"ln -sfn {shlex.quote(str(prefix))} {target}"]
 
     def configure_cmake(self):
-        """Builds with the environment's MPI compiler, after whoever builds the same now."""
+        """Build with the environment's MPI compiler, after any running build of the same."""
         shared = objects_directory(self.current_partition.fullname, self.current_environ.name)
         self.prebuild_cmds += [
             f"build={shlex.quote(str(shared))}",
@@ -92,7 +92,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         self.postbuild_cmds = [f"cmake --install {build}"]
 
     def configure_spack(self):
-        """Builds with the MPI that the environment's extras name for Spack, as mpich@4."""
+        """Build with the MPI that the environment's extras name for Spack, such as mpich@4."""
         mpi = self.current_environ.extras.get("spack_mpi")
         environment = Path(self.stagedir) / "spack"
         environment.mkdir()
@@ -109,11 +109,11 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
 
     @property
     def installation(self) -> Path:
-        """bin, include and lib of one system and environment."""
+        """Return the prefix (bin, include, lib) of one system and environment."""
         return installation_directory(self.current_partition.fullname, self.current_environ.name)
 
     @sanity_function
     def swpbench_is_installed(self):
-        """The program that every check runs is there."""
+        """Check that the program that every check runs is installed."""
         swpbench = self.installation / "bin" / "swpbench"
         return sn.assert_true(swpbench.is_file(), msg=f"{swpbench} was not built")

@@ -1,4 +1,4 @@
-"""What the site configurations of this machine have in common: every MPI found."""
+"""Common parts of this machine's site configurations: every MPI found."""
 
 import os
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ def site(
     partitions: Sequence[dict[str, Any]],
     mpis: Sequence[Mpi] | None = None,
 ) -> dict[str, Any]:
-    """A configuration of partitions, each of which runs one job at a time.
+    """Return a configuration of partitions, each of which runs one job at a time.
 
-    `system` and `partitions` tell names and descriptions; `partitions` also processor and extras.
+    `system` and `partitions` have names and descriptions; `partitions` also processor and extras.
     `mpis` are by default those of this machine.
 
     Raises:

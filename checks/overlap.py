@@ -1,4 +1,4 @@
-"""How much communication hides behind computation."""
+"""The check of how much communication hides behind computation."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter
@@ -8,7 +8,7 @@ from checks.campaign import CampaignCheck
 
 @rfm.simple_test
 class overlap(CampaignCheck):
-    """What `switchpoint show overlap` tells of: many small messages, few large ones, a product."""
+    """The data of `switchpoint show overlap`: many small messages, few large ones, a product."""
 
     descr = "communication that hides behind computation"
     # A simulated processor takes no time to compute.
@@ -23,7 +23,7 @@ class overlap(CampaignCheck):
     tags = {"overlap"}
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """All amounts of computation; sizes are part of the pattern."""
+        """Return all amounts of computation; sizes are part of the pattern."""
         return {
             "--pattern": pattern,
             "--methods": self.methods,

@@ -1,4 +1,4 @@
-"""The parameters of models: probes between pairs of ranks, on a node and between two."""
+"""The check of the models' parameters: probes between pairs of ranks, on a node and between two."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter
@@ -8,7 +8,7 @@ from checks.campaign import CampaignCheck
 
 @rfm.simple_test
 class parameters(CampaignCheck):
-    """What `switchpoint fit` finds LogGP and max-rate parameters from."""
+    """The probes from which `switchpoint fit` finds LogGP and max-rate parameters."""
 
     descr = "probes of the parameters of models"
     # A simulated clock stands still while a rank polls it, and for what a rank computes.
@@ -21,9 +21,9 @@ class parameters(CampaignCheck):
 
     @property
     def launch_limit_s(self) -> float:
-        """Probes take as long as the network needs: 40 s a launch at 1 Gbit/s."""
+        """Return the limit in seconds; probes take 40 s a launch at 1 Gbit/s."""
         return 180
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """Sizes; a launch has no other budget than the number of samples."""
+        """Return the sizes; a launch has no other budget than the number of samples."""
         return {"--sizes": self.sizes or "1:1M:x2", "--max-samples": "30"}

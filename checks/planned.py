@@ -1,4 +1,4 @@
-"""The launches of a plan (tuner/campaign/planned.py) that are not done: a job for each case."""
+"""The unfinished launches of a plan (tuner/campaign/planned.py): a job for each case."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ if PLAN := os.environ.get(dispatch.PLAN):
 
         @run_after("init")
         def set_case(self):
-            """What the plan says of the case."""
+            """Set the case from the plan."""
             case = plan.cases[self.case]
             self.valid_systems = [case.system]
             self.valid_prog_environs = [case.environment]
@@ -45,16 +45,16 @@ if PLAN := os.environ.get(dispatch.PLAN):
                 self.env_vars[off.VARIABLE] = shlex.quote(" ".join(listed).strip())
 
         def find_unmeasured(self):
-            """What the plan lacks."""
+            """Take the launches that the plan still lacks."""
             self.numbers = list(self.tasks)
 
         @property
         def raw_name(self):
-            """File stem used to find finished launches."""
+            """Return the file stem used to find finished launches."""
             return planning.RAW_NAME
 
         def measured_options(self, number, pattern):
-            """What the plan wants of one launch."""
+            """Return the options that the plan has for one launch."""
             task = self.tasks[number]
             return super().measured_options(number, pattern) | {
                 "--methods": "",
@@ -65,6 +65,6 @@ if PLAN := os.environ.get(dispatch.PLAN):
 
         @staticmethod
         def race_option(race):
-            """A part of the option."""
+            """Return one race as a part of the option."""
             sizes = ",".join(map(str, race.sizes))
             return f"{sizes} {race.samples} {' '.join(race.methods) or 'all'}"

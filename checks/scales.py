@@ -22,12 +22,12 @@ class Layout:
 
     @property
     def procs(self) -> int:
-        """Processes on all nodes."""
+        """Return the number of processes on all nodes."""
         return self.nodes * self.ppn
 
 
 class ScaleError(ValueError):
-    """A scale makes no sense on a system; the message says why."""
+    """An error of a scale that makes no sense on a system; the message says why."""
 
 
 OVERSUBSCRIBED = "1_node_oversubscribed"
@@ -46,7 +46,7 @@ MOST_OVERSUBSCRIBED_PROCS = 32
 
 
 def resolve(name: str, cores_per_node: int, max_nodes: int) -> Layout:
-    """The processes of scale `name` on nodes of `cores_per_node` cores, of which `max_nodes` serve.
+    """Return the layout of scale `name` on at most `max_nodes` nodes of `cores_per_node` cores.
 
     Raises:
         ScaleError: the scale needs more nodes than there are, or is too small or large to use.

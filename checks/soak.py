@@ -1,4 +1,4 @@
-"""Whether methods fail when they are executed very often: hangs, wrong bytes, leaks."""
+"""The check of methods that are executed very often: hangs, wrong bytes, leaks."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ HANG_LIMIT_S = 60.0
 
 
 def pattern_of(operation: str) -> str:
-    """What soaks send."""
+    """Return the pattern that a soak sends."""
     return "blocks" if operation in COLLECTIVES else "random:degree=6,seed=1"
 
 
@@ -37,16 +37,16 @@ class SoakCheck(LaunchesCheck):
 
     @property
     def launch_limit_s(self) -> float:
-        """With what a hang takes to be noticed."""
+        """Return the limit of a launch in seconds, including the time to notice a hang."""
         return self.budget_s + HANG_LIMIT_S + 30
 
     @property
     def raw_name(self) -> str:
-        """Tells it from the launches that measure the same operation."""
+        """Return a name that differs from those of launches that measure the same operation."""
         return f"soak-{self.kind}-{self.scale}".replace("_", "-").replace(" ", "-")
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """All methods at a small size and a larger one."""
+        """Return options for all methods at a small size and a larger one."""
         return {
             "--op": self.kind,
             "--methods": self.methods,
@@ -60,14 +60,14 @@ class SoakCheck(LaunchesCheck):
 
     @run_before("sanity")
     def keep(self):
-        """Keeps what was found also of methods that failed: they are not to be chosen."""
+        """Keep the results of failed methods too, so that these are not chosen."""
         paths = [Path(self.stagedir) / name for name in self.keep_files]
         if not self.is_dry_run():
             keeping.keep(path for path in paths if path.is_file())
 
     @sanity_function
     def launches_are_right(self):
-        """That no method failed, of the right number of ranks."""
+        """Check that no method failed, and the number of ranks."""
         passed = sn.count(sn.findall(r"^swpbench: soak passed$", self.stdout))
         ranks = sn.extractall(r"^swpbench: ranks (\d+)$", self.stdout, 1, int)
         failed = sn.extractall(r"^.* FAILED: .*$", self.stdout, 0)
@@ -95,14 +95,14 @@ class soak(SoakCheck):
 
     @run_after("init")
     def set_kind(self):
-        """As in campaigns, two of nine collectives where none is named."""
+        """Set the pattern; two of nine collectives are soaked by default, as in campaigns."""
         self.pattern = pattern_of(self.kind)
         if self.kind in ("exchange", "discovery", *MOST_CALLED):
             self.tags = {"soak"}
 
     @property
     def runs(self) -> int:
-        """One launch holds all executions."""
+        """Return one: a single launch holds all executions."""
         return 1
 
 
@@ -113,7 +113,7 @@ if WANTED := os.environ.get(dispatch.SOAKS):
 
     @rfm.simple_test
     class winners(SoakCheck):
-        """What a table waits for (tuner/campaign/soaking.py), each where it won."""
+        """Soaks that a table waits for (tuner/campaign/soaking.py), each method where it won."""
 
         descr = "methods executed very often before they are chosen"
         number = parameter(range(len(wanted)), loggable=True)
@@ -122,7 +122,7 @@ if WANTED := os.environ.get(dispatch.SOAKS):
 
         @run_after("init")
         def set_wanted(self):
-            """One operation on one layout."""
+            """Set operation and layout from the wanted soak."""
             self.wanted = wanted[self.number]
             self.valid_systems = [self.wanted.system]
             self.valid_prog_environs = [self.wanted.environment]
@@ -132,16 +132,16 @@ if WANTED := os.environ.get(dispatch.SOAKS):
             self.budget_s = max(launch.budget_s for launch in self.wanted.launches)
 
         def layout(self, cores: int, max_nodes: int) -> scales.Layout:
-            """As it was measured."""
+            """Return the layout that was measured."""
             return scales.Layout(self.wanted.nodes, self.wanted.ppn)
 
         @property
         def runs(self) -> int:
-            """Methods that won at other sizes have one of their own."""
+            """Return one launch for each group of methods that won at the same sizes."""
             return len(self.wanted.launches)
 
         def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-            """At the sizes at which the methods won."""
+            """Return options for the sizes at which the methods won."""
             launch = self.wanted.launches[number]
             return super().measured_options(number, pattern) | {
                 "--methods": " ".join(launch.methods),

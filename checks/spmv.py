@@ -1,4 +1,4 @@
-"""Products of a real matrix with one vector and with eight, over every exchange method."""
+"""The check of products of a real matrix with one and eight vectors, over every exchange method."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter

@@ -1,1 +1,1 @@
-"""The dashboard: what was measured and what was chosen, in a browser."""
+"""The dashboard: measurements and chosen methods in a browser."""

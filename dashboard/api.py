@@ -1,4 +1,4 @@
-"""The HTTP API, /api/v1: what the pages show, for scripts; openapi.json describes it."""
+"""The HTTP API, /api/v1: the contents of the pages for scripts; openapi.json describes it."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _MOST_CELLS = 1000
 
 @dataclass(frozen=True)
 class CellsQuery(Query):
-    """Which cells: of a system and campaign; the other parameters leave out some of them."""
+    """The cells of a system and campaign; the other parameters leave out some of them."""
 
     system: str = parameter("system", NAME)
     campaign: str = parameter("campaign", NAME)
@@ -36,7 +36,7 @@ class CellsQuery(Query):
 
 @dataclass(frozen=True)
 class CompareQuery(Query):
-    """Two campaigns, each of a system, and the operation; all without one."""
+    """Two campaigns, each of a system, and the operation; all operations without one."""
 
     a_system: str = parameter("a_system", NAME)
     a_campaign: str = parameter("a_campaign", NAME)
@@ -46,7 +46,7 @@ class CompareQuery(Query):
 
 
 def add_api(server: Flask, open_store: OpenStore) -> None:
-    """Add the routes; errors are answered by `web.answer_errors`, as JSON."""
+    """Add the routes; `web.answer_errors` answers errors as JSON."""
 
     @server.get(f"{ROOT}/openapi.json")
     def openapi() -> Response:
@@ -112,7 +112,7 @@ def _cells(store: Store, query: CellsQuery, limit: int) -> dict[str, Any]:
 
 
 def _check_campaign(store: Store, system: str, campaign: str) -> None:
-    """Raise UnknownError where there is none of that name."""
+    """Raise UnknownError if the store has no campaign of that name."""
     _described(store, system)
     if campaign not in set(store.campaigns(system)["campaign"]):
         raise UnknownError(f"The store holds no campaign {campaign!r} of {system}.")
@@ -127,7 +127,7 @@ def _described(store: Store, system: str) -> dict[str, Any]:
 
 
 def _query(kind: type[QueryT]) -> QueryT:
-    """The parameters of the request, none of them empty."""
+    """Return the parameters of the request, none of them empty."""
     if "" in request.args.values():
         raise MalformedError("a parameter is empty")
     return kind.parse(request.query_string.decode("ascii", "replace"))

@@ -29,7 +29,7 @@ from tuner.store.store import Store, StoreError
 
 
 class ListenError(SwitchpointError):
-    """The server cannot listen on the address; the text says why."""
+    """An error of a server that cannot listen on its address; the text says why."""
 
 
 _BUSY_TIMEOUT_S = 2.0  # whoever waits for a page would not wait longer
@@ -53,10 +53,10 @@ _INDEX = """<!DOCTYPE html>
 
 
 def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
-    """The application over the store at `database`, which need not exist yet.
+    """Return the application over the store at `database`, which need not exist yet.
 
-    prefix: what a reverse proxy has before the paths, as `/switchpoint`. token: what visitors must
-    know; empty lets all in.
+    prefix: the first part of the path behind a reverse proxy, as `/switchpoint`. token: the secret
+    that visitors must know; empty lets all in.
     """
     open_store = partial(Store.open, database, readonly=True, busy_timeout_s=_BUSY_TIMEOUT_S)
     server = Flask(__name__, static_folder=None)
@@ -92,7 +92,7 @@ def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
 
 
 def _report(error: Exception) -> None:
-    """Say above the page why a callback had no answer; all else is a bug or a forged request."""
+    """Show above the page why a callback failed; raise all else: a bug or a forged request."""
     if not isinstance(error, StoreError | UnknownError):
         raise error
     set_props(
@@ -121,7 +121,7 @@ def _shell() -> Component:
 
 
 def _add_routing(app: Dash, open_store: OpenStore) -> None:
-    """Show the page of the path; the query within a page is the page's own affair."""
+    """Add the callback that shows the page of a path; each page handles its own query."""
     pages = {page.path: page for page in PAGES}
 
     @app.callback(
@@ -175,7 +175,7 @@ def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket at the first address of a host. Raises ListenError."""
+    """Return a socket at the first address of a host. Raises ListenError."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family)

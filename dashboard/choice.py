@@ -1,4 +1,4 @@
-"""From a link or the filters to one case, and to what each filter offers."""
+"""Choices: from a link or the filters to one case, and to the options of each filter."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,16 +17,16 @@ QueryT = TypeVar("QueryT", bound=Query)
 
 
 class Filters(Generic[QueryT]):
-    """A query that becomes complete, filter after filter, and what each of them offers."""
+    """A query that is completed filter by filter, and the options of each filter."""
 
     def __init__(self, query: QueryT, *, strict: bool) -> None:
-        """strict: as for `query.choose`."""
+        """Start with a query; `strict` as for `query.choose`."""
         self.query = query
         self.options: dict[str, list[Option]] = {}
         self._strict = strict
 
     def choose(self, name: str, offered: Iterable[Option], default: str = "") -> str:
-        """The value of a field: that of the query if it is offered, else `default`, or the first.
+        """Return the value of a field: the query's if it is offered, else `default`, or the first.
 
         Raises UnknownError.
         """
@@ -40,13 +40,13 @@ class Filters(Generic[QueryT]):
 
 
 def named(values: Iterable[str]) -> list[Option]:
-    """Options that are called what they are."""
+    """Return options whose labels are their values."""
     return [(value, value) for value in values]
 
 
 @dataclass(frozen=True)
 class PatternQuery(Query):
-    """Which operation and pattern, measured where: the parameters of every page about a pattern."""
+    """An operation and pattern, measured somewhere: parameters of every page about a pattern."""
 
     system: str = parameter("s", NAME, "System")
     campaign: str = parameter("c", NAME, "Campaign")
@@ -63,7 +63,7 @@ class CaseQuery(PatternQuery):
 
 @dataclass(frozen=True)
 class PatternChoice:
-    """One pattern: its complete query, what each filter offers, its system, its rows of `cases`."""
+    """One pattern: its complete query, each filter's options, its system, its rows of `cases`."""
 
     query: PatternQuery
     options: dict[str, list[Option]]
@@ -72,14 +72,14 @@ class PatternChoice:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What the keys of its cells begin with."""
+        """Return the beginning of its cells' keys."""
         query = self.query
         return query.system, query.campaign, query.operation, query.pattern
 
 
 @dataclass(frozen=True)
 class CaseChoice:
-    """One case: its complete query, what each filter offers, its system, its row of `cases`."""
+    """One case: its complete query, each filter's options, its system, its row of `cases`."""
 
     query: CaseQuery
     options: dict[str, list[Option]]
@@ -88,7 +88,7 @@ class CaseChoice:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What the keys of its cells begin with."""
+        """Return the beginning of its cells' keys."""
         return tuple(self.case.values())
 
 
@@ -133,14 +133,14 @@ def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
 
 
 def unreal(name: str, cpu_model: str) -> str:
-    """What a system is when it is no machine as it stands: `simulated`, `virtual nodes`, or ""."""
+    """Return `simulated` or `virtual nodes` for a system that is not a real machine, else ""."""
     if cpu_model == "simulated":
         return "simulated"
     return "virtual nodes" if "+" in name or name.startswith(f"{virtual.SYSTEM}:") else ""
 
 
 def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
-    """The systems by their last launch, real ones first: the first is every page's default."""
+    """Return the systems by last launch, real ones first: the first is every page's default."""
     kinds = [bool(unreal(*row)) for row in zip(systems["name"], systems["cpu_model"], strict=True)]
     systems = systems.assign(unreal=kinds)
     order = systems.sort_values(["unreal", "last_date", "system"], ascending=[True, False, True])
@@ -148,15 +148,15 @@ def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
 
 
 def explorable(store: Store) -> pd.DataFrame:
-    """The systems that measured methods, `newest_first`; others have probes alone."""
+    """Return the systems that measured methods, `newest_first`; others have probes alone."""
     systems = newest_first(store.systems())
     return systems[systems["system"].isin(store.systems_with_cells())]
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:
-    """The systems by name, environment and what is unreal.
+    """Return the systems by name, environment and what is unreal.
 
-    Where that is not enough, by the version of MPI too, by cores, and at last by id.
+    Equal labels are extended by the version of MPI, then by cores, and at last by id.
     """
     names = systems["name"] + ", " + systems["environment"]
     alike = names.duplicated(keep=False)
@@ -174,7 +174,7 @@ _VERSION_OF_NAME = r"[-_/@.]?\d+(?:\.\d+)*"
 
 
 def upgrades(systems: pd.DataFrame, system: str) -> pd.DataFrame:
-    """The systems of the same machine and environment, whatever its versions: one with upgrades."""
+    """Return the systems of the same machine and environment in any version, including this one."""
     families = systems["environment"].str.replace(_VERSION_OF_NAME, "", regex=True)
     own = systems["system"] == system
     return systems[
@@ -183,54 +183,54 @@ def upgrades(systems: pd.DataFrame, system: str) -> pd.DataFrame:
 
 
 def before_upgrade(systems: pd.DataFrame, system: str) -> list[str]:
-    """What was measured before the system, of other versions on its machine, the last first."""
+    """Return the systems before an upgrade to this one on the same machine, the last first."""
     alike = upgrades(systems, system).set_index("system")
     before = alike[alike["first_date"] < alike.loc[system, "first_date"]]
     return before.sort_values("last_date", ascending=False).index.tolist()
 
 
 def newest_operations(store: Store, system: str) -> tuple[str, list[str]]:
-    """The newest campaign of a system that measured methods, "" without one, and what of."""
+    """Return a system's newest campaign that measured methods, or "", and its operations."""
     campaign = next(iter(store.campaigns_with_cells(system)), "")
     return campaign, operations_of(store.cases(system, campaign))
 
 
 def operations_of(rows: pd.DataFrame) -> list[str]:
-    """The operations of cases or decisions, exchanges first: every page's default."""
+    """Return the operations of cases or decisions, exchanges first: every page's default."""
     return sorted(rows["operation"].unique(), key=lambda name: (name != "exchange", name))
 
 
 def _patterns(cases: pd.DataFrame) -> list[str]:
-    """The patterns, those measured without oversubscription first."""
+    """Return the patterns, those measured without oversubscription first."""
     alone = set(cases.loc[~cases["oversubscribed"], "pattern"])
     return sorted(cases["pattern"].unique(), key=lambda pattern: (pattern not in alone, pattern))
 
 
 def layout_key(procs: int, nodes: int, ppn: int, sync: str, oversubscribed: bool) -> str:
-    """A layout as a link writes it: `8@2x4-window`, marked when oversubscribed."""
+    """Return a layout as links have it: `8@2x4-window`, marked when oversubscribed."""
     return f"{procs}@{nodes}x{ppn}-{sync}{'-over' if oversubscribed else ''}"
 
 
 def layout_keys(cases: pd.DataFrame) -> pd.Series:
-    """The layout of each case."""
+    """Return the layout key of each case."""
     columns = zip(*(cases[name] for name in _LAYOUT), strict=True)
     return pd.Series([layout_key(*row) for row in columns], index=cases.index, dtype=object)
 
 
 def layout_text(nodes: int, ppn: int, *, oversubscribed: bool) -> str:
-    """Nodes × processes on each."""
+    """Return the text of a layout: nodes × processes on each."""
     text = f"{nodes} node{'s' if nodes != 1 else ''} × {ppn}"
     return f"{text}, oversubscribed" if oversubscribed else text
 
 
 def layout_options(cases: pd.DataFrame) -> list[Option]:
-    """The layouts of one pattern."""
+    """Return the layouts of one pattern as options."""
     several_schemes = cases["sync"].nunique() > 1
     return options_of(cases, layout_keys(cases), with_sync=several_schemes)
 
 
 def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = False) -> list[Option]:
-    """The layouts of rows by their keys: most processes first, the oversubscribed ones last."""
+    """Return the layouts of rows as options: most processes first, the oversubscribed ones last."""
     rows = rows[_LAYOUT if with_sync else [name for name in _LAYOUT if name != "sync"]]
     rows = rows.assign(key=keys).drop_duplicates()
     rows = rows.sort_values(["oversubscribed", "procs", "nodes"], ascending=[True, False, True])

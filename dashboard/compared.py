@@ -1,4 +1,4 @@
-"""Campaigns held against each other: any two, or each against what was measured before it."""
+"""Comparisons of campaigns: any two, or each with what was measured before it."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ from tuner.selection.decisions import decide
 from tuner.store.store import Store
 
 Side = tuple[str, str]
-"""System and campaign."""
+"""A system and a campaign."""
 
 
 def compare(store: Store, a: Side, b: Side, operation: str = "") -> Comparison:
-    """Return what differs of an operation, or of all, by what each campaign alone decides."""
+    """Return the differences of an operation, or of all, by what each campaign alone decides."""
     now = snapshot(store)
     return comparison.compare(_side(now, *a, operation), _side(now, *b, operation))
 
 
 def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, Any]:
-    """Return the same as JSON; without what is measured and deployable before both are decided."""
+    """Return the same as JSON; without `measured` and `deployable` until both are decided."""
     libraries = store.systems().set_index("system")["mpi_library"]
     first, second = (
         Subject.of("/".join(side), libraries[side[0]], _side(snapshot(store), *side, operation))
@@ -38,13 +38,13 @@ def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, A
 
 
 def undecided(store: Store, *sides: Side) -> str:
-    """Return a campaign of the two whose decisions the store does not have, or ""."""
+    """Return the first campaign whose decisions the store does not have, or ""."""
     return next((campaign for system, campaign in sides if campaign in store.undecided(system)), "")
 
 
 @lru_cache(maxsize=16)
 def _side(now: Snapshot, system: str, campaign: str, operation: str) -> Measured:
-    """Return a campaign, which is kept, as reading it takes longer than comparing it."""
+    """Return a campaign; the result is cached, as reading it takes longer than comparing it."""
     store = now.store
     cells = store.contents((system, campaign, *filter(None, [operation])), samples=False)
     soaked = soaks.verdicts(store.soaks(system))
@@ -70,7 +70,7 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Step:
-    """How a campaign differs from what was measured before: of each cell, the last time.
+    """The differences of a campaign from the last earlier measurement of each cell.
 
     before: by operation, the campaign of its largest change, or the last that has any of its cells.
     """
@@ -81,7 +81,7 @@ class Step:
 
     @property
     def changed(self) -> list[Shift]:
-        """Return the operations of which cells changed."""
+        """Return the operations whose cells changed."""
         return [shift for shift in self.shifts if shift.changes]
 
 
@@ -89,7 +89,7 @@ class Step:
 class _Measured:
     """The campaigns of a machine up to one: an argument for a function with a cache.
 
-    Equal to others of the same launches, so that an ingest takes away what it changed alone.
+    It equals others of the same launches, so that an ingest invalidates only what it changed.
     """
 
     campaigns: tuple[tuple[Campaign, str], ...]  # each with a digest of its launches
@@ -158,6 +158,6 @@ def _step(measured: _Measured) -> Step | None:
 
 @lru_cache(maxsize=4)
 def _read(now: Snapshot, campaign: Campaign) -> tuple[Medians, bool]:
-    """Return what is compared of a campaign, and whether it is exact; two steps need each."""
+    """Return the medians of a campaign, and whether they are exact; two steps need each."""
     cells = now.store.contents((campaign.system, campaign.name), samples=False)
     return changes.medians_of(cells), changes.exact_in(cells)

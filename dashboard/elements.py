@@ -1,6 +1,6 @@
 """Elements of HTML as plain dicts, in the form that Dash sends.
 
-A component of Dash takes ten times as long to be made and sent, and tables have thousands.
+A component of Dash takes ten times as long to make and send, and tables have thousands of cells.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,10 @@ Element = dict[str, Any]
 
 
 def element(kind: str, children: Any = None, **props: Any) -> Element:
-    """An element by its name in `dash.html`; children: text, an element or component, or a list."""
+    """Return an element of `dash.html` by name.
+
+    children: text, an element or component, or a list of these.
+    """
     return {
         "type": kind,
         "namespace": "dash_html_components",
@@ -19,20 +22,20 @@ def element(kind: str, children: Any = None, **props: Any) -> Element:
 
 
 def anchor(text: str, to: str) -> Element:
-    """A link to another page."""
+    """Return a link to another page."""
     return element("A", text, href=to)
 
 
 def row_head(content: Any, **props: Any) -> Element:
-    """The cell that a row begins with, and is called by."""
+    """Return the header cell of a row."""
     return element("Th", content, scope="row", **props)
 
 
 def data_cell(content: Any = None, **props: Any) -> Element:
-    """A cell of a table."""
+    """Return a cell of a table."""
     return element("Td", content, **props)
 
 
 def table_row(cells: Iterable[Element], **props: Any) -> Element:
-    """A row of a table."""
+    """Return a row of a table."""
     return element("Tr", list(cells), **props)

@@ -1,4 +1,4 @@
-"""A system's table in the forms that others read, byte for byte as `switchpoint export` has it."""
+"""A system's table in the forms of `switchpoint export`, byte for byte."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -54,14 +54,14 @@ FORMS = {
 
 
 def exported(store: Store, system: str, form: str) -> str:
-    """The text that `switchpoint export` writes; `UnknownError` says why there is none."""
+    """Return the text that `switchpoint export` writes; `UnknownError` says why there is none."""
     compute = _for_library if form in FAMILIES else _text
     return compute(snapshot(store), system, form)
 
 
 @lru_cache(maxsize=_KEPT)
 def _for_library(now: Snapshot, system: str, form: str) -> str:
-    """Kept, for the library is asked for its algorithms."""
+    """Return a form that asks the library for its algorithms; the result is cached."""
     return _text(now, system, form)
 
 

@@ -1,7 +1,7 @@
 """The state of a page, as the query of a short URL.
 
 Each page has one dataclass of its parameters. Text from outside becomes such an object by
-`parse` alone, which refuses what no link of ours can hold; an empty value means "the default".
+`parse` alone, which refuses values that none of our links has; an empty value is "the default".
 """
 
 import re
@@ -18,12 +18,12 @@ INTEGER = r"[0-9]{1,19}"
 
 
 def one_of(*words: str) -> str:
-    """The pattern of a value that is one of a few words."""
+    """Return the pattern of a value that is one of a few words."""
     return "|".join(map(re.escape, words))
 
 
 class MalformedError(ValueError):
-    """A query that is not of the form this page understands: the answer is 400."""
+    """A query that does not have the form of this page: the answer is 400."""
 
 
 class UnknownError(LookupError):
@@ -31,9 +31,9 @@ class UnknownError(LookupError):
 
 
 def parameter(key: str, pattern: str, label: str = "") -> Any:
-    """A field of a `Query`: its short name in the URL, and what its values look like.
+    """Return a field of a `Query` with its short name in the URL and the pattern of its values.
 
-    label: of the select that a page has for it; empty for none.
+    label: the label of its select on a page; empty for none.
     """
     metadata = {"key": key, "pattern": re.compile(pattern), "label": label}
     return field(default="", metadata=metadata)
@@ -44,7 +44,7 @@ class Query:
     """The parameters of a page; subclasses add the fields."""
 
     def __post_init__(self) -> None:
-        """Refuse values that are not of the declared form, wherever they come from."""
+        """Refuse values that do not have the declared form, wherever they come from."""
         for name, _, pattern in _parameters(type(self)):
             value = getattr(self, name)
             if not isinstance(value, str):
@@ -74,7 +74,7 @@ class Query:
         return cls(**values)
 
     def search(self) -> str:
-        """The query of a URL, `?` included; empty when all is default."""
+        """Return the query of a URL, `?` included; empty when all values are default."""
         given = [(key, getattr(self, name)) for name, key, _ in _parameters(type(self))]
         text = "&".join(f"{key}={quote(value, safe=':=,@/')}" for key, value in given if value)
         return f"?{text}" if text else ""
@@ -82,14 +82,14 @@ class Query:
 
 @cache
 def _parameters(kind: type[Query]) -> list[tuple[str, str, re.Pattern[str]]]:
-    """Of each field its name, its key in the URL, and what its values look like."""
+    """Return for each field its name, its key in the URL, and the pattern of its values."""
     return [(each.name, each.metadata["key"], each.metadata["pattern"]) for each in fields(kind)]
 
 
 def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:
-    """`wanted` where it is an option, else the first option.
+    """Return `wanted` if it is an option, else the first option.
 
-    strict: a wanted value that is not an option raises `UnknownError` (a link), instead of giving
+    strict: a wanted value that is not an option raises `UnknownError` (a link). Otherwise it gives
     way (a filter that another filter's change has made meaningless).
     """
     if wanted in options:

@@ -40,7 +40,7 @@ _VOID = {"br", "hr", "img"}
 
 
 def html_report(store: Store) -> str:
-    """Every system with its table and overlap, and what there is of each of its operations.
+    """Return every system with its table and overlap, and the pages of each of its operations.
 
     Raises StoreError.
     """
@@ -62,7 +62,7 @@ def html_report(store: Store) -> str:
 
 
 def _views(store: Store, system: str) -> list[tuple[Page, Query]]:
-    """What the pages show of a system as a whole, then operation by operation."""
+    """Return the views of a system as a whole, then operation by operation."""
     views = [(page, query) for page in PAGES for query in page.reported(store, system)]
     _, operations = newest_operations(store, system)
     places = {operation: place for place, operation in enumerate(operations)}
@@ -70,7 +70,7 @@ def _views(store: Store, system: str) -> list[tuple[Page, Query]]:
 
 
 def _html(node: Any) -> Markup:
-    """A component of Dash, or an element, as HTML."""
+    """Return a component of Dash, or an element, as HTML."""
     if node is None:
         return Markup()
     if isinstance(node, list | tuple):
@@ -121,7 +121,7 @@ def _graph(props: Props) -> Markup:
 
 
 def _select(props: Props) -> Markup:
-    """What is chosen."""
+    """Return the chosen options of a select."""
     chosen = [each["label"] for each in props["options"] if each["value"] == props["value"]]
     return Markup("<strong>{}</strong>").format(*chosen)
 
@@ -134,5 +134,5 @@ _SPECIAL: dict[str, Callable[[Props], Markup]] = {
 
 
 def write_report(store: Store, path: Path) -> None:
-    """Writes the report to a file, whole. Raises OSError."""
+    """Write the report to a file atomically. Raises OSError."""
     atomic.write(path, html_report(store))

@@ -1,4 +1,4 @@
-"""A stored table as a page needs it: what applies to a case, and each rule in words."""
+"""A stored table as pages need it: the rules that apply to a case, and each rule in words."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ _INTERVALS = ("mmax", "mavg", "bytes")
 
 
 def with_speedup(rules: pd.DataFrame) -> pd.DataFrame:
-    """The rules with `speedup`, `speedup_low`, `speedup_high`: 1 / (time / time of the default).
+    """Return the rules with `speedup`, `speedup_low`, `speedup_high`: 1 / (time / default's time).
 
     Open ends of intervals become infinite.
     """
@@ -34,7 +34,7 @@ def with_speedup(rules: pd.DataFrame) -> pd.DataFrame:
 def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
     """Return what a table selects for a case at each size: the first rule that holds.
 
-    Rules for methods that are off at this site are passed over.
+    Rules for methods that are off at this site are skipped.
 
     rules: by `with_speedup`, in order of priority. case: operation, nodes, ppn, mmax, mavg.
     """
@@ -52,7 +52,7 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
 
 
 def of_largest_layouts(rules: pd.DataFrame) -> pd.DataFrame:
-    """The rules of each operation's largest measured layout, of those that fit if there are any."""
+    """Return the rules of each operation's largest measured layout, preferably one that fits."""
     measured = rules[
         rules["nodes"].between(rules["nodes_low"], rules["nodes_high"])
         & rules["ppn"].between(rules["ppn_low"], rules["ppn_high"])
@@ -63,14 +63,14 @@ def of_largest_layouts(rules: pd.DataFrame) -> pd.DataFrame:
 
 
 def size_range(rules: pd.DataFrame) -> tuple[float, float]:
-    """The sizes at which a table changes its choice, with room around them, in bytes."""
+    """Return the sizes at which a table changes its choice, with room around them, in bytes."""
     ends = [*rules["bytes_low"], *rules["bytes_high"]]
     finite = [end for end in ends if math.isfinite(end) and end > 0]
     return (min([64.0, *finite]) / 4, max([2.0**18, *finite]) * 4)
 
 
 def case_text(rule: Any) -> str:
-    """What a rule is about but for sizes: operation, layout, degree."""
+    """Return the case of a rule except its sizes: operation, layout, degree."""
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
     layout = f"{nodes} node{'s' if nodes != '1' else ''} × {ppn}"
     degree = degree_text((rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high))
@@ -80,6 +80,6 @@ def case_text(rule: Any) -> str:
 
 
 def _interpolated(rule: Any) -> bool:
-    """Whether a rule is for layouts between measured ones; its evidence is of one of those."""
+    """Return whether a rule is for layouts between measured ones; its evidence is of such a one."""
     measured = rule.nodes_low <= rule.nodes <= rule.nodes_high
     return not (measured and rule.ppn_low <= rule.ppn <= rule.ppn_high)

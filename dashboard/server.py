@@ -1,4 +1,4 @@
-"""The HTTP server: whoever connects and sends nothing, or reads nothing, keeps nobody else out."""
+"""The HTTP server: clients that connect and send or read nothing keep nobody else out."""
 
 import resource
 import socket
@@ -9,7 +9,7 @@ from waitress.server import TcpWSGIServer, create_server
 
 _THREADS = 8
 _PATIENCE_S = 20
-"""How long a connection may be idle, a request may take to arrive, and an answer to be fetched."""
+"""The longest time that a connection is idle, a request arrives, and an answer is fetched."""
 
 _CONNECTIONS = 2000
 _OTHER_FILES = 100  # of the process: stores, scripts and pages that are being sent
@@ -19,7 +19,7 @@ class _Channel(HTTPChannel):
     """A connection on which a request arrives in time as a whole, not only its next byte."""
 
     def handle_read(self) -> None:
-        """Read what has come; of a request that had begun it does not count as activity."""
+        """Read what has come; for a request that had begun it does not count as activity."""
         begun, since = self.request is not None, self.last_activity
         super().handle_read()
         if begun and self.request is not None:
@@ -48,9 +48,9 @@ def server_on(
 
 
 def _affordable(connections: int) -> int:
-    """Return how many connections the limit of open files allows, which is raised as far as it can.
+    """Return how many connections the limit of open files allows; raise that limit if possible.
 
-    Where accept() finds no file left, the server would try again without a pause.
+    If accept() found no free file, the server would try again without a pause.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHER_FILES

@@ -1,4 +1,4 @@
-"""A store as its file is now: what is computed from it may be kept until the file changes."""
+"""A store in the current state of its file: results may be cached until the file changes."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from tuner.store.store import Store
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An argument for functions with a cache. Equal to others of the same file, unchanged.
+    """An argument for functions with a cache. It equals others of the same file, unchanged.
 
     The store is only open during the call that computes.
     """
@@ -17,7 +17,7 @@ class Snapshot:
 
 
 def snapshot(store: Store) -> Snapshot:
-    """Of an open store."""
+    """Return the snapshot of an open store."""
     status = store.path.stat()
     state = (str(store.path), status.st_mtime_ns, status.st_size, status.st_ino)
     return Snapshot(state, store)

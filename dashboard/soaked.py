@@ -1,4 +1,4 @@
-"""What pages tell of soaks: how often a method was executed before it is chosen."""
+"""Soaks on the pages: how often a method was executed before it is chosen."""
 
 from collections.abc import Iterable
 
@@ -11,14 +11,14 @@ from tuner.store.store import Store
 
 
 class Standing:
-    """How methods of a system came out of their soaks."""
+    """The results of the soaks of a system's methods."""
 
     def __init__(self, system: str, of_system: Iterable[Soaked]) -> None:
         self._needed = not machines.is_simulated(system)
         self._known: dict[Method, Soaked] = {(its.operation, its.method): its for its in of_system}
 
     def text(self, operation: str, method: str) -> str:
-        """In words; "" of the default, which needs none, as on a simulated machine no method."""
+        """Return it in words; "" for the default and on a simulated machine, which need no soak."""
         its = self._known.get((operation, method))
         if its is not None and its.failure:
             return "failed its soak"
@@ -28,11 +28,11 @@ class Standing:
 
 
 def of_table(store: Store, system: str) -> Standing:
-    """As the table knew them when it was made."""
+    """Return the soaks known when the table was made."""
     provenance = store.provenance(system)
     return Standing(system, provenance.soaks if provenance else ())
 
 
 def of_now(store: Store, system: str) -> Standing:
-    """As they are by now."""
+    """Return the soaks known now."""
     return Standing(system, soaks.verdicts(store.soaks(system)))

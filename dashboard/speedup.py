@@ -1,4 +1,4 @@
-"""Speed-up over the default, from the launches that have both: drift between launches cancels."""
+"""Speed-up over the default, from launches with both methods: drift between launches cancels."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,11 +15,9 @@ _COLUMNS = ["size_bytes", "method", "speedup", "speedup_low", "speedup_high"]
 
 
 def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
-    """time(default) / time(method) of each cell: the geometric mean over launches.
+    """Return time(default) / time(method) of each cell: the geometric mean over launches.
 
     cells: of one case, at any sizes. Launches with too few samples do not count. The interval is at
-    95 %, and missing with one launch, but of a simulated machine, whose times are exact; a cell
-    without the default beside it has no speed-up, and the default's own is 1.
     """
     logs = {}
     exact = False

@@ -1,4 +1,4 @@
-"""Numbers of pages beside those of tuner.units: times with three significant digits, shares."""
+"""Units that only pages need beside tuner.units: times with three significant digits, shares."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def time_text(seconds: float) -> str:
-    """Seconds as `850 ns`, `12.3 µs`, `1.20 s`; `–` for a missing value."""
+    """Return seconds as `850 ns`, `12.3 µs`, `1.20 s`; `–` for a missing value."""
     if not math.isfinite(seconds):
         return "–"
     # The unit is chosen for the rounded value: 999.9 µs is 1.00 ms.
@@ -20,14 +20,14 @@ def time_text(seconds: float) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """A ratio as `1.07×`; `–` for a missing value."""
+    """Return a ratio as `1.07×`; `–` for a missing value."""
     if math.isnan(ratio):
         return "–"
     return f"{multiple_text(ratio)}×"
 
 
 def share_text(share: float) -> str:
-    """A share as `0.4 %`; `–` for a missing value."""
+    """Return a share as `0.4 %`; `–` for a missing value."""
     if not math.isfinite(share):
         return "–"
     if share in (0, 1):
@@ -36,12 +36,12 @@ def share_text(share: float) -> str:
 
 
 def change_text(share: float) -> str:
-    """A change by a share as `+0.4 %`, `-2.0 %`; `0 %` for what rounds to it."""
+    """Return a change by a share as `+0.4 %`, `-2.0 %`; `0 %` for one that rounds to it."""
     return f"{100 * share:+.1f} %" if abs(share) >= 0.0005 else "0 %"
 
 
 def interval_text(low: float, high: float, text: Callable[[float], str]) -> str:
-    """Both ends, each by `text`; empty when an end is missing."""
+    """Return both ends, each formatted by `text`; empty when an end is missing."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     return f"{text(low)} – {text(high)}"

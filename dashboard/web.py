@@ -1,4 +1,4 @@
-"""What the server answers beside Dash's own: real 404s and 400s, headers, health, plain pages."""
+"""Answers of the server beside Dash's own: real 404s and 400s, headers, health, plain pages."""
 
 import hmac
 import json
@@ -41,7 +41,7 @@ switchpoint serve</code></pre>
 
 
 def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Response:
-    """A page that needs neither Dash nor a store; to callers of the API the text as JSON."""
+    """Return a page that needs neither Dash nor a store; callers of the API get JSON."""
     if request.path.startswith("/api/"):
         return Response(json.dumps({"error": text}) + "\n", status, mimetype="application/json")
     root = escape(request.script_root)  # the prefix behind a proxy
@@ -51,7 +51,7 @@ def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Res
 
 
 def cached(response: Response) -> Response:
-    """An answer that is sent again only when it changed: whoever keeps it asks by its ETag."""
+    """Return an answer with an ETag, so that it is sent again only when it changed."""
     response.headers["Cache-Control"] = "private, no-cache"
     response.add_etag()
     response.make_conditional(request)
@@ -59,7 +59,7 @@ def cached(response: Response) -> Response:
 
 
 def require_token(server: Flask, token: str) -> None:
-    """Answer only who knows the token: as a bearer's, or as the password of any user.
+    """Answer only clients that know the token: as a bearer's, or as the password of any user.
 
     `/healthz` stays open, for monitoring.
     """
@@ -78,7 +78,7 @@ def require_token(server: Flask, token: str) -> None:
 
 
 def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStore) -> None:
-    """Let only known pages with a query that the store can answer through to Dash.
+    """Pass only known pages with a query that the store can answer on to Dash.
 
     Dash answers every path with its page and status 200; here the catch-all route serves the
     paths of `checks` only.
@@ -130,7 +130,7 @@ def _is_call(body: dict[str, Any], output: str, declared: dict[str, Any]) -> boo
 
 
 def _outputs(output: str) -> Any:
-    """The outputs that a callback's name stands for: `..a.b...c.d..`, or `a.b` alone."""
+    """Return the outputs that a callback's name stands for: `..a.b...c.d..`, or `a.b` alone."""
     names = output.removeprefix("..").removesuffix("..").split("...")
     parts = [name.rpartition(".") for name in names]
     outputs = [{"id": element, "property": value} for element, _, value in parts]
@@ -138,7 +138,7 @@ def _outputs(output: str) -> Any:
 
 
 def _are_texts(given: Any, declared: list[dict[str, str]]) -> bool:
-    """Whether these are the declared properties, in their order, each with a text or null."""
+    """Return whether these are the declared properties, in order, each with a text or null."""
     return (
         isinstance(given, list)
         and all(isinstance(item, dict) for item in given)
@@ -148,7 +148,7 @@ def _are_texts(given: Any, declared: list[dict[str, str]]) -> bool:
 
 
 def answer_errors(server: Flask) -> None:
-    """Every error is a short page; none shows a traceback."""
+    """Answer every error with a short page without a traceback."""
 
     @server.errorhandler(MalformedError)
     def malformed(error: MalformedError) -> Response:
@@ -178,7 +178,7 @@ def answer_errors(server: Flask) -> None:
 
 
 def add_health(server: Flask, open_store: OpenStore) -> None:
-    """`/healthz`: 200 `ok`, or 503 and the reason why the store can not be read."""
+    """Add `/healthz`: 200 `ok`, or 503 and the reason why the store cannot be read."""
 
     @server.get(HEALTH_PATH)
     def healthz() -> Response:
@@ -193,10 +193,10 @@ def add_health(server: Flask, open_store: OpenStore) -> None:
 
 
 def add_headers(server: Flask, script_hashes: Sequence[str]) -> None:
-    """The security headers of every answer.
+    """Add the security headers to every answer.
 
     script-src holds the hash of the one inline script that Dash writes (it starts the renderer);
-    no `unsafe-eval`: what is used here of plotly.js does not evaluate text. style-src needs
+    no `unsafe-eval`: the parts of plotly.js used here do not evaluate text. style-src needs
     `unsafe-inline`: plotly.js sets style attributes and adds a style element. data: images are
     the arrows of Bootstrap's selects, blob: images the SVG that plotly.js draws to save a PNG.
     """

@@ -1,4 +1,4 @@
-"""Pieces that several pages are made of."""
+"""Components that several pages share."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,17 +15,17 @@ Option = tuple[str, str]  # value, label
 
 
 def href(path: str, search: str = "") -> str:
-    """A link from one page to another: relative, so that it holds under any prefix."""
+    """Return a link from one page to another: relative, so that it holds under any prefix."""
     return f"{path.removeprefix('/') or './'}{search}"
 
 
 def options(pairs: Sequence[Option]) -> list[dict[str, str]]:
-    """Options as a select takes them."""
+    """Return options in the form that a select takes."""
     return [{"value": value, "label": label} for value, label in pairs]
 
 
 def select(element_id: str, label: str, pairs: Sequence[Option], value: str) -> Component:
-    """A labelled native select: `dcc.Dropdown` is not usable by keyboard and screen reader."""
+    """Return a labelled native select: `dcc.Dropdown` is unusable by keyboard and screen reader."""
     return html.Div(
         [
             html.Label(label, htmlFor=element_id, className="form-label"),
@@ -42,12 +42,12 @@ def select(element_id: str, label: str, pairs: Sequence[Option], value: str) -> 
 
 
 def height_of(figure: Figure) -> dict[str, Any]:
-    """The style that gives a figure its height, before the script has come as well."""
+    """Return the style that gives a figure its height, even before the script has loaded."""
     return {"height": figure["layout"]["height"]}
 
 
 def graph(element_id: str, figure: Figure, description: str, data: str = "") -> Component:
-    """A figure with the sentence that a screen reader says in its place, and how to save it.
+    """Return a figure with a description for screen readers, and buttons that save it.
 
     data: the link to the numbers behind it, as CSV.
     """
@@ -74,27 +74,27 @@ def graph(element_id: str, figure: Figure, description: str, data: str = "") -> 
 
 
 def method_name(spec: str) -> Element:
-    """A method with the square of its colour, as in the figures."""
+    """Return a method with the square of its colour, as in the figures."""
     return element("Span", spec, className="method", style={"--method": method_style(spec).color})
 
 
 def key(methods: Iterable[str]) -> Component:
-    """The methods of ribbons, for windows in which their segments are too narrow for names."""
+    """Return the methods of ribbons, for windows whose segments are too narrow for names."""
     return html.P([method_name(method) for method in dict.fromkeys(methods)], className="key")
 
 
 def prose(text: str) -> list[Component | str]:
-    """A text in which commands stand between backticks."""
+    """Return a text whose commands stand between backticks as components."""
     return [html.Code(piece) if code % 2 else piece for code, piece in enumerate(text.split("`"))]
 
 
 def badge(text: str | list[Component | str], color: str = "warning") -> Component:
-    """A mark for what a reader must not overlook."""
+    """Return a mark for a fact that a reader must not overlook."""
     return html.Span(text, className=f"badge text-bg-{color}")
 
 
 def card(title: str, *children: Any, level: int = 2) -> Component:
-    """A titled panel."""
+    """Return a titled panel."""
     heading = html.H2 if level == 2 else html.H3
     return html.Section(
         [heading(title, className="card-title"), *children], className="card card-body"
@@ -102,12 +102,12 @@ def card(title: str, *children: Any, level: int = 2) -> Component:
 
 
 def notice(title: str, *children: Any, color: str = "info") -> Component:
-    """A message in the place of content."""
+    """Return a message that replaces content."""
     return dbc.Alert([html.H2(title, className="alert-heading h5"), *children], color=color)
 
 
 def commands(element_id: str, lines: Sequence[str]) -> Component:
-    """Lines for a shell, and a button that copies them."""
+    """Return lines for a shell, and a button that copies them."""
     return html.Div(
         [
             html.Pre(html.Code("\n".join(lines)), id=element_id, className="commands", tabIndex=0),
@@ -118,7 +118,7 @@ def commands(element_id: str, lines: Sequence[str]) -> Component:
 
 
 def data_table(caption: str, header: Sequence[str], rows: Sequence[Element]) -> Component:
-    """A table that scrolls by itself where the page is too narrow for it."""
+    """Return a table that scrolls by itself where the page is too narrow for it."""
     return html.Div(
         html.Table(
             [

@@ -92,23 +92,23 @@ PARTS = {
     "slurmdbd",
     "abi",
 }
-"""What tests may need and a machine may lack: the names that SWITCHPOINT_REQUIRE takes."""
+"""Parts that tests may need and a machine may lack: the names that SWITCHPOINT_REQUIRE takes."""
 
 
 def by_day(day: Sequence[Any], every: Iterable[Any]) -> list[Any]:
-    """Return cases to parametrize with: those that run by day, and by night `every` other one."""
+    """Return cases for parametrize: `day` runs by day, the others of `every` by night."""
     others = [each if isinstance(each, tuple) else (each,) for each in every if each not in day]
     return [*day, *(pytest.param(*each, marks=pytest.mark.nightly) for each in others)]
 
 
 def packaged(package: str) -> bool:
-    """Return whether pkg-config is there and finds the package, as `hwloc >= 2.0`."""
+    """Return whether pkg-config is installed and finds the package, as `hwloc >= 2.0`."""
     program = shutil.which("pkg-config")
     return program is not None and subprocess.call([program, "--exists", package]) == 0
 
 
 def required_parts() -> set[str]:
-    """The parts that must not be missing here. Raises UsageError for a name that nobody knows."""
+    """Return the parts that must not be missing here. Raises UsageError for an unknown name."""
     named = os.environ.get("SWITCHPOINT_REQUIRE", "").split(",")
     required = {name.strip() for name in named} - {""}
     if unknown := sorted(required - PARTS):
@@ -119,24 +119,24 @@ def required_parts() -> set[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Fails at once when SWITCHPOINT_REQUIRE is misspelt."""
+    """Fail at once when SWITCHPOINT_REQUIRE is misspelt."""
     required_parts()
 
 
 COLLECTED = pytest.StashKey[list[pytest.Item]]()
-"""All tests of the session, also those that its options leave out."""
+"""All tests of the session, including those that its options leave out."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts runs first, all together."""
+    """Put runs first, all together."""
     config.stash[COLLECTED] = list(items)
     items.sort(key=lambda item: not item.nodeid.startswith(RUNS))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Where several processes test, keeps each on a core of its own, but for runs.
+    """Keep each of several test processes on a core of its own, except for runs.
 
     Ranks wait for each other by giving their core away, and a computation on it takes all of that:
     five times their time, at whatever priority.
@@ -150,7 +150,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def require() -> Require:
-    """The rule for what a test needs and a bare machine lacks: skip, with one reason.
+    """Return the check for parts that a bare machine lacks: it skips, with one reason.
 
     `require("chromium", path is not None, "no chromium on the path")` skips when the second
     argument is false, or fails when the environment's SWITCHPOINT_REQUIRE, a comma list of
@@ -188,7 +188,7 @@ def show_times(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Ends with where the time went and what was not tested on this machine: every reason once."""
+    """Print the times of files, and every reason why tests were skipped on this machine, once."""
     show_times(terminalreporter)
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)

@@ -1,4 +1,4 @@
-"""Commands that get a limited time, and of which nothing is left running."""
+"""Commands with a time limit that leave nothing running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GRACE_S = 60.0  # for what a command writes at its end after it was interrupted
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The end of a command."""
 
     status: int
     seconds: float
@@ -33,9 +33,9 @@ def run_limited(
     output: IO[bytes] | None = None,
     grace_s: float = GRACE_S,
 ) -> Ended:
-    """Run a command; after the limit interrupt it, as Ctrl-C does, and then kill it.
+    """Run a command; at the limit interrupt it, as Ctrl-C does, and then kill it.
 
-    Whatever it started is killed at its end, also in sessions of their own. The calling process
+    All that it started is killed at its end, also in sessions of their own. The calling process
     must have no other children: they are killed too.
     """
     # Processes whose parent has ended become children of this one, and are found below.

@@ -1,8 +1,8 @@
 """The long runs, part by part, each within a time of its own; all of them within three hours.
 
-What a part found is kept in build/nightly/COMMIT, with its output beside it. A second start at the
-same commit goes on where the first one ended: parts that are done are not run again, unless they
-are named. Prints one table at the end, and exits with 1 where something failed.
+The results of a part are kept in build/nightly/COMMIT, with its output beside it. A second start at
+the same commit continues where the first one ended: parts that are done are not run again, unless
+they are named. The program prints one table at the end, and exits with 1 if something failed.
 Run from the checkout: python -m tests.nightly [PART...]
 """
 
@@ -33,8 +33,8 @@ PYTEST = (sys.executable, "-m", "pytest", "--numprocesses", "2", "--no-loadscope
 class Part:
     """A part of the night: a command, or the nightly tests below some paths.
 
-    A test belongs to the first part that names it. Of an optional part a failure is told as what
-    was skipped.
+    A test belongs to the first part that names it. A failure of an optional part is reported as
+    skipped.
     """
 
     name: str
@@ -94,7 +94,7 @@ PARTS = (  # limits add up to less than three hours: .ci/nightly installs what i
 
 @dataclass
 class Result:
-    """What a part found."""
+    """The findings of a part."""
 
     part: str
     passed: int = 0
@@ -109,7 +109,7 @@ class Result:
 
 
 def command_of(part: Part, junit: Path) -> list[str | Path]:
-    """Return what a part runs: its command, or pytest without what belongs to parts before it."""
+    """Return the command of a part: its own, or pytest without the tests of parts before it."""
     if part.command:
         reported = part.command[: len(PYTEST)] == PYTEST
         return [*part.command, *[f"--junitxml={junit}"] * reported]
@@ -120,7 +120,7 @@ def command_of(part: Part, junit: Path) -> list[str | Path]:
 
 
 def run(part: Part, limit_min: float, directory: Path) -> Result:
-    """Run a part, keep what it found in the directory, and return it."""
+    """Run a part, keep its findings in the directory, and return them."""
     junit, log = directory / f"{part.name}.xml", directory / f"{part.name}.log"
     junit.unlink(missing_ok=True)
     env = os.environ | {"SWITCHPOINT_RESULTS": str(directory / "results")}
@@ -158,7 +158,7 @@ def read_junit(path: Path, result: Result) -> None:
 
 
 def kept(path: Path) -> Result | None:
-    """Return what a part found at this commit before, None when it was not run to its end."""
+    """Return the findings of a part at this commit before, None when it was not run to its end."""
     try:
         return Result(**json.loads(path.read_text()))
     except OSError:
@@ -166,14 +166,14 @@ def kept(path: Path) -> Result | None:
 
 
 def state() -> str:
-    """Return the commit, and where files differ from it, which difference that is."""
+    """Return the commit, and a digest of the difference if files differ from it."""
     changed = subprocess.run(["git", "-C", str(CHECKOUT), "diff", "HEAD"], capture_output=True)
     digest = hashlib.sha256(changed.stdout).hexdigest()[:8]
     return f"{commit()['commit']:.12}" + (f"-{digest}" if changed.stdout else "")
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print the table, and below it why tests were skipped and what failed."""
+    """Print the table, and below it the reasons of skips and the failures."""
     minutes = sum(result.seconds for result in results) / 60
     total = ["", "", "", "", f"{minutes:.1f} min"]
     head = ["part", "passed", "failed", "skipped", "time"]
@@ -186,7 +186,7 @@ def show(results: Sequence[Result]) -> None:
 
 
 def main() -> int:
-    """Run what is not done yet."""
+    """Run the parts that are not done yet."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--most-minutes", type=float, default=180, help="of each part, if less than its own limit"

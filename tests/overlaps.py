@@ -15,7 +15,7 @@ METHODS = ("exchange:by=isend", "pencils:by=put")
 
 
 def record(method: str, flops: int, samples: int = 5) -> dict[str, Any]:
-    """Computes at 1 Gflop/s, a tenth slower beside communication; initiates for 3 us."""
+    """Return a record: 1 Gflop/s, a tenth slower beside communication; 3 us of initiation."""
     alone_s = 1e-9 * flops
     parts_s = {"computation_s": 1.1 * alone_s, "initiation_s": 3e-6, "wait_s": 0, "barrier_s": 1e-6}
     lists = {
@@ -29,7 +29,7 @@ def record(method: str, flops: int, samples: int = 5) -> dict[str, Any]:
 
 
 def write(directory: Path, launches: int = 2, methods: Iterable[str] = METHODS) -> list[Path]:
-    """Writes every launch, of the system that tests.probes measures, and returns the files."""
+    """Write every launch, of the system that tests.probes measures, and return the files."""
     system = synthetic.Campaign(operation="overlap", cores=64)
     paths = []
     for launch in range(launches):

@@ -30,13 +30,13 @@ class Protocol:
 
     @property
     def alpha_s(self) -> float:
-        """Of one message alone."""
+        """Return the time of one message alone."""
         return self.latency_s + 2 * self.overhead_s
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Relative, log-normal; outliers are factors between 2 and 10."""
+    """Relative, log-normal noise of samples and launches; outliers are factors between 2 and 10."""
 
     samples: float = 0.1
     outliers: float = 0.05
@@ -50,7 +50,7 @@ def protocol_of(truth: Sequence[Protocol], size: float) -> Protocol:
 def round_trip_s(
     truth: Sequence[Protocol], size: int, messages: int = 1, delay_s: float = 0, pairs: int = 1
 ) -> float:
-    """PRTT(n, d, s); several pairs at once share the node as the max-rate model says."""
+    """Return PRTT(n, d, s); several pairs at once share the node by the max-rate model."""
     its = protocol_of(truth, size)
     rate = min(its.b_node, 1 / its.per_byte_s + (pairs - 1) * its.b_inj)
     alone = 2 * (its.alpha_s + pairs * (size - 1) / rate)
@@ -59,11 +59,14 @@ def round_trip_s(
 
 
 CROSSING = 1.25
-"""How much longer a message takes while one comes the other way."""
+"""The factor by which a message takes longer while one comes the other way."""
 
 
 def loaded_s(truth: Sequence[Protocol], size: int) -> float:
-    """A further message while all ranks send and receive: g and G are three times as long."""
+    """Return the time of a further message while all ranks send and receive.
+
+    g and G are three times as long.
+    """
     its = protocol_of(truth, size)
     return 3 * (its.gap_s + (size - 1) * its.per_byte_s)
 
@@ -93,7 +96,7 @@ CLUSTER: Truth = LAPTOP | {
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a synthetic campaign of probes measures."""
+    """The parameters of a synthetic campaign of probes."""
 
     truth: Truth = field(default_factory=lambda: CLUSTER)
     sizes: Sequence[int] = OCTAVES
@@ -112,7 +115,7 @@ class Campaign:
 
 
 def probes(spec: Campaign, launch: int) -> Iterator[tuple[dict[str, Any], float]]:
-    """Every probe of a launch without its samples, and its true seconds."""
+    """Yield every probe of a launch without its samples, and its true seconds."""
     for size in spec.sizes:
         for quantity, per_byte_s in (
             ("copy", spec.copy_s_per_byte),
@@ -151,7 +154,7 @@ def header(spec: Campaign, launch: int) -> dict[str, Any]:
 
 
 def write(directory: Path, spec: Campaign) -> list[Path]:
-    """Writes every launch of a campaign and returns the files."""
+    """Write every launch of a campaign and return the files."""
     random = np.random.default_rng(spec.seed)
     paths = []
     for launch in range(spec.launches):
@@ -180,7 +183,7 @@ def round_trips(
     launches: int = 1,
     sizes: Sequence[int] = SIZES,
 ) -> list[Launch]:
-    """PRTT by (bytes, messages, delay) of each launch: alone, in floods, and delayed."""
+    """Return PRTT by (bytes, messages, delay) of each launch: alone, in floods, and delayed."""
     random = np.random.default_rng(seed)
     points = [
         (size, messages, delays * round_trip_s(truth, size))
@@ -200,7 +203,7 @@ def receives(
     launches: int = 1,
     sizes: Sequence[int] = SIZES,
 ) -> list[Launch]:
-    """The seconds of late receives by (bytes,)."""
+    """Return the seconds of late receives by (bytes,)."""
     random = np.random.default_rng(seed)
     return [
         {(s,): noisy(random, protocol_of(truth, s).overhead_s, 30, noise) for s in sizes}
@@ -217,7 +220,7 @@ def one_way(
     pairs: Sequence[int] = tuple(range(1, 17)),
     samples: int = 30,
 ) -> list[Launch]:
-    """The seconds of a message by (bytes, pairs)."""
+    """Return the seconds of a message by (bytes, pairs)."""
     random = np.random.default_rng(seed)
     levels = [random.lognormal(0, noise.launches) for _ in range(launches)]
     return [

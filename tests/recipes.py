@@ -1,4 +1,4 @@
-"""Reads Spack recipes without Spack: executes them with stand-ins for what Spack gives them."""
+"""A reader of Spack recipes without Spack: it executes them with stand-ins for Spack's names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BASES = {
 
 @dataclass
 class Recipe:
-    """What the directives of one recipe say; conditions and types are those in force."""
+    """The directives of one recipe; conditions and types are those in force."""
 
     cls: type | None = None
     base: str = ""
@@ -62,7 +62,7 @@ class Recipe:
 
 
 def read(package: str) -> Recipe:
-    """Executes the recipe in the directory of this name."""
+    """Execute the recipe in the directory of this name; return its directives."""
     recipe = Recipe()
     api = ModuleType("spack.package")
     for directive in (

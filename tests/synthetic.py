@@ -20,12 +20,12 @@ DISCOVERY_LATENCY_S = {"pex": 6e-6, "pcx": 7e-6, "rsx": 12e-6, "nbx": 4e-6}
 
 
 def exchange_times(method: str, size: int) -> float:
-    """stfw wins below 2 KB, direct above; neighbor and alltoallv never."""
+    """Return times with which stfw wins below 2 KB, direct above; neighbor and alltoallv never."""
     return LATENCY_S[method] + PER_BYTE_S[method] * size
 
 
 def discovery_times(method: str, size: int) -> float:
-    """nbx wins everywhere."""
+    """Return times with which nbx wins everywhere."""
     return DISCOVERY_LATENCY_S[method] + 1e-9 * size
 
 
@@ -34,13 +34,13 @@ BLOCKS = ("blocks:root=0", 0, 0.0)
 
 
 def bcast_times(method: str, size: int) -> float:
-    """binomial wins up to 4 KB, vendor above."""
+    """Return times with which binomial wins up to 4 KB, vendor above."""
     return BCAST_LATENCY_S[method] + (1e-9 if method == "binomial" else 5e-10) * size
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a synthetic campaign measures. Noise and drift are relative."""
+    """The parameters of a synthetic campaign. Noise and drift are relative."""
 
     system: str = "local:cpu"
     environment: str = "mpich"
@@ -64,7 +64,7 @@ class Campaign:
 
 
 def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, Any]:
-    """The header record of one launch."""
+    """Return the header record of one launch."""
     return {
         "record": "header",
         "schema": 1,
@@ -102,7 +102,7 @@ def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, A
 def block(
     spec: Campaign, random: np.random.Generator, pattern: tuple[str, int, float], size: int
 ) -> list[dict[str, Any]]:
-    """The case records of all methods at one size, in rounds that the drift hits alike."""
+    """Return the case records of all methods at one size, in rounds that the drift hits alike."""
     n = spec.samples
     drift = 1 + spec.drift * np.arange(n) / max(n - 1, 1)
     canary = (1e-6 * random.lognormal(0, 0.05, n)).tolist()
@@ -141,7 +141,7 @@ def block(
 
 
 def write(results: Path, spec: Campaign) -> list[Path]:
-    """Writes every launch of a campaign below `results` and returns the files."""
+    """Write every launch of a campaign below `results` and return the files."""
     random = np.random.default_rng(spec.seed)
     folder = results / f"{spec.system.replace(':', '-')}-{spec.environment}" / spec.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -163,9 +163,9 @@ def write(results: Path, spec: Campaign) -> list[Path]:
 
 
 def write_upgrade(results: Path, factor: float) -> tuple[str, str]:
-    """Writes the campaigns before and after an upgrade of the MPI; returns their names.
+    """Write the campaigns before and after an upgrade of the MPI; return their names.
 
-    Discoveries take `factor` times as long since, exchanges and broadcasts as long as before.
+    Discoveries take `factor` times as long after it, exchanges and broadcasts as long as before.
     """
     before = Campaign(name="20260101T000000Z", samples=20, day="2026-01-01")
     after = replace(

@@ -1,4 +1,4 @@
-"""A machine with a known truth that runs what a plan asks for, and writes raw files of it."""
+"""A machine with a known truth that runs the tasks of a plan, and writes raw files of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Machine:
     slow: float = 1.0  # times as long as foreseen that starts and sessions take
 
     def plan(self, procs: tuple[int, ...] = (4,), patterns: int = 1, budget_s: float = 600) -> Plan:
-        """A campaign on it, with so many patterns at each number of processes."""
+        """Return a campaign on it, with so many patterns at each number of processes."""
         cases = []
         for number in procs:
             for pattern in range(patterns):
@@ -57,7 +57,7 @@ class Machine:
         return Plan("20261121T034500Z", "local.py", budget_s, cases)
 
     def run(self, results: Path, plan: Plan, task: Task) -> Path:
-        """One launch of the plan, as a raw file."""
+        """Run one launch of the plan; return its raw file."""
         case = plan.cases[task.case]
         spec = synthetic.Campaign(
             name=plan.campaign,
@@ -90,7 +90,7 @@ class Machine:
         return replace(spec, methods=methods, samples=race.samples)
 
     def takes_s(self, plan: Plan, task: Task) -> float:
-        """What a launch takes beside its start, which its budget bounds."""
+        """Return the time of a launch after its start; its budget is the limit."""
         procs = plan.cases[task.case].procs
         samples_s = sum(
             race.samples * self.truth(method, size, procs)
@@ -102,7 +102,7 @@ class Machine:
 
 
 def measure(machine: Machine, plan: Plan, results: Path, batches: int = 99) -> list[Cell]:
-    """Runs a plan to its end, or so many batches, and returns the cells of its store."""
+    """Run a plan to its end, or so many batches, and return the cells of its store."""
     database = results / "switchpoint.db"
     for _ in range(batches):
         cells = cells_of(database)
@@ -118,7 +118,7 @@ def measure(machine: Machine, plan: Plan, results: Path, batches: int = 99) -> l
 
 
 def cells_of(database: Path) -> list[Cell]:
-    """All cells of a store, none where there is none."""
+    """Return all cells of a store, or none if it does not exist."""
     if not database.exists():
         return []
     with Store.open(database, readonly=True) as store:

@@ -1,7 +1,7 @@
 """The virtual nodes that are up on this machine; `switchpoint nodes up` makes them.
 
 The rate of their network cards names the partition, because another rate is another network. The
-nodes share the machine's cores: there are at least two ranks on a node, fitting or not.
+nodes share the machine's cores, but have at least two ranks each, even if the cores do not suffice.
 """
 
 from checks.machine import site

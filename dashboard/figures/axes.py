@@ -30,7 +30,10 @@ CONFIG: dict[str, Any] = {
 
 
 def base_layout(height: int, **more: Any) -> dict[str, Any]:
-    """The layout that all figures start from; `height` in pixels, the width follows the page."""
+    """Return the layout that all figures start from; `height` is in pixels.
+
+    The width follows the page.
+    """
     return {
         "height": height,
         "autosize": True,
@@ -65,14 +68,14 @@ def _axis(title: str, ticks: list[float], texts: list[str], low: float, high: fl
 
 
 def byte_ticks(low: float, high: float, most: int = 12) -> list[float]:
-    """Powers of two from `low` to `high` bytes, at most `most` of them, 1 KiB among the marks."""
+    """Return powers of two from `low` to `high` bytes, at most `most`, 1 KiB among the marks."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     step = next(step for step in (1, 2, 5, 10, 20, 60) if (last - first) // step < most)
     return [float(2**power) for power in range(first, last + 1) if power % step == 0]
 
 
 def time_ticks(low: float, high: float, most: int = 9) -> list[float]:
-    """Marks at 1, 2 and 5 times powers of ten; fewer over wide ranges, more over narrow ones."""
+    """Return marks at 1, 2 and 5 times powers of ten; fewer or more over wide or narrow ranges."""
     digits: Iterable[float]
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ticks = _marks(low, high, digits)
@@ -87,19 +90,19 @@ def time_ticks(low: float, high: float, most: int = 9) -> list[float]:
 
 
 def _tenths(step: int) -> list[float]:
-    """The digits 1 to 10, in steps of so many tenths."""
+    """Return the digits 1 to 10, in steps of so many tenths."""
     return [tenth / 10 for tenth in range(10, 100, step)]
 
 
 def _marks(low: float, high: float, digits: Iterable[float]) -> list[float]:
-    """All digit × 10^n from low to high."""
+    """Return all digit × 10^n from low to high."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks = [float(f"{digit:.3f}e{decade}") for decade in decades for digit in digits]
     return [mark for mark in marks if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
-    """Marks of a speed-up axis: finer the narrower the range is."""
+    """Return the marks of a speed-up axis, which are finer for a narrower range."""
     span = high / low
     if span <= 1.6:
         marks = [0.5 + 0.05 * step for step in range(40)]
@@ -113,20 +116,20 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_text(seconds: float) -> str:
-    """A mark of a time axis: `50 µs`, without the digits that a measured value has."""
+    """Return a mark of a time axis: `50 µs`, without the digits that a measured value has."""
     number, unit = time_text(seconds).split()
     return f"{float(number):g} {unit}"
 
 
 def span_ticks(high: float, most: int = 8) -> list[float]:
-    """Marks from 0 to `high` in even steps of 1, 2 or 5 times a power of ten, about `most`."""
+    """Return about `most` marks from 0 to `high` in steps of 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(high / most))
     step = next(times * power for times in (1, 2, 5, 10) if times * power * most >= high)
     return [float(f"{step * number:.6g}") for number in range(math.floor(high / step) + 1)]
 
 
 def byte_axis(low: float, high: float, title: str) -> Figure:
-    """A logarithmic axis of message sizes that leaves room for the outermost markers."""
+    """Return a logarithmic axis of message sizes that leaves room for the outermost markers."""
     low, high = max(low, 1.0), max(high, 1.0)
     if not byte_ticks(low, high):  # all lies between two powers of two, which tell where
         low, high = 2.0 ** math.floor(math.log2(low)), 2.0 ** math.ceil(math.log2(high))
@@ -139,7 +142,7 @@ def byte_axis(low: float, high: float, title: str) -> Figure:
 
 
 def count_axis(low: float, high: float, title: str) -> Figure:
-    """A logarithmic axis of counts: each whole number has a mark where these are few."""
+    """Return a logarithmic axis of counts; each whole number has a mark if they are few."""
     whole = [float(count) for count in range(math.ceil(low), math.floor(high) + 1)]
     low, high = low / 1.25, high * 1.25
     ticks = whole if 1 <= len(whole) <= _MOST_COUNTS else time_ticks(low, high)
@@ -147,21 +150,21 @@ def count_axis(low: float, high: float, title: str) -> Figure:
 
 
 def time_axis(low: float, high: float, title: str, most: int = 9) -> Figure:
-    """A logarithmic axis of seconds, with at most so many marks where its range is wide."""
+    """Return a logarithmic axis of seconds, with at most so many marks where its range is wide."""
     low, high = low / 1.15, high * 1.15
     ticks = time_ticks(low, high, most)
     return _axis(title, ticks, [tick_text(tick) for tick in ticks], low, high)
 
 
 def ratio_axis(low: float, high: float, title: str) -> Figure:
-    """A logarithmic axis of ratios; 1 is always on it."""
+    """Return a logarithmic axis of ratios; 1 is always on it."""
     low, high = min(low, 0.95) / 1.05, max(high, 1.05) * 1.05
     ticks = ratio_ticks(low, high)
     return _axis(title, ticks, [f"{tick:g}×" for tick in ticks], low, high)
 
 
 def reach(middle: pd.Series, low: pd.Series, high: pd.Series) -> tuple[float, float]:
-    """What an axis has to show: all points, and their intervals as far as they are of use.
+    """Return what an axis has to show: all points, and their intervals as far as they are useful.
 
     Launches that disagree have intervals of many decades, which would flatten the lines.
     """
@@ -173,13 +176,13 @@ def reach(middle: pd.Series, low: pd.Series, high: pd.Series) -> tuple[float, fl
 
 
 def interval_bars(middle: pd.Series, low: pd.Series, high: pd.Series) -> dict[str, Any]:
-    """Error bars from `low` to `high` about points at `middle`."""
+    """Return error bars from `low` to `high` about points at `middle`."""
     ends = {"array": (high - middle).tolist(), "arrayminus": (middle - low).tolist()}
     return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | ends
 
 
 def legend_below(height: int, entries: int, **more: Any) -> dict[str, Any]:
-    """A legend in rows below the plot, and the height that leaves the plot its room.
+    """Return a legend in rows below the plot, and the height that leaves the plot its room.
 
     On a telephone each of the entries may take a row.
     """
@@ -190,13 +193,13 @@ def legend_below(height: int, entries: int, **more: Any) -> dict[str, Any]:
 
 
 def level(y: float, axis: str = "y") -> dict[str, Any]:
-    """A line through the whole plot, such as that of equal times."""
+    """Return a line through the whole plot, such as that of equal times."""
     place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": axis, "y0": y, "y1": y}
     return place | {"type": "line", "line": {"color": LINE, "width": 1.5}, "layer": "below"}
 
 
 def message(text: str, height: int = 240) -> Figure:
-    """An empty figure that says why it is empty."""
+    """Return an empty figure that says why it is empty."""
     hidden = {"visible": False, "fixedrange": True}
     lines = "<br>".join(textwrap.wrap(text, _MESSAGE_LETTERS))
     note = {"text": lines, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
@@ -215,7 +218,7 @@ def message(text: str, height: int = 240) -> Figure:
 def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
     """Move labels apart to at least `gap`, as little as their order allows, within low…high.
 
-    Labels that touch form a block that is centred on the mean of what its members want.
+    Labels that touch form a block that is centred on the mean of the wanted positions.
     """
     order = sorted(range(len(positions)), key=lambda index: positions[index])
     blocks: list[list[int]] = []

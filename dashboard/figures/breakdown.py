@@ -1,4 +1,4 @@
-"""Where the time of a rank goes when it communicates while it computes."""
+"""The time of a rank that communicates while it computes, by parts."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _ROW_PX = 34
 
 
 def breakdown(rows: pd.DataFrame) -> Figure:
-    """A bar for each method, the fastest on top, stacked from its parts.
+    """Return a bar for each method, the fastest on top, stacked from its parts.
 
     rows: method, total_s, the parts, alone_s (the computation without communication), predicted_s
     (of the whole; missing where there is no equation or parameter).

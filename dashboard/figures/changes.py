@@ -1,4 +1,4 @@
-"""What changed between two campaigns, and a case through all of them."""
+"""Changes between two campaigns, and a case through all of them."""
 
 import re
 from typing import Any
@@ -33,7 +33,7 @@ _SENTENCE = re.compile(r",|\. ")
 
 
 def changes(changed: pd.DataFrame) -> Figure:
-    """Time in B as a multiple of that in A, of every cell that changed.
+    """Return the time in B as a multiple of that in A, of every cell that changed.
 
     changed: where (text of the case), bytes, method, ratio, low, high.
     """
@@ -65,7 +65,7 @@ def changes(changed: pd.DataFrame) -> Figure:
 
 
 def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
-    """The time of each method in one campaign after the other, with marks where the MPI changes.
+    """Return the time of each method by campaign, with marks where the MPI changes.
 
     cells: campaign (text), mpi_library, method, median_s, low_s, high_s, in order of date.
     """
@@ -124,7 +124,7 @@ def _upgrade(index: int) -> dict[str, Any]:
 
 
 def _name(index: int, library: str) -> dict[str, Any]:
-    """The MPI library above its first campaign, without what it says beside name and version."""
+    """Return the MPI library above its first campaign, shortened to name and version."""
     name = _SENTENCE.split(library)[0]
     text = name if len(name) <= _LIBRARY_LETTERS else f"{name[: _LIBRARY_LETTERS - 1]}…"
     place = {"x": index - 0.5, "xref": "x", "xanchor": "left", "y": 1, "yref": "paper"}

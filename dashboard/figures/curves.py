@@ -1,4 +1,4 @@
-"""Speed-up over the default and time against message size, with what the table selects."""
+"""Speed-up over the default and time against message size, with the table's selection."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -35,7 +35,7 @@ _MARK_PX = 14
 
 
 class _Panel(NamedTuple):
-    """One of the two plots: its y axis, what it draws (middle, low, high), how numbers read."""
+    """One of the two plots: its y axis, its columns (middle, low, high), its number format."""
 
     axis: str
     domain: tuple[float, float]
@@ -44,7 +44,7 @@ class _Panel(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """A point of a line, with its interval, the value of `--sizes`, and what hovering tells."""
+    """A point of a line, with its interval, the value of `--sizes`, and its hover text."""
 
     x: float
     y: float
@@ -66,11 +66,11 @@ def curves(
     time_title: str = "time",
     size_title: str = "bytes per message",
 ) -> Figure:
-    """Speed-up above, time below, on one axis of bytes.
+    """Return speed-up above and time below, on one axis of bytes.
 
     cells: the cells of one operation, pattern and layout, with their `paired_speedups`.
-    default: the method that speed-up is held against.
-    selected: what the table selects there: bytes_low, bytes_high, method, status, speedup.
+    default: the method that speed-up is relative to.
+    selected: the selection of the table: bytes_low, bytes_high, method, status, speedup.
     marked_bytes: the size that the rest of the page is about.
     time_title, size_title: what the times and the sizes are.
     """
@@ -116,7 +116,7 @@ def _shown(cells: pd.DataFrame, panel: _Panel) -> tuple[float, float]:
 
 
 def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_Point]]:
-    """The points of each method that has any, in order of size."""
+    """Return the points of each method that has any, in order of size."""
     points: dict[str, list[_Point]] = {}
     columns = ["method", "x", *panel.columns, "size_bytes", "bytes", "n", "launches"]
     for method, x, y, low, high, size, mean, n, launches in zip(
@@ -133,7 +133,7 @@ def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_Point]]:
 
 
 def _rounded(values: Iterable[float]) -> list[float]:
-    """Four significant digits: what a screen can show, at half the bytes on the wire."""
+    """Round to four significant digits: enough for a screen, at half the bytes on the wire."""
     return [float(f"{value:.4g}") for value in values]
 
 
@@ -153,7 +153,7 @@ def _line(method: str, points: list[_Point], panel: _Panel) -> dict[str, Any]:
 
 
 def _band(method: str, points: list[_Point], panel: _Panel) -> list[dict[str, Any]]:
-    """The interval around a line, where two points or more have one."""
+    """Return the interval around a line if two points or more have one."""
     points = [point for point in points if not math.isnan(point.low)]
     if len(points) < 2:
         return []
@@ -176,7 +176,7 @@ def _share(panel: _Panel) -> float:
 
 
 def _height(methods: int) -> int:
-    """So high that the labels of all methods find room beside the lower of the panels."""
+    """Return a height at which the labels of all methods fit beside the lower of the panels."""
     share = min(_share(panel) for panel in (_SPEEDUP, _TIME))
     labels = math.ceil(methods * _LABEL_GAP_PX / share)
     return max(_LEAST_HEIGHT, labels + _MARGIN["t"] + _MARGIN["b"])
@@ -185,7 +185,7 @@ def _height(methods: int) -> int:
 def _labels(
     ends: dict[str, float], axis_range: list[float], height: int, panel: _Panel
 ) -> list[dict[str, Any]]:
-    """A label beside the last point of each line, moved apart where they would overlap."""
+    """Return a label beside the last point of each line, moved apart where they would overlap."""
     bottom, top = axis_range
     wanted = [(math.log10(end) - bottom) / (top - bottom) for end in ends.values()]
     gap = _LABEL_GAP_PX / ((height - _MARGIN["t"] - _MARGIN["b"]) * _share(panel))
@@ -208,7 +208,7 @@ def _labels(
 
 
 def _mark(size_bytes: float) -> dict[str, Any]:
-    """A soft band at the size whose samples are shown beside the curves."""
+    """Return a soft band at the size whose samples are shown beside the curves."""
     return {
         "type": "rect",
         "xref": "x",

@@ -23,11 +23,11 @@ _MOST_POINTS = 400
 
 
 def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
-    """Empirical distribution functions, a step line for each method.
+    """Return empirical distribution functions, a step line for each method.
 
     All samples are drawn up to 400 a method, and evenly spaced order statistics beyond that;
-    smallest and largest always are. The axis ends where the slowest method's 99th percentile
-    lies, when its tail is long, and a note tells how many samples lie beyond.
+    smallest and largest always are. If the slowest method has a long tail, the axis ends at its
+    99th percentile, and a note gives the number of samples beyond.
     """
     samples_s = {method: np.sort(values) for method, values in samples_s.items() if len(values)}
     if not samples_s:

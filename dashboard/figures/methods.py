@@ -1,8 +1,8 @@
-"""How a method is drawn: one colour, dash and marker for each, the same on every page, for ever.
+"""The style of a method: colour, dash and marker, the same on every page, permanently.
 
 Colours keep a contrast of 3 : 1 on the light and on the dark background, so all are about as light,
 and a reader who does not see red and green apart is left with yellowish and bluish ones: markers
-and dashes tell all methods apart.
+and dashes distinguish all methods.
 """
 
 import re
@@ -20,7 +20,7 @@ _RED = "#d4455a"
 _BLUE = "#0b7bc1"
 _INDIGO = "#6b7ce0"
 _ALTERNATING = (_BLUE, _OCHRE, _INDIGO, _ORANGE)
-"""Neighbours in this circle differ for every reader, also as pale as tiles are."""
+"""Neighbours in this circle differ for every reader, even in the pale shades of tiles."""
 
 
 _FAMILY_COLORS = {
@@ -86,7 +86,7 @@ _SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "pentagon", "he
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """What Plotly needs to draw a method."""
+    """The properties with which Plotly draws a method."""
 
     color: str
     dash: str
@@ -94,7 +94,7 @@ class MethodStyle:
 
 
 def method_style(spec: str) -> MethodStyle:
-    """The style of a method, from its spec alone: what else is on the page does not matter."""
+    """Return the style of a method, from its spec alone: it does not depend on the page."""
     family, _, parameters = spec.partition(":")
     code = zlib.crc32(parameters.encode())
     if family == "stfw" and parameters.startswith("dims="):
@@ -122,13 +122,13 @@ def method_style(spec: str) -> MethodStyle:
 
 
 def transparent(color: str, alpha: float) -> str:
-    """`#rrggbb` as an rgba() colour."""
+    """Return `#rrggbb` as an rgba() colour."""
     red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:g})"
 
 
 def short_name(spec: str) -> str:
-    """The spec as a label of at most `LABEL_LENGTH` letters: a telephone has to show it.
+    """Return the spec as a label of at most `LABEL_LENGTH` letters, which fits on a telephone.
 
     Longer ones lose their parameter's name, as `nbx:ibarrier`, then letters of their family, as
     `v…:rabenseifner`, and at last their middle.

@@ -1,4 +1,4 @@
-"""Time against what a plan sends."""
+"""Time against the messages and bytes that a plan sends."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from tuner.units import size_text
 
 
 class Metric(NamedTuple):
-    """What is counted of a plan: the axis's title, the axis, how a value reads."""
+    """A count of a plan: the axis's title, the axis, the format of its values."""
 
     title: str
     axis: Callable[[float, float, str], Figure]
@@ -38,7 +38,7 @@ _HEIGHT = 400
 
 
 def against_time(cells: pd.DataFrame, name: str) -> Figure:
-    """A point for each method and pattern: its time, and the metric of its plan.
+    """Return a point for each method and pattern: its time, and the metric of its plan.
 
     cells: pattern, method, median_s, low_s, high_s, and a column for each of METRICS.
     """

@@ -1,4 +1,4 @@
-"""A model against measurement: times above, and what the model is off by below."""
+"""A model against measurement: times above, and the errors of the model below."""
 
 import math
 from typing import Any
@@ -27,7 +27,7 @@ _MOST_REACH = 2.0
 
 
 def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
-    """Measured times as points with their intervals, predicted ones as lines, and residuals.
+    """Return measured points with their intervals, predicted lines, and residuals.
 
     errors: method, bytes, median_s, low_s, high_s, predicted_s, residual (share of the measured
     time). close: the residual up to which a prediction is good, shown as a band.
@@ -56,7 +56,7 @@ def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
 
 
 def _method(method: str, rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Its line, its points, and its residuals; one entry of the legend for the three."""
+    """Return a method's line, points and residuals, with one entry of the legend for the three."""
     x = rows["x"].tolist()
     texts = [
         f"<b>{method}</b><br>measured {time_text(measured)}<br>predicted {time_text(predicted)}"

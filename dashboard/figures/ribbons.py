@@ -1,4 +1,4 @@
-"""A method table as ribbons: which method is used at which message size."""
+"""A method table as ribbons: the method at each message size."""
 
 import math
 
@@ -20,10 +20,10 @@ UNIFORM_TEXT = {"mode": "hide", "minsize": 10}
 
 
 def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) -> Figure:
-    """One bar trace of segments, cut at `x_range` (bytes).
+    """Return one bar trace of segments, cut at `x_range` (bytes).
 
     selected: row (place on the y axis), bytes_low, bytes_high (both included, infinite:
-    open), method, status, speedup, challenger (which waits where the status is unsoaked).
+    open), method, status, speedup, challenger (the waiting method if the status is unsoaked).
     """
     low = selected["bytes_low"].clip(lower=x_range[0], upper=x_range[1])
     # The segment ends where the next size would begin, so that neighbours touch.
@@ -72,7 +72,7 @@ def _hover(method: str, low: float, high: float, status: str, speedup: float) ->
 
 
 def ribbons(rules: pd.DataFrame, x_range: tuple[float, float]) -> Figure:
-    """All rules of a system, a ribbon for each case, the first case on top.
+    """Return all rules of a system, a ribbon for each case, the first case on top.
 
     rules: the columns of `ribbon`, where row is the text of the case.
     """

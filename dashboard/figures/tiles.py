@@ -14,11 +14,11 @@ _SURE, _UNSURE = 0.42, 0.1
 
 
 def tiles(best: pd.DataFrame) -> Figure:
-    """A row of tiles for each layout, a column for each size; colour and marker are the method's.
+    """Return a row of tiles for each layout, a column for each size, in its method's style.
 
     best: row (text of the layout), layout (its key), size_bytes, bytes, method, default, speedup,
-    speedup_low, speedup_high, median_s, told_apart (from the default). Pale tiles are not told
-    apart from the default.
+    speedup_low, speedup_high, median_s, told_apart (significantly different from the default).
+    Tiles that are not told apart are pale.
     """
     if best.empty:
         return message("No cell is stored for this choice.")
@@ -73,7 +73,7 @@ def _code(tile: dict[str, Any] | None, methods: list[str]) -> int | None:
 
 
 def _steps(methods: list[str]) -> list[list[Any]]:
-    """A colour scale of steps: of each method first the pale one, then the full one."""
+    """Return a colour scale of steps: for each method first the pale one, then the full one."""
     shades = [(method, alpha) for method in methods for alpha in (_UNSURE, _SURE)]
     scale: list[list[Any]] = []
     for index, (method, alpha) in enumerate(shades):
@@ -83,12 +83,12 @@ def _steps(methods: list[str]) -> list[list[Any]]:
 
 
 def _text(tile: dict[str, Any]) -> str:
-    """Its speed as a multiple of the default's, as short as many columns need."""
+    """Return the method's speed as a multiple of the default's, short enough for many columns."""
     return "" if tile["method"] == tile["default"] else ratio_text(tile["speedup"]).rstrip("×")
 
 
 def _link(tile: dict[str, Any] | None) -> str:
-    """What a click chooses: layout and size."""
+    """Return the layout and size that a click chooses."""
     return "" if tile is None else f"{tile['layout']} {tile['size_bytes']}"
 
 
@@ -109,7 +109,7 @@ def _hover(tile: dict[str, Any] | None) -> str:
 
 
 def _marks(tiles_of_method: pd.DataFrame) -> dict[str, Any]:
-    """The method's marker in each of its tiles, with its speed-up below, and in the legend."""
+    """Return the method's marker in its tiles and the legend, with its speed-up below."""
     method = tiles_of_method["method"].iloc[0]
     style = method_style(method)
     return {

@@ -8,7 +8,7 @@ from dashboard.figures.methods import method_style, short_name
 def points(
     method: str, x: list[Any], y: list[float], texts: list[str], **more: Any
 ) -> dict[str, Any]:
-    """Markers of a method, each with what hovering over it tells; `more` is of the trace."""
+    """Return markers of a method, each with its hover text; `more` is added to the trace."""
     style = method_style(method)
     return {
         "type": "scatter",
@@ -23,6 +23,6 @@ def points(
 
 
 def line(method: str, width: float = 2) -> dict[str, Any]:
-    """How a line of a method is drawn."""
+    """Return the style of a method's line."""
     style = method_style(method)
     return {"color": style.color, "dash": style.dash, "width": width}

@@ -38,21 +38,21 @@ _LAYOUTS = {"fits": "that fit the cores", "all": "all, oversubscribed ones too"}
 
 @dataclass(frozen=True)
 class MapQuery(PatternQuery):
-    """A pattern, and which of its layouts."""
+    """A pattern, and the choice among its layouts."""
 
     layouts: str = parameter("l", one_of(*_LAYOUTS), "Layouts")
 
 
 @dataclass(frozen=True)
 class MapChoice(PatternChoice):
-    """The pattern. best: of each layout and size the fastest method, as `tiles` draws it."""
+    """A pattern. best: the fastest method of each layout and size, as `tiles` draws it."""
 
     query: MapQuery
     best: pd.DataFrame
 
 
 def _choose(store: Store, query: MapQuery, *, strict: bool) -> MapChoice:
-    """See `FilteredPage`. Where every layout is oversubscribed, all are shown."""
+    """Complete a query: see `FilteredPage`. If every layout is oversubscribed, all are shown."""
     chosen = choose_pattern(store, query, strict=strict)
     fits = not chosen.cases["oversubscribed"].all()
     offered = [(name, text) for name, text in _LAYOUTS.items() if fits or name == "all"]
@@ -70,7 +70,7 @@ def _choose(store: Store, query: MapQuery, *, strict: bool) -> MapChoice:
 
 
 def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
-    """One row a layout and size, the largest layouts first."""
+    """Return one row for each layout and size, the largest layouts first."""
     default = DEFAULT_METHODS[chosen.query.operation]
     cells = store.cells(*chosen.key)[_MEASURED]
     cells = cells.assign(layout=layout_keys(cells))
@@ -110,7 +110,7 @@ def _draw(store: Store, choice: MapChoice) -> dict[str, Any]:
 
 
 def _listed(best: pd.DataFrame, link: explore.ExploreQuery) -> Component:
-    """What the tiles show and lead to, for those who have no pointer or do not see colours."""
+    """Return the tiles as a table of links, for readers without a pointer or colour vision."""
     sizes = sorted(best["size_bytes"].unique().tolist())
     rows = []
     for row, tiles_of_row in best.groupby("row", sort=False):
@@ -156,7 +156,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 class _MapPage(FilteredPage[MapChoice]):
-    """Adds the click on a tile."""
+    """A page that also handles the click on a tile."""
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         super().register(app, open_store)
@@ -170,7 +170,7 @@ class _MapPage(FilteredPage[MapChoice]):
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Every operation of the newest campaign."""
+    """Return every operation of the newest campaign."""
     campaign, operations = newest_operations(store, system)
     return [MapQuery(system, campaign, operation) for operation in operations]
 

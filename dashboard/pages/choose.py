@@ -1,4 +1,4 @@
-"""Choose: what an application developer asks of a table, and how to switch the answer on."""
+"""Choose: a table's answer for an application developer, and how to switch it on."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ _STATUSES = {
 
 @dataclass(frozen=True)
 class ChooseQuery(Query):
-    """What the application does, and where."""
+    """The operation, layout and messages of an application, on a system."""
 
     system: str = parameter("s", NAME, "System")
     operation: str = parameter("o", WORD, "Operation")
@@ -60,10 +60,10 @@ class ChooseQuery(Query):
 
 @dataclass(frozen=True)
 class ChooseChoice:
-    """A complete query, what its selects offer, and what the table says.
+    """A complete query, the options of its selects, and the table's answer.
 
     selected: by size, for the operation, layout and degree. rule: the one at the size, or None.
-    point: the nearest that was decided for the rule's method, or None. soak: of that method.
+    point: the nearest decision for the rule's method, or None. soak: the soak of that method.
     """
 
     query: ChooseQuery
@@ -76,7 +76,10 @@ class ChooseChoice:
 
 
 def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
-    """See `FilteredPage`. The defaults are the largest layout that fits, and its degree."""
+    """Complete a query: see `FilteredPage`.
+
+    The defaults are the largest layout that fits, and its degree.
+    """
     systems = newest_first(store.systems())
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(systems))
@@ -112,7 +115,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
 
 
 def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:
-    """Degrees that may be asked for, a measured one first; collectives have none."""
+    """Return the degrees that may be asked for, a measured one first; collectives have none."""
     if operation in COLLECTIVES:
         return [("0", "none: a collective")]
     measured = sorted(points["mmax"].unique().tolist()) or list(_DEGREES)
@@ -123,7 +126,7 @@ def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:
 def _nearest(
     points: pd.DataFrame, rule: dict[str, Any], size: int, degree: int
 ) -> dict[str, Any] | None:
-    """The decision for the rule's method that is nearest in degree, then in size."""
+    """Return the decision for the rule's method that is nearest in degree, then in size."""
     points = points[points["method"] == rule["method"]]
     if points.empty:
         return None
@@ -147,14 +150,14 @@ def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
 
 
 def _here(size_bytes: int) -> dict[str, Any]:
-    """A line at the size that was asked for, behind the names in the ribbon and over it."""
+    """Return a line at the wanted size, behind the names in the ribbon and over it."""
     place = {"xref": "x", "x0": size_bytes, "x1": size_bytes, "yref": "y", "y0": -0.5, "y1": 0.25}
     style = {"layer": "below", "line": {"color": "#d55e00", "width": 2, "dash": "dot"}}
     return place | style | {"type": "line"}
 
 
 def _answer(choice: ChooseChoice) -> list[Component]:
-    """The method, how sure, how much faster, what the default loses, and on what it rests."""
+    """Return the method, its certainty, its gain, the default's loss, and the evidence."""
     query, rule = choice.query, choice.rule
     default = DEFAULT_METHODS[query.operation]
     if rule is None:
@@ -171,7 +174,7 @@ def _answer(choice: ChooseChoice) -> list[Component]:
 
 
 def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list[Component]:
-    """What was measured next to the case."""
+    """Return the measurements nearest to the case."""
     size, degree = int(choice.query.size), int(choice.query.degree)
     where = [f"at {size_text(point['bytes'])}"]
     if degree:
@@ -215,7 +218,7 @@ def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list
 
 
 def _switch_on(choice: ChooseChoice) -> list[Component]:
-    """Where the table is, and the lines that make an application use it."""
+    """Return the link to the table, and the lines that make an application use it."""
     query = choice.query
     file = href(table.DOWNLOAD_PATH, table.TableQuery(query.system).search())
     procs = math.prod(map(int, query.layout.split("x")))

@@ -1,4 +1,4 @@
-"""Compare: what changed between two campaigns or systems, and the cost of the other's table."""
+"""Compare: changes between two campaigns or systems, and the cost of the other's table."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +58,7 @@ class CompareQuery(Query):
 
 @dataclass(frozen=True)
 class CompareChoice:
-    """A complete query, what its selects offer, and what differs; None: A and B are the same.
+    """A complete query, its selects' options, and the differences; None: A and B are the same.
 
     undecided: a campaign of the two whose decisions the store does not have, or "".
     """
@@ -70,9 +70,9 @@ class CompareChoice:
 
 
 def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
-    """See `FilteredPage`. The default is the newest campaign against what was before it.
+    """Complete a query: see `FilteredPage`. By default the newest campaign and its predecessor.
 
-    That is the system before an upgrade where there was one, else the campaign before, else another
+    The predecessor is the system before an upgrade, if any, else the campaign before, else another
     system, but no simulated one beside a real one.
     """
     systems = explorable(store)
@@ -104,9 +104,9 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
 
 
 def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]) -> str:
-    """Return the newest of the campaigns, but for one, that measured most of the operations.
+    """Return the other campaign that measured most of the operations, the newest of several.
 
-    Return "" where none measured any.
+    Return "" if none measured any.
     """
     count: Counter[str] = Counter()
     for operation in operations:
@@ -117,7 +117,7 @@ def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]
 
 
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
-    """One row a cell that changed, the largest change first."""
+    """Return one row for each changed cell, the largest change first."""
     rows = [
         (f"{change.where.operation}, {_case_text(change.where)}", *_numbers(change))
         for change in (choice.found.changes if choice.found else ())
@@ -178,7 +178,7 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
 
 
 def _both(found: Comparison, shown: Callable[[Replaced], Component]) -> list[Component]:
-    """Return what is measured, and apart from it what is deployable, where that differs."""
+    """Return the measured values, and separately the deployable ones where they differ."""
     if found.measured == found.deployable:
         return [_heading("Measured and deployable"), shown(found.measured)]
     return [
@@ -262,7 +262,7 @@ def _change_table(choice: CompareChoice) -> list[Component]:
 
 
 def _samples(query: CompareQuery, where: Where) -> list[Any]:
-    """Links to the cell in A and in B."""
+    """Return links to the cell in A and in B."""
     links: list[Any] = []
     layout = (where.procs, where.nodes, where.ppn, where.sync, where.oversubscribed)
     for letter, system, campaign in (
@@ -278,7 +278,7 @@ def _samples(query: CompareQuery, where: Where) -> list[Any]:
 
 
 def _soaks(store: Store, choice: CompareChoice) -> tuple[Standing, Standing]:
-    """Of A's and of B's system."""
+    """Return the soaks of A's and of B's system."""
     query = choice.query
     return soaked.of_now(store, query.other_system), soaked.of_now(store, query.system)
 
@@ -304,7 +304,7 @@ def _moved_table(moved: Sequence[Moved], standings: tuple[Standing, Standing]) -
 
 
 def _choices_text(operation: str, choices: Sequence[Choice], standing: Standing) -> str:
-    """The methods by size, each with its soak where it is first named."""
+    """Return the methods by size, each with its soak at its first mention."""
     texts = []
     named: set[str] = set()
     for number, choice in enumerate(choices):
@@ -357,7 +357,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Return the newest campaign, where another of the system or before it has any operation."""
+    """Return the newest campaign if another of the system or before it has any operation."""
     campaign, operations = newest_operations(store, system)
     before = [*before_upgrade(explorable(store), system), system][0] if campaign else system
     alike = _most_alike(store, before, (system, campaign), operations)

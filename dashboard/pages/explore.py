@@ -65,7 +65,7 @@ _PRODUCT_COLUMNS = {"whole_s": "Whole", "communication_s": "Exchange", "local_s"
 
 @dataclass(frozen=True)
 class ExploreQuery(CaseQuery):
-    """One case, what its times are of, and the size whose samples are shown (of `--sizes`)."""
+    """One case, the part whose times are shown, and the `--sizes` value whose samples are shown."""
 
     part: str = parameter("t", one_of(WHOLE, *_PARTS), "Time of")
     size: str = parameter("b", INTEGER, "Message size")
@@ -73,7 +73,7 @@ class ExploreQuery(CaseQuery):
 
 @dataclass(frozen=True)
 class ExploreChoice(CaseChoice):
-    """The case.
+    """One case.
 
     cells: by size, the fastest first, with their `paired_speedups`.
     samples_s: of each method at the size. canaries_s: the canary's medians by launch and size.
@@ -86,7 +86,7 @@ class ExploreChoice(CaseChoice):
 
 
 def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice:
-    """See `FilteredPage`. The default size is where a gain is surest."""
+    """Complete a query: see `FilteredPage`. The default size is where a gain is surest."""
     choice = choose_case(store, query, strict=strict)
     parts = _part_options(choice.query.operation)
     part = choose([value for value, _ in parts], query.part, "part", strict=strict)
@@ -125,7 +125,7 @@ def _part_options(operation: str) -> list[tuple[str, str]]:
 def _take_part(
     store: Store, choice: CaseChoice, contents: list[Cell], cells: pd.DataFrame, part: str
 ) -> tuple[list[Cell], pd.DataFrame]:
-    """Contents and cells of products with the times of a part of them in the place of the whole's.
+    """Return contents and cells of products with the times of one part instead of the whole.
 
     The cells get the medians of whole and parts as `whole_s`, `communication_s` and `local_s`.
     """
@@ -139,7 +139,7 @@ def _take_part(
 
 
 def _size_label(rows: pd.DataFrame) -> str:
-    """The mean message; where `--sizes` means something else (bytes of an item) that as well."""
+    """Return the mean message, with the value of `--sizes` where that means bytes of an item."""
     size, mean = int(rows["size_bytes"].iloc[0]), int(rows["bytes"].iloc[0])
     if rows["operation"].iloc[0] == "spmv":
         vectors = size // 8
@@ -175,7 +175,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
 
 
 def _samples(store: Store, choice: ExploreChoice) -> pd.DataFrame:
-    """One row a sample, of whole executions, in the order of launches."""
+    """Return one row for each sample, of whole executions, in the order of launches."""
     frames = [
         pd.DataFrame({"method": method, "seconds": values})
         for method, values in sorted(choice.samples_s.items())
@@ -184,7 +184,7 @@ def _samples(store: Store, choice: ExploreChoice) -> pd.DataFrame:
 
 
 def size_title(operation: str) -> str:
-    """What the sizes of an operation are of."""
+    """Return the meaning of an operation's sizes."""
     if operation in ("bcast", "reduce", "allreduce"):
         return "bytes of the vector"
     return "bytes of a block" if operation in COLLECTIVES else "bytes per message"
@@ -217,7 +217,7 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
 
 
 def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:
-    """What limits the worth of the case, and its facts."""
+    """Return limitations of the case, and its facts."""
     kind = unreal(choice.system["name"], choice.system["cpu_model"])
     marks: list[Component] = [badge(kind)] if kind else []
     if case["oversubscribed"]:
@@ -246,7 +246,7 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
 
 
 def unsteadiness(slowest: float) -> list[Component]:
-    """A mark where the canary was at times far slower: `slowest` times its median."""
+    """Return a mark if the canary was at times far slower: `slowest` times its median."""
     if not slowest > _UNSTEADY:
         return []
     return [badge(f"unsteady machine: slowest canary {ratio_text(slowest)} its median")]
@@ -287,7 +287,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 class _ExplorePage(FilteredPage[ExploreChoice]):
-    """Adds the click on a point."""
+    """A page that also handles the click on a point."""
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         super().register(app, open_store)
@@ -300,7 +300,7 @@ class _ExplorePage(FilteredPage[ExploreChoice]):
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Every operation of the newest campaign."""
+    """Return every operation of the newest campaign."""
     campaign, operations = newest_operations(store, system)
     return [ExploreQuery(system, campaign, operation) for operation in operations]
 

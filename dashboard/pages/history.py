@@ -1,4 +1,4 @@
-"""History: what changed in the campaigns of a machine, and one case through all of them."""
+"""History: changes in the campaigns of a machine, and one case through all of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ PATH = "/history"
 
 @dataclass(frozen=True)
 class HistoryQuery(CaseQuery):
-    """One case in whatever campaigns, and the size that is drawn."""
+    """One case in all campaigns, and the size that is drawn."""
 
     campaign: str = parameter("c", NAME)
     size: str = parameter("b", INTEGER, "Message size")
@@ -54,9 +54,9 @@ class HistoryChoice(CaseChoice):
 
 
 def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice:
-    """See `FilteredPage`. All campaigns of a machine count, whatever its versions.
+    """Complete a query: see `FilteredPage`. All campaigns of a machine count, in any version.
 
-    The default is the case that changed most, the last time that anything did.
+    The default is the case that changed most in the last campaign with changes.
     """
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(explorable(store)))
@@ -81,7 +81,7 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
 
 
 def _most_changed(steps: Sequence[Step], operation: str) -> dict[str, str]:
-    """Return the parameters of the case that changed most of an operation, or of any; or none."""
+    """Return the parameters of the case that changed most (of an operation, or of any), or {}."""
     for step in steps:
         for shift in step.changed:
             if operation in ("", shift.operation):
@@ -105,7 +105,7 @@ def _measured(store: Store, chosen: CaseChoice) -> list[tuple[Campaign, list[Cel
 
 
 def _medians(store: Store, choice: HistoryChoice) -> pd.DataFrame:
-    """One row a campaign, size and method: its median, and the interval over launches."""
+    """Return one row for each campaign, size and method: its median and interval over launches."""
     rows = []
     for campaign, cells in choice.measured:
         for cell in cells:
@@ -129,7 +129,7 @@ def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
 
 
 def _changes(choice: HistoryChoice) -> Component:
-    """Return what changed in each campaign, of all operations."""
+    """Return the changes of all operations in each campaign."""
     if not choice.steps:
         return html.P(prose("One campaign measured each case: `switchpoint run` adds another."))
     rows = [row for step in choice.steps for row in _rows(step)]
@@ -197,7 +197,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Return the case that changed most, where there is another campaign."""
+    """Return the case that changed most, if there is another campaign."""
     return [HistoryQuery(system)] if len(compared.campaigns(store, system)) > 1 else []
 
 

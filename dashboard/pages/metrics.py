@@ -44,7 +44,7 @@ class MetricsQuery(Query):
 
 @dataclass(frozen=True)
 class MetricsChoice:
-    """A complete query, what its selects offer, and the cells with a column for each metric."""
+    """A complete query, the options of its selects, and the cells with a column for each metric."""
 
     query: MetricsQuery
     options: dict[str, list[Option]]
@@ -52,7 +52,10 @@ class MetricsChoice:
 
 
 def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice:
-    """See `FilteredPage`. The defaults are the newest campaign, and the middle of its sizes."""
+    """Complete a query: see `FilteredPage`.
+
+    The defaults are the newest campaign, and the middle of its sizes.
+    """
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(explorable(store)))
     campaign = filters.choose("campaign", named(store.campaigns_with_cells(system)))
@@ -70,7 +73,7 @@ def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice
 
 
 def _counted(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells whose plans send something, with what they send instead of what patterns ask."""
+    """Return the cells whose plans send something, with the counts of plans, not of patterns."""
     counts = [json.loads(text) for text in cells["statistics"]]
     columns = {name: [each.get(name) for each in counts] for name in METRICS}
     found = cells.drop(columns="statistics").assign(**columns)
@@ -98,7 +101,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Exchanges of the newest campaign: of other operations plans count nothing."""
+    """Return exchanges of the newest campaign; plans of other operations count nothing."""
     campaign, operations = newest_operations(store, system)
     return [MetricsQuery(system, campaign, "exchange")] if "exchange" in operations else []
 

@@ -1,4 +1,4 @@
-"""Models: fitted parameters, and what they predict of a case beside what was measured."""
+"""Models: fitted parameters, and their predictions of a case beside the measurements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _NUMBERS = ["method", "size_bytes", "bytes", "median_s", "low_s", "high_s"]
 
 @dataclass(frozen=True)
 class ModelsChoice(CaseChoice):
-    """The case, its system's model, and how the model does, or why there is none of either."""
+    """The case, its system's model and the model's outcome, or the reason why these are missing."""
 
     model: SystemModel | None
     outcome: Outcome | None
@@ -42,7 +42,7 @@ class ModelsChoice(CaseChoice):
 
 
 def _choose(store: Store, query: CaseQuery, *, strict: bool) -> ModelsChoice:
-    """See `FilteredPage`."""
+    """Complete a query: see `FilteredPage`."""
     chosen = choose_case(store, query, strict=strict)
     nothing = pd.DataFrame(columns=[*_NUMBERS, "predicted_s", "residual"])
     model, outcome, reason, errors = None, None, "", nothing
@@ -71,7 +71,7 @@ def _choose(store: Store, query: CaseQuery, *, strict: bool) -> ModelsChoice:
 
 
 def _reason(outcome: Outcome | None, operation: str) -> str:
-    """Why nothing is predicted; empty when something is."""
+    """Return why nothing is predicted; empty when something is."""
     if outcome is None:
         return f"{operation} has no formula."
     if outcome.validation is None or not outcome.validation.errors:
@@ -88,7 +88,7 @@ def _draw(store: Store, choice: ModelsChoice) -> dict[str, Any]:
 
 
 def _verdict(choice: ModelsChoice) -> list[Component]:
-    """How good the model is on this case, in words."""
+    """Return in words how good the model is on this case."""
     validation = choice.outcome.validation if choice.outcome else None
     if validation is None or choice.reason:
         return [badge(prose(f"not predicted: {choice.reason}"), "secondary")]
@@ -110,7 +110,7 @@ def _switches(crossovers: Sequence[Crossover]) -> str:
 
 
 def _parameters(model: SystemModel) -> list[Component]:
-    """The parameters of each kind of pair and protocol, and why some are missing."""
+    """Return the parameters of each kind of pair and protocol, and why some are missing."""
     tables: list[Component] = []
     reasons: list[str] = []
     for title, name, columns in (("LogGP", "loggp", LOGGP), ("max-rate", "maxrate", MAXRATE)):
@@ -167,7 +167,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Every operation of the newest campaign, where there are parameters to predict with."""
+    """Return every operation of the newest campaign, if there are parameters to predict with."""
     campaign, operations = newest_operations(store, system)
     fitted = operations if store.model(system) is not None else []
     return [CaseQuery(system, campaign, operation) for operation in fitted]

@@ -31,7 +31,7 @@ _MORE = ("Computation slowed", "Predicted whole", "Launches")
 
 @dataclass(frozen=True)
 class OverlapQuery(Query):
-    """A case of overlap, and how much is computed beside the communication."""
+    """A case of overlap, and the amount of computation beside the communication."""
 
     system: str = parameter("s", NAME, "System")
     pattern: str = parameter("p", PATTERN_SPEC, "Case")
@@ -41,7 +41,7 @@ class OverlapQuery(Query):
 
 @dataclass(frozen=True)
 class OverlapChoice:
-    """A complete query, what its selects offer, and the methods; reason: why none is predicted."""
+    """A complete query, its selects' options, and the methods; reason: why none is predicted."""
 
     query: OverlapQuery
     options: dict[str, list[Option]]
@@ -50,7 +50,10 @@ class OverlapChoice:
 
 
 def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice:
-    """See `FilteredPage`. The default is the most computation, of the most processes that fit."""
+    """Complete a query: see `FilteredPage`.
+
+    The default is the most computation, of the most processes that fit.
+    """
     systems = newest_first(store.systems())
     measured = [not store.overlap(name).empty for name in systems["system"]]
     systems = systems[measured] if any(measured) else systems
@@ -75,7 +78,7 @@ def _layout_key(row: Any) -> str:
 
 
 def _amounts(rows: pd.DataFrame) -> list[Option]:
-    """How much is computed, the most first, as a share of full rows."""
+    """Return the amounts of computation, the largest first, as shares of full rows."""
     unique = rows.drop_duplicates("flops").sort_values("flops", ascending=False)
     return [
         (str(row.flops), f"{share_text(row.flops / row.full_flops if row.full_flops else 0)}")
@@ -84,7 +87,7 @@ def _amounts(rows: pd.DataFrame) -> list[Option]:
 
 
 def _predicted(store: Store, system: str, rows: pd.DataFrame) -> tuple[list[float | None], str]:
-    """The whole time of each row by the model, and why some have none."""
+    """Return the whole time of each row by the model, and why some have none."""
     try:
         model = fitting.fitted(store, system)
         return [_whole_s(model, row) for row in rows.itertuples()], ""
@@ -153,7 +156,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """The overlap of a system, if any was measured."""
+    """Return the overlap of a system, if any was measured."""
     return [] if store.overlap(system).empty else [OverlapQuery(system)]
 
 

@@ -1,4 +1,4 @@
-"""Overview: which systems are measured, when, with which MPI, and what was chosen on them."""
+"""Overview: the measured systems, their dates and MPIs, and the methods chosen on them."""
 
 import json
 from collections import defaultdict
@@ -32,7 +32,7 @@ PATH = "/"
 
 
 def age_text(date: str, now: datetime) -> str:
-    """How long ago an ISO 8601 date was, in the largest unit that fits."""
+    """Return the age of an ISO 8601 date, in the largest unit that fits."""
     seconds = (now - datetime.fromisoformat(date)).total_seconds()
     for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
         count = int(seconds // length_s)
@@ -48,11 +48,11 @@ class _OverviewPage:
     title = "Overview"
 
     def check(self, store: Store, search: str) -> None:
-        """See `Page`."""
+        """Check a link: see `Page`."""
         Query.parse(search)
 
     def layout(self, store: Store, search: str) -> Component:
-        """See `Page`."""
+        """Return the whole page: see `Page`."""
         systems = newest_first(store.systems())
         labels = dict(system_options(systems))
         launches = list(store.launches().values())
@@ -63,11 +63,11 @@ class _OverviewPage:
         return html.Div([html.H1("Measured systems"), *cards])
 
     def reported(self, store: Store, system: str) -> Sequence[Query]:
-        """See `Page`. A report begins with the whole page."""
+        """Return nothing: a report begins with the whole page. See `Page`."""
         return ()
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
-        """See `Page`."""
+        """Add no callbacks: see `Page`."""
 
 
 PAGE = _OverviewPage()
@@ -125,7 +125,7 @@ _OTHERS = 3  # operations that are named beside the one that changed most
 
 
 def _changed(step: Step | None) -> list[Component]:
-    """Return what the newest campaign changed of all operations, that which changed most first."""
+    """Return the changes of all operations in the newest campaign, the largest first."""
     if step is None:
         return []
     if not step.changed:
@@ -150,7 +150,7 @@ def _cells_text(shift: Shift) -> str:
 
 
 def _compare_links(step: Step | None) -> list[Component]:
-    """Return the link to the comparison with what was before the operation that changed most."""
+    """Return the link to the comparison with the campaign before, for the largest change."""
     if step is None:
         return []
     before = step.before[step.shifts[0].operation]
@@ -161,10 +161,10 @@ def _compare_links(step: Step | None) -> list[Component]:
 
 @dataclass(frozen=True)
 class _Steadiness:
-    """What tells whether other work disturbed a campaign; shares are of all samples.
+    """Signs that other work disturbed a campaign; shares are of all samples.
 
-    canaries_s: by layout. slowest: the slowest of a cell, as a multiple of what is usual of its
-    operation on its layout: canaries of other places have nothing to do with each other.
+    canaries_s: by layout. slowest: the slowest canary of a cell, as a multiple of the median of its
+    operation on its layout: canaries of other places are not comparable.
     """
 
     canaries_s: dict[str, float]
@@ -174,7 +174,7 @@ class _Steadiness:
 
     @classmethod
     def of(cls, cells: pd.DataFrame) -> Self:
-        """Of `Store.steadiness`, at least one cell."""
+        """Create it from `Store.steadiness`, at least one cell."""
         shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
         played = cells[cells["canary_median_s"] > 0]  # one process has nobody to play with
         layouts = played.groupby(["nodes", "ppn"], sort=False)["canary_median_s"].median()
@@ -186,11 +186,11 @@ class _Steadiness:
         return cls(canaries_s, float((played["canary_median_s"] / usual).max()), *shares)
 
     def marks(self) -> list[Component]:
-        """What warns of it."""
+        """Return the warnings."""
         return explore.unsteadiness(self.slowest)
 
     def text(self) -> str:
-        """All of it, for the reader to judge."""
+        """Return all figures as text, for the reader to judge."""
         texts = [f"{time_text(each_s)} on {layout}" for layout, each_s in self.canaries_s.items()]
         canary = f"canary (8-byte ping-pong) {', '.join(texts)}; " if texts else ""
         if texts:
@@ -206,7 +206,7 @@ _PLACE = ["operation", "procs", "nodes", "ppn", "sync", "oversubscribed"]
 
 
 def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
-    """The system's table at a glance."""
+    """Return the system's table at a glance."""
     if chosen.empty:
         return html.P(["No table yet: run ", html.Code("switchpoint tune"), "."])
     shown = rules.of_largest_layouts(chosen)
@@ -231,7 +231,7 @@ def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
 
 
 def _marks(cases: pd.DataFrame, chosen: pd.DataFrame) -> list[Component]:
-    """What a reader must know before trusting the newest campaign and the table."""
+    """Return warnings about the newest campaign and the table."""
     marks = []
     over = sorted(cases.loc[cases["oversubscribed"], "procs"].unique())
     if over:
@@ -243,7 +243,7 @@ def _marks(cases: pd.DataFrame, chosen: pd.DataFrame) -> list[Component]:
 
 
 def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
-    """By campaign, the lowest and highest load average (1 minute) that its launches began at."""
+    """Return by campaign the lowest and highest load average (1 minute) at its launches' start."""
     loads = defaultdict(list)
     for launch in launches:
         if launch.system == system:
@@ -252,7 +252,7 @@ def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
 
 
 def _content(campaign: dict[str, Any]) -> str:
-    """What a campaign has: a soak has no samples."""
+    """Return the number of a campaign's samples, or of its executions if it only soaked."""
     samples, executions = campaign["samples"], campaign["executions"]
     return f"{executions:,} executions in soaks" if executions and not samples else f"{samples:,}"
 
@@ -260,7 +260,7 @@ def _content(campaign: dict[str, Any]) -> str:
 def _campaigns(
     campaigns: pd.DataFrame, label: str, loads: dict[str, str], explorable: set[str]
 ) -> Component:
-    """The campaigns of a system, the newest first; others than `explorable` have only probes."""
+    """Return a system's campaigns, the newest first; those not in `explorable` have only probes."""
     header = ("Campaign", "Started", "Launches", "Samples", "Load before a launch", "Commit")
     now = datetime.now(UTC)
     rows = []

@@ -1,4 +1,4 @@
-"""What every page provides, and the kind whose filters and URL hold its whole state."""
+"""The interface of every page, and the kind whose filters and URL hold its whole state."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -35,35 +35,35 @@ class Page(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Return its path."""
 
     @property
     def title(self) -> str:
-        """Its name in the header."""
+        """Return its name in the header."""
 
     def check(self, store: Store, search: str) -> None:
         """Raise `MalformedError` or `UnknownError` for a link that has no view."""
 
     def layout(self, store: Store, search: str) -> Component:
-        """The whole page for a link."""
+        """Return the whole page for a link."""
 
     def reported(self, store: Store, system: str) -> Sequence[Query]:
-        """What a report of a system shows of the page."""
+        """Return the queries whose views a report of a system shows."""
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         """Add the callbacks."""
 
 
 class Choice(Protocol):
-    """A complete query, and what each filter offers: field of the query → (value, label)."""
+    """A complete query, and the options of each filter: field of the query → (value, label)."""
 
     @property
     def query(self) -> Query:
-        """The query, with a value for every field."""
+        """Return the query, with a value for every field."""
 
     @property
     def options(self) -> Mapping[str, Sequence[Option]]:
-        """The options."""
+        """Return the options."""
 
 
 ChoiceT = TypeVar("ChoiceT", bound=Choice)
@@ -73,13 +73,13 @@ ChoiceT = TypeVar("ChoiceT", bound=Choice)
 class FilteredPage(Generic[ChoiceT]):
     """A page with a select for every field of its query that has a label.
 
-    parts: by name (`ids.of`), what `draw` computes for a choice.
+    parts: by name (`ids.of`), the results of `draw` for a choice.
     choose: completes a query from the store; strict as for `query.choose`.
-    body: what is below title and filters, of the components of all parts, by name, and of the
-      filters in `moved`, which are not above.
-    data: name → numbers for a choice, which `PATH/NAME.csv` answers with, and the figure of that
-      name links to.
-    reported: what a report of a system shows.
+    body: the contents below title and filters, made of the components of all parts, by name, and of
+      the filters in `moved`, which are not above.
+    data: name → numbers for a choice; `PATH/NAME.csv` answers with them, and the figure of that
+      name links to them.
+    reported: the queries whose views a report of a system shows.
     """
 
     path: str
@@ -95,16 +95,16 @@ class FilteredPage(Generic[ChoiceT]):
 
     @property
     def filters(self) -> dict[str, str]:
-        """Field of the query → label of its select."""
+        """Return the label of each select by its field of the query."""
         labels = {item.name: item.metadata["label"] for item in fields(self.query)}
         return {name: label for name, label in labels.items() if label}
 
     def check(self, store: Store, search: str) -> None:
-        """See `Page`."""
+        """Check a link: see `Page`."""
         self.choose(store, self.query.parse(search), strict=True)
 
     def layout(self, store: Store, search: str) -> Component:
-        """See `Page`."""
+        """Return the whole page: see `Page`."""
         choice = self.choose(store, self.query.parse(search), strict=True)
         drawn = self.drawn(store, choice)
         selects = {
@@ -129,7 +129,7 @@ class FilteredPage(Generic[ChoiceT]):
         )
 
     def drawn(self, store: Store, choice: ChoiceT) -> dict[str, Any]:
-        """What changes of the page, by the names of `_outputs`."""
+        """Return the changing properties of the page, by the names of `_outputs`."""
         search = choice.query.search()
         drawn = dict(self.draw(store, choice))
         for name in self._plots():
@@ -142,7 +142,7 @@ class FilteredPage(Generic[ChoiceT]):
         return [name for name, part in self.parts.items() if isinstance(part, Plot)]
 
     def _outputs(self) -> dict[str, Output]:
-        """The properties that `drawn` computes: of parts, and of figures height and link too."""
+        """Return the properties that `drawn` computes: of parts, also figures' heights and links."""
         found = {
             name: Output(ids.of(self.path, name), part.shown_by)
             for name, part in self.parts.items()
@@ -154,7 +154,7 @@ class FilteredPage(Generic[ChoiceT]):
         return found
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
-        """One callback answers every filter and the browser's Back; links keep the system."""
+        """Add one callback for all filters and the browser's Back; links keep the system."""
         self._answer(app, open_store)
         for name in self.data:
             self._add_data(app, open_store, name)

@@ -1,4 +1,4 @@
-"""The parts of a page: what changes with its filters, each with the component that shows it."""
+"""The parts of a page: its changing contents, each with the component that shows it."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -10,37 +10,37 @@ from dashboard.widgets import graph
 
 
 class Part(Protocol):
-    """What a page's `draw` computes anew at each choice."""
+    """A part that a page's `draw` computes anew at each choice."""
 
     @property
     def shown_by(self) -> str:
-        """The property of the component that what was drawn is given to."""
+        """Return the property of the component that takes the drawn value."""
 
     def component(self, element_id: str, drawn: Any, data: str) -> Component:
-        """The component. data: the link to the numbers of a figure; empty for none."""
+        """Return the component. data: the link to the numbers of a figure; empty for none."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Components. css_class: how they are laid out."""
+    """A group of components. css_class: their layout."""
 
     css_class: str = ""
     shown_by: ClassVar[str] = "children"
 
     def component(self, element_id: str, drawn: Any, data: str) -> Component:
-        """See `Part`."""
+        """Return the component: see `Part`."""
         return html.Div(drawn, id=element_id, className=self.css_class)
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure. description: what a screen reader says in its place."""
+    """A figure. description: the text for screen readers."""
 
     description: str
     shown_by: ClassVar[str] = "figure"
 
     def component(self, element_id: str, drawn: Any, data: str) -> Component:
-        """See `Part`."""
+        """Return the component: see `Part`."""
         return graph(element_id, drawn, self.description, data)
 
 
@@ -52,5 +52,5 @@ class Link:
     shown_by: ClassVar[str] = "href"
 
     def component(self, element_id: str, drawn: Any, data: str) -> Component:
-        """See `Part`."""
+        """Return the component: see `Part`."""
         return html.A(self.text, id=element_id, href=drawn)

@@ -81,7 +81,7 @@ class FormQuery(Query):
 
 @dataclass(frozen=True)
 class TableChoice:
-    """A complete query, what its selects offer, and the rules of the operation."""
+    """A complete query, the options of its selects, and the rules of the operation."""
 
     query: TableQuery
     options: dict[str, list[Option]]
@@ -147,7 +147,7 @@ def _samples_text(launches: int) -> str:
 
 
 def _speedup(rule: Any) -> list[Any]:
-    """The challenger's speed-up, and which it is where the default stays."""
+    """Return the challenger's speed-up, with the challenger's name if the default stays."""
     if math.isnan(rule.speedup):
         return []
     text = ratio_text(rule.speedup)
@@ -162,7 +162,7 @@ def _bare_ratio_text(ratio: float) -> str:
 
 
 def _evidence(rule: Any) -> str:
-    """The link to the cell that the rule rests on."""
+    """Return the link to the cell on which the rule rests."""
     query = explore.ExploreQuery(
         system=rule.system,
         campaign=rule.campaign,
@@ -175,7 +175,7 @@ def _evidence(rule: Any) -> str:
 
 
 def _export(store: Store, query: TableQuery) -> list[Component]:
-    """The link to the file, the lines that switch it on, and the file itself to look at."""
+    """Return the link to the file, the lines that switch it on, and a preview of the file."""
     form, whole = FORMS[query.form], replace(query, operation="")
     try:
         text = exported(store, query.system, query.form)
@@ -223,7 +223,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _difference(here: str, pasted: str) -> list[Component]:
-    """Lines of the pasted table that are not here, and lines here that are not in it."""
+    """Return lines of the pasted table that are not here, and lines here that are not in it."""
     old, new = (text.replace("\r", "").strip().splitlines() for text in (pasted, here))
     if len(old) > _MOST_LINES:
         return [html.P(f"More than {_MOST_LINES} lines: no table is that long.")]
@@ -236,7 +236,7 @@ def _difference(here: str, pasted: str) -> list[Component]:
 
 
 class _TablePage(FilteredPage[TableChoice]):
-    """Adds the file to download, and the difference to another one."""
+    """A page that also has the file to download, and the difference to a pasted one."""
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         super().register(app, open_store)
@@ -267,7 +267,7 @@ class _TablePage(FilteredPage[TableChoice]):
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """All rules."""
+    """Return all rules."""
     return [TableQuery(system, ALL)]
 
 

@@ -1,7 +1,7 @@
 """Runs every bench, and prints one table of their figures beside their bars.
 
 Each part prints more, and writes all of its figures to build/bench/PART.json; each also runs alone,
-as `python -m tests.bench.planning`. Exits with 1 where a bar is missed or a part failed.
+as `python -m tests.bench.planning`. The exit status is 1 if a bar is missed or a part failed.
 Run from the checkout: python -m tests.bench [--least] [PART...]
 """
 
@@ -32,7 +32,7 @@ def run(part: str, directory: Path, least: bool) -> list[list[str]]:
 
 
 def rows_of(part: str, figures: list[dict[str, Any]], ended: Ended, least: bool) -> list[list[str]]:
-    """Return the rows of a part: of each bar, and how the part ended."""
+    """Return the rows of a part: one for each bar, and one for how the part ended."""
     rows, missed = [], False
     for figure in figures:
         if figure["bar"]:

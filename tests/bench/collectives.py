@@ -1,11 +1,11 @@
-"""What tuning collectives gains over what the MPI library does by itself.
+"""The gain of tuned collectives over the MPI library's defaults.
 
-On four virtual nodes of two ranks, or where they cannot be made on this machine alone, one
-campaign chooses among the methods that a short look at all of them left; another judges what was
-chosen (`auto`, with the table) beside the library's default and each of its own algorithms,
+The bench uses four virtual nodes of two ranks, or this machine alone if nodes cannot be made. One
+campaign chooses among the methods that a short look at all of them left; another judges the
+choice (`auto`, with the table) beside the library's default and each of its own algorithms,
 interleaved in randomised rounds. Ratios are paired within rounds, with their 95 % interval over
-launches. Prints them, and exits with 1 where the tuned choice is clearly over 2 % slower than the
-default, or nothing could be compared. The raw files stay, to be looked at.
+launches. The bench prints them, and exits with 1 if the tuned choice is clearly over 2 % slower
+than the default, or nothing could be compared. The raw files stay for inspection.
 Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--seconds S] [OPERATION...]
 """
 
@@ -51,7 +51,7 @@ Starter = Callable[[Mpi, Path], Launch]
 
 @contextmanager
 def place(procs: int) -> Iterator[tuple[str, Starter]]:
-    """A system's name, and how to start the ranks there."""
+    """Yield a system's name, and the function that starts the ranks there."""
     try:
         nodes = temporary(f"bench-{os.getpid()}")
         made = nodes.__enter__()
@@ -68,7 +68,7 @@ def place(procs: int) -> Iterator[tuple[str, Starter]]:
 
 @dataclass(frozen=True)
 class Campaigns:
-    """Measures launches of one MPI on one system into raw files."""
+    """Launches of one MPI on one system, measured into raw files."""
 
     launch: Launch
     build: Path
@@ -86,7 +86,7 @@ class Campaigns:
         launches: int,
         table: str = "",
     ) -> dict[int, Trial]:
-        """What launches of an operation measure, by size; ends the program when one fails."""
+        """Measure launches of an operation; return trials by size. Exit when one fails."""
         for number in range(launches):
             options = {
                 "op": operation,
@@ -111,12 +111,12 @@ class Campaigns:
         return read_trials([self.path(name, operation, number) for number in range(launches)])
 
     def path(self, name: str, operation: str, number: int) -> Path:
-        """Where the raw file of a launch lies."""
+        """Return the path of a launch's raw file."""
         (self.results / name).mkdir(exist_ok=True)
         return self.results / name / f"{operation}-{number}.jsonl"
 
     def choose(self) -> Path:
-        """Makes the table of what the first campaign measured; returns its file."""
+        """Make the table from the measurements of the first campaign; return its file."""
         database = self.results / "switchpoint.db"
         ingest(database, [self.results / "choose"])
         with Store.open(database) as store:
@@ -137,11 +137,11 @@ class Trial:
     )
 
     def median_s(self, method: str) -> float:
-        """The mean over launches of the median."""
+        """Return the mean over launches of the median."""
         return float(np.mean([np.median(times) for _, times in self.samples[method].values()]))
 
     def log_ratio(self, method: str, other: str) -> tuple[float, float, float]:
-        """The logarithm of method's time over other's, and the ends of its interval."""
+        """Return the logarithm of method's time over other's, and the ends of its interval."""
         mine, others = self.samples[method], self.samples[other]
         pairs = [(*mine[launch], *others[launch]) for launch in mine.keys() & others.keys()]
         if len(pairs) < 2:  # no interval
@@ -153,7 +153,7 @@ class Trial:
 
 
 def read_trials(paths: list[Path]) -> dict[int, Trial]:
-    """What raw files of one operation say, by size."""
+    """Return the trials in raw files of one operation, by size."""
     trials: dict[int, Trial] = defaultdict(Trial)
     for launch, path in enumerate(paths):
         for record in map(json.loads, path.read_text().splitlines()):
@@ -166,7 +166,7 @@ def read_trials(paths: list[Path]) -> dict[int, Trial]:
 
 @dataclass
 class Verdict:
-    """What the judging campaign says of all operations so far."""
+    """The results of the judging campaign for all operations so far."""
 
     operations: list[str]
     logs: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -175,7 +175,7 @@ class Verdict:
     worst: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0})
 
     def add(self, operation: str, size: int, trial: Trial) -> None:
-        """Counts a size in, and prints its line."""
+        """Add the trial of a size, and print its line."""
         default = DEFAULT_METHODS[operation]
         log, low, high = trial.log_ratio("auto", default)
         if math.isnan(log):
@@ -200,9 +200,9 @@ class Verdict:
         )
 
     def conclude(self) -> bool:
-        """Prints the figures beside their targets; whether the bar is held.
+        """Print the figures beside their targets; return whether the bar is met.
 
-        It is not where an operation could not be compared at any size.
+        It is not met if an operation could not be compared at any size.
         """
         missing = [operation for operation in self.operations if operation not in self.logs]
         for operation in missing:
@@ -227,7 +227,7 @@ class Verdict:
 
 
 def worth_choosing(trials: dict[int, Trial], default: str) -> list[str]:
-    """The default, and the methods that are near the best at some size."""
+    """Return the default, and the methods that are near the best at some size."""
     worth = {default}
     for trial in trials.values():
         medians_s = {method: trial.median_s(method) for method in trial.samples}

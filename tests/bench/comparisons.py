@@ -1,9 +1,9 @@
 """The library against code written by hand and against peers, under every MPI of this machine.
 
-Runs the programs of kernels/studies/comparisons at 2 and 8 ranks, and counts the instructions that
-the preloaded library adds to a call, where valgrind is installed. Peers take part when they are
-installed: SWP_BENCH_MPI_ADVANCE and SWP_BENCH_PETSC name their prefixes, with {mpi} for the name of
-the MPI they were built with, as /opt/petsc-{mpi}.
+The bench runs the programs of kernels/studies/comparisons at 2 and 8 ranks, and counts the
+instructions that the preloaded library adds to a call, if valgrind is installed. Peers take part
+if they are installed: SWP_BENCH_MPI_ADVANCE and SWP_BENCH_PETSC name their prefixes, with {mpi} for
+the name of the MPI they were built with, as /opt/petsc-{mpi}.
 Run from the checkout: python -m tests.bench.comparisons [--seconds S] [--sync window|hca|barrier]
 """
 
@@ -31,7 +31,7 @@ BEST = re.compile(r"  (\S.* / \S.*): ([\d.]+) \[")
 
 
 class ComparisonError(Exception):
-    """A program of a comparison failed."""
+    """An error of a program of a comparison."""
 
 
 def build(mpi: Mpi) -> Kernels:
@@ -46,7 +46,7 @@ def build(mpi: Mpi) -> Kernels:
 
 
 def count_instructions(mpi: Mpi) -> Iterator[Figure]:
-    """Yield what a call costs under the preload that the table leaves to the MPI library."""
+    """Yield the cost of a call under the preload that the table leaves to the MPI library."""
     kernels = Kernels(mpi, build_kernels(mpi))
     with tempfile.TemporaryDirectory() as directory:
         costs = instructions_over_pmpi(kernels, vendor_table(Path(directory)))
@@ -56,7 +56,7 @@ def count_instructions(mpi: Mpi) -> Iterator[Figure]:
 
 
 def compare(kernels: Kernels, program: str, procs: int, arguments: list[str]) -> Iterator[Figure]:
-    """Run a program, print what it says, and yield its ratios. Raises ComparisonError."""
+    """Run a program, print its output, and yield its ratios. Raises ComparisonError."""
     start = launch(kernels.mpi, procs, build=kernels.build)
     title = f"{program}, {kernels.mpi}, {procs} ranks {start.yield_setting}"
     print(f"\n== {title.rstrip()}", flush=True)
@@ -88,7 +88,7 @@ def ratios(text: str) -> Iterator[tuple[str, float, str]]:
 
 
 def main() -> int:
-    """Run every comparison; a program that fails does not keep the others from running."""
+    """Run every comparison; the others still run if a program fails."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=2, help="for each size (%(default)s)")
     parser.add_argument("--sync", default="", choices=["", "window", "hca", "barrier"])

@@ -1,15 +1,15 @@
-"""How fast the dashboard answers over a store of ten million samples in 24 campaigns.
+"""The speed of the dashboard over a store of ten million samples in 24 campaigns.
 
-Interactions are random changes of one filter, of which those count that lead to a view for the
-first time: nothing can be kept of it. Their times are those that the server takes, beside them the
-processor's share (other work on the machine adds to the first alone). Right after each view its
+Interactions are random changes of one filter; only those that lead to a view for the first time
+count, as nothing of it can be cached. Their times are those that the server takes; the processor
+time is given too (other work on the machine adds to the first alone). Right after each view its
 floor is measured: SQLite alone reading the same cells, by the same statements. Then come eight
 users at once, and the time until a browser with an empty cache has drawn the first page, beside the
 time in which it draws the same figures from a page without a server.
 The bars are ratios to the floors, from several runs on two cores that other work kept busy: p95 of
 views was 5.4 and 6.8 times that of reading, the first page 1.09 and 1.22 times drawing alone. They
 leave half as much as room for other machines.
-Prints the figures beside their bars and exits with 1 when one is missed.
+The bench prints the figures beside their bars and exits with 1 when one is missed.
 Run from the checkout: python -m tests.bench.dashboard_speed
 """
 
@@ -68,7 +68,7 @@ Request = dict[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """Seconds that one view took, of the processor among them, and of its floor."""
+    """The seconds of one view, its processor seconds, and the seconds of its floor."""
 
     time_s: float
     processor_s: float
@@ -77,14 +77,14 @@ class View:
 
 @dataclass(frozen=True)
 class Reading:
-    """The statements that a view had executed, to be executed again by SQLite alone."""
+    """The statements that a view executed, to be executed again by SQLite alone."""
 
     database: Path
     statements: list[tuple[str, Sequence[Any]]] = field(default_factory=list)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Keep the statements of all that is executed inside."""
+        """Keep the statements that are executed inside."""
         execute = Database._execute
 
         def record(store: Database, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
@@ -109,7 +109,7 @@ class Reading:
 def request_of(
     declared: dict[str, Any], page: FilteredPage[Any], values: dict[str, str]
 ) -> Request:
-    """What the page's filters send."""
+    """Return the request that the page's filters send."""
     names = [name.rpartition(".") for name in declared["output"][2:-2].split("...")]
     given = {ids.of(page.path, name): value for name, value in values.items()}
     changed = declared["inputs"][-1]
@@ -130,9 +130,9 @@ def wander(
     chance: random.Random,
     reading: Reading | None = None,
 ) -> list[View]:
-    """Change one filter from where the last led, again and again; return the views.
+    """Change one filter after the other, each from the last view; return the views.
 
-    Without those that were shown before.
+    Views that were shown before are left out.
     """
     values: dict[str, str] = {}
     views = []
@@ -153,7 +153,7 @@ def wander(
 
 
 def callbacks(app: Dash) -> dict[str, tuple[FilteredPage[Any], dict[str, Any]]]:
-    """The pages with filters, each with its callback."""
+    """Return the pages with filters, each with its callback."""
     dependencies = app.server.test_client().get("/_dash-dependencies").json
     pages = {page.path: page for page in PAGES if isinstance(page, FilteredPage)}
     urls = {path: f"..{ids.of(path, 'url')}" for path in pages}
@@ -180,7 +180,7 @@ def alone(app: Dash, count: int, database: Path) -> dict[str, list[View]]:
 
 
 def together(app: Dash, count: int) -> list[View]:
-    """Return the views of several users over the network; raises for an error."""
+    """Return the views of several users over the network; raise for an error."""
     pages = list(callbacks(app).values())
     with served(app) as address, ThreadPoolExecutor(USERS) as pool:
 

@@ -40,7 +40,7 @@ EXHAUSTIVE_COST, BEST, SIZES = "of measuring all", "over the best", "of the size
 def curves(
     lines: dict[str, tuple[float, float]],
 ) -> Callable[[str, int, int], float]:
-    """Latencies that grow with the processes, and bytes that do too."""
+    """Return a truth whose latencies and bytes grow with the processes."""
 
     def truth(method: str, size: int, procs: int) -> float:
         latency_s, per_byte_s = lines[method]
@@ -76,7 +76,7 @@ WITH_EQUAL = EQUAL | {f"slow:number={n}": (4e-5 * (n + 1), 1e-8) for n in range(
 
 @dataclass
 class Tally:
-    """Of one machine, over seeds."""
+    """The results of one machine, over seeds."""
 
     cost: list[float] = field(default_factory=list)
     clock: list[float] = field(default_factory=list)  # with starts
@@ -98,7 +98,7 @@ MACHINES = {
 
 
 def run(machine: Machine, seed: int, tally: Tally) -> None:
-    """One campaign."""
+    """Run one campaign."""
     machine = replace(machine, seed=seed)
     plan = machine.plan(procs=PROCS)
     with tempfile.TemporaryDirectory(prefix="switchpoint-planning-") as name:

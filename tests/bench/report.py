@@ -1,4 +1,4 @@
-"""What a bench found: figures beside bars, printed, and kept as JSON with commit and machine."""
+"""Figures of a bench beside bars, printed, and kept as JSON with commit and machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, build_root, find_m
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a bench. Its bar is the most or the least that it may be; it may have none."""
+    """One figure of a bench. Its bar is an upper or a lower bound; it may have none."""
 
     name: str
     value: float
@@ -31,14 +31,14 @@ class Figure:
 
     @property
     def bar(self) -> str:
-        """The bar as text, "" for none."""
+        """Return the bar as text, "" for none."""
         if self.most is not None:
             return f"<= {self.most:g}"
         return "" if self.least is None else f">= {self.least:g}"
 
     @property
     def met(self) -> bool:
-        """Whether the bar is met; what is no number meets none."""
+        """Return whether the bar is met; NaN meets none."""
         if self.most is not None:
             return self.value <= self.most
         return self.least is None or self.value >= self.least
@@ -60,7 +60,7 @@ def options_of(
 ) -> argparse.Namespace:
     """Parse the command line of a part, with the options that all parts have.
 
-    `least` has the defaults of the smallest case, which `--least` takes.
+    `least` has the defaults of the smallest case, for `--least`.
     """
     parser.add_argument(
         "--least",
@@ -84,14 +84,14 @@ def measured_mpis(options: argparse.Namespace, name: str | None = None) -> list[
 
 
 def kept_at(part: str) -> Path:
-    """Return where the figures of a part are kept."""
+    """Return the file of a part's figures."""
     return build_root() / "bench" / f"{part}.json"
 
 
 def conclude(part: str, figures: Sequence[Figure], options: argparse.Namespace) -> int:
     """Print the figures that have bars, and write all to `options.json`.
 
-    Return 1 where a bar is missed or nothing was measured, else 0.
+    Return 1 if a bar is missed or nothing was measured, else 0.
     """
     if not figures:
         print(f"{part}: nothing was measured", file=sys.stderr)
@@ -124,7 +124,7 @@ def commit() -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on beside the code."""
+    """Return the properties of the machine on which the figures depend."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {

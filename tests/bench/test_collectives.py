@@ -12,7 +12,7 @@ ROUNDS = range(1, 41)
 
 
 def trial(directory: Path, factor: float, selected: str) -> Trial:
-    """Three drifting launches; `auto` takes `factor` times as long as the default."""
+    """Return three drifting launches; `auto` takes `factor` times as long as the default."""
     paths = []
     for launch in range(3):
         drift = [1e-5 * (launch + 1) * 1.1**number for number in ROUNDS]

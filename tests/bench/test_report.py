@@ -1,4 +1,4 @@
-"""Figures beside their bars, and what a bench ends with."""
+"""Figures beside their bars, and the exit status of a bench."""
 
 import json
 import math

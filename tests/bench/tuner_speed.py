@@ -1,4 +1,4 @@
-"""What `switchpoint ingest`, `switchpoint tune` and a fit cost over what cannot be done without.
+"""The cost of `switchpoint ingest`, `switchpoint tune` and a fit over their unavoidable work.
 
 Times are of whole commands, start-up included, each beside its floor, which is measured right after
 it in the same run:
@@ -11,8 +11,8 @@ The bars are ratios to the floors, from several runs on two cores that other wor
 took 1.8 to 2.6 times its floor, tune 2.2 to 3.0 times, fit 83 to 101 times (42 to 93 times by
 processor time), and the peak was 1.08 times the raw files. They leave a sixth of the largest, or
 more, as room for other machines.
-Prints the figures beside their bars and exits with 1 when one is missed. The raw files are
-synthetic, in the form and of the sizes that swpbench writes: 20 to 200 samples a case.
+The bench prints the figures beside their bars and exits with 1 when one is missed. The raw files
+are synthetic, in the form and of the sizes that swpbench writes: 20 to 200 samples a case.
 Run from the checkout: python -m tests.bench.tuner_speed
 """
 
@@ -52,7 +52,7 @@ FLOOR = "times its floor"
 
 
 def cases(spec: synthetic.Campaign, random: np.random.Generator) -> list[dict[str, Any]]:
-    """The case records of one launch; times are whole nanoseconds, as from a clock."""
+    """Return the case records of one launch; times are whole nanoseconds, as from a clock."""
     records = []
     for size in spec.sizes:
         n = int(20 * 10 ** random.random())
@@ -65,7 +65,7 @@ def cases(spec: synthetic.Campaign, random: np.random.Generator) -> list[dict[st
 
 
 def write_campaign(directory: Path, samples: int) -> int:
-    """Writes raw files until they hold so many samples; returns how many they hold."""
+    """Write raw files until they hold so many samples; return how many they hold."""
     random = np.random.default_rng(1)
     written = degree = 0
     while written < samples:
@@ -109,7 +109,7 @@ def decode(path: Path) -> None:
 
 
 def ingest_floor_s(raw: Path, database: Path) -> float:
-    """Return how long it takes to decode the raw files and to insert what the store has of them."""
+    """Return the time to decode the raw files and to insert the store's rows of them."""
     paths = sorted(raw.iterdir())
     with sqlite3.connect(database) as store:
         schema = store.execute("SELECT sql FROM sqlite_master WHERE name = 'cell'").fetchone()[0]

@@ -13,7 +13,7 @@ from dashboard.server import server_on
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 NOT_DRAWN = "figure:not(:has(.main-svg))"
-"""Selects the figures of a page that are not drawn yet."""
+"""Selector of the figures of a page that are not drawn yet."""
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -27,14 +27,14 @@ ARGUMENTS = [
 
 
 def find_chromium() -> Path | None:
-    """The first of the usual names that is on the path."""
+    """Return the first of the usual names that is on the path."""
     paths = filter(None, map(shutil.which, NAMES))
     return next(map(Path, paths), None)
 
 
 @contextmanager
 def served(app: Dash, prefix: str = "", **options: int) -> Iterator[str]:
-    """The address of a running server, below whose prefix the app was made."""
+    """Yield the address of a running server; the app was made with `prefix`."""
     server = server_on(socket.create_server(("127.0.0.1", 0)), app.server, prefix, **options)
     threading.Thread(target=server.run, daemon=True).start()
     yield f"http://127.0.0.1:{server.effective_port}"

@@ -36,7 +36,7 @@ BCAST = Campaign(
 
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two systems: one with two tuned campaigns, one with too few launches to decide."""
+    """Return a store of two systems: one with two tuned campaigns, one with too few launches."""
     results = tmp_path_factory.mktemp("results")
     for name in ("20261019T120000Z", "20261121T034500Z"):
         exchange = Campaign(name=name, patterns=PATTERNS, procs=(2, 8), sizes=SIZES)

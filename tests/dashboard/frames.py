@@ -1,4 +1,4 @@
-"""Frames with the columns of the store, for tests of pure functions, and what pages say."""
+"""Frames with the columns of the store, for tests of pure functions, and the texts of pages."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ METHODS = {  # latency and inverse bandwidth in units of direct's, so that the b
 
 
 def cells(methods: dict[str, tuple[float, float]] = METHODS, seed: int = 1) -> pd.DataFrame:
-    """The cells of one case with their speed-up: every method at 8 B to 1 MiB."""
+    """Return the cells of one case with their speed-up: every method at 8 B to 1 MiB."""
     rng = np.random.default_rng(seed)
     rows = []
     for method, (latency, inverse_bandwidth) in methods.items():
@@ -43,7 +43,7 @@ def cells(methods: dict[str, tuple[float, float]] = METHODS, seed: int = 1) -> p
 
 
 def selected() -> pd.DataFrame:
-    """A table's choice over those sizes."""
+    """Return a table's choice over those sizes."""
     return pd.DataFrame(
         {
             "bytes_low": [-np.inf, 724, 11585],
@@ -57,7 +57,7 @@ def selected() -> pd.DataFrame:
 
 
 def said(content: Any) -> str:
-    """All texts of components and elements, one after the other."""
+    """Return all texts of components and elements, one after the other."""
     if isinstance(content, str):
         return content
     if isinstance(content, list | tuple):

@@ -1,4 +1,4 @@
-"""Writes a store as large as a site's: many campaigns, millions of samples, in seconds.
+"""A store as large as a site's: many campaigns, millions of samples, written in seconds.
 
 Cells are put into the store as `switchpoint ingest` would, without raw files between.
 """
@@ -64,14 +64,14 @@ DEGREES = {"exchange": (3, 6), "discovery": (6,)}
 
 @dataclass(frozen=True)
 class Size:
-    """How large the store is."""
+    """The size of the store."""
 
     campaigns: int = 24
     samples: int = 10_000_000
 
 
 def write(path: Path, size: Size, seed: int = 1) -> None:
-    """Writes the store, tunes its systems and fits their models; each has its campaigns."""
+    """Write the store, tune its systems and fit their models; each has its campaigns."""
     random = np.random.default_rng(seed)
     cells_each = sum(len(METHODS[name]) * len(DEGREES.get(name, (0,))) for name in METHODS)
     cells_each *= len(LAYOUTS) * len(SIZES)
@@ -100,7 +100,7 @@ def write(path: Path, size: Size, seed: int = 1) -> None:
 
 
 def _soak(store: Store) -> None:
-    """Lets all methods pass on every system, in the first of its launches."""
+    """Let all methods pass on every system, in the first of its launches."""
     firsts = {launch.system: launch for launch in reversed(store.launches().values())}
     passed = [
         Soak(operation, "random:degree=6,seed=1", method, 8, soaks.ENOUGH, True, "")
@@ -153,7 +153,7 @@ def _case(
     launches: list[int],
     random: np.random.Generator,
 ) -> Iterator[Cell]:
-    """All methods at all sizes; the launches of a campaign share a level, methods differ by 2 %."""
+    """Yield all methods at all sizes; launches share a campaign's level, methods differ by 2 %."""
     nodes, ppn = layout
     procs = nodes * ppn
     pattern = f"random:degree={degree},seed=1" if degree else "blocks:root=0"

@@ -1,4 +1,4 @@
-"""Draws docs/images/explore.png from the committed campaigns: `make screenshots`."""
+"""Program that draws docs/images/explore.png from the committed campaigns: `make screenshots`."""
 
 import sys
 import tempfile

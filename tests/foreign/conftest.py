@@ -1,4 +1,4 @@
-"""Every MPI of this machine in turn, each with its kernels."""
+"""Fixtures of every MPI of this machine in turn, each with its kernels."""
 
 from tests.kernels.conftest import kernels_of
 from tests.kernels.conftest import library_kernels as kernels

@@ -1,4 +1,4 @@
-"""Programs of others, where they are found, and how they run under the preload.
+"""Programs of others, their places, and their runs under the preload.
 
 None is in this repository: PyPI has mpi4py (with its tests, and OSU's benchmarks in Python) and a
 binary of the Intel benchmarks, Debian has PETSc with its examples. SWITCHPOINT_FOREIGN names
@@ -29,14 +29,14 @@ PROCS = (1, 2, 3, 4, 6, 7, 8, 12, 16)
 
 @dataclass(frozen=True)
 class Program:
-    """A command of somebody else's, and what it needs in its environment."""
+    """A command of another project, and its environment variables."""
 
     command: Sequence[str | Path]
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_alone(kernels: Kernels, program: Program, procs: int) -> str:
-    """What it prints without the preload."""
+    """Return the output without the preload."""
     start = mpi.launch(kernels.mpi, procs, build=kernels.build)
     env = os.environ | start.env | _libraries(kernels) | dict(program.env)
     done = finish([*start.argv_prefix, *map(str, program.command)], env, TIMEOUT_S)
@@ -45,7 +45,7 @@ def run_alone(kernels: Kernels, program: Program, procs: int) -> str:
 
 
 def run_dispatched(kernels: Kernels, program: Program, procs: int, scratch: Path) -> str:
-    """What it prints under the preload with a table of every method, which must have done calls."""
+    """Return the output under the preload with a table of every method; some must be used."""
     done = run_shimmed(
         kernels,
         Path(program.command[0]),
@@ -64,7 +64,10 @@ def run_dispatched(kernels: Kernels, program: Program, procs: int, scratch: Path
 
 
 def _libraries(kernels: Kernels) -> dict[str, str]:
-    """Lets programs that were linked with MPICH's ABI find this MPI, also under Debian's name."""
+    """Return variables with which programs linked with MPICH's ABI find this MPI.
+
+    Debian has another name for its library.
+    """
     library = mpi_library(kernels)
     directory = HOME / f"lib-{kernels.mpi.name}-{kernels.mpi.version}"
     directory.mkdir(parents=True, exist_ok=True)
@@ -76,7 +79,7 @@ def _libraries(kernels: Kernels) -> dict[str, str]:
 
 
 def compiled(kernels: Kernels, name: str) -> Path | None:
-    """A program of a directory in SWITCHPOINT_FOREIGN that is linked with this MPI's library."""
+    """Return a program in SWITCHPOINT_FOREIGN that is linked with this MPI's library, or None."""
     for directory in filter(None, os.environ.get("SWITCHPOINT_FOREIGN", "").split(os.pathsep)):
         for path in sorted(Path(directory).rglob(name)):
             if path.is_file() and f"[{mpi_library(kernels).name}]" in _needed(path):
@@ -89,7 +92,7 @@ def _needed(program: Path) -> str:
 
 
 def mpi4py(require: Require) -> Path:
-    """Where its sources are, with the package installed beside them."""
+    """Return the directory of its sources, with the package installed beside them."""
     place = HOME / "mpi4py"
     with _locked(place):
         if not (place / "done").exists():
@@ -102,7 +105,7 @@ def mpi4py(require: Require) -> Path:
 
 
 def python(kernels: Kernels, sources: Path, *arguments: str | Path) -> Program:
-    """A program of mpi4py's, under this MPI."""
+    """Return a program of mpi4py's, under this MPI."""
     abi = "openmpi" if kernels.mpi.family == "openmpi" else "mpich"
     paths = [sources.parent / "installed", sources / "demo"]
     env = {"MPI4PY_MPIABI": abi, "PYTHONPATH": ":".join(map(str, paths))}
@@ -110,7 +113,7 @@ def python(kernels: Kernels, sources: Path, *arguments: str | Path) -> Program:
 
 
 def intel_benchmarks(kernels: Kernels, require: Require) -> Path:
-    """The Intel benchmarks for this MPI: SWITCHPOINT_FOREIGN's, or PyPI's for MPICH's ABI."""
+    """Return this MPI's Intel benchmarks: SWITCHPOINT_FOREIGN's, or PyPI's for MPICH's ABI."""
     named = compiled(kernels, "IMB-MPI1")
     if named is not None:
         return named
@@ -124,7 +127,7 @@ def intel_benchmarks(kernels: Kernels, require: Require) -> Path:
 
 
 def _locked(place: Path) -> TextIO:
-    """Keeps other test processes out of a directory until it is closed."""
+    """Keep other test processes out of a directory until the returned file is closed."""
     place.mkdir(parents=True, exist_ok=True)
     lock = (place / "lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Runs swpbench and reads what it wrote, by the documentation alone."""
+"""Runs of swpbench and the files they wrote, read by the documentation alone."""
 
 import json
 import re
@@ -18,7 +18,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended, and its file."""
+    """The exit status of a run, its output, and the records of its file."""
 
     status: int
     stdout: str
@@ -27,17 +27,17 @@ class Result:
 
     @property
     def header(self) -> Record:
-        """The header record."""
+        """Return the header record."""
         return self.records[0]
 
     @property
     def cases(self) -> list[Record]:
-        """The case records."""
+        """Return the case records."""
         return [record for record in self.records if record["record"] == "case"]
 
     @property
     def complaints(self) -> list[str]:
-        """The lines that swpbench itself wrote to stderr."""
+        """Return the lines that swpbench itself wrote to stderr."""
         return [line for line in self.stderr.splitlines() if line.startswith("swpbench: ")]
 
 
@@ -49,7 +49,7 @@ def bench(
     env: Mapping[str, str] | None = None,
     **options: str | int | bool,
 ) -> Result:
-    """Runs `swpbench run`; options are those of the command line; four have defaults here."""
+    """Run `swpbench run`; options are those of the command line; four have defaults here."""
     options = {
         "op": "exchange",
         "pattern": "random:degree=3",
@@ -66,7 +66,7 @@ def bench(
 
 
 def documented_keys(record: str) -> dict[str, str]:
-    """Key to type, from the table of that record in docs/reference/benchfile.md."""
+    """Return key to type, from the table of that record in docs/reference/benchfile.md."""
     section = DOCUMENT.read_text().split(f"\n## `{record}`", 1)[1].split("\n## ", 1)[0]
     keys: dict[str, str] = {}
     for row in re.findall(r"^\| (`.*?) \| (.*?) \|", section, re.MULTILINE):
@@ -75,7 +75,7 @@ def documented_keys(record: str) -> dict[str, str]:
 
 
 def has_type(value: object, documented: str) -> bool:
-    """Whether a value read from JSON is of a documented type, as "list of int"."""
+    """Return whether a value read from JSON is of a documented type, as "list of int"."""
     if documented.startswith("list of "):
         words = documented.removeprefix("list of ").split()
         count, kind = (int(words[0]), words[1]) if words[0].isdigit() else (None, words[0])

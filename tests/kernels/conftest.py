@@ -26,9 +26,9 @@ os.environ.setdefault("OMPI_MCA_pml", "ob1")
 def finish(
     command: Sequence[str], env: Mapping[str, str], timeout_s: float, stderr: int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
-    """Waits for a launcher, and kills it with its ranks after the time.
+    """Wait for a launcher, and kill it with its ranks after the timeout.
 
-    Raises subprocess.TimeoutExpired, with what it printed.
+    Raises subprocess.TimeoutExpired, with the output so far.
     """
     process = subprocess.Popen(
         command,
@@ -63,7 +63,7 @@ class Kernels:
         procs: int,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a program of the build on `procs` ranks; `program` is its path in the build."""
+        """Run a program of the build on `procs` ranks; `program` is its path in the build."""
         start = launch(self.mpi, procs, build=self.build)
         command = [*start.argv_prefix, str(self.build / program), *arguments]
         return finish(command, os.environ | start.env | (env or {}), TIMEOUT_S)
@@ -71,7 +71,7 @@ class Kernels:
 
 @cache  # a build without anything to do takes two seconds
 def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:
-    """Configures with CMake options and builds; returns the build directory of that purpose."""
+    """Configure with CMake options and build; return the build directory of that purpose."""
     build = build_root() / f"{purpose}-{mpi.name}-{mpi.version}"
     configure = ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), *options]
     configure += [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}"]
@@ -90,7 +90,7 @@ def _run_all(*commands: list[str]) -> None:
 
 @pytest.fixture(scope="session")
 def kernels_of(require: Callable[[str, bool, str], None]) -> Callable[[str], Kernels]:
-    """Builds for the MPI of a name, or skips when this machine has none of that name."""
+    """Return a function that builds for the MPI of a name, or skips when this machine lacks it."""
     mpis = {mpi.name: mpi for mpi in find_mpis()}
     built: dict[str, Kernels] = {}
 
@@ -108,12 +108,12 @@ MPIS = ("mpich", "openmpi")
 
 
 def in_turn(cases: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each case with the name of an MPI, one after the other."""
+    """Return each case with the name of an MPI; the MPIs take turns."""
     return zip(itertools.cycle(MPIS), cases, strict=False)
 
 
 def on_ranks(counts: Iterable[int], more: Iterable[int] = ()) -> pytest.MarkDecorator:
-    """Gives a test its `kernels` and `procs`: each count under one MPI, the next under the other.
+    """Give a test its `kernels` and `procs`: the MPI alternates from count to count.
 
     By night every count runs under both, and those in `more` under one in turn.
     """
@@ -128,7 +128,7 @@ def on_ranks(counts: Iterable[int], more: Iterable[int] = ()) -> pytest.MarkDeco
 
 @pytest.fixture(scope="session", params=MPIS)
 def kernels(request: pytest.FixtureRequest, kernels_of: Callable[[str], Kernels]) -> Kernels:
-    """The kernels under every MPI in turn."""
+    """Return the kernels under every MPI in turn."""
     return kernels_of(request.param)
 
 
@@ -141,7 +141,7 @@ def library_kernels(
     kernels_of: Callable[[str], Kernels],
     require: Callable[[str, bool, str], None],
 ) -> Kernels:
-    """The kernels under the MPI of a family and version, of every one on the path in turn."""
+    """Return the kernels under the MPI of each family and version on the path in turn."""
     family, major = request.param
     names = [mpi.name for mpi in find_mpis() if (mpi.family, mpi.major) == (family, major)]
     part = "intelmpi" if family == "intelmpi" else f"{family}{major}"
@@ -153,7 +153,7 @@ def library_kernels(
 def any_kernels(
     kernels_of: Callable[[str], Kernels], require: Callable[[str, bool, str], None]
 ) -> Kernels:
-    """The kernels under one MPI, for what does not depend on which: MPICH starts in 0.05 s."""
+    """Return the kernels under one MPI, for tests that work with any: MPICH starts in 0.05 s."""
     names = sorted(mpi.name for mpi in find_mpis())
     require("mpi", bool(names), "no MPI is installed")
     return kernels_of(names[0])

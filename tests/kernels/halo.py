@@ -1,4 +1,4 @@
-"""The features that patterns must have, worked out apart from swpbench."""
+"""The expected features of patterns, computed independently of swpbench."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Halo:
-    """Items by (sender, receiver)."""
+    """The items by (sender, receiver)."""
 
     procs: int
     items: dict[tuple[int, int], int]
 
     def features(self, item_bytes: int) -> dict[str, float]:
-        """As in a case record."""
+        """Return the features as in a case record."""
         messages: dict[int, int] = defaultdict(int)
         volume: dict[int, int] = defaultdict(int)
         for (sender, _), items in self.items.items():
@@ -27,13 +27,13 @@ class Halo:
         }
 
     def mean_bytes(self, item_bytes: int) -> int:
-        """Mean payload of a message, rounded down."""
+        """Return the mean payload of a message, rounded down."""
         total = sum(self.items.values()) * item_bytes
         return total // len(self.items) if self.items else 0
 
 
 def read_entries(path: Path) -> tuple[int, list[tuple[int, int]]]:
-    """Rows and the positions of all entries, mirrored ones included, from 1."""
+    """Return rows and the positions of all entries, mirrored ones included, from 1."""
     lines = [line.split() for line in path.read_text().splitlines()]
     mirrored = lines[0][4].lower() != "general"
     body = [line for line in lines[1:] if line and not line[0].startswith("%")]
@@ -44,13 +44,16 @@ def read_entries(path: Path) -> tuple[int, list[tuple[int, int]]]:
 
 
 def blocks(count: int, procs: int) -> list[int]:
-    """The owner of each of `count` things, in contiguous blocks, the first ones larger."""
+    """Return the owner of each of `count` items, in contiguous blocks, the first ones larger."""
     sizes = [count // procs + (rank < count % procs) for rank in range(procs)]
     return [rank for rank, size in enumerate(sizes) for _ in range(size)]
 
 
 def matrix_halo(path: Path, procs: int, owners: list[int] | None = None) -> Halo:
-    """What the product of the matrix with a vector needs from other ranks; in blocks by default."""
+    """Return what the product of the matrix with a vector needs from other ranks.
+
+    Rows are in blocks by default.
+    """
     rows, entries = read_entries(path)
     owner = blocks(rows, procs) if owners is None else owners
     needed: dict[tuple[int, int], set[int]] = defaultdict(set)
@@ -60,7 +63,7 @@ def matrix_halo(path: Path, procs: int, owners: list[int] | None = None) -> Halo
 
 
 def stencil_halo(grid: tuple[int, ...], points: int, edge: int) -> Halo:
-    """Blocks of edge^dim points on an open grid of ranks."""
+    """Return the halo of blocks of edge^dim points on an open grid of ranks."""
     procs = 1
     for size in grid:
         procs *= size

@@ -1,4 +1,4 @@
-"""Programs that know nothing of Switchpoint, started with its library preloaded."""
+"""Programs that do not use Switchpoint, started with its library preloaded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_shimmed(
     env: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program of the build, or a path, on ranks that preload the library and read `table`.
+    """Run a program of the build, or a path, on ranks that preload the library and read `table`.
 
     `before` goes between launcher and program, `ahead` are libraries to be preloaded before this
     one. Raises subprocess.TimeoutExpired when it hangs.
@@ -47,7 +47,7 @@ def run_shimmed(
 
 
 def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
-    """A table that uses every method on so many ranks."""
+    """Write a table that uses every method on so many ranks; return its path."""
     path = directory / f"every-{procs}.table"
     program = kernels.build / "tests" / "swp_pmpi"
     with path.open("w") as table:
@@ -56,14 +56,14 @@ def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
 
 
 def vendor_table(directory: Path) -> Path:
-    """A table with rules for every collective, of which none is for calls of 64 bytes."""
+    """Write a table with rules for every collective that leave calls of 64 bytes to the vendor."""
     elsewhere = ["0:7", *(f"{1000 << i}:{1999 << i}" for i in range(0, 16, 2))]
     rules = ["bytes=8:99 method=vendor", *(f"bytes={bytes_} method=METHOD" for bytes_ in elsewhere)]
     return rules_for_all(directory / "vendor.table", rules)
 
 
 def rules_for_all(path: Path, rules: Sequence[str]) -> Path:
-    """A table with the rules for every collective; METHOD stands for one that it has."""
+    """Write a table with the rules for every collective; METHOD stands for one that it has."""
     methods = {"allgather": "ring", "allgatherv": "ring", "alltoall": "bruck"}
     methods["reduce_scatter_block"] = "hypercube"
     lines = ["switchpoint-table 1"]
@@ -75,7 +75,7 @@ def rules_for_all(path: Path, rules: Sequence[str]) -> Path:
 
 
 def mpi_library(kernels: Kernels) -> Path:
-    """The library of this MPI that programs are linked with."""
+    """Return the library of this MPI that programs are linked with."""
     shim = mpi.shim(kernels.build)
     assert shim is not None
     listing = subprocess.run(["ldd", shim], capture_output=True, text=True, check=True)
@@ -83,13 +83,13 @@ def mpi_library(kernels: Kernels) -> Path:
 
 
 def symbols(*arguments: str | Path) -> set[str]:
-    """The symbols that nm lists."""
+    """Return the symbols that nm lists."""
     listing = subprocess.run(["nm", *arguments], capture_output=True, text=True, check=True)
     return {line.split()[-1] for line in listing.stdout.splitlines() if len(line.split()) > 1}
 
 
 def dispatched(report: str) -> dict[str, set[str]]:
-    """The methods that rank 0 used, by operation, from what the library reported."""
+    """Return the methods that rank 0 used, by operation, from the library's report."""
     found: dict[str, set[str]] = {}
     for operation, method, _ in REPORTED.findall(report):
         found.setdefault(operation, set()).add(method)
@@ -97,9 +97,9 @@ def dispatched(report: str) -> dict[str, set[str]]:
 
 
 def instructions_over_pmpi(kernels: Kernels, table: Path) -> dict[str, float]:
-    """Instructions of the preloaded library in a call of 64 bytes of each collective, by callgrind.
+    """Return the preloaded library's instructions per 64-byte call of each collective.
 
-    Those of the MPI library below it do not count: they differ with what its heap went through.
+    Callgrind counts them. Those of the MPI library below do not count: they vary with its heap.
     """
     calls = 100
     first = [word for operation in COLLECTIVES for word in (operation, "1")]
@@ -127,7 +127,7 @@ def instructions_over_pmpi(kernels: Kernels, table: Path) -> dict[str, float]:
 
 
 def _own_cost(profile: str, library: str) -> int:
-    """What callgrind counted in a library, without what that called."""
+    """Return callgrind's count in a library, without the functions that it called."""
     names: dict[str, str] = {}
     cost, inside, called = 0, False, False
     for line in profile.splitlines():

@@ -1,4 +1,4 @@
-"""Four virtual nodes for the session; they end with it, however it ends."""
+"""Fixtures of four virtual nodes for the session; they end with it, however it ends."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ __all__ = ["kernels", "kernels_of", "nodes", "set_name"]
 
 @pytest.fixture(scope="session")
 def nodes(require: Require) -> Iterator[Nodes]:
-    """Of this process alone: beside the user's own, and those of other test processes."""
+    """Yield nodes of this process alone: beside those of the user and of other test processes."""
     try:
         context = namespaces.temporary(f"tests-{os.getpid()}", 4, UNLIMITED)
         made = context.__enter__()
@@ -28,7 +28,7 @@ def nodes(require: Require) -> Iterator[Nodes]:
 
 @pytest.fixture
 def set_name(nodes: Nodes) -> Iterator[str]:
-    """The name of a set that a test may make, on machines that can; it is ended afterwards."""
+    """Yield the name of a set that a test may make; it is ended afterwards."""
     name = f"test-{os.getpid()}"
     yield name
     namespaces.down(name)

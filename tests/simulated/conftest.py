@@ -1,4 +1,4 @@
-"""SimGrid, and the kernels built for it once."""
+"""Fixtures of SimGrid, and of the kernels built for it once."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ from tuner.machine.simulation.launch import TOOLCHAIN
 
 @pytest.fixture(scope="session")
 def simgrid(require) -> Mpi:
-    """SimGrid's MPI, or skips."""
+    """Return SimGrid's MPI, or skip."""
     found = identify("smpicc", "smpirun")
     require("simgrid", found is not None, "no smpicc with its smpirun on the path")
     require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
@@ -22,7 +22,7 @@ def simgrid(require) -> Mpi:
 
 @pytest.fixture(scope="session")
 def simgrid_build(simgrid) -> Path:
-    """The build for it."""
+    """Return the build for it."""
     toolchain = CHECKOUT / "kernels" / "cmake" / TOOLCHAIN
     options = [f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", "-DSWITCHPOINT_TESTS=OFF"]
     return build_kernels(simgrid, "tests", *options)
@@ -30,5 +30,5 @@ def simgrid_build(simgrid) -> Path:
 
 @pytest.fixture(scope="session")
 def swpbench(simgrid_build) -> Path:
-    """The program of that build."""
+    """Return the program of that build."""
     return simgrid_build / "bench" / "swpbench"

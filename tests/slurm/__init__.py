@@ -1,1 +1,1 @@
-"""A Slurm of several virtual nodes on this machine, and what goes through it."""
+"""A Slurm of several virtual nodes on this machine, and the tests that use it."""

@@ -1,4 +1,4 @@
-"""Slurm's accounts: a database of their own, and the daemon that keeps them, in one directory."""
+"""Slurm's accounting: a database of its own, and the daemon that keeps it, in one directory."""
 
 import getpass
 import subprocess
@@ -32,7 +32,7 @@ AccountingStoragePass={place}/munge.socket
 
 
 def configure(place: Path, ports: Sequence[int]) -> str:
-    """Writes slurmdbd.conf for its port and the database's; returns what slurm.conf must say."""
+    """Write slurmdbd.conf for its port and the database's; return the lines for slurm.conf."""
     file = place / "slurmdbd.conf"
     file.write_text(CONFIGURATION.format(place=place, ports=ports, user=getpass.getuser()))
     file.chmod(0o600)
@@ -42,7 +42,7 @@ def configure(place: Path, ports: Sequence[int]) -> str:
 def start(
     place: Path, port: int, start_daemon: Callable[[str], None], env: Mapping[str, str]
 ) -> None:
-    """Starts the database on its port, and slurmdbd, which then knows the cluster."""
+    """Start the database on its port, and slurmdbd, which then knows the cluster."""
     options = [f"--datadir={place}/accounts", f"--user={getpass.getuser()}"]
     with (place / "mariadbd.log").open("ab") as log:
         subprocess.run(

@@ -1,4 +1,4 @@
-"""Brings up Slurm with several virtual nodes on one machine, without systemd and beside any other.
+"""A Slurm with several virtual nodes on one machine, without systemd and beside any other.
 
 Everything lies in one directory: configuration, keys, sockets, logs, state. The daemons listen on
 free ports of the loopback address, and each virtual node is a slurmd of its own name.
@@ -69,11 +69,11 @@ done
 
 
 class ClusterError(Exception):
-    """Slurm does not come up; the text says why."""
+    """An error of a Slurm that does not come up; the text says why."""
 
 
 def missing(names: Sequence[str] = DAEMONS) -> list[str]:
-    """The programs that this machine lacks."""
+    """Return the programs that this machine lacks."""
     return [name for name in names if _daemon(name) is None]
 
 
@@ -92,11 +92,11 @@ class Cluster:
 
     @property
     def env(self) -> dict[str, str]:
-        """What makes Slurm's commands speak to this one."""
+        """Return the environment in which Slurm's commands speak to this one."""
         return os.environ | {"SLURM_CONF": str(self.configuration)}
 
     def up(self) -> None:
-        """Starts all daemons, and returns when every node takes jobs. Raises ClusterError."""
+        """Start all daemons, and return when every node takes jobs. Raises ClusterError."""
         self.place.mkdir(parents=True, exist_ok=True)
         self.place.chmod(0o755)  # munge wants its socket where others cannot write
         ports = _free_ports(self.nodes + 3)
@@ -114,7 +114,7 @@ class Cluster:
             raise
 
     def down(self) -> None:
-        """Ends all jobs and daemons; those that are not there are no error."""
+        """End all jobs and daemons; missing ones are no error."""
         if self._alive("slurmctld"):
             for _ in range(2):  # those that were just submitted as well
                 subprocess.run(
@@ -130,16 +130,16 @@ class Cluster:
             os.kill(pid, signal.SIGKILL)
 
     def start_node(self, name: str) -> None:
-        """Starts the slurmd of a node."""
+        """Start the slurmd of a node."""
         (self.place / f"spool-{name}").mkdir(exist_ok=True)
         self._start("slurmd", "-N", name, "-f", str(self.configuration))
 
     def runs_node(self, name: str) -> bool:
-        """Whether the slurmd of a node is there."""
+        """Return whether the slurmd of a node is running."""
         return self._alive(f"slurmd-{name}")
 
     def kill_node(self, name: str) -> None:
-        """Kills the slurmd of a node; what runs there goes on, and Slurm is soon to miss it."""
+        """Kill the slurmd of a node; its jobs go on, and Slurm soon notices that it is gone."""
         if pid := _running(self.place / f"slurmd-{name}.pid"):
             os.kill(pid, signal.SIGKILL)
 
@@ -187,7 +187,7 @@ class Cluster:
             raise ClusterError(f"{' '.join(command)}: {(answer.stderr or answer.stdout).strip()}")
 
     def wait_for_nodes(self) -> None:
-        """Returns when every node takes jobs. Raises ClusterError."""
+        """Wait until every node takes jobs. Raises ClusterError."""
         deadline = time.monotonic() + START_S
         command = ["sinfo", "--noheader", "--states=idle", "--format=%D"]
         said = ""
@@ -225,7 +225,7 @@ def _exists(pid: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, and that the kernel gives to no connection meanwhile."""
+    """Return unused ports that the kernel gives to no connection meanwhile."""
     lowest_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     candidates = list(range(PRIVILEGED, lowest_given))
     random.shuffle(candidates)
