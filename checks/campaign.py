@@ -52,7 +52,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     campaign = variable(str, value=STARTED)
     methods = variable(str, value="all")
     sizes = variable(str, value="")
-    # Another program than the one that the fixture installs.
+    # Replaces the program that the fixture installs.
     swpbench = variable(str, value="")
     # Five launches choose a method, the last confirms it.
     launches = variable(int, value=6)
@@ -60,7 +60,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     # For results that are published: another name for the system, and none for its hosts.
     system_name = variable(str, value="")
     anonymous = variable(bool, value=False)
-    # For the report, which has no place of its own for the reason of a skip.
+    # For the report, which has no field for the reason of a skip.
     skipped_because = variable(str, value="")
 
     @run_after("setup")
@@ -126,7 +126,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         pattern = self.write_pattern()
         options = [self.launch_options(n, pattern, yield_setting) for n in self.numbers]
         self.executable_opts = options[0]
-        # ReFrame tells the job only later, and launchers ask it.
+        # ReFrame sets these of the job only later, and launchers read them.
         self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]

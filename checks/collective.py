@@ -6,7 +6,7 @@ from reframe.core.builtins import parameter, run_after, variable
 from checks.campaign import CampaignCheck
 from tuner.domain.operations import APART, COLLECTIVES
 
-# What applications call most; the others are measured where they are asked for by name.
+# The operations that applications call most; the others are measured if named.
 MOST_CALLED = ("bcast", "allreduce")
 
 

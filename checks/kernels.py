@@ -52,7 +52,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         """Set all paths of the build system; the source tree is built without a copy."""
         target = shlex.quote(str(self.installation))
         is_cmake = isinstance(self.build_system, CMake)
-        # A link leads to what is not ours: nothing may be written through it.
+        # A link leads to files of others: nothing may be written through it.
         self.prebuild_cmds = [f"[ {'! -L' if is_cmake else '-L'} {target} ] || rm -rf {target}"]
         if is_cmake:
             self.configure_cmake()
@@ -69,9 +69,9 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         self.prebuild_cmds += [
             f"build={shlex.quote(str(shared))}",
             'mkdir -p "$build"',
-            # Where files cannot be locked, nothing is shared.
+            # If files cannot be locked, nothing is shared.
             f'exec 9> "$build.lock" && flock 9 || build={shlex.quote(self.stagedir)}/build',
-            # What CMake found may be another by now, as after a module's change.
+            # CMake's findings may be outdated, as after a module's change.
             'rm -rf "$build/CMakeCache.txt" "$build"/CMakeFiles/[0-9]*',
         ]
         build = '"$build"'

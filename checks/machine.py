@@ -61,7 +61,7 @@ def site(
                 "cxx": "",
                 "ftn": "",
                 "features": ["mpi"],
-                # The checks start ranks by the tuner where an environment names its launcher.
+                # The checks start ranks by the tuner if an environment names its launcher.
                 "extras": {"mpiexec": mpi.mpiexec},
             }
             for mpi in mpis

@@ -12,7 +12,7 @@ from tuner.campaign import dispatch
 from tuner.domain import off
 
 if PLAN := os.environ.get(dispatch.PLAN):
-    # Loads much, which all other calls of ReFrame do without.
+    # This import is slow, and no other call of ReFrame needs it.
     from tuner.campaign import planned as planning
 
     plan = planning.load(Path(PLAN))

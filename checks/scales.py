@@ -15,7 +15,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Layout:
-    """How many processes a scale is on a system."""
+    """The nodes, and the processes on each, of a scale on a system."""
 
     nodes: int
     ppn: int

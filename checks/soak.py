@@ -29,9 +29,9 @@ class SoakCheck(LaunchesCheck):
     valid_systems = ["+mpi -simulated"]
     command = "soak"
     operation = "soak"
-    # Of each method at each size.
+    # Executions of each method at each size.
     executions = variable(int, value=10_000)
-    # The method that the end of this time meets keeps the executions that it has.
+    # The method that runs when this time ends keeps its executions so far.
     budget_s = 60.0
     tags = set()
 

@@ -32,7 +32,7 @@ class ListenError(SwitchpointError):
     """An error of a server that cannot listen on its address; the text says why."""
 
 
-_BUSY_TIMEOUT_S = 2.0  # whoever waits for a page would not wait longer
+_BUSY_TIMEOUT_S = 2.0  # users would not wait longer for a page
 _MOST_REQUEST_BYTES = 256 * 1024  # with a pasted table
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -87,7 +87,7 @@ def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
     web.add_health(server, open_store)
     add_api(server, open_store)
     web.add_headers(server, app.csp_hashes())
-    gc.freeze()  # what is loaded stays: looking through it for garbage takes as long as a page
+    gc.freeze()  # loaded modules stay: scanning them for garbage takes as long as a page
     return app
 
 
@@ -154,7 +154,7 @@ def serve(
     app = create_app(database, prefix, token)
     server = server_on(_listen(host, port), app.server, prefix)
 
-    # A browser asks for a page's scripts all at once; that they queue is no news.
+    # A browser asks for a page's scripts all at once, so queueing is normal.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -53,7 +53,7 @@ def _side(now: Snapshot, system: str, campaign: str, operation: str) -> Measured
     for name, measured in Counter(cell.key.operation for cell in cells).items():
         if passed[name] == measured:
             points += store.decisions(system, campaign, name)
-        else:  # what is stored was decided among methods of which one failed its soak
+        else:  # the stored decisions include a method that failed its soak
             of_operation = store.contents((system, campaign, name))
             points += decide(soaks.candidates(of_operation, soaked))
     return comparison.measured(cells, points, soaked, tuning.required_by(store, system))

@@ -34,8 +34,8 @@ for (const data of document.querySelectorAll("script.plotted")) {
 Props = dict[str, Any]
 _ATTRIBUTES = {"className": "class", "tabIndex": "tabindex", "colSpan": "colspan"}
 _KEPT = {"className", "style", "scope", "role", "title", "tabIndex", "colSpan"}
-_LEFT_OUT = {"Location", "Store", "Button", "Figcaption"}  # what needs a server, or a script
-_ONLINE = {"links", "interactive"}  # classes of what leads to other pages, or needs a server
+_LEFT_OUT = {"Location", "Store", "Button", "Figcaption"}  # they need a server, or a script
+_ONLINE = {"links", "interactive"}  # classes of links to other pages, or for a server
 _VOID = {"br", "hr", "img"}
 
 
@@ -121,7 +121,7 @@ def _graph(props: Props) -> Markup:
 
 
 def _select(props: Props) -> Markup:
-    """Return the chosen options of a select."""
+    """Return the chosen option of a select."""
     chosen = [each["label"] for each in props["options"] if each["value"] == props["value"]]
     return Markup("<strong>{}</strong>").format(*chosen)
 

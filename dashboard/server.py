@@ -9,7 +9,7 @@ from waitress.server import TcpWSGIServer, create_server
 
 _THREADS = 8
 _PATIENCE_S = 20
-"""The longest time that a connection is idle, a request arrives, and an answer is fetched."""
+"""Seconds that a connection may be idle, a request may take to arrive, an answer to be fetched."""
 
 _CONNECTIONS = 2000
 _OTHER_FILES = 100  # of the process: stores, scripts and pages that are being sent

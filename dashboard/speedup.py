@@ -26,7 +26,7 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
         parts = cell.parts[cell.parts["samples"] >= least_samples(cell)]
         medians = zip(parts["launch"].tolist(), np.log(parts["median_s"]), strict=True)
         logs[cell.key.size_bytes, cell.key.method] = dict(medians)
-    gains: dict[int, dict[tuple[int, str], list[float]]] = defaultdict(dict)  # by their number
+    gains: dict[int, dict[tuple[int, str], list[float]]] = defaultdict(dict)  # by launch count
     for (size, method), mine in logs.items():
         base = logs.get((size, default), {})
         found = [base[launch] - log for launch, log in mine.items() if launch in base]

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tuner.machine.mpi import build_root
 
-# A loaded machine is no failure, and what passed once passes again. New examples are for the night.
+# A loaded machine is no failure, and tests repeat their examples. New ones are for the night.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", UNTIMED, derandomize=True)
 settings.register_profile("new", UNTIMED)
@@ -38,7 +38,7 @@ RUNS = (
 )
 """Files that use the machine as a whole: its cores, builds, ReFrame, Chromium."""
 
-TIMEOUT_S = 600  # far beyond what a run takes, on a busy machine too: who reaches it hangs
+TIMEOUT_S = 600  # far beyond a run on a busy machine: one that reaches it hangs
 
 CORES = sorted(os.sched_getaffinity(0))
 
@@ -169,7 +169,7 @@ def require() -> Require:
     return check
 
 
-SHOWN = 0.01  # of the whole time: what takes less is summed up
+SHOWN = 0.01  # of the whole time: files below it are summed up
 
 
 def show_times(terminalreporter: pytest.TerminalReporter) -> None:

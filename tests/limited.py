@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 _PR_SET_CHILD_SUBREAPER = 36
-GRACE_S = 60.0  # for what a command writes at its end after it was interrupted
+GRACE_S = 60.0  # for the last output of an interrupted command
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def with_properties() -> tuple[str, ...]:
     return tuple(found.stdout.split())
 
 
-PARTS = (  # limits add up to less than three hours: .ci/nightly installs what is missing before
+PARTS = (  # limits add up to less than three hours: .ci/nightly installs missing parts before
     Part("simgrid", 12, command=(CHECKOUT / ".ci" / "simgrid", SIMGRID), is_optional=True),
     Part(
         "properties",

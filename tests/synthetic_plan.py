@@ -40,7 +40,7 @@ class Machine:
     launch_noise: float = 0.01
     drift: float = 0.1
     seed: int = 1
-    slow: float = 1.0  # times as long as foreseen that starts and sessions take
+    slow: float = 1.0  # starts and sessions take so many times as long as foreseen
 
     def plan(self, procs: tuple[int, ...] = (4,), patterns: int = 1, budget_s: float = 600) -> Plan:
         """Return a campaign on it, with so many patterns at each number of processes."""
@@ -69,7 +69,7 @@ class Machine:
             drift=self.drift,
         )
         random = np.random.default_rng((self.seed, task.number))
-        # Classes of their own: patterns are not decided together.
+        # Each has its own class: patterns are not decided together.
         pattern = case.pattern, 6, 5.0 + int(case.pattern.rpartition("=")[2])
         cases = [
             record

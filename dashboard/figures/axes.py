@@ -131,7 +131,7 @@ def span_ticks(high: float, most: int = 8) -> list[float]:
 def byte_axis(low: float, high: float, title: str) -> Figure:
     """Return a logarithmic axis of message sizes that leaves room for the outermost markers."""
     low, high = max(low, 1.0), max(high, 1.0)
-    if not byte_ticks(low, high):  # all lies between two powers of two, which tell where
+    if not byte_ticks(low, high):  # all lies between two powers of two, which then are the marks
         low, high = 2.0 ** math.floor(math.log2(low)), 2.0 ** math.ceil(math.log2(high))
     ticks = byte_ticks(low, high)
     # Every other mark has a text, 1 KiB one of them: on a telephone all would run together.
@@ -187,7 +187,7 @@ def legend_below(height: int, entries: int, **more: Any) -> dict[str, Any]:
     On a telephone each of the entries may take a row.
     """
     height += _ROW_PX * max(0, entries - _ROWS)
-    y = -_BELOW_PX / (height - 100)  # of what is about the height of the plot
+    y = -_BELOW_PX / (height - 100)  # relative to about the height of the plot
     legend = {"orientation": "h", "y": y, "yanchor": "top", "x": 0} | more
     return {"height": height, "showlegend": True, "legend": legend}
 

@@ -7,7 +7,7 @@ import pandas as pd
 from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message, span_ticks, tick_text
 from dashboard.units import time_text
 
-# Of parts, not of methods: computing is what is wanted, the others are what is paid for it.
+# Colours of parts, not of methods: computing is the useful part, the others are its cost.
 PARTS = {
     "computation_s": ("computation", "#7d8288", ""),
     "initiation_s": ("initiation", "#d55e00", "/"),

@@ -25,7 +25,7 @@ from tuner.units import size_text
 
 _HEIGHT = 420
 _MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
-_APART = 0.3  # of the way from one campaign to the next: where the methods of one are drawn
+_APART = 0.3  # of the distance between campaigns: the room for the methods of one
 _LIBRARY_LETTERS = 32
 
 _DATE = re.compile(r"^(\d{4})(\d{2})(\d{2})T.*$")  # of the campaigns of `switchpoint run`

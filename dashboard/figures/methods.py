@@ -24,7 +24,7 @@ _ALTERNATING = (_BLUE, _OCHRE, _INDIGO, _ORANGE)
 
 
 _FAMILY_COLORS = {
-    # defaults: neutral, they are what the others are held against
+    # defaults: neutral, as the others are compared with them
     "direct": GREY,
     "pex": GREY,
     "vendor": GREY,

@@ -86,7 +86,7 @@ def _share_axis(reach: float) -> dict[str, Any]:
     return {
         "domain": list(_RESIDUALS),
         "title": {"text": "model too long by", "standoff": 8, "font": {"size": 13}},
-        "range": [max(-reach, -1.15), reach],  # no time is too short by more than all of it
+        "range": [max(-reach, -1.15), reach],  # no prediction is too short by more than 100 %
         "tickvals": ticks,
         "ticktext": [f"{mark:+.0%}" if mark else "0%" for mark in ticks],
         "gridcolor": GRID,

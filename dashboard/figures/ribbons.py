@@ -10,7 +10,7 @@ from dashboard.units import ratio_text
 from tuner.domain.tables import UNSOAKED
 from tuner.units import bytes_text
 
-# Statuses of rules that rest on a difference that was shown; the others are drawn hollow.
+# Statuses of rules with a significant difference; the others are drawn hollow.
 DECIDED = ("faster", "default")
 
 _ROW_PX = 52

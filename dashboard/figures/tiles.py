@@ -61,7 +61,7 @@ def tiles(best: pd.DataFrame) -> Figure:
                 "automargin": True,
             },
             yaxis={"type": "category", "fixedrange": True, "range": [len(rows) - 0.5, -0.5]}
-            # In several lines: a telephone's width is for the tiles.
+            # In several lines: a telephone's whole width is for the tiles.
             | {"tickvals": rows, "ticktext": [row.replace(", ", ",<br>") for row in rows]}
             | {"automargin": True, "linecolor": LINE, "showgrid": False},
         ),

@@ -82,7 +82,7 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     measured = store.campaigns_with_cells(system)
     campaign = filters.choose("campaign", named(measured))
     operations = operations_of(store.cases(system, campaign))
-    # Of a system with one campaign there is nothing else to compare with.
+    # A system with one campaign is compared with others.
     kinds = {name: unreal(*of) for name, *of in systems[["system", "name", "cpu_model"]].to_numpy()}
     alike = [name for name, kind in kinds.items() if name != system and kind == kinds[system]]
     others = alike if len(measured) == 1 else []
@@ -90,7 +90,7 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     other_system = filters.choose("other_system", offered, default=before)
     wanted = operations if query.operation in ("", ALL) else [query.operation]
     campaigns = store.campaigns_with_cells(other_system)
-    if other_system == system:  # what lies before it first
+    if other_system == system:  # earlier campaigns first
         campaigns = [*(name for name in campaigns if name != campaign), campaign]
     most_alike = _most_alike(store, other_system, (system, campaign), wanted)
     other_campaign = filters.choose("other_campaign", named(campaigns), default=most_alike)

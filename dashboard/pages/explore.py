@@ -42,7 +42,7 @@ from tuner.units import size_text
 
 PATH = "/explore"
 
-# What a time is of: of all operations the whole, of sparse products their parts too.
+# The timed part: the whole of every operation, and also the parts of sparse products.
 WHOLE = "whole"
 _PARTS = {
     "communication": ("exchange alone", "communication_s"),
@@ -151,7 +151,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
     cells, default = choice.cells, DEFAULT_METHODS[choice.query.operation]
     cell = cells[cells["size_bytes"] == int(choice.query.size)]
     case = cells.iloc[0]
-    if case["operation"] == "spmv":  # which has no rules: what it plans is an exchange
+    if case["operation"] == "spmv":  # which has no rules: its plan is an exchange
         case = pd.Series({**case, "operation": "exchange"})
     part = choice.query.part
     time_title = "time" if part == WHOLE else f"time, {_PARTS[part][0]}"
@@ -195,9 +195,9 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
     of_products = "whole_s" in cell
     for row in cell.to_dict("records"):
         is_default = row["method"] == default
-        # Without an interval, of one launch, nothing is told apart.
+        # With one launch there is no interval, so no difference is significant.
         even = not is_default and not (row["speedup_low"] > 1 or row["speedup_high"] < 1)
-        # One sample, as of a simulated machine, has no interval.
+        # One sample, as on a simulated machine, has no interval.
         interval = interval_text(row["low_s"], row["high_s"], time_text)
         around = interval_text(row["speedup_low"], row["speedup_high"], ratio_text)
         texts = (
@@ -229,7 +229,7 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
     if selected.empty:
         marks.append(badge("no rule of the table is about this case", "secondary"))
     canary_s, slowest_s = float(np.median(choice.canaries_s)), float(choice.canaries_s.max())
-    if canary_s > 0:  # one process has nobody to play with
+    if canary_s > 0:  # one process has no partner
         marks += unsteadiness(slowest_s / canary_s)
     facts = [
         choice.system["mpi_library"],

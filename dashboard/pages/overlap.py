@@ -1,4 +1,4 @@
-"""Overlap: how much communication hides behind computation, and where the time goes."""
+"""Overlap: the share of communication that hides behind computation, and the parts of the time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

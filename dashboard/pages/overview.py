@@ -121,7 +121,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
     )
 
 
-_OTHERS = 3  # operations that are named beside the one that changed most
+_OTHERS = 3  # operations named beside the one that changed most
 
 
 def _changed(step: Step | None) -> list[Component]:
@@ -176,7 +176,7 @@ class _Steadiness:
     def of(cls, cells: pd.DataFrame) -> Self:
         """Create it from `Store.steadiness`, at least one cell."""
         shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
-        played = cells[cells["canary_median_s"] > 0]  # one process has nobody to play with
+        played = cells[cells["canary_median_s"] > 0]  # one process has no partner
         layouts = played.groupby(["nodes", "ppn"], sort=False)["canary_median_s"].median()
         canaries_s = {
             layout_text(nodes, ppn, oversubscribed=False): float(median_s)

@@ -142,7 +142,7 @@ class FilteredPage(Generic[ChoiceT]):
         return [name for name, part in self.parts.items() if isinstance(part, Plot)]
 
     def _outputs(self) -> dict[str, Output]:
-        """Return the properties that `drawn` computes: of parts, also figures' heights and links."""
+        """Return the properties that `drawn` computes: of parts, also figures' height and link."""
         found = {
             name: Output(ids.of(self.path, name), part.shown_by)
             for name, part in self.parts.items()
@@ -202,14 +202,14 @@ class FilteredPage(Generic[ChoiceT]):
         ) -> dict[str, Any]:
             search = search or ""
             from_link = ctx.triggered_id == url
-            # The location also reports what is shown already, and the path of the next page.
+            # The location also reports the query shown already, and the path of the next page.
             if from_link and (search == shown or ids.page_path(path or "") != self.path):
                 raise PreventUpdate
             query = self.query.parse(search) if from_link else self.query(**values)
             with open_store() as store:
                 choice = self.choose(store, query, strict=from_link)
                 parts = self.drawn(store, choice)
-            set_props(ids.ALERT, {"children": None})  # of an answer before, if any
+            set_props(ids.ALERT, {"children": None})  # of an earlier answer, if any
             link = search if from_link else choice.query.search()
             return {
                 "search": no_update if from_link else link,

@@ -1,4 +1,4 @@
-"""Runs every bench, and prints one table of their figures beside their bars.
+"""All benches in turn, and one table of their figures beside their bars.
 
 Each part prints more, and writes all of its figures to build/bench/PART.json; each also runs alone,
 as `python -m tests.bench.planning`. The exit status is 1 if a bar is missed or a part failed.
@@ -17,7 +17,7 @@ from tests.bench.report import kept_at, print_table
 from tests.limited import Ended, run_limited
 
 PARTS = ("tuner_speed", "collectives", "dashboard_speed", "planning", "comparisons")
-LIMIT_S = 2 * 3600.0  # far beyond what a part takes: who reaches it hangs
+LIMIT_S = 2 * 3600.0  # far beyond the time of a part: one that reaches it hangs
 
 
 def run(part: str, directory: Path, least: bool) -> list[list[str]]:

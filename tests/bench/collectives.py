@@ -42,7 +42,7 @@ from tuner.units import size_text
 
 PPN = 2
 MOST_SLOWER = 1.02
-NEAR_BEST = 1.5  # of the least time: what is further off at every size is not looked at again
+NEAR_BEST = 1.5  # of the least time: methods slower than that at every size are left out
 TARGET_SPEEDUP = 1.2
 INTERVAL = "times the default, the low end of the interval"
 
@@ -266,7 +266,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=8, help="of a launch that chooses")
     parser.add_argument("--procs", type=int, default=8)
     parser.add_argument("--sizes", default="8,512,8K,64K")
-    parser.add_argument(  # significance is by launches: the fewer, the more stays undecided
+    parser.add_argument(  # fewer launches leave more undecided
         "--launches", type=int, default=8, help="that choose; three quarters as many judge"
     )
     parser.add_argument("operations", nargs="*", default=list(COLLECTIVES), metavar="OPERATION")

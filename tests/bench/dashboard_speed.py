@@ -49,7 +49,7 @@ from tuner.store.store import Store
 VIEWS = 10.0  # times their floor, at the 95th percentiles
 FIRST_DATA = 1.8  # times drawing the same figures without a server
 USERS = 8
-DRAWN_MS = 180_000  # far beyond what a browser needs, on a busy machine too
+DRAWN_MS = 180_000  # far beyond the time of a browser, on a busy machine too
 
 STATIC = """<!DOCTYPE html>
 <html><body><h1>Explore</h1>{figures}

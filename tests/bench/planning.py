@@ -1,8 +1,8 @@
-"""What planned campaigns cost and choose on machines whose truth is known, over many seeds.
+"""The cost and the choices of planned campaigns on machines with a known truth, over many seeds.
 
 The cost is the time of all samples over that of six launches of 40 samples of every method at every
-octave. Prints it by stage, with the regret at sizes that were not measured and the share of wrong
-departures from the default, beside the targets; exits with 1 when one is missed.
+octave. The bench prints it by stage, with the regret at sizes that were not measured and the share
+of wrong departures from the default, beside the targets; it exits with 1 when one is missed.
 Run from the checkout: python -m tests.bench.planning
 """
 

@@ -46,7 +46,7 @@ def test_ratios_are_paired_within_rounds(tmp_path: Path) -> None:
     [
         (0.8, "ring", True, "bcast                1.25 times as fast"),
         (1.1, "ring", False, "clearly slower than the default: bcast at 64 B"),
-        (1.1, "vendor", False, "vendor (same method)"),  # what `auto` costs beside it
+        (1.1, "vendor", False, "vendor (same method)"),  # the cost of `auto` beside it
     ],
 )
 def test_the_bar_is_held_where_the_choice_is_not_slower(

@@ -11,7 +11,7 @@ from tests.bench.__main__ import PARTS
 from tests.conftest import Require
 from tuner.machine.mpi import CHECKOUT, find_mpis
 
-FIGURES = {  # of each part one
+FIGURES = {  # one of each part
     "tuner_speed": "ingest",
     "collectives": "all operations",
     "dashboard_speed": "views, p95",

@@ -21,7 +21,7 @@ from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
 from tests.kernels.shim import dispatched, every_method, mpi_library, run_shimmed
 from tuner.machine import mpi
 
-HOME = mpi.build_root() / "foreign"  # what was fetched stays for the next night
+HOME = mpi.build_root() / "foreign"  # downloads stay for the next night
 MPI4PY = "mpi4py==4.1.2"
 IMPI = "impi-rt==2021.18.1"
 PROCS = (1, 2, 3, 4, 6, 7, 8, 12, 16)
@@ -98,7 +98,7 @@ def mpi4py(require: Require) -> Path:
         if not (place / "done").exists():
             _pip(require, "mpi4py", "install", "--target", str(place / "installed"), MPI4PY)
             _pip(require, "mpi4py", "download", "--no-binary=mpi4py", "-d", str(place), MPI4PY)
-            # Python 3.11.2, Debian's, has no filter for what an archive may hold.
+            # Debian's Python 3.11.2 has no filter for members of archives.
             subprocess.run(["tar", "-xf", *place.glob("mpi4py-*.tar.gz"), "-C", place], check=True)
             (place / "done").touch()
     return next(path for path in place.glob("mpi4py-*") if path.is_dir())

@@ -19,7 +19,7 @@ from tuner.machine.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
-# Nor is it to look for networks that are not there: half of the time of a start.
+# It must not look for missing networks either: half of the time of a start.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 
 
@@ -76,7 +76,7 @@ def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:
     configure = ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), *options]
     configure += [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}"]
     build.mkdir(parents=True, exist_ok=True)
-    with (build / "lock").open("w") as lock:  # against test processes beside this one
+    with (build / "lock").open("w") as lock:  # against other test processes
         fcntl.flock(lock, fcntl.LOCK_EX)
         _run_all(configure, ["cmake", "--build", str(build), "--parallel", "2"])
     return build

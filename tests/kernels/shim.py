@@ -14,7 +14,7 @@ from tuner.machine import mpi
 
 from .conftest import TIMEOUT_S, Kernels, finish
 
-INSTRUCTIONS = 100  # a call may cost so many more where the table leaves it to the MPI library
+INSTRUCTIONS = 100  # bound on a call's extra cost if the table leaves it to the MPI library
 
 REPORTED = re.compile(r"switchpoint: (\w+) by (\S+): (\d+) calls")
 

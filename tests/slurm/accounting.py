@@ -73,5 +73,5 @@ def start(
     command = ["sacctmgr", "--immediate", "add", "cluster", "switchpoint"]
     while subprocess.run(command, capture_output=True, env=env).returncode != 0:
         if time.monotonic() > deadline:
-            return  # who waits for the nodes tells where the logs are
+            return  # wait_for_nodes then reports where the logs are
         time.sleep(0.2)

@@ -24,7 +24,7 @@ from tests.slurm import accounting
 DAEMONS = ("munged", "slurmctld", "slurmd")
 START_S = 120.0
 END_S = 10.0
-PRIVILEGED = 1024  # ports below are
+PRIVILEGED = 1024  # ports below this are
 CONFIGURATION = """\
 ClusterName=switchpoint
 SlurmctldHost={host}(127.0.0.1)
@@ -98,7 +98,7 @@ class Cluster:
     def up(self) -> None:
         """Start all daemons, and return when every node takes jobs. Raises ClusterError."""
         self.place.mkdir(parents=True, exist_ok=True)
-        self.place.chmod(0o755)  # munge wants its socket where others cannot write
+        self.place.chmod(0o755)  # munge requires a directory that others cannot write
         ports = _free_ports(self.nodes + 3)
         self._configure(ports)
         try:
@@ -116,7 +116,7 @@ class Cluster:
     def down(self) -> None:
         """End all jobs and daemons; missing ones are no error."""
         if self._alive("slurmctld"):
-            for _ in range(2):  # those that were just submitted as well
+            for _ in range(2):  # twice, for jobs that were just submitted
                 subprocess.run(
                     ["scancel", f"--user={getpass.getuser()}", "--quiet"], env=self.env, timeout=20
                 )
