@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 from flask import Flask, Response, request
 
 from dashboard import compared, web
-from dashboard.exported import FORMS, exported
+from dashboard.exported import exported
 from dashboard.pages import table
 from dashboard.query import INTEGER, WORD, MalformedError, Query, UnknownError, parameter
 from dashboard.web import OpenStore
 from tuner.domain.records import NAME, PATTERN_SPEC
+from tuner.export.forms import FORMS
 from tuner.store.store import Store
 
 ROOT = "/api/v1"
@@ -52,6 +53,9 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
     def openapi() -> Response:
         _query(Query)
         document = json.loads(resources.files("dashboard").joinpath("openapi.json").read_text())
+        for each in document["paths"][f"{ROOT}/tables/{{system}}"]["get"]["parameters"]:
+            if each["name"] == "format":
+                each["schema"]["enum"] = list(FORMS)
         return _json(document | {"servers": [{"url": request.script_root or "/"}]})
 
     @server.get(f"{ROOT}/systems")

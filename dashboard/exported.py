@@ -1,61 +1,20 @@
 """A system's table in the forms of `switchpoint export`, byte for byte."""
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from dashboard.query import UnknownError
 from dashboard.snapshot import Snapshot, snapshot
 from tuner.export import forms
 from tuner.export.choices import VendorError
-from tuner.export.mpi_library import FAMILIES
 from tuner.models.fitting import last_fitted
 from tuner.store.store import Store
 
 _KEPT = 16  # files for MPI libraries
 
 
-class Form(NamedTuple):
-    """A form of exported tables. use: the lines for a shell that switch it on."""
-
-    title: str
-    file: str
-    mimetype: str = "text/plain"
-    use: tuple[str, ...] = ()
-
-
-FORMS = {
-    "table": Form(
-        "Switchpoint table",
-        "switchpoint.table",
-        use=("export SWITCHPOINT_TABLE=$PWD/switchpoint.table",),
-    ),
-    "header": Form("C header", "switchpoint_table.h"),
-    "json": Form("JSON", "switchpoint.json", "application/json"),
-    "openmpi": Form(
-        "Open MPI rules",
-        "rules.conf",
-        use=(
-            "export OMPI_MCA_coll_tuned_use_dynamic_rules=1",
-            "export OMPI_MCA_coll_tuned_dynamic_rules_filename=$PWD/rules.conf",
-        ),
-    ),
-    "mpich": Form(
-        "MPICH selection",
-        "selection.json",
-        "application/json",
-        use=("head -2 selection.json  # names the variables to set",),
-    ),
-    "intelmpi": Form(
-        "Intel MPI settings",
-        "settings.sh",
-        use=("SWITCHPOINT_PROCS=8; . ./settings.sh  # for a job of 8 processes",),
-    ),
-}
-
-
 def exported(store: Store, system: str, form: str) -> str:
     """Return the text that `switchpoint export` writes; `UnknownError` says why there is none."""
-    compute = _for_library if form in FAMILIES else _text
+    compute = _for_library if forms.FORMS[form].is_of_mpi else _text
     return compute(snapshot(store), system, form)
 
 

@@ -161,13 +161,6 @@ def both(first: Edit, second: Edit) -> Edit:
     return lambda text: second(first(text))
 
 
-FORM = """
-def _brief_text(table: Table) -> str:
-    return _render("brief.j2", table, rules=table.rules)
-
-
-"""
-
 ASKS = """
 import pathlib, sys
 from dashboard.app import create_app
@@ -179,11 +172,6 @@ sys.stdout.write(answer.get_data(as_text=True))
 
 
 def test_an_export_form_is_written_after_its_recipe(copy: Path, tmp_path: Path) -> None:
-    rows = {
-        "exported": '    "brief": Form("Brief list", "brief.txt"),\n',
-        "api": '\n                "brief",',
-        "cli": "\n| `--format brief` | operation and method of each rule |",
-    }
     follow(
         copy,
         "Add an export form",
@@ -192,17 +180,19 @@ def test_an_export_form_is_written_after_its_recipe(copy: Path, tmp_path: Path) 
             "templates/brief.j2": lambda _: (
                 "{% for rule in rules %}\n{{ rule.operation }} {{ rule.method }}\n{% endfor %}\n"
             ),
-            "tuner/export/forms.py": both(
-                lambda text: text.replace("\ndef _json_text", f"{FORM}def _json_text"),
-                both(
-                    add('\n    "brief": _brief_text,', '\n    "header": _header_text,'),
-                    add('"brief", ', 'FORMS = ("table", "header", "json", '),
-                ),
+            "tuner/export/brief.py": lambda _: (
+                (CHECKOUT / "tuner/export/header.py")
+                .read_text()
+                .replace('"header.h.j2"', '"brief.j2"')
+                .replace('"C header", "switchpoint_table.h"', '"Brief list", "brief.txt"')
             ),
-            "dashboard/exported.py": add(rows["exported"], "FORMS = {\n"),
-            "dashboard/openapi.json": add(rows["api"], '"enum": [\n                "table",'),
+            "tuner/export/forms.py": both(
+                add(" brief,", "from tuner.export import"),
+                add('\n    "brief": brief.FORM,', '\n    "header": header.FORM,'),
+            ),
             "docs/reference/cli.md": add(
-                rows["cli"], "every decided point, and the fitted parameters |"
+                "\n| `--format brief` | operation and method of each rule |",
+                "every decided point, and the fitted parameters |",
             ),
         },
     )

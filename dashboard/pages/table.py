@@ -22,7 +22,7 @@ from dashboard.choice import (
     system_options,
 )
 from dashboard.elements import Element, anchor, data_cell, element, row_head, table_row
-from dashboard.exported import FORMS, exported
+from dashboard.exported import exported
 from dashboard.figures.ribbons import DECIDED, ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
@@ -44,6 +44,7 @@ from dashboard.widgets import (
 )
 from tuner.domain.records import NAME
 from tuner.domain.tables import UNSOAKED
+from tuner.export.forms import FORMS
 from tuner.store.store import Store
 from tuner.units import bytes_text
 

@@ -114,6 +114,8 @@ def test_the_description_fits_the_answers(client: FlaskClient, app: Dash, system
         str(rule).replace("<", "{").replace(">", "}") for rule in app.server.url_map.iter_rules()
     }
     assert set(document["paths"]) == {rule for rule in rules if rule.startswith(ROOT)}
+    parameters = document["paths"][f"{ROOT}/tables/{{system}}"]["get"]["parameters"]
+    assert parameters[1]["schema"]["enum"] == list(forms.FORMS)
     names = ("20261019T120000Z", "20261121T034500Z")
     compared = client.get(f"{ROOT}/compare?{sides(*((system, name) for name in names))}").json
     answers: dict[str, dict[str, Any]] = {

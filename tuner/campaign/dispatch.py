@@ -90,7 +90,8 @@ class Session:
 class Request:
     """A request to ReFrame: a site configuration, ReFrame's selection options, and variables.
 
-    `env` joins the environment in which the check files are loaded: all, or the one of a name.
+    `env` joins the environment in which the check files are loaded; `check_file` names the only
+    one to load.
     """
 
     config: Path

@@ -78,7 +78,7 @@ def tune(
 ) -> None:
     """Choose the methods of every system and store its table."""
     from tuner.commands.printing.results import console, show_table
-    from tuner.export.forms import table_document
+    from tuner.export.document import table_document
     from tuner.selection.tuning import tune as make_table
     from tuner.store.store import Store
 
@@ -98,7 +98,9 @@ def tune(
 
 @click.command()
 @system_option("System ID or unique substring; required if there are several.")
-@click.option("--format", "form", type=click.Choice(FORMS), default="table", help="Output format.")
+@click.option(
+    "--format", "form", type=click.Choice(list(FORMS)), default="table", help="Output format."
+)
 @click.option("--output", type=FILE, help="Output file. [default: (standard output)]")
 @database_option
 def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
@@ -113,7 +115,7 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
         click.echo(exporting.export(table, form, model), nl=False)
         return
     exporting.write(table, form, output, model)
-    if form in exporting.LIBRARIES:
+    if FORMS[form].is_of_mpi:
         what = "for its MPI library; the file tells what it leaves out of the table, and why"
     else:
         what = f"{len(table.rules)} rules"

@@ -12,7 +12,10 @@ from typing import Any
 
 from tuner.domain.tables import Table
 from tuner.export.choices import Choices, Interval, VendorError, choices_of
+from tuner.export.form import Form
 from tuner.export.mpi_library import version_for
+from tuner.export.text import render
+from tuner.models.system import SystemModel
 
 SERIES = "2021."
 """Versions whose settings are known."""
@@ -20,7 +23,7 @@ SERIES = "2021."
 SIZE_MOST = 2**31 - 1
 
 
-def settings(table: Table) -> dict[str, Any]:
+def _settings(table: Table) -> dict[str, Any]:
     """Return the values of the settings' template. Raise VendorError, also without any setting."""
     version = version_for(table.provenance.mpi_library, "intelmpi")
     if not version.startswith(SERIES):
@@ -59,3 +62,16 @@ def _setting(choices: Choices, operation: str, procs: int, intervals: list[Inter
         for name, low, last in zip(names, lows, lasts, strict=True)
         if low <= SIZE_MOST
     )
+
+
+def _text(table: Table, model: SystemModel | None) -> str:
+    return render("intelmpi.sh.j2", table, **_settings(table))
+
+
+FORM = Form(
+    "Intel MPI settings",
+    "settings.sh",
+    _text,
+    use=("SWITCHPOINT_PROCS=8; . ./settings.sh  # for a job of 8 processes",),
+    is_of_mpi=True,
+)

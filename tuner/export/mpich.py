@@ -14,7 +14,10 @@ from typing import Any
 
 from tuner.domain.tables import Table
 from tuner.export.choices import Choices, Interval, VendorError, choices_of
+from tuner.export.form import Form
 from tuner.export.mpi_library import installation, mpich_selection, version_for
+from tuner.export.text import render
+from tuner.models.system import SystemModel
 
 TOTALS = ("allgather", "allgatherv", "reduce_scatter_block")
 """Operations that MPICH sizes by the blocks of all ranks together; the others are sized as ours."""
@@ -29,7 +32,7 @@ PAGE_BYTES = 4096  # the library reads the file to the first NUL, and finds one 
 Tree = dict[str, Any]
 
 
-def selection_file(table: Table) -> dict[str, Any]:
+def _selection_file(table: Table) -> dict[str, Any]:
     """Return the values of a selection file's template. Raise VendorError."""
     version = version_for(table.provenance.mpi_library, "mpich")
     choices = choices_of(table)
@@ -50,7 +53,7 @@ def selection_file(table: Table) -> dict[str, Any]:
     }
 
 
-def padded(text: str) -> str:
+def _padded(text: str) -> str:
     """Return a text whose file does not end with a page: the library would read beyond it."""
     return text if len(text.encode()) % PAGE_BYTES else text + "\n"
 
@@ -124,3 +127,17 @@ def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
         whole = {"count<pow2": own, "count=any": tuned}
         tuned = {"is_op_built_in=yes": whole, "is_op_built_in=no": own}
     return {"is_commutative=yes": tuned, "is_commutative=no": own}
+
+
+def _text(table: Table, model: SystemModel | None) -> str:
+    return _padded(render("mpich.json.j2", table, **_selection_file(table)))
+
+
+FORM = Form(
+    "MPICH selection",
+    "selection.json",
+    _text,
+    "application/json",
+    use=("head -2 selection.json  # names the variables to set",),
+    is_of_mpi=True,
+)

@@ -6,7 +6,10 @@ from typing import Any
 
 from tuner.domain.tables import Table
 from tuner.export.choices import Choices, Interval, VendorError, choices_of
+from tuner.export.form import Form
 from tuner.export.mpi_library import Algorithm, installation, openmpi_algorithms, version_for
+from tuner.export.text import render
+from tuner.models.system import SystemModel
 
 SERIES = ("4.", "5.")
 """Versions whose readers know this format; the numbers of operations are the same in both."""
@@ -35,7 +38,7 @@ CAUTION = (
 SIZE_MOST = 2**31 - 1
 
 
-def rules_file(table: Table) -> dict[str, Any]:
+def _rules_file(table: Table) -> dict[str, Any]:
     """Return the values of a rules file's template. Raise VendorError."""
     version = version_for(table.provenance.mpi_library, "openmpi")
     if not version.startswith(SERIES):
@@ -101,3 +104,19 @@ def _messages(
         chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
         messages.append(_OWN[0] | chosen | {"low": low})
     return messages
+
+
+def _text(table: Table, model: SystemModel | None) -> str:
+    return render("openmpi.rules.j2", table, **_rules_file(table))
+
+
+FORM = Form(
+    "Open MPI rules",
+    "rules.conf",
+    _text,
+    use=(
+        "export OMPI_MCA_coll_tuned_use_dynamic_rules=1",
+        "export OMPI_MCA_coll_tuned_dynamic_rules_filename=$PWD/rules.conf",
+    ),
+    is_of_mpi=True,
+)

@@ -12,7 +12,8 @@ from rich.table import Table as Grid
 
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
-from tuner.export.forms import speed, table_document
+from tuner.export.document import table_document
+from tuner.export.text import speed
 from tuner.selection import soaks, trust
 from tuner.units import bytes_text, degree_text, significant, span_text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import templates
 from tuner import atomic
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine.mpi import Launch, Mpi, build_root
@@ -78,16 +79,11 @@ def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
 
 
 def _platform(machine: Machine) -> str:
-    import jinja2  # here, because all launches know of this module, and few simulate
-
-    loader = jinja2.PackageLoader("templates", "")
-    environment = jinja2.Environment(
-        loader=loader, undefined=jinja2.StrictUndefined, autoescape=True
-    )
     kind, parameters = machine.topology.simgrid
     network = machine.network
     most = min(max(each.bytes_per_s for each in network.protocols) / network.link_bytes_per_s, 1)
-    return environment.get_template("platform.xml.j2").render(
+    return templates.render(
+        "platform.xml.j2",
         name=machine.name,
         nodes=machine.nodes,
         cores=CORES,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import templates
 from tuner.errors import SwitchpointError
 from tuner.machine.sites.environments import Environment, reframe_name
 from tuner.machine.sites.schedulers import Partition, Scheduler
@@ -35,18 +34,8 @@ class Site:
 
     def text(self) -> str:
         """Return the configuration as Python."""
-        import jinja2
-
-        environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("templates", ""),
-            undefined=jinja2.StrictUndefined,
-            autoescape=False,  # noqa: S701  Python, not HTML; every value passes the filter below
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
-        environment.filters["literal"] = partial(json.dumps, ensure_ascii=False)
-        return environment.get_template("site.py.j2").render(
+        return templates.render(
+            "site.py.j2",
             name=self.name,
             hostnames=self.hostnames,
             modules_system=self.modules_system,

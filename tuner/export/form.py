@@ -1,0 +1,25 @@
+"""What a form of exported tables consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tuner.domain.tables import Table
+from tuner.models.system import SystemModel
+
+
+class Form(NamedTuple):
+    """A form of exported tables.
+
+    `render` gets a table that has rules, and the fitted model, if any. `file` is the usual name,
+    `use` the lines for a shell that switch the file on.
+    """
+
+    title: str
+    file: str
+    render: Callable[[Table, SystemModel | None], str]
+    mimetype: str = "text/plain"
+    use: tuple[str, ...] = ()
+    is_of_mpi: bool = False  # it is for an MPI library, which is asked for its algorithms
+    knows_off: bool = False  # its readers heed SWITCHPOINT_OFF themselves

@@ -1,0 +1,15 @@
+"""A C header with the rules, for programs that choose methods themselves."""
+
+from __future__ import annotations
+
+from tuner.domain.tables import Table
+from tuner.export.form import Form
+from tuner.export.text import render
+from tuner.models.system import SystemModel
+
+
+def _text(table: Table, model: SystemModel | None) -> str:
+    return render("header.h.j2", table, rules=table.rules)
+
+
+FORM = Form("C header", "switchpoint_table.h", _text)

@@ -1,0 +1,80 @@
+"""What the text forms of a table have in common: its provenance, notes, and evidence in words."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import templates
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import Point, Provenance, Rule, Table
+from tuner.selection import soaks, trust
+from tuner.units import multiple_text
+
+
+def render(template: str, table: Table, **values: Any) -> str:
+    """Return the text of a template, which also gets the table's provenance and notes."""
+    return templates.render(
+        template,
+        provenance=_provenance(table.provenance),
+        notes=trust.notes(table.provenance) + soaks.notes(table),
+        reason=partial(reason, executions=soaks.executions(table)),
+        **values,
+    )
+
+
+def evidence(point: Point) -> str:
+    """Return the evidence for a point in words, with speeds as multiples of the default's."""
+    default = DEFAULT_METHODS[point.operation]
+    where = f"at {point.bytes} B, {point.launches} launches of {point.pattern}"
+    if point.oversubscribed:
+        where += ", oversubscribed"
+    if point.launches == 0:
+        return f"{point.status}: no launch of {point.pattern} counts at {point.bytes} B"
+    if point.challenger is None or point.ratio is None:
+        return f"{point.status}: nothing to compare {where}"
+    return f"{point.status}: {point.challenger} has {speed(point)} the speed of {default} {where}"
+
+
+def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
+    """Return a rule's evidence in words; `executions` are of soaks (tuner/selection/soaks.py)."""
+    said = evidence(rule.evidence)
+    if rule.interpolated:
+        said = f"interpolated, at {rule.evidence.nodes} x {rule.evidence.ppn} {said}"
+    point = rule.evidence
+    soaked = executions.get((rule.operation, rule.method, point.nodes, point.ppn))
+    if soaked is not None:
+        said += f"; soaked {soaked} times" if soaked else "; not soaked"
+    return said
+
+
+def speed(point: Point) -> str:
+    """Return the challenger's speed over the default's, with its interval; "" if unknown."""
+    if point.ratio is None:
+        return ""
+    if point.ratio_low is None or point.ratio_high is None:
+        return f"{multiple_text(1 / point.ratio)} x"
+    low, high = multiple_text(1 / point.ratio_high), multiple_text(1 / point.ratio_low)
+    return f"{multiple_text(1 / point.ratio)} x ({low} to {high})"
+
+
+def _provenance(provenance: Provenance) -> dict[str, Any]:
+    """Return the provenance that the text forms show, in their order."""
+    campaigns = provenance.campaigns
+    named = " ".join(campaigns)
+    if len(campaigns) > _NAMED_CAMPAIGNS:
+        named = f"{campaigns[0]} to {campaigns[-1]} ({len(campaigns)})"
+    return {
+        "system": f"{provenance.name} {provenance.environment} ({provenance.system})",
+        "mpi": provenance.mpi_library,
+        "compiler": provenance.compiler,
+        "cpu": f"{provenance.cpu_model}, {provenance.cores} cores",
+        "campaign": named,
+        "launches": provenance.launches,
+        "commit": provenance.commit,
+        "date": provenance.date,
+        "switchpoint": provenance.version,
+    }
+
+
+_NAMED_CAMPAIGNS = 8
