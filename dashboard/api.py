@@ -36,7 +36,7 @@ class CellsQuery(Query):
 
 
 @dataclass(frozen=True)
-class CompareQuery(Query):
+class ComparisonQuery(Query):
     """Two campaigns, each of a system, and the operation; all operations without one."""
 
     a_system: str = parameter("a_system", NAME)
@@ -93,7 +93,7 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
 
     @server.get(f"{ROOT}/compare")
     def comparison() -> Response:
-        query = _query(CompareQuery)
+        query = _query(ComparisonQuery)
         a, b = (query.a_system, query.a_campaign), (query.b_system, query.b_campaign)
         if not all(a + b):
             raise MalformedError("a_system, a_campaign, b_system and b_campaign are needed")

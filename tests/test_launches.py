@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner.machine.mpi import Launch
+from tuner.machine.mpi import LaunchCommand
 from tuner.studies.launches import LaunchError, run
 
 
@@ -21,4 +21,4 @@ def test_a_launch_that_dies_is_told_with_its_words(tmp_path: Path, words: str, t
     program.write_text(f"#!/bin/sh\nprintf '%s' '{words}' >&2\nexit 134\n")
     program.chmod(0o755)
     with pytest.raises(LaunchError, match=told):
-        run(Launch([]), program, [], tmp_path / "a.jsonl", 60)
+        run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 60)

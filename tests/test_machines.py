@@ -15,7 +15,7 @@ from tuner.machine.simulation.networks import NetworkError
 from tuner.models.loggp import LogGP, Protocol
 from tuner.models.networks import as_network
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
-from tuner.models.system import Layout, PairModel, SystemModel
+from tuner.models.system import PairModel, ProbedLayout, SystemModel
 
 UNKNOWN = NotIdentified("not measured")
 
@@ -99,7 +99,7 @@ def test_protocols_are_settings_of_the_simulator():
 
 
 def model(**pairs: LogGP) -> SystemModel:
-    layout = Layout(nodes=2, ppn=2, oversubscribed=False, launches=5)
+    layout = ProbedLayout(nodes=2, ppn=2, oversubscribed=False, launches=5)
     fitted = {scope: PairModel(layout, pair, UNKNOWN, UNKNOWN) for scope, pair in pairs.items()}
     return SystemModel("site-x-mpich-123456", "20260101T000000Z", 100, fitted, UNKNOWN, UNKNOWN)
 

@@ -17,7 +17,7 @@ from tuner.machine.simulation.machines import machine
 from tuner.models.fitting import fitted
 from tuner.models.loggp import LogGP
 from tuner.models.parameter import Estimate
-from tuner.models.predicting import Case, predictor
+from tuner.models.predicting import PatternCase, predictor
 from tuner.models.system import fit
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
@@ -39,7 +39,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Store.open(path, readonly=True) as store:
         (system,) = store.systems()["system"]
         model = fitted(store, system)
-    predicted = predictor(model, Case("exchange", PATTERN[0], PROCS, PROCS), list(METHODS))
+    predicted = predictor(model, PatternCase("exchange", PATTERN[0], PROCS, PROCS), list(METHODS))
 
     def times(method: str, size: int) -> float:
         time_s = predicted.times(size)[method]

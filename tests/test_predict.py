@@ -25,9 +25,9 @@ from tuner.models.loggp import Protocol as LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.maxrate import Protocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
-from tuner.models.system import Layout, Links, PairModel, SystemModel, decode, encode
+from tuner.models.system import Links, PairModel, ProbedLayout, SystemModel, decode, encode
 
-LAYOUT = Layout(nodes=1, ppn=16, oversubscribed=False, launches=1)
+LAYOUT = ProbedLayout(nodes=1, ppn=16, oversubscribed=False, launches=1)
 UNKNOWN = NotIdentified("not measured")
 LATENCY, OVERHEAD, GAP, PER_BYTE = 3.0, 1.0, 2.0, 0.125
 ALPHA = LATENCY + 2 * OVERHEAD

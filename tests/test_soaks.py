@@ -9,7 +9,7 @@ import pytest
 
 from tests import synthetic
 from tests.test_cli import fail, succeed
-from tuner.campaign.soaking import Launch, Site, wanted
+from tuner.campaign.soaking import Site, SoakLaunch, wanted
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
@@ -140,9 +140,9 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
     assert {(job.system, job.environment, job.operation) for job in jobs} == {
         ("site:gpu", "mpich", "exchange")
     }
-    large, small = (Launch(["stfw:dims=2"], [size], n, 6) for size, n in ((512, 50), (64, 500)))
+    large, small = (SoakLaunch(["stfw:dims=2"], [size], n, 6) for size, n in ((512, 50), (64, 500)))
     assert {(job.nodes, job.ppn): job.launches for job in jobs} == {
-        (1, 2): [Launch(["stfw:dims=2"], [64], 30, 6)],
+        (1, 2): [SoakLaunch(["stfw:dims=2"], [64], 30, 6)],
         (1, 4): [large, small],
         (1, 8): [large, small],
     }

@@ -207,7 +207,7 @@ def run(
 
 
 def _measure(
-    campaign: workflow.Campaign, dry_run: bool, as_json: bool, out: Console, required: int
+    campaign: workflow.PlannedCampaign, dry_run: bool, as_json: bool, out: Console, required: int
 ) -> dict[str, Any]:
     """Show a campaign and run it; with `dry_run`, only show it."""
     from tuner.commands import workflow

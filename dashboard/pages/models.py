@@ -20,7 +20,7 @@ from dashboard.widgets import badge, card, data_table, prose
 from tuner.models import fitting, predicting
 from tuner.models.columns import LOGGP, MAXRATE, parameter_text, sizes_text
 from tuner.models.parameter import NotIdentified
-from tuner.models.predict import Crossover
+from tuner.models.predict import SwitchPoint
 from tuner.models.predicting import Outcome
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
@@ -104,7 +104,7 @@ def _verdict(choice: ModelsChoice) -> list[Component]:
     return [html.Span([html.Span(fact) for fact in facts], className="facts")]
 
 
-def _switches(crossovers: Sequence[Crossover]) -> str:
+def _switches(crossovers: Sequence[SwitchPoint]) -> str:
     texts = [f"{each.after} from {size_text(each.size_bytes)}" for each in crossovers]
     return ", ".join(texts) or "none"
 

@@ -54,7 +54,7 @@ class Page(Protocol):
         """Add the callbacks."""
 
 
-class Choice(Protocol):
+class PageChoice(Protocol):
     """A complete query, and the options of each filter: field of the query → (value, label)."""
 
     @property
@@ -66,7 +66,7 @@ class Choice(Protocol):
         """Return the options."""
 
 
-ChoiceT = TypeVar("ChoiceT", bound=Choice)
+ChoiceT = TypeVar("ChoiceT", bound=PageChoice)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from tuner import stats
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.export import forms
 from tuner.machine import mpi
-from tuner.machine.mpi import Launch, Mpi
+from tuner.machine.mpi import LaunchCommand, Mpi
 from tuner.machine.nodes import launch as on_nodes
 from tuner.machine.nodes.namespaces import NodesError, temporary
 from tuner.rawfile.ingest import ingest
@@ -46,7 +46,7 @@ NEAR_BEST = 1.5  # of the least time: methods slower than that at every size are
 TARGET_SPEEDUP = 1.2
 INTERVAL = "times the default, the low end of the interval"
 
-Starter = Callable[[Mpi, Path], Launch]
+Starter = Callable[[Mpi, Path], LaunchCommand]
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def place(procs: int) -> Iterator[tuple[str, Starter]]:
 class Campaigns:
     """Launches of one MPI on one system, measured into raw files."""
 
-    launch: Launch
+    launch: LaunchCommand
     build: Path
     system: str
     environment: str

@@ -17,7 +17,7 @@ from tuner.models.loggp import Protocol as LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.maxrate import Protocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, NotIdentified, Parameter
-from tuner.models.system import Layout, PairModel, SystemModel
+from tuner.models.system import PairModel, ProbedLayout, SystemModel
 
 UNKNOWN = NotIdentified("not measured")
 RELATIVE = 1e-9  # the table has ten digits
@@ -74,7 +74,7 @@ class Machine:
 
     def _pair(self, *, swept: bool) -> PairModel:
         return PairModel(
-            layout=Layout(1, 2, False, 1),
+            layout=ProbedLayout(1, 2, False, 1),
             loggp=LogGP([self._protocol(end) for end in self._ends()], 0.1),
             maxrate=MaxRate([self._rates(end) for end in self._ends()], 0.1) if swept else UNKNOWN,
             synchronous=self._parameter(1e-6),

@@ -288,7 +288,9 @@ def baseline(cells: list[Cell]) -> Baseline:
         key = case.operation, case.pattern, case.procs, case.ppn, size
         if key not in known:
             try:
-                known[key] = predicting.predictor(model, predicting.Case(*key[:4])).times(size)
+                known[key] = predicting.predictor(model, predicting.PatternCase(*key[:4])).times(
+                    size
+                )
             except SwitchpointError:
                 known[key] = {}
         time_s = known[key].get(method)

@@ -34,7 +34,7 @@ SUFFIX = ".soaking.json"  # of the orders, beside the logs
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class SoakLaunch:
     """The soaks of one launch: each method so many times at each size, within a time."""
 
     methods: list[str]
@@ -52,7 +52,7 @@ class Wanted:
     operation: str
     nodes: int
     ppn: int
-    launches: list[Launch]
+    launches: list[SoakLaunch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def wanted(table: Table, site: Site, most_s: float) -> list[Wanted]:
     ]
 
 
-def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[Launch]:
+def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[SoakLaunch]:
     """Yield launches, each with the methods that need as many executions at the same sizes."""
     together: dict[tuple[str, int, tuple[int, ...]], list[str]] = defaultdict(list)
     for method, lacks in methods.items():
@@ -163,7 +163,7 @@ def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[Launch
             together[apart, executions, its].append(method)
     for (_, executions, sizes), names in together.items():
         budget_s = round(share_s * len(names) * len(sizes), 2)
-        yield Launch(names, list(sizes), executions, budget_s)
+        yield SoakLaunch(names, list(sizes), executions, budget_s)
 
 
 def _keep_interrupted() -> None:

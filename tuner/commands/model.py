@@ -147,7 +147,7 @@ def predict(
     if operation == "overlap":
         predict_overlap(model, pattern, procs, ppn, specs, computations_s, as_json)
         return
-    case = predicting.Case(operation, pattern, procs, ppn)
+    case = predicting.PatternCase(operation, pattern, procs, ppn)
     predictor = predicting.predictor(model, case, specs or None)
     times = [predictor.times(size) for size in sizes]
     crossovers = predictor.crossovers(sizes)

@@ -56,7 +56,7 @@ EXAMPLE_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
-class Campaign:
+class PlannedCampaign:
     """A campaign as planned: its jobs, and the time that each launch may take."""
 
     name: str
@@ -112,7 +112,7 @@ class Tuned(NamedTuple):
         return job.environment == self.table.provenance.environment
 
 
-def run(campaign: Campaign, console: Console, required: int) -> dict[str, Any]:
+def run(campaign: PlannedCampaign, console: Console, required: int) -> dict[str, Any]:
     """Measure a planned campaign, soak, tune and export, and try the tables in a program.
 
     The places of all results are printed and returned as a document.
@@ -200,7 +200,7 @@ def plan(
     launches: int,
     minutes: float,
     variables: dict[str, str] | None = None,
-) -> Campaign:
+) -> PlannedCampaign:
     """Return the plan that ReFrame makes, with the time shared out among the launches.
 
     `variables` of the checks are set besides those that make a campaign.
@@ -211,14 +211,14 @@ def plan(
     name = new_campaign()
     variables = {"campaign": name, "launches": str(launches), **(variables or {})}
     request = Request(config.absolute(), selection, variables)
-    unlimited = Campaign(name, request, _planned(request), 0.0)
+    unlimited = PlannedCampaign(name, request, _planned(request), 0.0)
     spare_s = minutes * 60 - unlimited.expected_s
     budget_s = round(max(spare_s / unlimited.launches, LEAST_BUDGET_S), 2)
     request = replace(request, variables=variables | {"budget_s": str(budget_s)})
     return replace(unlimited, request=request, budget_s=budget_s)
 
 
-def resume(order: Order) -> Campaign:
+def resume(order: Order) -> PlannedCampaign:
     """Plan the missing launches of a campaign, if any, after keeping what its jobs have finished.
 
     Raises:
@@ -228,7 +228,7 @@ def resume(order: Order) -> Campaign:
         keeping.keep(keeping.complete_of_campaign(order.stage, order.campaign))
     nothing = Session([], [], order.stage, order.stage)
     planned = _planned(order.request) if order.done < order.launches else nothing
-    return Campaign(order.campaign, order.request, planned, order.budget_s, order.done)
+    return PlannedCampaign(order.campaign, order.request, planned, order.budget_s, order.done)
 
 
 def _planned(request: Request) -> Session:
@@ -238,7 +238,7 @@ def _planned(request: Request) -> Session:
     return session
 
 
-def plan_document(campaign: Campaign) -> dict[str, Any]:
+def plan_document(campaign: PlannedCampaign) -> dict[str, Any]:
     """Return what a campaign would run as a document for programs."""
     return {
         "launches": campaign.launches,
@@ -248,7 +248,7 @@ def plan_document(campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def show_plan(campaign: Campaign, console: Console) -> None:
+def show_plan(campaign: PlannedCampaign, console: Console) -> None:
     """Print the jobs of a campaign, what is skipped and why, and the expected time."""
     table = Table("operation", "pattern", "scale", "processes", "environment", "launches", box=None)
     for column in table.columns:
@@ -274,7 +274,7 @@ def show_plan(campaign: Campaign, console: Console) -> None:
     )
 
 
-def measure(campaign: Campaign, console: Console) -> list[Path]:
+def measure(campaign: PlannedCampaign, console: Console) -> list[Path]:
     """Run a campaign and return its raw files, which are then in the store.
 
     Whatever happens, the finished launches are kept.
@@ -308,7 +308,7 @@ def measure(campaign: Campaign, console: Console) -> list[Path]:
     return raw_files
 
 
-def _keep_finished(campaign: Campaign) -> list[Path]:
+def _keep_finished(campaign: PlannedCampaign) -> list[Path]:
     """Keep what jobs that did not pass have finished, and return all raw files there are.
 
     A job that passed has copied its launches to the results itself.
@@ -318,7 +318,7 @@ def _keep_finished(campaign: Campaign) -> list[Path]:
 
 
 @contextmanager
-def _progress(campaign: Campaign, console: Console) -> Iterator[Callable[[], None]]:
+def _progress(campaign: PlannedCampaign, console: Console) -> Iterator[Callable[[], None]]:
     """Show launches done and time: a bar on a terminal, else lines."""
     started_s = time.monotonic()
 

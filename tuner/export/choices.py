@@ -28,7 +28,7 @@ class VendorError(SwitchpointError):
     """Error of writing a table for a library, or of a file for another; the message says why."""
 
 
-class Interval(NamedTuple):
+class AlgorithmFrom(NamedTuple):
     """The sizes from `low` bytes up to the next interval; None leaves the choice to the library."""
 
     low: int
@@ -39,7 +39,7 @@ class Interval(NamedTuple):
 class Choices:
     """The intervals of each operation and process count, the first from 0, and what is left out."""
 
-    intervals: dict[str, dict[int, list[Interval]]] = field(default_factory=dict)
+    intervals: dict[str, dict[int, list[AlgorithmFrom]]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
     def leave_out(self, operation: str, procs: int, reason: str) -> None:
@@ -108,9 +108,9 @@ def _add(choices: Choices, place: Place, rules: list[Rule]) -> None:
         choices.intervals.setdefault(operation, {})[procs] = intervals
 
 
-def _intervals(rules: list[Rule], place: Place) -> list[Interval]:
+def _intervals(rules: list[Rule], place: Place) -> list[AlgorithmFrom]:
     """Return what the first rule that matches chooses, from each size at which that changes."""
-    found: list[Interval] = []
+    found: list[AlgorithmFrom] = []
     following = 0.0
     for step in match.by_size(rules, place):
         if step.low > following:
@@ -122,9 +122,9 @@ def _intervals(rules: list[Rule], place: Place) -> list[Interval]:
     return found
 
 
-def _append(found: list[Interval], low: int, algorithm: str | None) -> None:
+def _append(found: list[AlgorithmFrom], low: int, algorithm: str | None) -> None:
     if not found or found[-1].algorithm != algorithm:
-        found.append(Interval(low, algorithm))
+        found.append(AlgorithmFrom(low, algorithm))
 
 
 def _algorithm(rule: Rule) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tuner.domain.tables import Table
-from tuner.export.choices import Choices, Interval, VendorError, choices_of
+from tuner.export.choices import AlgorithmFrom, Choices, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import version_for
 from tuner.export.text import render
@@ -41,7 +41,7 @@ def _settings(table: Table) -> dict[str, Any]:
     return {"version": version, "jobs": dict(sorted(jobs.items())), "left_out": choices.left_out}
 
 
-def _setting(choices: Choices, operation: str, procs: int, intervals: list[Interval]) -> str:
+def _setting(choices: Choices, operation: str, procs: int, intervals: list[AlgorithmFrom]) -> str:
     """Return `preset:first-last;…` over all sizes; "" when no setting can express the intervals."""
     names = [interval.algorithm for interval in intervals]
     wrong = next((name for name in names if name is not None and not name.isdigit()), None)

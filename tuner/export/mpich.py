@@ -13,7 +13,7 @@ import json
 from typing import Any
 
 from tuner.domain.tables import Table
-from tuner.export.choices import Choices, Interval, VendorError, choices_of
+from tuner.export.choices import AlgorithmFrom, Choices, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import installation, mpich_selection, version_for
 from tuner.export.text import render
@@ -61,7 +61,7 @@ def _padded(text: str) -> str:
 def _by_procs(
     choices: Choices,
     operation: str,
-    by_procs: dict[int, list[Interval]],
+    by_procs: dict[int, list[AlgorithmFrom]],
     own: Tree,
     names: set[str],
 ) -> Tree:
@@ -79,7 +79,7 @@ def _by_size(
     choices: Choices,
     operation: str,
     procs: int,
-    intervals: list[Interval],
+    intervals: list[AlgorithmFrom],
     own: Tree,
     names: set[str],
 ) -> Tree:

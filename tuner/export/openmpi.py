@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tuner.domain.tables import Table
-from tuner.export.choices import Choices, Interval, VendorError, choices_of
+from tuner.export.choices import AlgorithmFrom, Choices, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import Algorithm, installation, openmpi_algorithms, version_for
 from tuner.export.text import render
@@ -65,7 +65,7 @@ def _rules_file(table: Table) -> dict[str, Any]:
 def _sizes(
     choices: Choices,
     operation: str,
-    by_procs: dict[int, list[Interval]],
+    by_procs: dict[int, list[AlgorithmFrom]],
     algorithms: dict[str, Algorithm],
 ) -> list[dict[str, Any]]:
     """Return an entry for each process count, and around it entries of the library's choice.
@@ -88,7 +88,7 @@ def _messages(
     choices: Choices,
     operation: str,
     procs: int,
-    intervals: list[Interval],
+    intervals: list[AlgorithmFrom],
     algorithms: dict[str, Algorithm],
 ) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []

@@ -62,7 +62,7 @@ class Mpi:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchCommand:
     """The start of a program: its command goes after `argv_prefix`, `env` joins the environment."""
 
     argv_prefix: list[str]
@@ -163,7 +163,7 @@ def launch(
     build: Path | None = None,
     over_tcp: bool = False,
     preload: Sequence[Path] = (),
-) -> Launch:
+) -> LaunchCommand:
     """Return how to start `procs` ranks on this machine.
 
     `cores` are those that the ranks share (default: all that this process may use). `build` is the
@@ -205,7 +205,7 @@ def launch(
     # Given to the ranks only: the launcher itself needs no preload.
     for name, value in _preload(libraries).items():
         argv += ["-x", f"{name}={value}"] if mpi.family == "openmpi" else ["-genv", name, value]
-    return Launch([*argv, "-n", str(procs)], env, setting)
+    return LaunchCommand([*argv, "-n", str(procs)], env, setting)
 
 
 def shim(build: Path) -> Path | None:

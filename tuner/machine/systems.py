@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
-from tuner.machine.mpi import Launch, Mpi, find_mpis, identify, installation_directory
+from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis, identify, installation_directory
 from tuner.machine.nodes import launch as virtual
 from tuner.machine.nodes.namespaces import meant
 from tuner.machine.simulation import launch as simulated
@@ -53,7 +53,7 @@ def kernels(system: str, environment: str) -> Kernels:
 
 def launch_on(
     system: str, mpi: Mpi, procs: int, ppn: int, build: Path | None = None, operation: str = ""
-) -> Launch:
+) -> LaunchCommand:
     """Return how to start ranks on one of ReFrame's systems, to measure an operation.
 
     Raises:

@@ -9,7 +9,7 @@ from tuner.models import maxrate
 from tuner.models.loggp import LogGP, Protocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
-from tuner.models.system import Layout, Links, PairModel, SystemModel
+from tuner.models.system import Links, PairModel, ProbedLayout, SystemModel
 
 _NO_GAP = NotIdentified("a simulated network has none but overheads")
 _NOT_SWEPT = NotIdentified("the node's memory has one rate")
@@ -53,7 +53,7 @@ def as_model(machine: Machine) -> SystemModel:
     On the node every message has the rate of the memory, so that further ones take no longer (G).
     """
     given = machine.network
-    layout = Layout(machine.nodes, CORES, oversubscribed=False, launches=0)
+    layout = ProbedLayout(machine.nodes, CORES, oversubscribed=False, launches=0)
     nothing = _exactly(0)
     links = Links(machine.name.partition("-")[0], machine.topology.sizes)
     node_rate = machine.topology.node_links * given.link_bytes_per_s

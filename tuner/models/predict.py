@@ -25,7 +25,7 @@ Times = dict[str, float | NotIdentified]
 
 
 @dataclass(frozen=True)
-class Crossover:
+class SwitchPoint:
     """The size from which `after` is predicted faster than `before`, which was the fastest."""
 
     size_bytes: int
@@ -49,20 +49,20 @@ class Predictor:
         method, time_s = next(iter(self.times(size_bytes).items()))
         return None if isinstance(time_s, NotIdentified) else method
 
-    def crossovers(self, sizes_bytes: Sequence[int]) -> list[Crossover]:
+    def crossovers(self, sizes_bytes: Sequence[int]) -> list[SwitchPoint]:
         """Return where the best method changes between the first and last of increasing sizes."""
-        found: list[Crossover] = []
+        found: list[SwitchPoint] = []
         for low, high in pairwise(sizes_bytes):
             self._between(low, self.best(low), high, self.best(high), found)
         return found
 
     def _between(
-        self, low: int, before: str | None, high: int, after: str | None, found: list[Crossover]
+        self, low: int, before: str | None, high: int, after: str | None, found: list[SwitchPoint]
     ) -> None:
         if before is None or after is None or before == after:
             return
         if high - low <= max(1, low // 64):
-            found.append(Crossover(high, before, after))
+            found.append(SwitchPoint(high, before, after))
             return
         middle = min(max(math.isqrt(low * high), low + 1), high - 1)
         best = self.best(middle)

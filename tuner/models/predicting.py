@@ -31,7 +31,7 @@ _CASE = ["operation", "pattern", "procs", "nodes", "ppn", "oversubscribed", "syn
 
 
 @dataclass(frozen=True)
-class Case:
+class PatternCase:
     """An operation on a pattern and a layout; the pattern of a collective is not used."""
 
     operation: str
@@ -44,12 +44,12 @@ class Case:
 class Outcome:
     """A case of a campaign with its prediction, or the reason for none."""
 
-    case: Case
+    case: PatternCase
     validation: Validation | None
     reason: str = ""
 
 
-def predictor(model: SystemModel, case: Case, specs: list[str] | None = None) -> Predictor:
+def predictor(model: SystemModel, case: PatternCase, specs: list[str] | None = None) -> Predictor:
     """Return the predictor of the methods of a case, or of those named.
 
     Raises ModelError, PatternError, MatrixError, MethodError.
@@ -61,7 +61,7 @@ def predictor(model: SystemModel, case: Case, specs: list[str] | None = None) ->
     return of(model, messages, case.ppn, specs)
 
 
-def closed_forms(model: SystemModel, case: Case) -> list[ClosedForm]:
+def closed_forms(model: SystemModel, case: PatternCase) -> list[ClosedForm]:
     """Return the papers' closed forms of an exchange's methods; raises as `predictor` does."""
     return predict.closed_forms_of(model, _halo(case.pattern, case.procs), case.ppn)
 
@@ -96,7 +96,7 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
         fields = rows.iloc[0].to_dict()
         if fields["operation"] not in OPERATIONS:
             continue
-        case = Case(*(fields[name] for name in ("operation", "pattern", "procs", "ppn")))
+        case = PatternCase(*(fields[name] for name in ("operation", "pattern", "procs", "ppn")))
         keys = zip(rows["method"], rows["size_bytes"].tolist(), strict=True)
         measured = dict(zip(keys, rows["median_s"].tolist(), strict=True))
         specs = _predictable(case, sorted(set(rows["method"])))
@@ -109,7 +109,7 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
             yield Outcome(case, None, str(error))
 
 
-def _predictable(case: Case, measured: list[str]) -> list[str]:
+def _predictable(case: PatternCase, measured: list[str]) -> list[str]:
     """Return the measured methods that have a formula."""
     if case.operation == "discovery":
         return [spec for spec in measured if discovery.formula(spec)]

@@ -28,7 +28,7 @@ NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ProbedLayout:
     """The layout that probes were measured on."""
 
     nodes: int
@@ -44,7 +44,7 @@ class PairModel:
     From `synchronous_from` bytes on it is below NEGLIGIBLE of the time of the message.
     """
 
-    layout: Layout
+    layout: ProbedLayout
 
     loggp: LogGP | NotIdentified
     maxrate: MaxRate | NotIdentified
@@ -151,7 +151,7 @@ def _pair(launches: Launches, scope: str) -> PairModel:
         points(_one(probes, "prtt_synchronous", scope)), points(trips)
     )
     return PairModel(
-        layout=Layout(where.nodes, where.ppn, where.oversubscribed, len(launches)),
+        layout=ProbedLayout(where.nodes, where.ppn, where.oversubscribed, len(launches)),
         loggp=loggp.fit(trips, _one(probes, "receive", scope), mutual),
         maxrate=maxrate.fit(sweeps),
         synchronous=_penalty(slow, plain),

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from tuner.models.parameter import NotIdentified
-from tuner.models.predict import Crossover, Predictor
+from tuner.models.predict import Predictor, SwitchPoint
 
 CLOSE = 0.15
 """A prediction that is off by no more than this share of the measured time is close."""
@@ -39,8 +39,8 @@ class Validation:
     errors: list[Error]
     not_predicted: dict[str, str] = field(default_factory=dict)  # reasons by method
     rank_correlation: float | None = None  # Spearman's, of methods, mean over sizes
-    predicted_switches: list[Crossover] = field(default_factory=list)
-    measured_switches: list[Crossover] = field(default_factory=list)
+    predicted_switches: list[SwitchPoint] = field(default_factory=list)
+    measured_switches: list[SwitchPoint] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)  # by size, of following the prediction
 
     @property
@@ -91,10 +91,10 @@ def _spearman(errors: list[Error]) -> list[float]:
     return [float((over[0] * over[1]).sum() / spread)] if spread else []
 
 
-def _switches(best: list[tuple[int, str]]) -> list[Crossover]:
+def _switches(best: list[tuple[int, str]]) -> list[SwitchPoint]:
     """Return the switches at the geometric midpoints between sizes with different methods."""
     return [
-        Crossover(round((low * high) ** 0.5), before, after)
+        SwitchPoint(round((low * high) ** 0.5), before, after)
         for (low, before), (high, after) in pairwise(best)
         if before != after
     ]

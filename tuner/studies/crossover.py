@@ -19,7 +19,7 @@ from tuner.domain.records import Header
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.market import read_pattern, stem
 from tuner.inputs.matrices.partition import kept_partition
-from tuner.machine.mpi import Launch, launch
+from tuner.machine.mpi import LaunchCommand, launch
 from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.nodes.launch import launch as launch_on_nodes
 from tuner.machine.nodes.namespaces import meant
@@ -147,7 +147,7 @@ def _measure(
     return file.header, _medians(file)
 
 
-def _start(request: Request, built: Kernels) -> tuple[Launch, str]:
+def _start(request: Request, built: Kernels) -> tuple[LaunchCommand, str]:
     """Return how to start the ranks, and what that system is called."""
     if not request.on_nodes:
         return launch(built.mpi, request.procs, build=built.root), _THIS_MACHINE

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import Launch
+from tuner.machine.mpi import LaunchCommand
 from tuner.rawfile import reading
 
 _TIMEOUT_S = 600
@@ -19,7 +19,7 @@ class LaunchError(SwitchpointError):
     """The error that a launch failed or its file cannot be used; the text says why."""
 
 
-def measure(start: Launch, swpbench: Path, options: Sequence[str]) -> reading.BenchFile:
+def measure(start: LaunchCommand, swpbench: Path, options: Sequence[str]) -> reading.BenchFile:
     """Run `swpbench run` with these options, and return its raw file, which is not kept.
 
     Raises LaunchError.
@@ -29,7 +29,7 @@ def measure(start: Launch, swpbench: Path, options: Sequence[str]) -> reading.Be
 
 
 def run(
-    start: Launch,
+    start: LaunchCommand,
     swpbench: Path,
     options: Sequence[str],
     out: Path,

@@ -21,7 +21,7 @@ import numpy as np
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import Launch
+from tuner.machine.mpi import LaunchCommand
 from tuner.machine.systems import kernels, launch_on
 from tuner.rawfile.reading import BenchFile
 from tuner.studies.launches import measure
@@ -266,7 +266,7 @@ def known(described: str, request: Request) -> str:
 def _counted(
     problem: Problem,
     request: Request,
-    start: Launch,
+    start: LaunchCommand,
     swpbench: Path,
     chosen: dict[int, dict[str, str]],
 ) -> Iterator[tuple[int, dict[str, str], dict[str, float]]]:

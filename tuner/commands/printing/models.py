@@ -15,7 +15,7 @@ from tuner.models.columns import LOGGP, MAXRATE, parameter_text, sizes_text
 from tuner.models.loggp import LogGP
 from tuner.models.maxrate import MaxRate
 from tuner.models.parameter import NotIdentified, Parameter
-from tuner.models.predict import Crossover, Times
+from tuner.models.predict import SwitchPoint, Times
 from tuner.models.predicting import Outcome
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
@@ -70,7 +70,7 @@ def show_model(model: SystemModel, out: Console) -> None:
 
 
 def show_prediction(
-    sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[Crossover], out: Console
+    sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[SwitchPoint], out: Console
 ) -> None:
     """Print the methods at every size in their order, and where the best changes."""
     grid = _grid("bytes", "method", "predicted us", "of the best")
@@ -126,7 +126,7 @@ def _closed_form(form: ClosedForm, sizes: Sequence[int]) -> dict[str, Any]:
 def prediction_json(
     sizes: Sequence[int],
     times: Sequence[Times],
-    crossovers: Sequence[Crossover],
+    crossovers: Sequence[SwitchPoint],
     forms: Sequence[ClosedForm] | None = None,
 ) -> str:
     """Return the same as JSON; a method without a prediction has the reason."""
@@ -176,7 +176,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
             )
         out.print(grid)
         for what in ("predicted", "measured"):
-            switches: list[Crossover] = getattr(validation, f"{what}_switches")
+            switches: list[SwitchPoint] = getattr(validation, f"{what}_switches")
             texts = [f"{s.before} to {s.after} at {size_text(s.size_bytes)}" for s in switches]
             out.print(f"switch points {what}: {', '.join(texts) or 'none'}", highlight=False)
     _show_all(outcomes, out)
@@ -239,7 +239,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def crossover_document(crossover: Crossover) -> dict[str, Any]:
+def crossover_document(crossover: SwitchPoint) -> dict[str, Any]:
     """Return a crossover as a JSON object."""
     return {
         "size_bytes": crossover.size_bytes,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuner.machine import mpi as this_machine
-from tuner.machine.mpi import Launch, Mpi
+from tuner.machine.mpi import LaunchCommand, Mpi
 from tuner.machine.nodes.namespaces import Nodes, NodesError
 
 # The name that ReFrame gives systems of virtual nodes.
@@ -23,7 +23,9 @@ OPEN_MPI_PARAMETERS = {
 }
 
 
-def launch(nodes: Nodes, mpi: Mpi, procs: int, ppn: int, build: Path | None = None) -> Launch:
+def launch(
+    nodes: Nodes, mpi: Mpi, procs: int, ppn: int, build: Path | None = None
+) -> LaunchCommand:
     """Return how to start `procs` ranks, `ppn` on each node beginning with the first.
 
     The rest is as on this machine, whose cores all nodes share: see tuner.machine.mpi.launch.

@@ -7,7 +7,7 @@ from pathlib import Path
 import templates
 from tuner import atomic
 from tuner.domain.operations import COLLECTIVES
-from tuner.machine.mpi import Launch, Mpi, build_root
+from tuner.machine.mpi import LaunchCommand, Mpi, build_root
 from tuner.machine.simulation.machines import CORES, Machine
 
 TOOLCHAIN = "simgrid.cmake"  # of the kernels, for CMake
@@ -31,7 +31,7 @@ _SETTINGS = {
 }
 
 
-def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = "") -> Launch:
+def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = "") -> LaunchCommand:
     """Return how to simulate `procs` ranks, `ppn` on each node beginning with the first.
 
     `operation` is what is measured, on which SMPI's algorithms of collectives depend. The launcher
@@ -45,7 +45,9 @@ def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = ""
     platform, hosts = _write(machine, ppn)
     options = [f"--cfg={name}:{value}" for name, value in settings(machine, operation).items()]
     files = ["-platform", str(platform), "-hostfile", str(hosts)]
-    return Launch([mpi.mpiexec, *files, *options, "--log=root.thresh:warning", "-np", str(procs)])
+    return LaunchCommand(
+        [mpi.mpiexec, *files, *options, "--log=root.thresh:warning", "-np", str(procs)]
+    )
 
 
 def settings(machine: Machine, operation: str = "") -> dict[str, str]:
