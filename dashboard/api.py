@@ -106,8 +106,13 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
 def _cells(store: Store, query: CellsQuery, limit: int) -> dict[str, Any]:
     _check_campaign(store, query.system, query.campaign)
     procs = int(query.procs) if query.procs else None
-    given = (query.operation or None, query.pattern or None, procs)
-    found = store.cells(query.system, query.campaign, *given)
+    found = store.cells(
+        query.system,
+        campaign=query.campaign,
+        operation=query.operation or None,
+        pattern=query.pattern or None,
+        procs=procs,
+    )
     offset = int(query.offset or 0)
     rows = found.iloc[offset : offset + limit].to_dict("records")
     for row in rows:

@@ -25,7 +25,8 @@ from dashboard.server import server_on
 from dashboard.web import OpenStore
 from dashboard.widgets import href, notice
 from tuner.errors import SwitchpointError
-from tuner.store.store import Store, StoreError
+from tuner.store.database import StoreError
+from tuner.store.store import Store
 
 
 class ListenError(SwitchpointError):

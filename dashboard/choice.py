@@ -8,11 +8,11 @@ import pandas as pd
 
 from dashboard.query import LAYOUT, WORD, Query, choose, parameter
 from dashboard.widgets import Option
+from tuner.domain.cases import Layout
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.machine.nodes import launch as virtual
 from tuner.store.store import Store
 
-_LAYOUT = ["procs", "nodes", "ppn", "sync", "oversubscribed"]
 QueryT = TypeVar("QueryT", bound=Query)
 
 
@@ -71,10 +71,10 @@ class PatternChoice:
     cases: pd.DataFrame
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """Return the beginning of its cells' keys."""
-        query = self.query
-        return query.system, query.campaign, query.operation, query.pattern
+    def where(self) -> dict[str, Any]:
+        """Return what the keys of its cells have in common."""
+        names = ("system", "campaign", "operation", "pattern")
+        return {name: getattr(self.query, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,6 @@ class CaseChoice:
     options: dict[str, list[Option]]
     system: dict[str, Any]
     case: dict[str, Any]
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Return the beginning of its cells' keys."""
-        return tuple(self.case.values())
 
 
 def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> PatternChoice:
@@ -150,7 +145,7 @@ def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
 def explorable(store: Store) -> pd.DataFrame:
     """Return the systems that measured methods, `newest_first`; others have probes alone."""
     systems = newest_first(store.systems())
-    return systems[systems["system"].isin(store.systems_with_cells())]
+    return systems[systems["system"].isin(store.systems_with("cell"))]
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:
@@ -206,15 +201,17 @@ def _patterns(cases: pd.DataFrame) -> list[str]:
     return sorted(cases["pattern"].unique(), key=lambda pattern: (pattern not in alone, pattern))
 
 
-def layout_key(procs: int, nodes: int, ppn: int, sync: str, oversubscribed: bool) -> str:
+def layout_key(layout: Layout, sync: str) -> str:
     """Return a layout as links have it: `8@2x4-window`, marked when oversubscribed."""
-    return f"{procs}@{nodes}x{ppn}-{sync}{'-over' if oversubscribed else ''}"
+    over = "-over" if layout.oversubscribed else ""
+    return f"{layout.procs}@{layout.nodes}x{layout.ppn}-{sync}{over}"
 
 
 def layout_keys(cases: pd.DataFrame) -> pd.Series:
     """Return the layout key of each case."""
-    columns = zip(*(cases[name] for name in _LAYOUT), strict=True)
-    return pd.Series([layout_key(*row) for row in columns], index=cases.index, dtype=object)
+    layouts = cases[list(Layout._fields)].itertuples(index=False, name=None)
+    keys = map(layout_key, map(Layout._make, layouts), cases["sync"])
+    return pd.Series(list(keys), index=cases.index, dtype=object)
 
 
 def layout_text(nodes: int, ppn: int, *, oversubscribed: bool) -> str:
@@ -231,7 +228,7 @@ def layout_options(cases: pd.DataFrame) -> list[Option]:
 
 def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = False) -> list[Option]:
     """Return the layouts of rows as options: most processes first, the oversubscribed ones last."""
-    rows = rows[_LAYOUT if with_sync else [name for name in _LAYOUT if name != "sync"]]
+    rows = rows[[*Layout._fields, *["sync"] * with_sync]]
     rows = rows.assign(key=keys).drop_duplicates()
     rows = rows.sort_values(["oversubscribed", "procs", "nodes"], ascending=[True, False, True])
     pairs: list[Option] = []

@@ -9,6 +9,7 @@ from typing import Any
 from dashboard.choice import upgrades
 from dashboard.snapshot import Snapshot, snapshot
 from tuner.domain.tables import Point
+from tuner.rawfile.kinds import soak
 from tuner.selection import changes, comparison, soaks, tuning
 from tuner.selection.changes import Medians, Shift, Where
 from tuner.selection.comparison import Comparison, Measured, Subject
@@ -46,15 +47,15 @@ def undecided(store: Store, *sides: Side) -> str:
 def _side(now: Snapshot, system: str, campaign: str, operation: str) -> Measured:
     """Return a campaign; the result is cached, as reading it takes longer than comparing it."""
     store = now.store
-    cells = store.contents((system, campaign, *filter(None, [operation])), samples=False)
-    soaked = soaks.verdicts(store.soaks(system))
-    passed = Counter(cell.key.operation for cell in soaks.candidates(cells, soaked))
+    cells = store.contents(system, campaign=campaign, operation=operation or None, samples=False)
+    soaked = soaks.verdicts(soak.stored(store, system))
+    passed = Counter(cell.key.case.operation for cell in soaks.candidates(cells, soaked))
     points: list[Point] = []
-    for name, measured in Counter(cell.key.operation for cell in cells).items():
+    for name, measured in Counter(cell.key.case.operation for cell in cells).items():
         if passed[name] == measured:
             points += store.decisions(system, campaign, name)
         else:  # the stored decisions include a method that failed its soak
-            of_operation = store.contents((system, campaign, name))
+            of_operation = store.contents(system, campaign=campaign, operation=name)
             points += decide(soaks.candidates(of_operation, soaked))
     return comparison.measured(cells, points, soaked, tuning.required_by(store, system))
 
@@ -149,7 +150,7 @@ def _step(measured: _Measured) -> Step | None:
     if not last:
         return None
     shifts = changes.shifts(last, medians, exact=exact)
-    held_against = {where.operation: measured_in[where] for where in reversed(measured_in)}
+    held_against = {where.case.operation: measured_in[where] for where in reversed(measured_in)}
     for shift in shifts:
         if shift.changes:
             held_against[shift.operation] = measured_in[shift.changes[0].where]
@@ -159,5 +160,5 @@ def _step(measured: _Measured) -> Step | None:
 @lru_cache(maxsize=4)
 def _read(now: Snapshot, campaign: Campaign) -> tuple[Medians, bool]:
     """Return the medians of a campaign, and whether they are exact; two steps need each."""
-    cells = now.store.contents((campaign.system, campaign.name), samples=False)
+    cells = now.store.contents(campaign.system, campaign=campaign.name, samples=False)
     return changes.medians_of(cells), changes.exact_in(cells)

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from tuner.domain import off
+from tuner.domain.cases import Place
 from tuner.domain.tables import Rule
 from tuner.selection import match
-from tuner.selection.match import Place
 from tuner.units import degree_text, span_text
 
 _INTERVALS = ("mmax", "mavg", "bytes")
@@ -40,7 +40,7 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
     """
     rules = rules[rules["operation"] == case["operation"]]
     rules = rules[~rules["method"].map(off.is_off_here).astype(bool)]
-    ends = rules[list(Rule._fields[:-1])].astype(object)
+    ends = rules[[name for name in Rule._fields if name != "evidence"]].astype(object)
     ends = ends.where(~ends.isin([-math.inf, math.inf]), None)
     place = Place(*(case[name] for name in Place._fields))
     steps = match.by_size([Rule(*row, None) for row in ends.itertuples(index=False)], place)

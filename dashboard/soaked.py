@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Soaked
 from tuner.machine.simulation import machines
+from tuner.rawfile.kinds import soak
 from tuner.selection import soaks
 from tuner.selection.soaks import Method
 from tuner.store.store import Store
@@ -35,4 +36,4 @@ def of_table(store: Store, system: str) -> Standing:
 
 def of_now(store: Store, system: str) -> Standing:
     """Return the soaks known now."""
-    return Standing(system, soaks.verdicts(store.soaks(system)))
+    return Standing(system, soaks.verdicts(soak.stored(store, system)))

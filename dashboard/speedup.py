@@ -25,7 +25,7 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
         exact = machines.is_simulated(cell.key.system)
         parts = cell.parts[cell.parts["samples"] >= least_samples(cell)]
         medians = zip(parts["launch"].tolist(), np.log(parts["median_s"]), strict=True)
-        logs[cell.key.size_bytes, cell.key.method] = dict(medians)
+        logs[cell.key.case.size_bytes, cell.key.method] = dict(medians)
     gains: dict[int, dict[tuple[int, str], list[float]]] = defaultdict(dict)  # by launch count
     for (size, method), mine in logs.items():
         base = logs.get((size, default), {})

@@ -15,7 +15,8 @@ from markupsafe import escape
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from dashboard.query import MalformedError, UnknownError
-from tuner.store.store import Store, StoreError
+from tuner.store.database import StoreError
+from tuner.store.store import Store
 
 # Opens the store for one request, so that a replaced file is seen at the next one.
 OpenStore = Callable[[], AbstractContextManager[Store]]

@@ -123,5 +123,5 @@ def cells_of(database: Path) -> list[Cell]:
         return []
     with Store.open(database, readonly=True) as store:
         return [
-            cell for system in store.systems()["system"] for cell in store.contents([str(system)])
+            cell for system in store.systems()["system"] for cell in store.contents(str(system))
         ]

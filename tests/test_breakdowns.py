@@ -45,7 +45,7 @@ def test_a_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path) -> None:
     raw.write_text("".join(whole))
     assert ingest(tmp_path / "s.db", [raw]).problems == []
     with Store.open(tmp_path / "s.db", readonly=True) as store:
-        assert len(store.overlap(store.systems()["system"][0])) == 4
+        assert len(store.records("overlap", store.systems()["system"][0])) == 4
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path) -> None:
         ({"wait_s": [0]}, "5 samples_s, but other numbers of its parts"),
         ({"flops": -1}, "not a valid record"),
         ({"verified": 0}, "not a valid record"),
-        ({"method": "pencils:by=put"}, "a second record of pencils:by=put with 0 flops"),
+        ({"method": "pencils:by=put"}, "a second overlap: pattern='"),
     ],
 )
 def test_what_cannot_be_right_is_told(tmp_path: Path, fields: dict[str, Any], message: str) -> None:

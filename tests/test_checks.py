@@ -139,7 +139,7 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     assert "PASSED" in reframe(*soak, checkout=place)
     with Store.open(database_path(), readonly=True) as store:
         (system,) = store.systems()["system"]
-        assert set(store.soaks(system)["executions"]) == {200}
+        assert set(soak.stored(store, system)["executions"]) == {200}
     # A wheel has no sources of the kernels, but there may be a swpbench on the path.
     shutil.rmtree(place / "kernels")
     installed.rename(tmp_path / "opt")

@@ -70,7 +70,7 @@ def test_switch_points_that_moved_and_what_the_others_table_costs() -> None:
     assert found.measured.loss.worst == pytest.approx(1, rel=0.05)
     assert found.measured.loss.mean == pytest.approx(2**0.25 - 1, rel=0.05)
     assert found.measured.loss.worst_where is not None
-    assert found.measured.loss.worst_where.size_bytes == 512
+    assert found.measured.loss.worst_where.case.size_bytes == 512
 
 
 def test_a_layout_without_rules_takes_the_default() -> None:

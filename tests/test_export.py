@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Require
-from tests.test_rules import point
+from tests.test_rules import on, point
 from tuner.domain.tables import Point, Provenance, Table
 from tuner.export.forms import ExportError, export, write
 from tuner.selection.rules import compile_rules
@@ -41,7 +41,7 @@ POINTS: list[Point] = [
     point("vendor", 8, (0, 0.0), operation="bcast", status="tie"),
     point("binomial", 1024, (0, 0.0), operation="bcast"),
     point("binomial", 8, (0, 0.0), operation="gather", ratio=0.5),
-    point("binomial", 8, (0, 0.0), operation="gather", ratio=0.9)._replace(ppn=4, procs=4),
+    on(point("binomial", 8, (0, 0.0), operation="gather", ratio=0.9), 1, 4),
 ]
 
 TABLE = Table(PROVENANCE, compile_rules(POINTS), POINTS)

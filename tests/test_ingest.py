@@ -18,10 +18,12 @@ import pytest
 
 from tests import synthetic
 from tests.conftest import TIMEOUT_S
-from tuner.domain.records import CellKey
+from tuner.domain.cases import CellKey
+from tuner.domain.flat import columns, take
 from tuner.rawfile import ingest as ingest_module
 from tuner.rawfile.ingest import Report, ingest
-from tuner.store.store import MissingStoreError, Store
+from tuner.store.database import MissingStoreError
+from tuner.store.store import Store
 
 SMALL = synthetic.Campaign(launches=3, sizes=(8, 64), samples=20)
 
@@ -30,7 +32,10 @@ def content(database: Path) -> dict[str, list[Any]]:
     """Everything that readers can see of a store."""
     with Store.open(database, readonly=True) as store:
         cells = store.cells()
-        keys = [CellKey(*row) for row in cells[list(CellKey._fields)].itertuples(index=False)]
+        keys = [
+            take(CellKey, iter(row))
+            for row in cells[list(columns(CellKey))].itertuples(index=False)
+        ]
         return {
             "systems": store.systems().to_dict("records"),
             "campaigns": store.campaigns().to_dict("records"),
@@ -65,7 +70,7 @@ def test_every_sample_arrives(database: Path, results: Path) -> None:
         cells = store.cells()
         assert len(cells) == 8
         for row in cells.itertuples():
-            key = CellKey(*(getattr(row, name) for name in CellKey._fields))
+            key = take(CellKey, (getattr(row, name) for name in columns(CellKey)))
             samples = written[row.method, row.bytes]
             assert store.samples(key).tolist() == pytest.approx(samples, rel=1e-6)
             assert row.median_s == pytest.approx(np.median(samples), rel=1e-6)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.synthetic_plan import Machine, measure
 from tests.test_planning import MACHINE, regrets
-from tests.test_rules import METHODS, point
+from tests.test_rules import METHODS, on, point
+from tuner.domain.cases import Place
 from tuner.domain.tables import Point, Rule
 from tuner.selection import match
 from tuner.selection.decisions import select
-from tuner.selection.match import Place
 from tuner.selection.rules import compile_rules
 
 Sizes = dict[int, str]
@@ -23,8 +23,7 @@ Sizes = dict[int, str]
 
 def points(nodes: int, ppn: int, sizes: Sizes, **features: object) -> list[Point]:
     return [
-        point(method, size)._replace(nodes=nodes, ppn=ppn, procs=nodes * ppn, **features)
-        for size, method in sizes.items()
+        on(point(method, size), nodes, ppn)._replace(**features) for size, method in sizes.items()
     ]
 
 
@@ -140,12 +139,12 @@ def test_from_where_ranks_outnumber_cores_only_what_both_choose_holds() -> None:
     a = [raced(1, 4, 8, nap=0.5, neighbor=0.6), raced(1, 4, 64, nap=0.5, neighbor=0.6)]
     b = [raced(1, 9, 8, nap=0.5, neighbor=0.4), raced(1, 9, 64, nap=0.4, neighbor=0.5)]
     alike, crowded = (
-        compile_rules(a + [point._replace(oversubscribed=many) for point in b])
+        compile_rules(a + [on(point, 1, point.case.layout.ppn, over=many) for point in b])
         for many in (False, True)
     )
     assert [chosen(alike, 1, 6, size) for size in (8, 64)] == ["neighbor", "nap"]
     assert [chosen(crowded, 1, 6, size) for size in (8, 64)] == ["direct", "nap"]
-    only_there = raced(1, 9, 8, alltoallv=0.5)._replace(oversubscribed=True)
+    only_there = on(raced(1, 9, 8, alltoallv=0.5), 1, 9, over=True)
     assert chosen(compile_rules([a[0], only_there]), 1, 6, 8) == "direct"
 
 
@@ -180,7 +179,7 @@ def test_one_rule_holds_and_no_method_appears_from_nowhere(
     size: int,
 ) -> None:
     found = [
-        point(method, 2**power, (mmax, mavg + 0.5))._replace(nodes=n, ppn=p)
+        on(point(method, 2**power, (mmax, mavg + 0.5)), n, p)
         for (n, p), classes in decided.items()
         for (mmax, mavg, power), method in classes.items()
     ]

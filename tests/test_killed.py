@@ -18,7 +18,8 @@ from dashboard.app import create_app
 from tests import synthetic
 from tuner.machine.mpi import CHECKOUT
 from tuner.rawfile.ingest import ingest
-from tuner.store.store import VERSION, MissingStoreError, Store, StoreError
+from tuner.store.database import VERSION, MissingStoreError, StoreError
+from tuner.store.store import Store
 
 KILLED = 9  # as killed.c exits
 

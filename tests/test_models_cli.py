@@ -12,7 +12,7 @@ import pytest
 
 from tests import probes, synthetic
 from tests.test_cli import call, fail, succeed
-from tuner.domain.records import ProbeKey, ProbeLaunch
+from tuner.domain.cases import Layout, ProbeLaunch
 from tuner.machine.simulation.machines import machine
 from tuner.models.fitting import fitted
 from tuner.models.loggp import LogGP
@@ -20,6 +20,7 @@ from tuner.models.parameter import Estimate
 from tuner.models.predicting import PatternCase, predictor
 from tuner.models.system import fit
 from tuner.rawfile.ingest import ingest
+from tuner.rawfile.kinds.probe import ProbeKey
 from tuner.store.store import Store
 
 PROCS = 8
@@ -114,7 +115,7 @@ def test_delays_shorter_than_the_trip_tell_no_overhead() -> None:
                 time_s = probes.round_trip_s(truth, size, messages, delay_s)
                 key = ProbeKey("prtt", "on_node", 1, messages, delay_s, size)
                 found[key] = np.full(9, 3 * trip_s if early and delay_s else time_s)
-        launches[ProbeLaunch("a-system", "a-campaign", 2, 1, 2, False, number)] = found
+        launches[ProbeLaunch("a-system", "a-campaign", Layout(2, 1, 2, False), number)] = found
     loggp = fit([launches]).pairs["on_node"].loggp
     assert isinstance(loggp, LogGP)
     assert len(loggp.protocols) == len(truth)

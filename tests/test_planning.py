@@ -13,12 +13,12 @@ from tuner.campaign import planned
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
 from tuner.campaign.plans import SESSION_S, SOAKS_S, STAGES, START_S, Plan
 from tuner.campaign.races import losers, races
+from tuner.domain.cases import Place
 from tuner.domain.records import Cell
 from tuner.domain.tables import Rule
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
 from tuner.selection.decisions import select
-from tuner.selection.match import Place
 
 CURVES = {
     "direct": (4e-5, 1e-8),

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tests import probes, synthetic
-from tuner.domain.records import ProbeKey
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
+from tuner.rawfile.kinds import probe
+from tuner.rawfile.kinds.probe import ProbeKey
 from tuner.store.store import Store
 
 SMALL = probes.Campaign(sizes=(1, 64), launches=2, samples=5)
@@ -35,11 +36,11 @@ def test_every_sample_arrives(tmp_path: Path) -> None:
     assert (report.launches, report.cells, report.problems) == (2, 0, [])
     with Store.open(tmp_path / "s.db", readonly=True) as store:
         (system,) = store.systems()["system"]
-        found = store.probes(system)
+        found = probe.stored(store, system)
         launches = store.launches()
     assert len(found) == 2
     for launch, content in found.items():
-        assert (launch.nodes, launch.ppn) == (2, 8)
+        assert (launch.layout.nodes, launch.layout.ppn) == (2, 8)
         path = Path(launches[launch.launch].path)
         assert path in paths
         for line in path.read_text().splitlines()[1:-1]:
@@ -65,7 +66,7 @@ def test_the_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path, raw: Pat
     assert ingest(tmp_path / "s.db", [raw]).problems == []
     with Store.open(tmp_path / "s.db", readonly=True) as store:
         (system,) = store.systems()["system"]
-        (content,) = store.probes(system).values()
+        (content,) = probe.stored(store, system).values()
     assert len(content) == len(whole) - 2
 
 
@@ -79,7 +80,7 @@ def test_the_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path, raw: Pat
         ({"quantity": "smell"}, "quantity smell is not known here"),
         ({"scope": "off_node"}, "copy has no scope 'off_node'"),
         ({"quantity": "prtt"}, "prtt has no scope ''"),
-        ({"quantity": "reduce"}, "a second probe of reduce at size_bytes 1"),
+        ({"quantity": "reduce"}, "a second probe: quantity='reduce'"),
     ],
 )
 def test_what_cannot_be_used_is_told(raw: Path, fields: dict[str, Any], message: str) -> None:
@@ -91,7 +92,7 @@ def test_what_cannot_be_used_is_told(raw: Path, fields: dict[str, Any], message:
 def test_a_probe_among_methods_is_refused(raw: Path) -> None:
     raw.write_text(raw.read_text().replace('"operation": "probe"', '"operation": "exchange"'))
     problems = reading.read(raw).problems
-    assert problems[0].message == "a probe in a launch that is not of probes"
+    assert problems[0].message == "a record of probe in a launch of something else"
 
 
 def test_campaigns_of_probes_have_no_cells(tmp_path: Path) -> None:

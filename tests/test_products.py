@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from tests import synthetic
 from tuner.cli import main
-from tuner.domain.records import CellKey
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
+from tuner.store.cells import KEY
 from tuner.store.store import Store
 from tuner.studies import products
 
@@ -38,7 +38,7 @@ def test_medians_of_every_launch_are_kept(tmp_path: Path) -> None:
         products, cells = store.products(system), store.cells(system)
         launches = store.launches()
     assert len(products) == 6 * len(cells) == 6 * 2 * 4
-    assert len(products.merge(cells, on=list(CellKey._fields))) == len(products)
+    assert len(products.merge(cells, on=list(KEY))) == len(products)
     whole = {}
     for path in paths:
         for line in path.read_text().splitlines()[1:-1]:
@@ -91,7 +91,7 @@ def test_parts_take_the_place_of_the_whole(tmp_path: Path) -> None:
     ingest(tmp_path / "s.db", [tmp_path])
     with Store.open(tmp_path / "s.db", readonly=True) as store:
         (system,) = store.systems()["system"]
-        contents, measured = store.contents([system]), store.products(system)
+        contents, measured = store.contents(system), store.products(system)
         whole = products.with_parts(store.cells(system), measured)
     local = list(products.of_part(contents, measured, "local_s"))
     for cell, part in zip(contents, local, strict=True):
@@ -141,7 +141,7 @@ def test_products_make_no_rules(tmp_path: Path) -> None:
         (system,) = store.systems()["system"]
         table = tune(store, system)
     assert {rule.operation for rule in table.rules} == {"exchange"}
-    assert {point.operation for point in table.points} == {"exchange"}
+    assert {point.case.operation for point in table.points} == {"exchange"}
 
 
 def test_a_system_with_products_alone_has_an_empty_table(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_bad_case_is_told_with_its_line_and_the_rest_is_used(
     first = file.problems[0]
     assert (first.path, first.line) == (str(raw), 4)
     assert message in first.message
-    assert "the end record tells of 8 cases" in file.problems[1].message
+    assert "the end record counts 8 cases" in file.problems[1].message
 
 
 def test_a_missing_key_is_an_error(raw: Path) -> None:

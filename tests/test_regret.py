@@ -9,7 +9,7 @@ from tests import synthetic
 from tests.kernels.conftest import build_kernels
 from tests.test_cli import call, fail, succeed
 from tests.test_export import PROVENANCE
-from tests.test_rules import point
+from tests.test_rules import on, point
 from tuner.domain.tables import Table
 from tuner.export import forms
 from tuner.machine.mpi import find_mpis
@@ -48,9 +48,7 @@ def test_the_causes_are_told_the_largest_first() -> None:
 
 
 def test_what_the_table_knew_is_what_the_library_says(tmp_path: Path) -> None:
-    found = [
-        point("nap", 8)._replace(nodes=2, ppn=ppn, procs=2 * ppn, status="faster") for ppn in (4, 9)
-    ]
+    found = [on(point("nap", 8), 2, ppn)._replace(status="faster") for ppn in (4, 9)]
     table = Table(PROVENANCE, compile_rules(found), found)
     path = tmp_path / "a.table"
     forms.write(table, "table", path)
@@ -125,6 +123,6 @@ def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.Mo
 
 def test_problems_lie_between_neighbours() -> None:
     layouts = [(1, 8), (1, 16), (2, 16), (4, 16), (8, 2), (1, 1)]
-    found = [point()._replace(nodes=n, ppn=p, procs=n * p) for n, p in layouts]
+    found = [on(point(), n, p) for n, p in layouts]
     drawn = {(each.nodes, each.ppn) for each in problems(Table(PROVENANCE, [], found), 500, seed=1)}
     assert drawn == {*((1, ppn) for ppn in range(8, 17)), (2, 16), (3, 16), (4, 16)}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuner.domain.cases import Case, Layout
 from tuner.domain.tables import Point, Rule
 from tuner.selection.intervals import real_intervals, whole_intervals
 from tuner.selection.rules import compile_rules
@@ -23,15 +24,9 @@ def point(
 ) -> Point:
     return Point(
         campaign="A",
-        operation=operation,
-        pattern="random:degree=6,seed=1",
-        procs=8,
-        nodes=1,
-        ppn=8,
-        oversubscribed=False,
-        sync="window",
-        size_bytes=size,
-        bytes=size,
+        case=Case(
+            operation, "random:degree=6,seed=1", Layout(8, 1, 8, False), "window", size, size
+        ),
         mmax=degree[0],
         mavg=degree[1],
         method=method,
@@ -43,6 +38,12 @@ def point(
         launches=5,
         ratios=() if method == "direct" else ((method, ratio),),
     )
+
+
+def on(point: Point, nodes: int, ppn: int, over: bool = False) -> Point:
+    """The point, measured on another layout."""
+    layout = Layout(nodes * ppn, nodes, ppn, over)
+    return point._replace(case=point.case._replace(layout=layout))
 
 
 def holds(rule: Rule, mmax: int, mavg: float, size: int) -> bool:
@@ -87,7 +88,7 @@ def test_every_measured_case_gets_its_own_method(decided: dict[tuple[int, int, i
     ]
     rules = compile_rules(points)
     for each in points:
-        first = next(rule for rule in rules if holds(rule, each.mmax, each.mavg, each.bytes))
+        first = next(rule for rule in rules if holds(rule, each.mmax, each.mavg, each.case.bytes))
         assert first.method == each.method
 
 
@@ -137,4 +138,4 @@ def test_of_faster_points_the_least_gain_counts() -> None:
     (rule,) = compile_rules(
         point("neighbor", size, ratio=ratio) for size, ratio in ((8, 0.5), (64, 0.9), (512, 0.7))
     )
-    assert (rule.evidence.bytes, rule.evidence.ratio) == (64, 0.9)
+    assert (rule.evidence.case.bytes, rule.evidence.ratio) == (64, 0.9)

@@ -1,5 +1,6 @@
 """What is chosen, on cells whose truth is known."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from tests import synthetic
 from tests.synthetic_plan import cells_of
-from tuner.domain.records import PART, Cell, CellKey, Features
+from tuner.domain.cases import Case, CellKey, Layout
+from tuner.domain.records import PART, Cell, Features
 from tuner.domain.tables import Point
 from tuner.rawfile.ingest import ingest
 from tuner.selection.decisions import decide, select
@@ -54,14 +56,10 @@ def make_cells(
             key = CellKey(
                 "local-cpu-mpich-000000",
                 campaign,
-                operation,
-                pattern,
-                layout[0] * layout[1],
-                *layout,
-                oversubscribed,
-                sync,
-                size,
-                size,
+                Case(
+                    *(operation, pattern, Layout(math.prod(layout), *layout, oversubscribed)),
+                    *(sync, size, size),
+                ),
                 method,
             )
             features = Features(*degree, degree[1] * size, degree[0] * size, "{}")

@@ -21,6 +21,7 @@ from tuner.commands import workflow
 from tuner.machine.mpi import find_mpis, launch
 from tuner.paths import database_path
 from tuner.rawfile import keeping
+from tuner.rawfile.kinds import soak
 from tuner.store.store import Store
 from tuner.studies import launches
 
@@ -129,7 +130,7 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
     succeed(*options)
     assert contents <= {file.read_bytes() for file in results.glob("cluster-*/*Z/*.jsonl")}
     with Store.open(database_path(), readonly=True) as store:
-        soaked = store.soaks(table.provenance.system)
+        soaked = soak.stored(store, table.provenance.system)
     executions = soaked.set_index(["method", "size_bytes"])["executions"].to_dict()
     assert executions == {("neighbor", 8): required, ("alltoallv", 4096): required}
     assert len(soaked) == 2

@@ -12,6 +12,7 @@ from tests.test_cli import fail, succeed
 from tuner.campaign.soaking import Site, SoakLaunch, wanted
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
+from tuner.rawfile.kinds import soak
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
@@ -175,7 +176,7 @@ def test_soaks_arrive_in_the_store_once(tmp_path: Path) -> None:
     assert ingest(tmp_path / "s.db", [path]).problems == []
     assert ingest(tmp_path / "s.db", [path]).unchanged == 1
     with Store.open(tmp_path / "s.db", readonly=True) as store:
-        soaks = store.soaks(store.systems()["system"][0])
+        soaks = soak.stored(store, store.systems()["system"][0])
     assert soaks["method"].tolist() == ["direct", "nap"]
     assert soaks["passed"].tolist() == [True, False]
     assert soaks["commit"].tolist() == ["0123abc"] * 2
@@ -184,7 +185,7 @@ def test_soaks_arrive_in_the_store_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (record("direct"), "a second soak of direct at size_bytes 8"),
+        (record("direct"), "a second soak: operation='exchange'"),
         (record("nap", operation="dance"), "operation dance is not known here"),
         (record("nap", executions=-1), "not a valid record"),
     ],

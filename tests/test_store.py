@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
-from tuner.domain.records import CellKey
+from tuner.domain.cases import CellKey, LaunchKey
+from tuner.domain.flat import columns, take
 from tuner.rawfile.ingest import ingest
 from tuner.selection.decisions import decide
 from tuner.selection.tuning import TuningError, tune
-from tuner.store.store import APPLICATION_ID, VERSION, MissingStoreError, Store, StoreError
+from tuner.store.database import APPLICATION_ID, VERSION, MissingStoreError, StoreError
+from tuner.store.store import Store
 
 
 @pytest.fixture
@@ -171,8 +173,8 @@ def test_a_store_that_stays_locked_is_told(database: Path) -> None:
 def test_contents_without_samples_have_all_else(database: Path) -> None:
     with Store.open(database, readonly=True) as store:
         (system,) = store.systems()["system"]
-        whole = store.contents((system,))
-        summarised = store.contents((system,), samples=False)
+        whole = store.contents(system)
+        summarised = store.contents(system, samples=False)
     assert [cell.key for cell in summarised] == [cell.key for cell in whole]
     for cell, other in zip(summarised, whole, strict=True):
         assert cell.parts.tobytes() == other.parts.tobytes()
@@ -194,7 +196,7 @@ def test_the_cases_of_a_campaign_are_those_of_its_cells(database: Path) -> None:
         cells = store.cells()
         system, campaign = cells.loc[0, ["system", "campaign"]]
         cases = store.cases(system, campaign)
-    assert tuple(cases.columns) == CellKey._fields[:9]
+    assert tuple(cases.columns) == columns(LaunchKey)
     assert len(cases) == 1
     assert len(cells.merge(cases)) == len(cells)
 
@@ -264,7 +266,7 @@ def test_what_a_campaign_decides_holds_until_launches_come(database: Path, tmp_p
         assert store.undecided(system) == [campaign]
         tune(store, system)
         assert store.undecided(system) == []
-        alone = decide(store.contents((system, campaign)))
+        alone = decide(store.contents(system, campaign=campaign))
         assert store.decisions(system, campaign, "exchange") == alone != []
         assert store.decisions(system, campaign, "bcast") == []
     synthetic.write(tmp_path, synthetic.Campaign(launches=6, sizes=(8, 64)))
@@ -293,7 +295,7 @@ def test_the_evidence_of_a_rule_leads_to_its_cell(database: Path) -> None:
         (system,) = store.systems()["system"]
         tune(store, system)
         for rule in store.rules(system).to_dict("records"):
-            assert len(store.samples(CellKey(**{name: rule[name] for name in CellKey._fields})))
+            assert len(store.samples(take(CellKey, (rule[name] for name in columns(CellKey)))))
 
 
 def test_tuning_what_is_not_there_is_an_error(database: Path) -> None:

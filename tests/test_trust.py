@@ -46,10 +46,10 @@ def test_a_busy_loop_from_the_middle_on_does_not_change_the_choice() -> None:
 def test_large_exchanges_may_slow_the_canaries_after_them() -> None:
     random = np.random.default_rng(3)
     cells = make_cells(TRUTH, range(8, 48), launches=12)
-    assert len({cell.key.size_bytes for cell in cells}) > 1
-    least = min(cell.key.size_bytes for cell in cells)
+    assert len({cell.key.case.size_bytes for cell in cells}) > 1
+    least = min(cell.key.case.size_bytes for cell in cells)
     for cell in cells:
-        if cell.key.size_bytes > least:
+        if cell.key.case.size_bytes > least:
             cell.parts["canary_s"] *= 4 * random.lognormal(0, 0.05, len(cell.parts))
     assert refused(cells) == {}
     disturb(cells, 6)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import TIMEOUT_S, Require
 from tests.test_export import PROVENANCE
-from tests.test_rules import point
+from tests.test_rules import on, point
 from tuner.domain.tables import Provenance, Rule, Table
 from tuner.export.choices import VendorError, choices_of
 from tuner.export.forms import export
@@ -72,7 +72,7 @@ def rule(
     nodes: int = 1,
 ) -> Rule:
     ppn = procs // nodes
-    evidence = point(method, operation=operation)._replace(nodes=nodes, ppn=ppn, procs=procs)
+    evidence = on(point(method, operation=operation), nodes, ppn)
     return Rule(
         operation, nodes, nodes, ppn, ppn, None, None, None, None, low, high, method, evidence
     )

@@ -24,6 +24,7 @@ from tuner.commands import workflow
 from tuner.machine.mpi import Mpi, available_cores, find_mpis, launch
 from tuner.paths import database_path
 from tuner.rawfile import keeping
+from tuner.rawfile.kinds import soak
 from tuner.selection import trust
 from tuner.store.store import Store
 from tuner.studies import launches
@@ -300,7 +301,7 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
     with pytest.raises(DispatchError, match=r"failed, and in no table: .*direct"):
         workflow.measure(campaign, Console())
     with Store.open(database_path(), readonly=True) as store:
-        (failed,) = store.soaks(store.systems()["system"][0]).to_dict("records")
+        (failed,) = soak.stored(store, store.systems()["system"][0]).to_dict("records")
     assert "wrong payload" in failed["reason"]
     assert not failed["passed"]
 

@@ -13,6 +13,7 @@ from dashboard.choice import (
     PatternChoice,
     PatternQuery,
     choose_pattern,
+    layout_key,
     layout_keys,
     layout_options,
     newest_operations,
@@ -28,6 +29,7 @@ from dashboard.speedup import paired_speedups
 from dashboard.units import ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import card, data_table, href
+from tuner.domain.cases import Layout
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.store.store import Store
 from tuner.units import size_text
@@ -72,15 +74,17 @@ def _choose(store: Store, query: MapQuery, *, strict: bool) -> MapChoice:
 def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
     """Return one row for each layout and size, the largest layouts first."""
     default = DEFAULT_METHODS[chosen.query.operation]
-    cells = store.cells(*chosen.key)[_MEASURED]
+    cells = store.cells(**chosen.where)[_MEASURED]
     cells = cells.assign(layout=layout_keys(cells))
-    contents = store.contents(chosen.key, samples=False)
+    contents = store.contents(**chosen.where, samples=False)
     frames = []
     for layout, text in layout_options(chosen.cases):
         rows = cells[cells["layout"] == layout]
-        case = rows.iloc[0]
-        where = tuple(case[name] for name in _LAYOUT)
-        here = [cell for cell in contents if cell.key[4:9] == where]
+        here = [
+            cell
+            for cell in contents
+            if layout_key(cell.key.case.layout, cell.key.case.sync) == layout
+        ]
         rows = rows.merge(paired_speedups(here, default), on=["size_bytes", "method"])
         fastest = rows.loc[rows.groupby("size_bytes")["median_s"].idxmin()]
         frames.append(fastest.assign(row=text))
@@ -91,8 +95,7 @@ def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
     )
 
 
-_LAYOUT = ("procs", "nodes", "ppn", "oversubscribed", "sync")
-_MEASURED = [*_LAYOUT, "size_bytes", "bytes", "method", "median_s"]
+_MEASURED = [*Layout._fields, "sync", "size_bytes", "bytes", "method", "median_s"]
 _NUMBERS = [
     *("procs", "nodes", "ppn", "oversubscribed", "size_bytes", "bytes", "method", "default"),
     *("median_s", "speedup", "speedup_low", "speedup_high", "told_apart"),

@@ -12,7 +12,6 @@ from dash.development.base_component import Component
 from dashboard import ids, rules, soaked
 from dashboard.choice import (
     Filters,
-    layout_key,
     named,
     newest_first,
     operations_of,
@@ -196,16 +195,6 @@ def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list
     if point["status"] == "faster":
         lines.append(html.P(f"With {default} the same takes {100 * (1 / ratio - 1):.0f} % longer."))
     far = size != point["bytes"] or degree != point["mmax"]
-    link = explore.ExploreQuery(
-        system=choice.query.system,
-        campaign=point["campaign"],
-        operation=choice.query.operation,
-        pattern=point["pattern"],
-        layout=layout_key(
-            *(point[name] for name in ("procs", "nodes", "ppn", "sync", "oversubscribed"))
-        ),
-        size=str(point["size_bytes"]),
-    )
     marks: list[Component] = []
     if far:
         marks.append(badge("interpolated between measured sizes", "secondary"))
@@ -213,7 +202,7 @@ def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list
         marks.append(badge(kind))
     if point["oversubscribed"]:
         marks.append(badge(f"oversubscribed: {choice.system['cores']} cores"))
-    samples = html.A("Its samples", href=href(explore.PATH, link.search()))
+    samples = html.A("Its samples", href=explore.evidence_link(point))
     return [*lines, html.Div([*marks, samples], className="notes")]
 
 

@@ -14,7 +14,6 @@ from dashboard.choice import (
     Filters,
     before_upgrade,
     explorable,
-    layout_key,
     layout_text,
     named,
     newest_operations,
@@ -32,7 +31,7 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, parameter
 from dashboard.soaked import Standing
 from dashboard.units import change_text, interval_text, ratio_text
-from dashboard.widgets import Option, card, data_table, href, method_name
+from dashboard.widgets import Option, card, data_table, method_name
 from tuner.domain.operations import COLLECTIVES
 from tuner.domain.records import NAME
 from tuner.selection.changes import FALSE_DISCOVERIES, Change, Shift, Where
@@ -119,7 +118,7 @@ def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
     """Return one row for each changed cell, the largest change first."""
     rows = [
-        (f"{change.where.operation}, {_case_text(change.where)}", *_numbers(change))
+        (f"{change.where.case.operation}, {_case_text(change.where)}", *_numbers(change))
         for change in (choice.found.changes if choice.found else ())
     ]
     names = (
@@ -138,24 +137,17 @@ def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
 
 
 def _numbers(change: Change) -> tuple[Any, ...]:
-    where = change.where
+    case, layout = change.where.case, change.where.case.layout
     return (
-        *(
-            where.operation,
-            where.pattern,
-            where.procs,
-            where.nodes,
-            where.ppn,
-            where.bytes,
-            where.method,
-        ),
-        *(change.ratio, change.low, change.high),
+        *(case.operation, case.pattern, layout.procs, layout.nodes, layout.ppn, case.bytes),
+        *(change.where.method, change.ratio, change.low, change.high),
     )
 
 
 def _case_text(where: Where) -> str:
-    layout = layout_text(where.nodes, where.ppn, oversubscribed=where.oversubscribed)
-    return f"{where.pattern}, {layout}"
+    its = where.case.layout
+    layout = layout_text(its.nodes, its.ppn, oversubscribed=its.oversubscribed)
+    return f"{where.case.pattern}, {layout}"
 
 
 def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
@@ -233,7 +225,7 @@ def _largest_text(of_operation: Sequence[Change]) -> str:
         return ""
     largest = of_operation[0]
     where = largest.where
-    return f"{ratio_text(largest.ratio)} by {where.method} at {size_text(where.bytes)}"
+    return f"{ratio_text(largest.ratio)} by {where.method} at {size_text(where.case.bytes)}"
 
 
 def _change_table(choice: CompareChoice) -> list[Component]:
@@ -245,8 +237,8 @@ def _change_table(choice: CompareChoice) -> list[Component]:
         where = change.where
         cells = [
             row_head(method_name(where.method)),
-            data_cell(where.operation),
-            data_cell(size_text(where.bytes)),
+            data_cell(where.case.operation),
+            data_cell(size_text(where.case.bytes)),
             data_cell(ratio_text(change.ratio)),
             data_cell(interval_text(change.low, change.high, ratio_text)),
             data_cell(_case_text(where), className="wrap"),
@@ -264,16 +256,11 @@ def _change_table(choice: CompareChoice) -> list[Component]:
 def _samples(query: CompareQuery, where: Where) -> list[Any]:
     """Return links to the cell in A and in B."""
     links: list[Any] = []
-    layout = (where.procs, where.nodes, where.ppn, where.sync, where.oversubscribed)
     for letter, system, campaign in (
         ("A", query.other_system, query.other_campaign),
         ("B", query.system, query.campaign),
     ):
-        query_of_cell = explore.ExploreQuery(
-            *(system, campaign, where.operation, where.pattern, layout_key(*layout)),
-            size=str(where.size_bytes),
-        )
-        links += [anchor(letter, href(explore.PATH, query_of_cell.search())), " "]
+        links += [anchor(letter, explore.cell_link(system, campaign, where.case)), " "]
     return links
 
 
@@ -325,8 +312,8 @@ def _loss(loss: Loss) -> Component:
     if loss.worst_where:
         where = loss.worst_where
         texts.append(
-            f"Worst: {change_text(loss.worst)} by {where.method} for {where.operation}, "
-            f"{_case_text(where)} at {size_text(where.bytes)}."
+            f"Worst: {change_text(loss.worst)} by {where.method} for {where.case.operation}, "
+            f"{_case_text(where)} at {size_text(where.case.bytes)}."
         )
     if loss.without_rule:
         texts.append(f"{loss.without_rule} cases have no rule in B: they take the default.")

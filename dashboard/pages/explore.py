@@ -15,7 +15,7 @@ from dashboard.choice import (
     CaseChoice,
     CaseQuery,
     choose_case,
-    layout_keys,
+    layout_key,
     layout_text,
     newest_operations,
     unreal,
@@ -31,7 +31,9 @@ from dashboard.query import INTEGER, Query, choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
-from dashboard.widgets import badge, card, data_table, method_name
+from dashboard.widgets import badge, card, data_table, href, method_name
+from tuner.domain.cases import Case
+from tuner.domain.flat import columns, take
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.machine.simulation import machines
@@ -71,6 +73,21 @@ class ExploreQuery(CaseQuery):
     size: str = parameter("b", INTEGER, "Message size")
 
 
+def cell_link(system: str, campaign: str, case: Case) -> str:
+    """Return the link to the cells of a case."""
+    layout = layout_key(case.layout, case.sync)
+    query = ExploreQuery(
+        *(system, campaign, case.operation, case.pattern, layout), size=str(case.size_bytes)
+    )
+    return href(PATH, query.search())
+
+
+def evidence_link(row: Mapping[Any, Any]) -> str:
+    """Return the link to the cells that a row of `Store.points` or `Store.rules` rests on."""
+    case = take(Case, (row[name] for name in columns(Case)))
+    return cell_link(row["system"], row["campaign"], case)
+
+
 @dataclass(frozen=True)
 class ExploreChoice(CaseChoice):
     """One case.
@@ -90,9 +107,8 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     choice = choose_case(store, query, strict=strict)
     parts = _part_options(choice.query.operation)
     part = choose([value for value, _ in parts], query.part, "part", strict=strict)
-    contents = store.contents(choice.key, samples=False)
-    cells = store.cells(*choice.key[:5])
-    cells = cells[layout_keys(cells) == choice.query.layout]
+    contents = store.contents(**choice.case, samples=False)
+    cells = store.cells(**choice.case)
     timed = contents
     if choice.query.operation == "spmv":
         timed, cells = _take_part(store, choice, contents, cells, part)
@@ -110,7 +126,8 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
         case=choice.case,
         cells=cells,
         samples_s={
-            cell.key.method: cell.samples_s for cell in store.contents((*choice.key, int(size)))
+            cell.key.method: cell.samples_s
+            for cell in store.contents(**choice.case, size_bytes=int(size))
         },
         canaries_s=np.concatenate([cell.parts["canary_s"] for cell in contents]),
     )

@@ -67,7 +67,7 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
         strict = strict and not changed  # the newest campaign may not have measured it
     chosen = choose_case(store, replace(query, campaign=""), strict=strict)
     campaigns = _measured(store, chosen)
-    sizes = sorted({cell.key.size_bytes for cell in campaigns[-1][1]})
+    sizes = sorted({cell.key.case.size_bytes for cell in campaigns[-1][1]})
     middle = str(sizes[len(sizes) // 2])
     size = choose([middle, *map(str, sizes)], query.size, "size", strict=strict)
     return HistoryChoice(
@@ -90,17 +90,20 @@ def _most_changed(steps: Sequence[Step], operation: str) -> dict[str, str]:
 
 
 def _parameters(where: Where) -> dict[str, str]:
-    layout = layout_key(where.procs, where.nodes, where.ppn, where.sync, where.oversubscribed)
-    case = {"operation": where.operation, "pattern": where.pattern, "layout": layout}
-    return case | {"size": str(where.size_bytes)}
+    case = where.case
+    return {
+        "operation": case.operation,
+        "pattern": case.pattern,
+        "layout": layout_key(case.layout, case.sync),
+        "size": str(case.size_bytes),
+    }
 
 
 def _measured(store: Store, chosen: CaseChoice) -> list[tuple[Campaign, list[Cell]]]:
-    case = tuple(chosen.case.values())[2:]
-    found = [
-        (campaign, store.contents((campaign.system, campaign.name, *case), samples=False))
-        for campaign in compared.campaigns(store, chosen.query.system)
-    ]
+    found = []
+    for campaign in compared.campaigns(store, chosen.query.system):
+        where = chosen.case | {"system": campaign.system, "campaign": campaign.name}
+        found.append((campaign, store.contents(**where, samples=False)))
     return [(campaign, cells) for campaign, cells in found if cells]
 
 
@@ -110,10 +113,8 @@ def _medians(store: Store, choice: HistoryChoice) -> pd.DataFrame:
     for campaign, cells in choice.measured:
         for cell in cells:
             middle, low, high = stats.of_launches(cell.parts["median_s"])
-            key = cell.key
-            rows.append(
-                (campaign.name, campaign.mpi_library, key.size_bytes, key.method, middle, low, high)
-            )
+            which = cell.key.case.size_bytes, cell.key.method
+            rows.append((campaign.name, campaign.mpi_library, *which, middle, low, high))
     names = ["campaign", "mpi_library", "size_bytes", "method", "median_s", "low_s", "high_s"]
     return pd.DataFrame(rows, columns=names)
 
@@ -121,7 +122,7 @@ def _medians(store: Store, choice: HistoryChoice) -> pd.DataFrame:
 def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
     size = int(choice.query.size)
     here = [
-        (campaign, [cell for cell in cells if cell.key.size_bytes == size])
+        (campaign, [cell for cell in cells if cell.key.case.size_bytes == size])
         for campaign, cells in choice.measured
     ]
     frame = _medians(store, replace(choice, measured=here))
@@ -161,7 +162,7 @@ def _row(step: Step, shift: Shift) -> Element:
         data_cell(
             [
                 *(method_name(where.method), " "),
-                anchor(f"at {size_text(where.bytes)}", href(PATH, shown)),
+                anchor(f"at {size_text(where.case.bytes)}", href(PATH, shown)),
                 f": {ratio_text(largest.ratio)} ({interval})",
             ]
         ),

@@ -61,7 +61,7 @@ def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice
     campaign = filters.choose("campaign", named(store.campaigns_with_cells(system)))
     operations = operations_of(store.cases(system, campaign))
     operation = filters.choose("operation", named(operations))
-    cells = store.cells(system, campaign, operation)
+    cells = store.cells(system, campaign=campaign, operation=operation)
     keys = layout_keys(cells)
     layouts = options_of(cells, keys, with_sync=cells["sync"].nunique() > 1)
     cells = cells[keys == filters.choose("layout", layouts)]

@@ -51,9 +51,7 @@ def _choose(store: Store, query: CaseQuery, *, strict: bool) -> ModelsChoice:
     except fitting.FittingError as error:
         reason = str(error)
     if model is not None:
-        cells = pd.DataFrame(store.cells(*chosen.key[:5]))
-        for name, value in chosen.case.items():
-            cells = cells[cells[name] == value]
+        cells = store.cells(**chosen.case)
         outcome = next(predicting.outcomes(model, cells), None)
         reason = _reason(outcome, chosen.query.operation)
         if outcome is not None and outcome.validation is not None:

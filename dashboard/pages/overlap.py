@@ -55,8 +55,8 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
     The default is the most computation, of the most processes that fit.
     """
     systems = newest_first(store.systems())
-    measured = [not store.overlap(name).empty for name in systems["system"]]
-    systems = systems[measured] if any(measured) else systems
+    measured = systems["system"].isin(store.systems_with("overlap"))
+    systems = systems[measured] if measured.any() else systems
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(systems))
     rows = breakdowns.last_measured(store, system)
@@ -157,7 +157,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 def _reported(store: Store, system: str) -> list[Query]:
     """Return the overlap of a system, if any was measured."""
-    return [] if store.overlap(system).empty else [OverlapQuery(system)]
+    return [OverlapQuery(system)] if system in store.systems_with("overlap") else []
 
 
 PAGE = FilteredPage(

@@ -15,7 +15,6 @@ from flask import Response, request
 from dashboard import ids, rules, soaked, web
 from dashboard.choice import (
     Filters,
-    layout_key,
     named,
     newest_first,
     operations_of,
@@ -125,7 +124,7 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
 
 
 def _row(rule: Any, case: str, standing: Standing) -> Element:
-    evidence = anchor(_samples_text(rule.launches), _evidence(rule))
+    evidence = anchor(_samples_text(rule.launches), explore.evidence_link(rule._asdict()))
     soak = standing.text(rule.operation, rule.method)
     if rule.status == UNSOAKED:
         soak = f"{rule.challenger} waits for it"
@@ -160,19 +159,6 @@ def _speedup(rule: Any) -> list[Any]:
 
 def _bare_ratio_text(ratio: float) -> str:
     return ratio_text(ratio).removesuffix("×")
-
-
-def _evidence(rule: Any) -> str:
-    """Return the link to the cell on which the rule rests."""
-    query = explore.ExploreQuery(
-        system=rule.system,
-        campaign=rule.campaign,
-        operation=rule.operation,
-        pattern=rule.pattern,
-        layout=layout_key(rule.procs, rule.nodes, rule.ppn, rule.sync, rule.oversubscribed),
-        size=str(rule.size_bytes),
-    )
-    return href(explore.PATH, query.search())
 
 
 def _export(store: Store, query: TableQuery) -> list[Component]:

@@ -23,11 +23,11 @@ from tests.bench.report import Figure, conclude, options_of
 from tests.synthetic_plan import Machine, measure
 from tuner.campaign.planning import OVERHEAD
 from tuner.campaign.plans import START_S, Plan
+from tuner.domain.cases import Place
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule
 from tuner.selection import match
 from tuner.selection.decisions import select
-from tuner.selection.match import Place
 
 PROCS = (2, 8)
 HELD_OUT = 100  # sizes of each process count
@@ -147,8 +147,8 @@ def add_regret(machine: Machine, rules: list[Rule], seed: int, tally: Tally) -> 
 def add_wrong(machine: Machine, points: list[Point], tally: Tally) -> None:
     for point in points:
         tally.points += 1
-        default_s = machine.truth("direct", point.size_bytes, point.procs)
-        chosen_s = machine.truth(point.method, point.size_bytes, point.procs)
+        default_s = machine.truth("direct", point.case.size_bytes, point.case.layout.procs)
+        chosen_s = machine.truth(point.method, point.case.size_bytes, point.case.layout.procs)
         tally.wrong += point.method != "direct" and chosen_s >= default_s
 
 

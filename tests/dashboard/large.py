@@ -13,22 +13,22 @@ from pathlib import Path
 import numpy as np
 
 from tests import probes, synthetic
+from tuner.domain.cases import Case, CellKey, Layout, ProbeLaunch
 from tuner.domain.records import (
     PART,
     Cell,
-    CellKey,
     Features,
     Launch,
-    ProbeKey,
-    ProbeLaunch,
-    Soak,
     System,
 )
 from tuner.models.system import SystemModel, encode, fit
 from tuner.rawfile import cells
+from tuner.rawfile.kinds.probe import ProbeKey
+from tuner.rawfile.kinds.soak import Soak, SoakKey
 from tuner.selection import soaks
 from tuner.selection.tuning import tune_missing
-from tuner.store.store import Store, cell_row
+from tuner.store.cells import cell_row
+from tuner.store.store import Store
 
 SIZES = tuple(2**exponent for exponent in range(3, 21))
 LAYOUTS = ((1, 2), (1, 16), (4, 16), (16, 16))  # nodes, processes on each
@@ -103,14 +103,14 @@ def _soak(store: Store) -> None:
     """Let all methods pass on every system, in the first of its launches."""
     firsts = {launch.system: launch for launch in reversed(store.launches().values())}
     passed = [
-        Soak(operation, "random:degree=6,seed=1", method, 8, soaks.ENOUGH, True, "")
+        Soak(SoakKey(operation, "random:degree=6,seed=1", method, 8), soaks.ENOUGH, True, "")
         for operation, methods in METHODS.items()
         for method in methods
     ]
     with store.transaction():
         for system, launch in firsts.items():
-            where = ProbeLaunch(system, launch.campaign, 16, 1, 16, False, launch.id)
-            store.put_soaks(where, passed)
+            where = ProbeLaunch(system, launch.campaign, Layout(16, 1, 16, False), launch.id)
+            store.put_records("soak", where, passed)
 
 
 def _write_campaign(
@@ -168,12 +168,12 @@ def _case(
             parts["samples"], parts["median_s"] = spec.samples, np.median(samples, axis=1)
             parts["plan_s"], parts["canary_s"] = 1e-5, 1e-6
             over = procs > spec.cores * nodes
-            case = (operation, pattern, procs, nodes, ppn, over, "window", size, size, method)
+            case = Case(operation, pattern, Layout(procs, nodes, ppn, over), "window", size, size)
             mean = float(degree)
             counts = {"mmax": degree, "mavg": mean, "vavg_bytes": mean * size * inverse}
             counted = json.dumps(counts if operation == "exchange" else {})
             yield Cell(
-                CellKey(system.id, spec.name, *case),
+                CellKey(system.id, spec.name, case, method),
                 Features(degree, mean, mean * size, degree * size, counted),
                 parts,
                 np.tile(np.arange(spec.samples, dtype=np.uint16), len(launches)),
@@ -186,7 +186,7 @@ def _model() -> SystemModel:
     random = np.random.default_rng(spec.seed)
     launches = {}
     for number in range(spec.launches):
-        launch = ProbeLaunch("", "20260101T000000Z", 16, 2, 8, False, number)
+        launch = ProbeLaunch("", "20260101T000000Z", Layout(16, 2, 8, False), number)
         launches[launch] = {
             ProbeKey(**(_KEY | each)): probes.noisy(
                 random, true_s, spec.samples, spec.noise

@@ -60,7 +60,7 @@ def test_cells_are_those_of_the_store(client: FlaskClient, database: Path, syste
     query = f"system={system}&campaign=20261121T034500Z&operation=discovery&procs=8"
     answer = client.get(f"{ROOT}/cells?{query}").json
     with Store.open(database, readonly=True) as store:
-        expected = store.cells(system, "20261121T034500Z", "discovery", procs=8)
+        expected = store.cells(system, campaign="20261121T034500Z", operation="discovery", procs=8)
     assert answer["total"] == len(expected) == len(answer["cells"])
     assert [cell["median_s"] for cell in answer["cells"]] == expected["median_s"].tolist()
     page = client.get(f"{ROOT}/cells?{query}&offset=3&limit=2").json

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dashboard.speedup import paired_speedups
-from tuner.domain.records import PART, Cell, CellKey, Features
+from tuner.domain.cases import Case, CellKey, Layout
+from tuner.domain.records import PART, Cell, Features
 
 
 def cell(
@@ -14,7 +15,8 @@ def cell(
     parts = np.zeros(len(medians_s), PART)
     parts["samples"] = samples
     parts["launch"], parts["median_s"] = list(medians_s), list(medians_s.values())
-    key = CellKey(system, "c", "exchange", "p", 2, 1, 2, False, "window", 8, 8, method)
+    case = Case("exchange", "p", Layout(2, 1, 2, False), "window", 8, 8)
+    key = CellKey(system, "c", case, method)
     nothing = np.zeros(0)
     features = Features(1, 1.0, 8.0, 8, "{}")
     return Cell(key, features, parts, nothing.astype(np.uint16), nothing.astype(np.float32))

@@ -6,12 +6,12 @@ import pytest
 
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import Kernels
-from tuner.domain.records import ProbeKey
 from tuner.models.fitting import fit
 from tuner.models.loggp import LogGP
 from tuner.models.parameter import Estimate
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
+from tuner.rawfile.kinds.probe import KIND, ProbeKey
 from tuner.store.store import Store
 
 
@@ -31,8 +31,8 @@ def test_every_probe_is_measured_at_every_size(
     file = reading.read(out)
     assert file.problems == []
     assert file.complete
-    assert all(len(each.samples_s) == 5 for each in file.probes)
-    keys = {each.key._replace(delay_s=float(each.key.delay_s > 0)) for each in file.probes}
+    assert {*map(KIND.samples, file.records)} == {5}
+    keys = {each.key._replace(delay_s=float(each.key.delay_s > 0)) for each in file.records}
     for size in (1, 8, 65536):
         for quantity, messages, delay_s in (
             *(("prtt", 1, 0.0), ("prtt", 16, 0.0), ("prtt", 16, 1.0)),

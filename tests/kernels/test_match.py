@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from dashboard.rules import selected_intervals, with_speedup
 from tests.kernels.conftest import Kernels
 from tests.test_export import PROVENANCE
-from tests.test_rules import point
+from tests.test_rules import on, point
 from tuner.domain import off
+from tuner.domain.cases import Place
+from tuner.domain.flat import flat
 from tuner.domain.tables import Rule, Table
 from tuner.export import forms
 from tuner.export.choices import VendorError, choices_of
 from tuner.machine.mpi import launch
 from tuner.selection import match
-from tuner.selection.match import Place
 
 METHODS = {
     "exchange": ("direct", "neighbor", "alltoallv"),
@@ -133,7 +134,7 @@ def by_header(directory: Path, text: str, of: Sequence[tuple[Place, int]]) -> li
 
 def by_page(table: Table, place: Place, size: int) -> str | None:
     """What a page draws at a size."""
-    frame = pd.DataFrame([rule.evidence._asdict() | rule._asdict() for rule in table.rules])
+    frame = pd.DataFrame([flat(rule.evidence) | rule._asdict() for rule in table.rules])
     selected = selected_intervals(with_speedup(frame), pd.Series(place._asdict(), dtype=object))
     held = selected[(selected["bytes_low"] <= size) & (size <= selected["bytes_high"])]
     assert len(held) <= 1
@@ -177,7 +178,7 @@ def test_every_reader_of_rules_chooses_the_same(any_kernels: Kernels, tmp_path: 
 def test_files_of_mpi_libraries_choose_the_same(
     found: list[Rule], names: str, at: list[int]
 ) -> None:
-    found = [rule._replace(evidence=rule.evidence._replace(ppn=4)) for rule in found]
+    found = [rule._replace(evidence=on(rule.evidence, 1, 4)) for rule in found]
     used = [rule for rule in found if not off.is_off(rule.method, names)]
     table = Table(PROVENANCE, used, [])
 

@@ -29,6 +29,7 @@ from tuner.models import fitting, predicting
 from tuner.models.predict import Times
 from tuner.paths import database_path, new_campaign, results_directory
 from tuner.rawfile import keeping
+from tuner.rawfile.kinds import soak
 from tuner.selection import soaks
 from tuner.store.store import Store
 
@@ -120,7 +121,7 @@ def _failed() -> dict[tuple[str, str, str], list[str]]:
         return found
     with Store.open(database_path()) as store:
         for row in store.systems().to_dict("records"):
-            for its in soaks.verdicts(store.soaks(str(row["system"]))):
+            for its in soaks.verdicts(soak.stored(store, str(row["system"]))):
                 if its.failure and its.method != DEFAULT_METHODS[its.operation]:
                     place = str(row["name"]), str(row["environment"]), its.operation
                     found[place].append(its.method)
@@ -270,7 +271,11 @@ def measured(plan: Plan) -> list[Cell]:
     with Store.open(database_path()) as store:
         campaigns = store.campaigns()
         systems = campaigns[campaigns["campaign"] == plan.campaign]["system"]
-        return [cell for system in systems for cell in store.contents((str(system), plan.campaign))]
+        return [
+            cell
+            for system in systems
+            for cell in store.contents(str(system), campaign=plan.campaign)
+        ]
 
 
 def baseline(cells: list[Cell]) -> Baseline:

@@ -52,7 +52,7 @@ def races(plan: Plan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
             number = int(part["number"])
             if number in case_of and cell.key.method not in plan.cases[case_of[number]].failed:
                 samples = Samples(*cell.of_launch(int(part["launch"])))
-                race = found[case_of[number]][cell.key.size_bytes]
+                race = found[case_of[number]][cell.key.case.size_bytes]
                 race[cell.key.method][number] = samples
     return found
 

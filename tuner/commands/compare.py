@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -28,6 +28,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     """
     from tuner.commands.printing.comparison import show_comparison
     from tuner.commands.printing.results import console
+    from tuner.rawfile.kinds import soak
     from tuner.selection import soaks, tuning
     from tuner.selection.comparison import Subject, document, measured
     from tuner.selection.comparison import compare as compared
@@ -37,16 +38,16 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
         keys = [_key(store, name) for name in (a, b)]
         if keys[0] == keys[1]:
             raise SwitchpointError(f"{a} and {b} are the same: there is nothing to compare")
-        cells = [store.contents(key) for key in keys]
+        cells = [store.contents(key.system, campaign=key.campaign) for key in keys]
         libraries = store.systems().set_index("system")["mpi_library"]
-        soaked = [soaks.verdicts(store.soaks(key[0])) for key in keys]
-        required = [tuning.required_by(store, key[0]) for key in keys]
+        soaked = [soaks.verdicts(soak.stored(store, key.system)) for key in keys]
+        required = [tuning.required_by(store, key.system) for key in keys]
     for key, of_key in zip(keys, cells, strict=True):
         if not of_key:
-            raise SwitchpointError(f"{'/'.join(key)} has no measured methods to compare")
+            raise SwitchpointError(f"{key} has no measured methods to compare")
     sides = [measured(*side) for side in zip(cells, (None, None), soaked, required, strict=True)]
     first, second = (
-        Subject.of("/".join(key), str(libraries[key[0]]), side)
+        Subject.of(str(key), str(libraries[key.system]), side)
         for key, side in zip(keys, sides, strict=True)
     )
     result = compared(*sides)
@@ -56,8 +57,17 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     show_comparison(first, second, result, console())
 
 
-def _key(store: Store, name: str) -> tuple[str, ...]:
-    """Return the system, and the campaign unless all are meant."""
+class _Key(NamedTuple):
+    """A system, and a campaign unless all are meant."""
+
+    system: str
+    campaign: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.system}/{self.campaign}" if self.campaign else self.system
+
+
+def _key(store: Store, name: str) -> _Key:
     system, slash, campaign = name.rpartition("/")
     measured = store.campaigns(one_system(store, system) if slash else None)
     found = measured[measured["campaign"] == campaign]["system"].tolist()
@@ -66,8 +76,8 @@ def _key(store: Store, name: str) -> tuple[str, ...]:
             f"campaign {name} is of several systems; name one as SYSTEM/{name}: {', '.join(found)}"
         )
     if found:
-        return str(found[0]), campaign
+        return _Key(str(found[0]), campaign)
     if slash:
         known = ", ".join(measured["campaign"])
         raise SwitchpointError(f"no campaign {campaign} of {system}; there are {known}")
-    return (one_system(store, name),)
+    return _Key(one_system(store, name))

@@ -29,7 +29,7 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
         measured = store.campaigns_with_cells(name)
         if not measured or (campaign and campaign not in measured):
             raise SwitchpointError(f"no methods were measured in campaign {campaign} of {name}")
-        rows = store.cells(name, campaign or measured[0]).to_dict("records")
+        rows = store.cells(name, campaign=campaign or measured[0]).to_dict("records")
     found = violations({str(key): value for key, value in row.items()} for row in rows)
     if as_json:
         click.echo(json.dumps([asdict(each) | {"ratio": each.ratio} for each in found], indent=1))

@@ -56,7 +56,7 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 
     require_store(database)
     with Store.open(database) as store:
-        names = [one_system(store, system)] if system else store.probed()
+        names = [one_system(store, system)] if system else store.systems_with("probe")
         if not names:
             raise SwitchpointError(
                 f"{database} has no probes; measure some: `switchpoint run -- --tag=parameters`"

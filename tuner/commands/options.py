@@ -136,7 +136,7 @@ def system_option(text: str) -> Option:
 
 def require_store(database: Path) -> None:
     """Raise MissingStoreError when there is no store: only ingest makes one."""
-    from tuner.store.store import MissingStoreError
+    from tuner.store.database import MissingStoreError
 
     if not database.is_file():
         raise MissingStoreError(database)

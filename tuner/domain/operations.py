@@ -26,15 +26,6 @@ DEFAULT_METHODS = {
 RULED_OPERATIONS = ("exchange", "discovery", *COLLECTIVES)
 """The operations that method tables have rules for; an spmv plans its exchange as any other."""
 
-PROBE_OPERATION = "probe"
-"""The operation in the header of a launch of probes, which measure parameters of models."""
-
-OVERLAP_OPERATION = "overlap"
-"""The operation in the header of a launch that races overlap of communication and computation."""
-
-SOAK_OPERATION = "soak"
-"""The operation in the header of a launch that executes methods very often to find failures."""
-
 AUTO = "auto"
 """The library's own choice by a table, measured beside the methods; no rule can name it."""
 

@@ -10,20 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-SCOPES = ("on_socket", "on_node", "off_node")
-"""Pairs of ranks: on one socket; on one node, but not known to share a socket; on two nodes."""
-
-QUANTITIES = {
-    "prtt": True,
-    "prtt_synchronous": True,
-    "mutual": True,
-    "receive": True,
-    "copy": False,
-    "reduce": False,
-    "ibarrier": False,
-    "fence": False,
-}
-"""The quantities that probes measure, and whether each is of pairs of ranks and has a scope."""
+from tuner.domain.cases import CellKey
 
 NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
 """The names that campaigns and ids of systems may have: directories and links have them too."""
@@ -129,23 +116,6 @@ class Launch:
     header: str  # JSON
 
 
-class CellKey(NamedTuple):
-    """The key that all samples of a cell share. `bytes` is the mean payload of a message."""
-
-    system: str
-    campaign: str
-    operation: str
-    pattern: str
-    procs: int
-    nodes: int
-    ppn: int
-    oversubscribed: bool
-    sync: str
-    size_bytes: int
-    bytes: int
-    method: str
-
-
 class Features(NamedTuple):
     """The features of a case, known before it is measured, and those of its plan."""
 
@@ -210,19 +180,6 @@ class Cell:
         return self.rounds[here], self.samples_s[here]
 
 
-class Case(NamedTuple):
-    """One method at one size in one launch, as in its raw file, without the samples."""
-
-    method: str
-    size_bytes: int
-    bytes: int
-    features: Features
-    samples: int
-    late: int  # samples for which some rank was late for the start
-    plan_s: float  # median of the planning times, 0 when none was taken
-    canary_s: float  # median of the ping-pong times
-
-
 class Product(NamedTuple):
     """The parts of a product that a launch of spmv measured, for one cell: medians in seconds."""
 
@@ -230,71 +187,6 @@ class Product(NamedTuple):
     launch: int
     communication_s: float
     local_s: float
-
-
-class ProbeKey(NamedTuple):
-    """The key of a probe; docs/reference/benchfile.md explains the fields."""
-
-    quantity: str
-    scope: str  # one of SCOPES, "" where there is no pair
-    pairs: int  # at once
-    messages: int
-    delay_s: float
-    size_bytes: int
-
-
-class Probe(NamedTuple):
-    """The samples of a probe in one launch, in seconds."""
-
-    key: ProbeKey
-    samples_s: NDArray[np.float32]
-
-
-class ProbeLaunch(NamedTuple):
-    """A launch in which probes, methods of overlap, or soaks were measured together."""
-
-    system: str
-    campaign: str
-    procs: int
-    nodes: int
-    ppn: int
-    oversubscribed: bool
-    launch: int
-
-
-class Breakdown(NamedTuple):
-    """One launch's medians for one method of overlap with one amount of computation.
-
-    The counts are of one rank: flops, those of full rows, messages to others with the bytes of the
-    longest. The parts of the time are means over ranks; `alone_s` is the computation without
-    communication.
-    """
-
-    pattern: str
-    method: str
-    flops: int
-    full_flops: int
-    messages: int
-    message_bytes: int
-    samples: int
-    total_s: float
-    computation_s: float
-    initiation_s: float
-    wait_s: float
-    barrier_s: float
-    alone_s: float
-
-
-class Soak(NamedTuple):
-    """The result of executing one method at one size very often."""
-
-    operation: str
-    pattern: str
-    method: str
-    size_bytes: int
-    executions: int  # complete and verified
-    passed: bool
-    reason: str  # what was found
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tuner.domain.cases import Case
+
 UNSOAKED = "unsoaked"
 """The status of a point whose winner has still to pass its soak."""
 
@@ -33,8 +35,8 @@ class Point(NamedTuple):
     """The decision at one measured size of one degree class.
 
     `ratio` is time(challenger) / time(default) with its interval; the challenger is the selected
-    method or, where the default stays, the best of the others. Together with the system, the fields
-    from campaign to bytes and a method are the key of a cell.
+    method or, where the default stays, the best of the others. With the system and a method,
+    `campaign` and `case` are the key of a cell.
 
     `status` is the reason for the method: "faster", it was shown to be faster; "default", it was
     shown to be faster than every other; "tie", nothing was shown; "undecided", there are too few
@@ -46,15 +48,7 @@ class Point(NamedTuple):
     """
 
     campaign: str
-    operation: str
-    pattern: str
-    procs: int
-    nodes: int
-    ppn: int
-    oversubscribed: bool
-    sync: str
-    size_bytes: int
-    bytes: int
+    case: Case
     mmax: int
     mavg: float
     method: str
@@ -91,7 +85,7 @@ class Rule(NamedTuple):
     @property
     def interpolated(self) -> bool:
         """Return whether the rule is for layouts that were not measured."""
-        its = self.evidence
+        its = self.evidence.case.layout
         return not (
             self.nodes_low <= its.nodes <= self.nodes_high
             and self.ppn_low <= its.ppn <= self.ppn_high

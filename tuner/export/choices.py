@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tuner.domain.cases import Place
 from tuner.domain.operations import APART, COLLECTIVES
 from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
 from tuner.selection import match
-from tuner.selection.match import Place
 
 ROOT_KNOWS = ("gather", "scatter")
 """Operations whose size a library's readers take from arguments that count only at some ranks."""

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from tuner.domain.flat import flat
 from tuner.domain.tables import Point, Table
 from tuner.export.form import Form
 from tuner.models.system import SystemModel, encode
@@ -25,7 +26,7 @@ def table_document(table: Table) -> dict[str, Any]:
 
 
 def _point_document(point: Point) -> dict[str, Any]:
-    return point._asdict() | {"ratios": dict(point.ratios)}
+    return flat(point) | {"ratios": dict(point.ratios)}
 
 
 def _text(table: Table, model: SystemModel | None) -> str:

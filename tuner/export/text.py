@@ -25,12 +25,13 @@ def render(template: str, table: Table, **values: Any) -> str:
 
 def evidence(point: Point) -> str:
     """Return the evidence for a point in words, with speeds as multiples of the default's."""
-    default = DEFAULT_METHODS[point.operation]
-    where = f"at {point.bytes} B, {point.launches} launches of {point.pattern}"
-    if point.oversubscribed:
+    case = point.case
+    default = DEFAULT_METHODS[case.operation]
+    where = f"at {case.bytes} B, {point.launches} launches of {case.pattern}"
+    if case.layout.oversubscribed:
         where += ", oversubscribed"
     if point.launches == 0:
-        return f"{point.status}: no launch of {point.pattern} counts at {point.bytes} B"
+        return f"{point.status}: no launch of {case.pattern} counts at {case.bytes} B"
     if point.challenger is None or point.ratio is None:
         return f"{point.status}: nothing to compare {where}"
     return f"{point.status}: {point.challenger} has {speed(point)} the speed of {default} {where}"
@@ -39,10 +40,10 @@ def evidence(point: Point) -> str:
 def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
     """Return a rule's evidence in words; `executions` are of soaks (tuner/selection/soaks.py)."""
     said = evidence(rule.evidence)
+    layout = rule.evidence.case.layout
     if rule.interpolated:
-        said = f"interpolated, at {rule.evidence.nodes} x {rule.evidence.ppn} {said}"
-    point = rule.evidence
-    soaked = executions.get((rule.operation, rule.method, point.nodes, point.ppn))
+        said = f"interpolated, at {layout.nodes} x {layout.ppn} {said}"
+    soaked = executions.get((rule.operation, rule.method, layout.nodes, layout.ppn))
     if soaked is not None:
         said += f"; soaked {soaked} times" if soaked else "; not soaked"
     return said

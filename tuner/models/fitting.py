@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
+from tuner.domain.cases import Layout
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation.machines import SYSTEM, machine
 from tuner.machine.simulation.networks import NetworkError
@@ -14,6 +15,7 @@ from tuner.models import system as models
 from tuner.models.networks import as_model
 from tuner.models.predicting import Outcome, outcomes
 from tuner.models.system import Launches, SystemModel
+from tuner.rawfile.kinds import probe
 from tuner.store.store import Store
 
 
@@ -27,7 +29,7 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
     Where several layouts have a kind of pair, the one with the most processes counts, without
     oversubscription if there is one. Raises FittingError, ModelError, StoreError.
     """
-    probes = store.probes(system, campaign)
+    probes = probe.stored(store, system, campaign)
     if not probes:
         where = f"campaign {campaign} of {system}" if campaign else system
         raise FittingError(
@@ -35,12 +37,12 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
         )
     dates = store.campaigns(system).set_index("campaign")["last_date"]
     last = max((dates[launch.campaign], launch.campaign) for launch in probes)[1]
-    layouts: dict[tuple[bool, int, int, int], Launches] = {}
+    layouts: dict[Layout, Launches] = {}
     for launch, samples in probes.items():
         if launch.campaign == last:
-            layout = (not launch.oversubscribed, launch.procs, launch.nodes, launch.ppn)
-            layouts[layout] = {**layouts.get(layout, {}), launch: samples}
-    best_first = [layouts[layout] for layout in sorted(layouts, reverse=True)]
+            layouts[launch.layout] = {**layouts.get(launch.layout, {}), launch: samples}
+    ordered = sorted(layouts, key=lambda its: (not its.oversubscribed, its), reverse=True)
+    best_first = [layouts[layout] for layout in ordered]
     header = json.loads(store.launches()[next(iter(best_first[0])).launch].header)
     model = replace(models.fit(best_first), cores=header["cores"])
     with store.transaction():
@@ -58,7 +60,7 @@ def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Ou
         return []
     if campaign is not None and campaign not in measured:
         raise FittingError(f"no methods were measured in campaign {campaign} of {model.system}")
-    return list(outcomes(model, store.cells(model.system, campaign or measured[0])))
+    return list(outcomes(model, store.cells(model.system, campaign=campaign or measured[0])))
 
 
 def known(store: Store) -> list[str]:

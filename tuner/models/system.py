@@ -10,13 +10,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.domain.records import SCOPES, ProbeKey, ProbeLaunch
+from tuner.domain.cases import ProbeLaunch
 from tuner.models import loggp, maxrate
 from tuner.models.lines import fit_line
 from tuner.models.loggp import LEAST_SIZES, LogGP, Samples
 from tuner.models.maxrate import MaxRate
 from tuner.models.parameter import NotIdentified, Parameter, parameter
 from tuner.models.points import Key, Points, points
+from tuner.rawfile.kinds.probe import SCOPES, ProbeKey
 
 Launches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
 
@@ -106,7 +107,7 @@ def fit(layouts: Sequence[Launches]) -> SystemModel:
         reducing=_per_byte(_one(alone, "reduce")),
         barrier=_alone(_one(alone, "ibarrier")),
         fence=_alone(_one(alone, "fence")),
-        together=next(iter(of_scope.get("", layouts[0]))).procs,
+        together=next(iter(of_scope.get("", layouts[0]))).layout.procs,
     )
 
 
@@ -121,7 +122,7 @@ def decode(text: str) -> SystemModel:
 
 
 def _pair(launches: Launches, scope: str) -> PairModel:
-    where = next(iter(launches))
+    layout = next(iter(launches)).layout
     probes = list(launches.values())
     trips: list[Samples] = []
     sweeps: list[Samples] = []
@@ -151,7 +152,7 @@ def _pair(launches: Launches, scope: str) -> PairModel:
         points(_one(probes, "prtt_synchronous", scope)), points(trips)
     )
     return PairModel(
-        layout=ProbedLayout(where.nodes, where.ppn, where.oversubscribed, len(launches)),
+        layout=ProbedLayout(layout.nodes, layout.ppn, layout.oversubscribed, len(launches)),
         loggp=loggp.fit(trips, _one(probes, "receive", scope), mutual),
         maxrate=maxrate.fit(sweeps),
         synchronous=_penalty(slow, plain),

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner import stats
+from tuner.domain.cases import CellKey, LaunchKey, Layout
 from tuner.domain.records import (
     PART,
     Cell,
-    CellKey,
     CellSummary,
     Features,
     Header,
@@ -29,20 +29,15 @@ _Part = tuple[int, int, int, int, float, float, float]
 _Piece = tuple[_Part, Features, NDArray[np.uint16], NDArray[np.float32]]
 """A launch's samples of a cell: part, features, rounds, seconds."""
 
-LaunchKey = tuple[str, str, str, str, int, int, int, bool, str]
-
 
 def launch_key(header: Header) -> LaunchKey:
-    """Return the fields that lead a cell's key, which a launch gives to all of its cells."""
-    return (
+    """Return what the keys of a launch's cells have in common."""
+    return LaunchKey(
         System.of(header).id,
         header.campaign,
         header.operation,
         header.pattern,
-        header.procs,
-        header.nodes,
-        header.ppn,
-        header.oversubscribed,
+        Layout(header.procs, header.nodes, header.ppn, header.oversubscribed),
         header.sync,
     )
 
@@ -64,7 +59,7 @@ def combine(key: LaunchKey, launches: Iterable[tuple[Launch, BenchFile]]) -> lis
             pieces[size_bytes, message_bytes, method].append(
                 (part, features, file.rounds[here], file.samples_s[here])
             )
-    return [_join(CellKey(*key, *rest), pieces[rest]) for rest in sorted(pieces)]
+    return [_join(key.cell(*rest), pieces[rest]) for rest in sorted(pieces)]
 
 
 def merge(cells: Iterable[Cell]) -> list[Cell]:

@@ -17,27 +17,18 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from multiprocessing import parent_process
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from tuner.domain.records import (
-    Breakdown,
-    Cell,
-    CellKey,
-    Header,
-    Launch,
-    Probe,
-    ProbeLaunch,
-    Problem,
-    Product,
-    Soak,
-    System,
-)
+from tuner.domain.cases import LaunchKey, ProbeLaunch
+from tuner.domain.flat import flat
+from tuner.domain.records import Cell, Header, Launch, Problem, Product, System
 from tuner.files import open_file, read_bytes, shown
 from tuner.machine.mpi import available_cores
 from tuner.rawfile import cells, reading
-from tuner.rawfile.cells import LaunchKey
+from tuner.rawfile.kinds.kind import Kind
 from tuner.rawfile.reading import BenchFile
-from tuner.store.store import CellRow, Store, cell_of, cell_row
+from tuner.store.cells import CellRow, cell_of, cell_row
+from tuner.store.store import Store
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -83,9 +74,7 @@ class _Loaded(NamedTuple):
     launches: list[tuple[System, Launch]]
     rows: list[CellRow]
     products: list[Product]
-    probes: list[tuple[ProbeLaunch, list[Probe]]]
-    overlap: list[tuple[ProbeLaunch, list[Breakdown]]]
-    soaks: list[tuple[ProbeLaunch, list[Soak]]]
+    records: list[tuple[Kind, ProbeLaunch, list[Any]]]
     problems: list[Problem]
 
 
@@ -220,16 +209,12 @@ def _load(group: list[_Source]) -> _Loaded:
     key = group[0].key
     combined = cells.combine(key, fullest.values()) if key else []
     products = [each for entry in fullest.values() if key for each in _products(key, *entry)]
-    probed = [
-        (_probe_launch(launch, file.header), file)
+    records = [
+        (file.kind, ProbeLaunch(key.system, key.campaign, key.layout, launch.id), file.records)
         for launch, file in fullest.values()
-        if file.header and (file.probes or file.breakdowns or file.soaks)
+        if key and file.kind
     ]
-    probes = [(where, file.probes) for where, file in probed]
-    overlap = [(where, file.breakdowns) for where, file in probed]
-    soaks = [(where, file.soaks) for where, file in probed]
-    rows = _rows(combined)
-    return _Loaded(key, systems, rows, products, probes, overlap, soaks, problems)
+    return _Loaded(key, systems, _rows(combined), products, records, problems)
 
 
 def _read(source: _Source) -> tuple[str, BenchFile]:
@@ -244,15 +229,8 @@ def _read(source: _Source) -> tuple[str, BenchFile]:
 
 def _products(key: LaunchKey, launch: Launch, file: BenchFile) -> Iterator[Product]:
     for case, phases in zip(file.cases, file.products, strict=False):  # other operations have none
-        cell = CellKey(*key, case.size_bytes, case.bytes, case.method)
+        cell = key.cell(case.size_bytes, case.bytes, case.method)
         yield Product(cell, launch.id, *phases)
-
-
-def _probe_launch(launch: Launch, header: Header) -> ProbeLaunch:
-    return ProbeLaunch(
-        *(launch.system, launch.campaign, header.procs, header.nodes, header.ppn),
-        *(header.oversubscribed, launch.id),
-    )
 
 
 def _rows(of_cells: list[Cell]) -> list[CellRow]:
@@ -334,7 +312,7 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
     if loaded.key is None or len(refused) == len(loaded.launches):
         return
     rows = loaded.rows
-    there = store.contents(loaded.key)
+    there = store.contents(**flat(loaded.key))
     if refused or there:
         new = cells.without(map(cell_of, rows), refused)
         for cell in there if replaced else []:
@@ -342,13 +320,7 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
         rows = _rows(cells.merge([*cells.without(there, replaced), *new]))
     store.put_cells(rows)
     store.put_products(each for each in loaded.products if each.launch not in refused)
-    for where, probes in loaded.probes:
+    for kind, where, records in loaded.records:
         if where.launch not in refused:
-            store.put_probes(where, probes)
-    for where, breakdowns in loaded.overlap:
-        if where.launch not in refused:
-            store.put_overlap(where, breakdowns)
-    for where, soaks in loaded.soaks:
-        if where.launch not in refused:
-            store.put_soaks(where, soaks)
+            store.put_records(kind.name, where, records)
     report.cells += len(rows)

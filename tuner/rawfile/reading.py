@@ -14,45 +14,21 @@ from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
 from statistics import median
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, Union
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.domain.operations import (
-    DEFAULT_METHODS,
-    OVERLAP_OPERATION,
-    PROBE_OPERATION,
-    SOAK_OPERATION,
-)
-from tuner.domain.records import (
-    NAME,
-    PATTERN_SPEC,
-    QUANTITIES,
-    SCOPES,
-    SYNC,
-    Breakdown,
-    Case,
-    Features,
-    Header,
-    Probe,
-    ProbeKey,
-    Problem,
-    Soak,
-)
+from tuner.domain.flat import flat
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.records import NAME, PATTERN_SPEC, SYNC, Features, Header, Problem
 from tuner.files import open_file, shown
-from tuner.rawfile.lines import (
-    CaseLine,
-    EndLine,
-    HeaderLine,
-    OverlapLine,
-    ProbeLine,
-    SoakLine,
-    decode_integers,
-    decode_line,
-    decode_seconds,
-)
+from tuner.rawfile.kinds import KINDS
+from tuner.rawfile.kinds.kind import Kind, UnusableError
+from tuner.rawfile.lines import CaseLine, EndLine, HeaderLine, decode_integers, decode_seconds
+
+decode_line = msgspec.json.Decoder(Union[HeaderLine, CaseLine, EndLine, *KINDS]).decode
 
 SCHEMA = 1
 
@@ -67,6 +43,19 @@ _FORMS = {  # of texts in the header
     "pattern": PATTERN_SPEC,
     "sync": SYNC,
 }
+
+
+class RawCase(NamedTuple):
+    """One method at one size in one launch, as in its raw file, without the samples."""
+
+    method: str
+    size_bytes: int
+    bytes: int
+    features: Features
+    samples: int
+    late: int  # samples for which some rank was late for the start
+    plan_s: float  # median of the planning times, 0 when none was taken
+    canary_s: float  # median of the ping-pong times
 
 
 class Phases(NamedTuple):
@@ -91,11 +80,9 @@ class BenchFile:
     header: Header | None = None
     header_text: str = ""
     complete: bool = False
-    cases: list[Case] = field(default_factory=list)
+    cases: list[RawCase] = field(default_factory=list)
     products: list[Phases] = field(default_factory=list)  # of spmv, one a case
-    probes: list[Probe] = field(default_factory=list)
-    breakdowns: list[Breakdown] = field(default_factory=list)
-    soaks: list[Soak] = field(default_factory=list)
+    records: list[Any] = field(default_factory=list)  # of the kind of the launch
     samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
     selected: dict[int, Selected] = field(default_factory=dict)  # by size_bytes, where auto ran
@@ -103,19 +90,19 @@ class BenchFile:
 
     @property
     def samples(self) -> int:
-        """Return the number of samples of its cases, probes and methods of overlap."""
-        return (
-            sum(case.samples for case in self.cases)
-            + sum(len(probe.samples_s) for probe in self.probes)
-            + sum(each.samples for each in self.breakdowns)
-        )
+        """Return the number of samples of its cases and records."""
+        of_cases = sum(case.samples for case in self.cases)
+        return of_cases + (sum(map(self.kind.samples, self.records)) if self.kind else 0)
+
+    @property
+    def kind(self) -> Kind | None:
+        """Return the kind of its records; None for a launch that measures cases."""
+        return _KIND_OF.get(self.header.operation) if self.header else None
 
 
-class _UnusableError(ValueError):
-    """Error raised when a line is well-formed but cannot be used."""
+_KIND_OF = {kind.name: kind for kind in KINDS.values()}
 
-
-_LINE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, _UnusableError)
+_LINE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnusableError)
 
 
 def read(path: Path) -> BenchFile:
@@ -182,7 +169,7 @@ def _last_line(file: BufferedReader) -> bytes:
 def _explain(line: bytes, error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
         return f"not a valid record: {error}"
-    if isinstance(error, _UnusableError):
+    if isinstance(error, UnusableError):
         return str(error)
     kind = "not JSON" if line.endswith(b"\n") else "cut off"
     return f"{kind}: {error}"
@@ -195,7 +182,7 @@ class _Reader:
         self.file = file
         self.samples: list[NDArray[np.float32]] = []
         self.rounds: list[NDArray[np.uint16]] = []
-        self._seen: set[tuple[str, int] | tuple[str, int, int] | ProbeKey] = set()
+        self._seen: set[tuple[Any, ...]] = set()
         self._round = _Last(_integers)
         self._late = _Last(_length_and_late)
         self._canary = _Last(_length_and_median)
@@ -205,33 +192,30 @@ class _Reader:
         file = self.file
         record = decode_line(line)
         if file.header is None and not isinstance(record, HeaderLine):
-            raise _UnusableError("the first line is not a header; nothing of the file can be used")
-        if isinstance(record, CaseLine | ProbeLine | OverlapLine | SoakLine):
-            if file.complete:
-                raise _UnusableError("a case after the end record")
-            if isinstance(record, CaseLine):
-                self._take_case(record)
-            elif isinstance(record, ProbeLine):
-                self._take_probe(record)
-            elif isinstance(record, OverlapLine):
-                self._take_overlap(record)
-            else:
-                self._take_soak(record)
-        elif isinstance(record, HeaderLine):
+            raise UnusableError("the first line is not a header; nothing of the file can be used")
+        if isinstance(record, HeaderLine):
             if file.header is not None:
-                raise _UnusableError("a second header; one file holds one launch")
+                raise UnusableError("a second header; one file holds one launch")
             file.header = _header(line, record)
             file.header_text = line.decode().strip()
+        elif file.complete:
+            raise UnusableError("a line after the end record")
+        elif isinstance(record, CaseLine):
+            self._take_case(record)
+        elif isinstance(record, EndLine):
+            self._take_end(record)
         else:
-            file.complete = True
-            kinds = (file.cases, file.probes, file.breakdowns, file.soaks)
-            cases = sum(len(kind) for kind in kinds)
-            samples = file.samples
-            if (record.cases, record.samples) != (cases, samples):
-                raise _UnusableError(
-                    f"the end record tells of {record.cases} cases with {record.samples} samples; "
-                    f"usable are {cases} with {samples}"
-                )
+            self._take_record(record)
+
+    def _take_end(self, record: EndLine) -> None:
+        file = self.file
+        file.complete = True
+        found = len(file.cases) + len(file.records), file.samples
+        if found != (record.cases, record.samples):
+            raise UnusableError(
+                f"the end record counts {record.cases} cases with {record.samples} samples; "
+                "usable are {} with {}".format(*found)
+            )
 
     def _take_case(self, record: CaseLine) -> None:
         n = len(record.samples_s)
@@ -239,15 +223,15 @@ class _Reader:
         lates, late = self._late(record.late)
         canaries, canary_s = self._canary(record.canary_s)
         if not len(rounds) == lates == canaries == n:
-            raise _UnusableError(
+            raise UnusableError(
                 f"{n} samples_s, but {len(rounds)} round, {lates} late, {canaries} canary_s"
             )
         key = (record.method, record.size_bytes, record.bytes)
         if key in self._seen:
-            raise _UnusableError(f"a second case of {record.method} at size_bytes {key[1]}")
+            raise UnusableError(f"a second case of {record.method} at size_bytes {key[1]}")
         statistics = bytes(record.statistics).decode()
         if not statistics.startswith("{"):
-            raise _UnusableError("statistics is not an object")
+            raise UnusableError("statistics is not an object")
         if self.file.header and self.file.header.operation == "spmv":
             self.file.products.append(_phases(record))
         self._seen.add(key)
@@ -256,69 +240,26 @@ class _Reader:
         its = record.features
         features = Features(its.mmax, its.mavg, its.vavg_bytes, its.vmax_bytes, statistics)
         plan_s = median(record.plan_s) if record.plan_s else 0.0
-        self.file.cases.append(Case(*key, features, n, late, plan_s, canary_s))
+        self.file.cases.append(RawCase(*key, features, n, late, plan_s, canary_s))
         self.samples.append(np.array(record.samples_s, dtype=np.float32))
         self.rounds.append(rounds)
 
-    def _take_probe(self, record: ProbeLine) -> None:
-        if self.file.header and self.file.header.operation != PROBE_OPERATION:
-            raise _UnusableError("a probe in a launch that is not of probes")
-        paired = QUANTITIES.get(record.quantity)
-        if paired is None:
-            raise _UnusableError(f"quantity {record.quantity} is not known here")
-        if record.scope not in (SCOPES if paired else ("",)):
-            raise _UnusableError(f"{record.quantity} has no scope {record.scope!r}")
-        key = ProbeKey(
-            *(record.quantity, record.scope, record.pairs, record.messages),
-            *(record.delay_s, record.size_bytes),
-        )
-        if key in self._seen:
-            raise _UnusableError(f"a second probe of {key.quantity} at size_bytes {key.size_bytes}")
-        self._seen.add(key)
-        self.file.probes.append(Probe(key, np.array(record.samples_s, dtype=np.float32)))
-
-    def _take_overlap(self, record: OverlapLine) -> None:
-        header = self.file.header
-        if header is None or header.operation != OVERLAP_OPERATION:
-            raise _UnusableError("a record of overlap in a launch of something else")
-        n = len(record.samples_s)
-        parts = (record.computation_s, record.initiation_s, record.wait_s, record.barrier_s)
-        if any(len(each) != n for each in (*parts, record.alone_s)):
-            raise _UnusableError(f"{n} samples_s, but other numbers of its parts")
-        key = (record.method, record.flops)
-        if key in self._seen:
-            raise _UnusableError(f"a second record of {record.method} with {record.flops} flops")
-        self._seen.add(key)
-        medians = map(median, (record.samples_s, *parts, record.alone_s))
-        self.file.breakdowns.append(
-            Breakdown(
-                *(header.pattern, *key, record.full_flops),
-                *(record.messages, record.message_bytes, n),
-                *medians,
-            )
-        )
-
-    def _take_soak(self, record: SoakLine) -> None:
-        if self.file.header and self.file.header.operation != SOAK_OPERATION:
-            raise _UnusableError("a record of a soak in a launch of something else")
-        if record.operation not in DEFAULT_METHODS:
-            raise _UnusableError(f"operation {record.operation} is not known here")
-        key = (record.method, record.size_bytes)
-        if key in self._seen:
-            raise _UnusableError(f"a second soak of {record.method} at size_bytes {key[1]}")
-        self._seen.add(key)
-        self.file.soaks.append(
-            Soak(
-                *(record.operation, record.pattern, *key),
-                *(record.executions, record.passed, record.reason),
-            )
-        )
+    def _take_record(self, line: Any) -> None:
+        header, kind = self.file.header, KINDS[type(line)]
+        if header is None or kind is not self.file.kind:
+            raise UnusableError(f"a record of {kind.name} in a launch of something else")
+        record = kind.of_line(line, header)
+        if record.key in self._seen:
+            which = ", ".join(f"{name}={value!r}" for name, value in flat(record.key).items())
+            raise UnusableError(f"a second {kind.name}: {which}")
+        self._seen.add(record.key)
+        self.file.records.append(record)
 
 
 def _phases(record: CaseLine) -> Phases:
     n, lists = len(record.samples_s), (record.communication_s, record.local_s)
     if not all(len(seconds) == n for seconds in lists):
-        raise _UnusableError(
+        raise UnusableError(
             f"{n} samples_s, but {len(lists[0])} communication_s, {len(lists[1])} local_s"
         )
     return Phases(*map(median, lists))
@@ -342,29 +283,24 @@ class _Last(Generic[T]):
 
 def _header(line: bytes, record: HeaderLine) -> Header:
     if record.schema != SCHEMA:
-        raise _UnusableError(f"schema {record.schema} is not known here, only {SCHEMA}")
+        raise UnusableError(f"schema {record.schema} is not known here, only {SCHEMA}")
     fields: dict[str, Any] = msgspec.json.decode(line)
     fields["yield_setting"] = fields.pop("yield", None)
     header = msgspec.convert(fields, Header)
-    if header.operation not in (
-        *DEFAULT_METHODS,
-        PROBE_OPERATION,
-        OVERLAP_OPERATION,
-        SOAK_OPERATION,
-    ):
-        raise _UnusableError(f"operation {header.operation} is not known here")
+    if header.operation not in {*DEFAULT_METHODS, *_KIND_OF}:
+        raise UnusableError(f"operation {header.operation} is not known here")
     for name, least in (("launch", 0), ("procs", 1), ("nodes", 1), ("ppn", 1), ("cores", 1)):
         if not least <= getattr(header, name) < 2**31:
-            raise _UnusableError(f"{name} {getattr(header, name)} is out of range")
+            raise UnusableError(f"{name} {getattr(header, name)} is out of range")
     for name, form in _FORMS.items():
         if not re.fullmatch(form, getattr(header, name)):
-            raise _UnusableError(f"{name} {getattr(header, name)!r} cannot be used, only {form}")
+            raise UnusableError(f"{name} {getattr(header, name)!r} cannot be used, only {form}")
     try:
         datetime.fromisoformat(header.date)
     except ValueError as error:
-        raise _UnusableError(f"date {header.date}: {error}") from error
+        raise UnusableError(f"date {header.date}: {error}") from error
     if len(header.load) != 3 or not all(0 <= load < 1e9 for load in header.load):
-        raise _UnusableError(f"load {header.load} is not three load averages")
+        raise UnusableError(f"load {header.load} is not three load averages")
     return header
 
 

@@ -9,11 +9,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tuner import stats
+from tuner.domain.cases import Case
 from tuner.domain.records import PART, Cell
 from tuner.machine.simulation import machines
 from tuner.selection.decisions import least_samples
@@ -25,19 +26,10 @@ ROUNDING = 1e-6
 """The relative rounding of exact times, which are kept in single precision."""
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(NamedTuple):
     """The key that two compared cells share: all but system and campaign."""
 
-    operation: str
-    pattern: str
-    procs: int
-    nodes: int
-    ppn: int
-    oversubscribed: bool
-    sync: str
-    size_bytes: int
-    bytes: int
+    case: Case
     method: str
 
 
@@ -89,7 +81,7 @@ def medians_of(cells: Iterable[Cell]) -> Medians:
         here = range(end, end := end + len(cell.parts))
         medians = {(cell.key.campaign, launches[i]): logs[i] for i in here if count[i]}
         if medians:
-            found.setdefault(Where(*cell.key[2:]), {}).update(medians)
+            found.setdefault(Where(cell.key.case, cell.key.method), {}).update(medians)
     return found
 
 
@@ -107,11 +99,11 @@ def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
     alike: dict[tuple[int, int], list[_Pair]] = defaultdict(list)  # with as many launches
     for where, mine in a.items():
         if theirs := b.get(where):
-            logs[where.operation].append(_mean(theirs) - _mean(mine))
+            logs[where.case.operation].append(_mean(theirs) - _mean(mine))
             alike[len(mine), len(theirs)].append((where, [*mine.values()], [*theirs.values()]))
     changed: dict[str, list[Change]] = {operation: [] for operation in logs}
-    for change in _told(alike, exact=exact):
-        changed[change.where.operation].append(change)
+    for change in _changes(alike, exact=exact):
+        changed[change.where.case.operation].append(change)
     found = [
         Shift(
             operation,
@@ -129,7 +121,7 @@ _Pair = tuple[Where, list[float], list[float]]
 """A cell, with the logarithms of its launches in A and in B."""
 
 
-def _told(alike: Mapping[tuple[int, int], list[_Pair]], *, exact: bool) -> Iterator[Change]:
+def _changes(alike: Mapping[tuple[int, int], list[_Pair]], *, exact: bool) -> Iterator[Change]:
     tested: list[Where] = []
     differences: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     p: list[float] = []

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from tuner.domain.cases import Place
+from tuner.domain.flat import flat
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell, Features
 from tuner.domain.tables import Point, Rule, Soaked
@@ -28,8 +30,7 @@ from tuner.selection.changes import (
     shifts,
 )
 from tuner.selection.decisions import decide
-from tuner.selection.intervals import degree_class, whole_intervals
-from tuner.selection.match import Place
+from tuner.selection.intervals import place_of, whole_intervals
 from tuner.selection.rules import compile_rules
 
 SHOWN = ("faster", "default")
@@ -139,10 +140,10 @@ def measured(
     """
     points = decide(soaks.candidates(cells, soaked)) if points is None else points
     features = {
-        Where(*cell.key[2:]): cell.features
+        Where(cell.key.case, cell.key.method): cell.features
         for cell in cells
-        if cell.key.operation in RULED_OPERATIONS
-        and cell.key.method == DEFAULT_METHODS[cell.key.operation]
+        if cell.key.case.operation in RULED_OPERATIONS
+        and cell.key.method == DEFAULT_METHODS[cell.key.case.operation]
     }
     return Measured(
         cells=len(cells),
@@ -187,10 +188,19 @@ def document(a: Subject, b: Subject, found: Comparison) -> dict[str, Any]:
             }
             for shift in found.operations
         ],
-        "changes": [asdict(each) for each in found.changes],
-        "measured": asdict(found.measured),
-        "deployable": asdict(found.deployable),
+        "changes": [_flat_where(each) for each in found.changes],
+        "measured": _flat_where(found.measured),
+        "deployable": _flat_where(found.deployable),
     }
+
+
+def _flat_where(of: Change | Replaced) -> dict[str, Any]:
+    """Return a part of the document, in which the keys of cells are flat."""
+
+    def fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {name: flat(value) if isinstance(value, Where) else value for name, value in pairs}
+
+    return asdict(of, dict_factory=fields)
 
 
 def compare(a: Measured, b: Measured) -> Comparison:
@@ -213,27 +223,22 @@ def _replaced(a: Measured, own: list[Point], others: list[Point]) -> Replaced:
     return Replaced(list(_moved(own, others)), _loss(a, own, others))
 
 
-_Class = tuple[str, int, int, tuple[int, float]]
-
-
-def _classes(points: Iterable[Point]) -> dict[_Class, dict[int, Point]]:
-    found: dict[_Class, dict[int, Point]] = defaultdict(dict)
+def _classes(points: Iterable[Point]) -> dict[Place, dict[int, Point]]:
+    found: dict[Place, dict[int, Point]] = defaultdict(dict)
     for point in points:
-        degree = degree_class(point.operation, point.mmax, point.mavg)
-        found[point.operation, point.nodes, point.ppn, degree][point.bytes] = point
+        found[place_of(point.case, point.mmax, point.mavg)][point.case.bytes] = point
     return found
 
 
 def _moved(a: Iterable[Point], b: Iterable[Point]) -> Iterator[Moved]:
     of_a, of_b = _classes(a), _classes(b)
-    for name in sorted(of_a.keys() & of_b.keys()):
-        sizes = sorted(of_a[name].keys() & of_b[name].keys())
-        pairs = [(of_a[name][size], of_b[name][size]) for size in sizes]
+    for place in sorted(of_a.keys() & of_b.keys()):
+        sizes = sorted(of_a[place].keys() & of_b[place].keys())
+        pairs = [(of_a[place][size], of_b[place][size]) for size in sizes]
         differing = [pair for pair in pairs if pair[0].method != pair[1].method]
         if differing:
-            operation, nodes, ppn, (mmax, mavg) = name
             yield Moved(
-                *(operation, nodes, ppn, mmax, mavg),
+                *place,
                 a=_choices(sizes, [one.method for one, _ in pairs]),
                 b=_choices(sizes, [other.method for _, other in pairs]),
                 sizes=len(differing),
@@ -252,21 +257,21 @@ def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
 
 
 def _loss(a: Measured, own_points: list[Point], points: list[Point]) -> Loss:
-    layouts = {_layout(where) for where in a.features}
+    layouts = {where.case.place for where in a.features}
     own_rules, other_rules = _rules(own_points, layouts), _rules(points, layouts)
     logs: list[tuple[float, Where]] = []
     without_rule = not_measured = 0
     for where, features in a.features.items():
         own, other = (_of_rules(each, where, features) for each in (own_rules, other_rules))
         without_rule += other is None
-        mine = a.medians.get(replace(where, method=own or where.method), {})
-        theirs = a.medians.get(replace(where, method=other or where.method), {})
+        mine = a.medians.get(where._replace(method=own or where.method), {})
+        theirs = a.medians.get(where._replace(method=other or where.method), {})
         launches = mine.keys() & theirs.keys()
         if not launches:
             not_measured += 1
             continue
         log = sum(theirs[launch] - mine[launch] for launch in sorted(launches)) / len(launches)
-        logs.append((log, replace(where, method=other or where.method)))
+        logs.append((log, where._replace(method=other or where.method)))
     if not logs:
         return Loss(0, None, None, None, None, without_rule, not_measured)
     losses = np.array([log for log, _ in logs])
@@ -282,28 +287,20 @@ def _loss(a: Measured, own_points: list[Point], points: list[Point]) -> Loss:
     )
 
 
-_Layout = tuple[str, int, int]
-"""Operation, nodes, and processes on each."""
-
-
-def _layout(of: Where | Point) -> _Layout:
-    return of.operation, of.nodes, of.ppn
-
-
-def _rules(points: Iterable[Point], layouts: set[_Layout]) -> dict[_Layout, list[Rule]]:
+def _rules(points: Iterable[Point], layouts: set[Place]) -> dict[Place, list[Rule]]:
     """Return the rules by layout; those between measured ones, which take long, only if needed."""
-    measured: dict[_Layout, list[Point]] = defaultdict(list)
+    measured: dict[Place, list[Point]] = defaultdict(list)
     for point in points:
-        measured[_layout(point)].append(point)
+        measured[point.case.place].append(point)
     found = {layout: compile_rules(measured[layout]) for layout in layouts & measured.keys()}
     for layout in layouts - found.keys():
-        of_operation = [of for where, of in measured.items() if where[0] == layout[0]]
+        of_operation = [of for where, of in measured.items() if where.operation == layout.operation]
         found[layout] = compile_rules(point for of in of_operation for point in of)
     return found
 
 
-def _of_rules(rules: dict[_Layout, list[Rule]], where: Where, features: Features) -> str | None:
-    layout = _layout(where)
-    place = Place(*layout, features.mmax, features.mavg)
-    rule = match.first(rules[layout], place, where.bytes)
+def _of_rules(rules: dict[Place, list[Rule]], where: Where, features: Features) -> str | None:
+    layout = where.case.place
+    place = layout._replace(mmax=features.mmax, mavg=features.mavg)
+    rule = match.first(rules[layout], place, where.case.bytes)
     return rule.method if rule else None

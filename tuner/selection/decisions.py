@@ -16,11 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
+from tuner.domain.cases import Place
 from tuner.domain.operations import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule
 from tuner.machine.simulation import machines
-from tuner.selection.intervals import MAVG_DIGITS, NEARLY, degree_class
+from tuner.selection.intervals import MAVG_DIGITS, NEARLY, place_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import NOISY_CLEAN, Trust
 
@@ -62,7 +63,7 @@ class _Trial:
     def add(self, cell: Cell, trust: Trust) -> None:
         """Add a cell; the parts that nothing disturbed count."""
         key = cell.key
-        case = (key.pattern, key.procs, key.size_bytes)
+        case = (key.case.pattern, key.case.layout.procs, key.case.size_bytes)
         medians = self.medians[key.method]
         self.exact = machines.is_simulated(key.system)
         for part, refusal, noisy in trust.judged(cell):
@@ -198,17 +199,17 @@ def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
     """
     cells = list(cells)
     trust = trust or Trust(cells)
-    layouts: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
+    layouts: dict[Place, list[Cell]] = defaultdict(list)
     for cell in cells:
-        if cell.key.method != AUTO and cell.key.operation in RULED_OPERATIONS:
-            layouts[cell.key.operation, cell.key.nodes, cell.key.ppn].append(cell)
+        if cell.key.method != AUTO and cell.key.case.operation in RULED_OPERATIONS:
+            layouts[cell.key.case.place].append(cell)
     points = []
-    for (operation, _, _), of_layout in sorted(layouts.items(), key=lambda item: item[0]):
-        classes: dict[tuple[int, float], dict[int, _Trial]] = defaultdict(dict)
+    for layout, of_layout in sorted(layouts.items(), key=lambda item: item[0]):
+        classes: dict[Place, dict[int, _Trial]] = defaultdict(dict)
         for cell in _one_scheme(of_layout):
-            degree = degree_class(operation, cell.features.mmax, cell.features.mavg)
-            trials = classes[degree]
-            trial = trials.setdefault(cell.key.bytes, _Trial(DEFAULT_METHODS[operation]))
+            case = cell.key.case
+            trials = classes[place_of(case, cell.features.mmax, cell.features.mavg)]
+            trial = trials.setdefault(case.bytes, _Trial(DEFAULT_METHODS[layout.operation]))
             trial.add(cell, trust)
         for _, trials in sorted(classes.items()):
             points += _decide_class(trials)
@@ -223,9 +224,9 @@ def _one_scheme(cells: list[Cell]) -> list[Cell]:
     preferred = ["window", "hca"]
 
     def scheme(cell: Cell) -> tuple[bool, int, str]:
-        sync = cell.key.sync
+        sync = cell.key.case.sync
         rank = preferred.index(sync) if sync in preferred else len(preferred)
-        return cell.key.oversubscribed, rank, sync
+        return cell.key.case.layout.oversubscribed, rank, sync
 
     best = min(map(scheme, cells))
     return [cell for cell in cells if scheme(cell) == best]
@@ -260,18 +261,9 @@ def _point(verdict: _Verdict) -> Point:
     launch = max(ratios or trial.launches(trial.default))
     its = trial.beside(launch, challenger or trial.default, verdict.method)
     cell = trial.cells[verdict.method, its or launch]
-    key = cell.key
     return Point(
-        campaign=key.campaign,
-        operation=key.operation,
-        pattern=key.pattern,
-        procs=key.procs,
-        nodes=key.nodes,
-        ppn=key.ppn,
-        oversubscribed=key.oversubscribed,
-        sync=key.sync,
-        size_bytes=key.size_bytes,
-        bytes=key.bytes,
+        campaign=cell.key.campaign,
+        case=cell.key.case,
         mmax=cell.features.mmax,
         mavg=round(cell.features.mavg, MAVG_DIGITS),
         method=verdict.method,

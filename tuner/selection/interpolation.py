@@ -83,9 +83,9 @@ def _between(a: list[At], b: list[At], place: float) -> list[At]:
     Where only one of the two is oversubscribed, their ratios do not compare, and only methods that
     both choose hold.
     """
-    default = DEFAULT_METHODS[a[0].point.operation]
+    default = DEFAULT_METHODS[a[0].point.case.operation]
     chosen = {at.point.method for at in (*a, *b)} - {default}
-    alike = len({at.point.oversubscribed for at in (*a, *b)}) == 1
+    alike = len({at.point.case.layout.oversubscribed for at in (*a, *b)}) == 1
     curves = [
         (method, of_a, of_b)
         for method in sorted(chosen)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from tuner.domain.cases import Case, Place
 from tuner.domain.tables import UNSOAKED, Point
 
 N = TypeVar("N", int, float)
@@ -65,17 +66,18 @@ def real_intervals(values: Sequence[float]) -> list[Interval[float]]:
     return [Interval(low, high) for low, high in zip([None, *cuts], [*cuts, None], strict=True)]
 
 
-def degree_class(operation: str, mmax: int, mavg: float) -> tuple[int, float]:
-    """Return the degrees decided together; callers of a discovery know one degree only."""
-    return mmax, 0.0 if operation == "discovery" else round(mavg, MAVG_DIGITS)
+def place_of(case: Case, mmax: int, mavg: float) -> Place:
+    """Return what is decided together; callers of a discovery know one degree only."""
+    mean = 0.0 if case.operation == "discovery" else round(mavg, MAVG_DIGITS)
+    return case.place._replace(mmax=mmax, mavg=mean)
 
 
 def classes_of(points: Iterable[Point]) -> Classes:
     """Return the points of one operation and layout by their degrees."""
     classes: dict[int, dict[float, list[At]]] = defaultdict(lambda: defaultdict(list))
-    for point in sorted(points, key=lambda point: point.bytes):
-        mmax, mavg = degree_class(point.operation, point.mmax, point.mavg)
-        classes[mmax][mavg].append(At(point.bytes, point, dict(point.ratios)))
+    for point in sorted(points, key=lambda point: point.case.bytes):
+        place = place_of(point.case, point.mmax, point.mavg)
+        classes[place.mmax][place.mavg].append(At(point.case.bytes, point, dict(point.ratios)))
     maxima = sorted(classes)
     return [
         (interval, _mean_classes(classes[mmax]))

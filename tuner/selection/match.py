@@ -9,17 +9,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tuner.domain.cases import Place
 from tuner.domain.tables import Rule
-
-
-class Place(NamedTuple):
-    """A case to match, without its size. `mmax` and `mavg` are negative where unknown."""
-
-    operation: str
-    nodes: int
-    ppn: int
-    mmax: int = -1
-    mavg: float = -1.0
 
 
 class Step(NamedTuple):

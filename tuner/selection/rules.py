@@ -17,10 +17,11 @@ Chosen = dict[tuple[Span, Span], Degrees]
 def compile_rules(points: Iterable[Point]) -> list[Rule]:
     """Return the rules of one system's points, by operation, layout, degree and size."""
     rules = []
-    for operation, here in groupby(sorted(points, key=_layout), lambda point: point.operation):
+    ordered = sorted(points, key=lambda point: point.case.place)
+    for operation, here in groupby(ordered, lambda point: point.case.operation):
         measured: Layouts = {
-            ((nodes, nodes), (ppn, ppn)): classes_of(of_layout)
-            for (_, nodes, ppn), of_layout in groupby(here, _layout)
+            ((its.nodes, its.nodes), (its.ppn, its.ppn)): classes_of(of_layout)
+            for its, of_layout in groupby(here, lambda point: point.case.place)
         }
         chosen = {
             layout: degrees_of(classes)
@@ -51,7 +52,3 @@ def _united(layouts: Chosen, axis: int) -> Chosen:
         for other, line in lines.items()
         for span, degrees in line
     }
-
-
-def _layout(point: Point) -> tuple[str, int, int]:
-    return point.operation, point.nodes, point.ppn

@@ -10,11 +10,12 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tuner.domain.cases import Place
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
-from tuner.selection.intervals import degree_class
+from tuner.selection.intervals import place_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +67,7 @@ def candidates(cells: Iterable[Cell], soaks: Iterable[Soaked]) -> list[Cell]:
     return [
         cell
         for cell in cells
-        if (what := (cell.key.operation, cell.key.method)) not in failed or _is_default(what)
+        if (what := (cell.key.case.operation, cell.key.method)) not in failed or _is_default(what)
     ]
 
 
@@ -90,7 +91,7 @@ def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) ->
     points = list(points)
     withheld = {point for run, _ in _lacking(points, soaks, required) for point in run}
     return [
-        point._replace(method=DEFAULT_METHODS[point.operation], status=UNSOAKED)
+        point._replace(method=DEFAULT_METHODS[point.case.operation], status=UNSOAKED)
         if point in withheld
         else point
         for point in points
@@ -110,11 +111,12 @@ def _lacking(
     """Yield runs of sizes that have to wait, with what is missing; failed methods always wait."""
     known = {(each.operation, each.method): each for each in soaks}
     for run in _runs(points):
-        operation, method = run[0].operation, _winner(run[0])
-        nodes, ppn = run[0].nodes, run[0].ppn
+        operation, nodes, ppn, *_ = run[0].case.place
+        method = _winner(run[0])
         its = known.get((operation, method), Soaked(operation, method, 0, ""))
-        counts = {place[:3]: place.executions for place in its.places}
-        needed = {run[-1].bytes: -(-required // LARGEST_SHARE)} | {run[0].bytes: required}
+        counts = {(at.nodes, at.ppn, at.size_bytes): at.executions for at in its.places}
+        least, most = run[0].case.bytes, run[-1].case.bytes
+        needed = {most: -(-required // LARGEST_SHARE)} | {least: required}
         lacks = [
             Lack(operation, method, nodes, ppn, size, number - count)
             for size, number in sorted(needed.items())
@@ -127,14 +129,13 @@ def _lacking(
 def _runs(points: Iterable[Point]) -> Iterator[list[Point]]:
     """Yield the neighbouring sizes of a degree class with one winner that is not the default."""
 
-    def place(point: Point) -> tuple[str, int, int, tuple[int, float]]:
-        degree = degree_class(point.operation, point.mmax, point.mavg)
-        return point.operation, point.nodes, point.ppn, degree
+    def place(point: Point) -> Place:
+        return place_of(point.case, point.mmax, point.mavg)
 
-    ordered = sorted(points, key=lambda point: (place(point), point.bytes))
+    ordered = sorted(points, key=lambda point: (place(point), point.case.bytes))
     for (_, method), run in groupby(ordered, lambda point: (place(point), _winner(point))):
         of_run = list(run)
-        if method != DEFAULT_METHODS[of_run[0].operation]:
+        if method != DEFAULT_METHODS[of_run[0].case.operation]:
             yield of_run
 
 
@@ -158,7 +159,8 @@ def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
     return {
         where: counted[where]
         for run in _runs(table.points)
-        if (where := (run[0].operation, run[0].method, run[0].nodes, run[0].ppn))
+        if (layout := run[0].case.layout)
+        and (where := (run[0].case.operation, run[0].method, layout.nodes, layout.ppn))
         and not _is_default(where[:2])
     }
 

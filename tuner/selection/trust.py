@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
-from tuner.domain.records import Cell, CellKey, Header, Part
+from tuner.domain.cases import Case, Layout
+from tuner.domain.records import Cell, Header, Part
 from tuner.domain.tables import Provenance
 
 SLOW = math.log(2)
@@ -53,14 +54,8 @@ _FAST = (0.05, 0.25)
 _MIDDLE = (0.25, 0.5)
 """Quantiles of what a size adds within a launch; other work slows launches as a whole."""
 
-Place = tuple[str, int, int, int, bool, str]
-
-_Case = tuple[Place, str, str, int]  # place, operation, pattern, size
-
-
-def place_of(key: CellKey) -> Place:
-    """Return the key of comparable canaries: campaign, processes, layout and scheme."""
-    return key.campaign, key.procs, key.nodes, key.ppn, key.oversubscribed, key.sync
+_Measured = tuple[str, Case]  # campaign and case
+_Alike = tuple[str, Layout, str]  # campaign, layout and scheme of comparable canaries
 
 
 class Trust:
@@ -77,10 +72,10 @@ class Trust:
     def judged(self, cell: Cell) -> Iterator[tuple[Part, str, bool]]:
         """Yield each part, why it is refused (one of CAUSES, or ""), and whether it is noisy."""
         key = cell.key
-        slowest_s = self._slowest_canary_s.get(_case_of(key), math.inf)
-        late_most = math.inf if key.oversubscribed else LATE_MOST
+        slowest_s = self._slowest_canary_s.get((key.campaign, key.case), math.inf)
+        late_most = math.inf if key.case.layout.oversubscribed else LATE_MOST
         for part in map(Part._make, cell.parts.tolist()):
-            drift = abs(self._drifts.get((part.launch, key.size_bytes), 0.0))
+            drift = abs(self._drifts.get((part.launch, key.case.size_bytes), 0.0))
             refusal = ""
             if part.canary_s > slowest_s:
                 refusal = "canary"
@@ -138,37 +133,38 @@ def _per_cent(share: float) -> str:
     return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
 
 
-def _case_of(key: CellKey) -> _Case:
-    return place_of(key), key.operation, key.pattern, key.size_bytes
+def _alike(measured: _Measured) -> _Alike:
+    campaign, case = measured
+    return campaign, case.layout, case.sync
 
 
-def _limits(cells: Sequence[Cell]) -> dict[_Case, float]:
+def _limits(cells: Sequence[Cell]) -> dict[_Measured, float]:
     """Return the slowest canary, in seconds, with which a launch's part of a cell counts.
 
     The limit adds what is usual at a launch's least size, what other sizes usually add to it, and a
     margin.
     """
-    canaries: dict[tuple[Place, int], dict[_Case, list[float]]] = defaultdict(dict)
+    canaries: dict[tuple[_Alike, int], dict[_Measured, list[float]]] = defaultdict(dict)
     for cell in cells:
-        case = _case_of(cell.key)
+        its = cell.key.campaign, cell.key.case
         for launch, canary_s in cell.parts[["launch", "canary_s"]].tolist():
-            canaries[case[0], launch].setdefault(case, []).append(canary_s)
-    least: dict[Place, list[float]] = defaultdict(list)
-    added: dict[_Case, list[float]] = defaultdict(list)
-    for (place, _), of_launch in canaries.items():
-        medians_s = {case: statistics.median(values) for case, values in of_launch.items()}
-        first = min(medians_s, key=lambda case: case[-1])
+            canaries[_alike(its), launch].setdefault(its, []).append(canary_s)
+    least: dict[_Alike, list[float]] = defaultdict(list)
+    added: dict[_Measured, list[float]] = defaultdict(list)
+    for (alike, _), of_launch in canaries.items():
+        medians_s = {its: statistics.median(values) for its, values in of_launch.items()}
+        first = min(medians_s, key=lambda its: its[1].size_bytes)
         if min(medians_s.values()) > 0:
-            least[place].append(math.log(medians_s[first]))
-            for case, median_s in medians_s.items():
-                added[case].append(math.log(median_s / medians_s[first]))
-    usual = {place: _usual(logs, _FAST) for place, logs in least.items()}
+            least[alike].append(math.log(medians_s[first]))
+            for its, median_s in medians_s.items():
+                added[its].append(math.log(median_s / medians_s[first]))
+    usual = {alike: _usual(logs, _FAST) for alike, logs in least.items()}
     limits = {}
-    for case, logs in added.items():
-        at_least, deviation = usual[case[0]]
+    for its, logs in added.items():
+        at_least, deviation = usual[_alike(its)]
         more, its_deviation = _usual(logs, _MIDDLE)
         margin = max(SLOW, DEVIATIONS * deviation, DEVIATIONS * its_deviation)
-        limits[case] = math.exp(at_least + max(more, 0.0) + margin)
+        limits[its] = math.exp(at_least + max(more, 0.0) + margin)
     return limits
 
 
@@ -189,7 +185,7 @@ def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:
         return {}
     counts = np.concatenate([cell.parts["samples"] for cell in whole]).astype(np.int64)
     launches = np.concatenate([cell.parts["launch"] for cell in whole]).tolist()
-    sizes = np.repeat([cell.key.size_bytes for cell in whole], [len(c.parts) for c in whole])
+    sizes = np.repeat([cell.key.case.size_bytes for cell in whole], [len(c.parts) for c in whole])
     enough = counts >= 2 * stats.MIN_SAMPLES
     halves = np.column_stack([counts // 2, counts - counts // 2])
     lengths = halves.ravel()

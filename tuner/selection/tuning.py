@@ -12,6 +12,7 @@ from tuner.domain.tables import Point, Provenance, Table
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation import machines
 from tuner.rawfile import reading
+from tuner.rawfile.kinds import soak
 from tuner.selection import soaks
 from tuner.selection.decisions import decide
 from tuner.selection.rules import compile_rules
@@ -54,13 +55,13 @@ def tune(
     decided: dict[str, list[Point]] = {}
     undecided = store.undecided(system)
     for name in names:
-        of_campaign = store.contents((system, name))
+        of_campaign = store.contents(system, campaign=name)
         if name in undecided:
             decided[name] = decide(of_campaign)
         cells += of_campaign
     description = described.loc[system].to_dict()
     required_executions = required_on(description["name"], required_executions)
-    soaked = soaks.verdicts(store.soaks(system))
+    soaked = soaks.verdicts(soak.stored(store, system))
     headers = _headers(store, system)
     trust = Trust(cells, headers)
     candidates = soaks.candidates(cells, soaked)

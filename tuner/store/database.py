@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x53575054  # "SWPT"
 VERSION = 8
 BUSY_TIMEOUT_S = 30
+_TRUTHS = {"oversubscribed", "passed"}  # columns of truth values, which SQLite keeps as numbers
 
 
 class StoreError(SwitchpointError):
@@ -200,9 +201,7 @@ class Database:
 
         names, rows = self._fetch(sql, values)
         frame = pd.DataFrame.from_records(rows, columns=names)
-        if "oversubscribed" in names:
-            frame["oversubscribed"] = frame["oversubscribed"].astype(bool)
-        return frame
+        return frame.astype(dict.fromkeys(_TRUTHS & set(names), bool))
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         lock = self.path.with_name(f"{self.path.name}.lock")
@@ -229,6 +228,12 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+
+def equal_to(**equal: str | int | None) -> tuple[str, list[str | int]]:
+    """Return a condition on columns and its values; a value of None sets no condition."""
+    given = {column: value for column, value in equal.items() if value is not None}
+    return " AND ".join(f"{column} = ?" for column in given) or "TRUE", list(given.values())
 
 
 def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:

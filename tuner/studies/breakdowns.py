@@ -65,7 +65,7 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
 
     There is a row for each case, method and amount of computation. Raises StoreError.
     """
-    rows = store.overlap(system)
+    rows = store.records("overlap", system)
     if rows.empty:
         return rows
     dates = store.campaigns(system).set_index("campaign")["last_date"]

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tuner import stats
-from tuner.domain.records import Cell, CellKey
+from tuner.domain.flat import values
+from tuner.domain.records import Cell
+from tuner.store.cells import KEY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
 
 PARTS = ("communication_s", "local_s")
 _LEAST_S = 1e-9  # time of a part that took none, so that it has a logarithm
-_KEY = list(CellKey._fields)
-_SUMMARY = ["median_s", "low_s", "high_s"]
-_CASE = _KEY[: _KEY.index("method")]
+_KEY = list(KEY)
+_SUMMARY = ["size_bytes", "bytes", "method", "median_s", "low_s", "high_s"]
 
 
 def last_measured(store: Store, system: str) -> pd.DataFrame:
@@ -29,7 +30,7 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
     Raises StoreError.
     """
     cells = store.cells(system, operation="spmv")
-    case = [name for name in _CASE if name != "campaign"]
+    case = [name for name in KEY if name not in ("campaign", "method")]
     newest_last = store.campaigns_with_cells(system)[::-1]
     age = cells["campaign"].map(newest_last.index)
     last = age.groupby([cells[name] for name in case]).transform("max")
@@ -51,11 +52,10 @@ def of_part(cells: Iterable[Cell], products: pd.DataFrame, part: str) -> Iterato
     The samples stay those of the whole. products: those of `Store.products` for the cells'
     campaign.
     """
-    rows = products[[*_KEY, "launch", part]].itertuples(index=False)
-    seconds = {tuple(row[:-1]): float(row[-1]) for row in rows}
+    seconds = products.set_index([*_KEY, "launch"])[part].to_dict()
     for cell in cells:
         parts = cell.parts.copy()
-        medians = [seconds[(*cell.key, launch)] for launch in parts["launch"].tolist()]
+        medians = [seconds[(*values(cell.key), launch)] for launch in parts["launch"].tolist()]
         parts["median_s"] = np.maximum(medians, _LEAST_S)
         yield replace(cell, parts=parts)
 
@@ -67,9 +67,9 @@ def summaries(cells: Iterable[Cell]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = []
-    for cell in cells:
-        rows.append(
-            (*cell.key[_KEY.index("size_bytes") :], *stats.of_launches(cell.parts["median_s"]))
-        )
-    return pd.DataFrame(rows, columns=[*_KEY[_KEY.index("size_bytes") :], *_SUMMARY])
+    rows = [
+        (case.size_bytes, case.bytes, cell.key.method, *stats.of_launches(cell.parts["median_s"]))
+        for cell in cells
+        for case in [cell.key.case]
+    ]
+    return pd.DataFrame(rows, columns=_SUMMARY)

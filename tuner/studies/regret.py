@@ -165,8 +165,9 @@ def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
     random = np.random.default_rng(seed)
     layouts: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for point in table.points:
-        if point.procs > 1:  # a process alone has nothing to choose
-            layouts[point.operation].add((point.nodes, point.ppn))
+        layout = point.case.layout
+        if layout.procs > 1:  # a process alone has nothing to choose
+            layouts[point.case.operation].add((layout.nodes, layout.ppn))
     operations = sorted(layouts)
     for number in range(count):
         operation = operations[number % len(operations)]

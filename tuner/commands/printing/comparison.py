@@ -59,9 +59,9 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
     out.print()
     table = plain_grid("operation", "pattern", "nodes x ppn", "bytes", "method", "time B / A")
     for change in changes[:SHOWN_CHANGES]:
-        where = change.where
+        where, case = change.where, change.where.case
         table.add_row(
-            *(where.operation, where.pattern, _layout(where), size_text(where.bytes), where.method),
+            *(case.operation, case.pattern, _layout(where), size_text(case.bytes), where.method),
             f"{multiple_text(change.ratio)} ({multiple_text(change.low)} to "
             f"{multiple_text(change.high)})",
         )
@@ -105,7 +105,8 @@ def _show_loss(loss: Loss, out: Console) -> None:
     )
     if loss.worst_where:
         where = loss.worst_where
-        case = f"{where.operation} {where.pattern} on {_layout(where)} at {size_text(where.bytes)}"
+        its = where.case
+        case = f"{its.operation} {its.pattern} on {_layout(where)} at {size_text(its.bytes)}"
         out.print(f"worst: {loss.worst:+.1%} by {where.method} for {case}", highlight=False)
     if loss.without_rule:
         out.print(f"{loss.without_rule} cases have no rule in B: they take the default")
@@ -114,7 +115,8 @@ def _show_loss(loss: Loss, out: Console) -> None:
 
 
 def _layout(where: Where) -> str:
-    return f"{where.nodes} x {where.ppn}{' (o)' if where.oversubscribed else ''}"
+    its = where.case.layout
+    return f"{its.nodes} x {its.ppn}{' (o)' if its.oversubscribed else ''}"
 
 
 def _choices(choices: list[Choice]) -> str:

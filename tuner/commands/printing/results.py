@@ -92,10 +92,10 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         grid.add_row(*shown, sizes, rule.method, rule.evidence.status, _speed_text(rule))
         before = case
     out.print(grid)
-    if any(rule.evidence.oversubscribed for rule in table.rules):
+    if any(rule.evidence.case.layout.oversubscribed for rule in table.rules):
         out.print("(o) more ranks than cores", highlight=False)
     for mark, scheme, words in _SCHEMES:
-        if any(rule.evidence.sync == scheme for rule in table.rules):
+        if any(rule.evidence.case.sync == scheme for rule in table.rules):
             out.print(f"({mark}) {words}", highlight=False)
     if any(rule.interpolated for rule in table.rules):
         out.print(
@@ -159,9 +159,9 @@ def _degree_text(rule: Rule) -> str:
 
 def _layout_text(rule: Rule) -> str:
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
-    marks = " (o)" * rule.evidence.oversubscribed + " (i)" * rule.interpolated
+    marks = " (o)" * rule.evidence.case.layout.oversubscribed + " (i)" * rule.interpolated
     for mark, scheme, _ in _SCHEMES:
-        marks += f" ({mark})" * (rule.evidence.sync == scheme)
+        marks += f" ({mark})" * (rule.evidence.case.sync == scheme)
     return f"{nodes} x {ppn}{marks}"
 
 

@@ -1,0 +1,76 @@
+"""The keys that measurements and rules share: layouts, cases and cells."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Layout(NamedTuple):
+    """Processes and their distribution over nodes."""
+
+    procs: int
+    nodes: int
+    ppn: int
+    oversubscribed: bool  # more processes on a node than cores
+
+
+class Place(NamedTuple):
+    """A case as rules match it, without its size. `mmax` and `mavg` are negative where unknown."""
+
+    operation: str
+    nodes: int
+    ppn: int
+    mmax: int = -1
+    mavg: float = -1.0
+
+
+class Case(NamedTuple):
+    """What a method is measured for. `bytes` is the mean payload of a message."""
+
+    operation: str
+    pattern: str
+    layout: Layout
+    sync: str
+    size_bytes: int
+    bytes: int
+
+    @property
+    def place(self) -> Place:
+        """Return the place whose degrees are unknown."""
+        return Place(self.operation, self.layout.nodes, self.layout.ppn)
+
+
+class CellKey(NamedTuple):
+    """The key that all samples of a cell share."""
+
+    system: str
+    campaign: str
+    case: Case
+    method: str
+
+
+class LaunchKey(NamedTuple):
+    """The fields of a cell's key that are the same for all cells of a launch."""
+
+    system: str
+    campaign: str
+    operation: str
+    pattern: str
+    layout: Layout
+    sync: str
+
+    def cell(self, size_bytes: int, message_bytes: int, method: str) -> CellKey:
+        """Return the key of a cell."""
+        case = Case(
+            *(self.operation, self.pattern, self.layout, self.sync, size_bytes, message_bytes)
+        )
+        return CellKey(self.system, self.campaign, case, method)
+
+
+class ProbeLaunch(NamedTuple):
+    """A launch whose records are no cells: probes, methods of overlap, or soaks."""
+
+    system: str
+    campaign: str
+    layout: Layout
+    launch: int

@@ -1,0 +1,139 @@
+"""The tables of cells, and of what launches of spmv measured beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.domain.cases import CellKey, LaunchKey
+from tuner.domain.flat import columns, flat, take, values
+from tuner.domain.records import PART, Cell, CellSummary, Features, Product
+from tuner.store.database import Database, equal_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEY = columns(CellKey)
+"""The columns of a cell's key."""
+
+_ROW = (*KEY, *Features._fields, *CellSummary._fields)
+_BLOBS = ("parts", "rounds", "samples")
+_CASE = ", ".join(columns(LaunchKey))
+_IN_ORDER = f"ORDER BY {', '.join(KEY)}"
+
+CellRow = tuple[Any, ...]
+"""A cell with its summary, flat, and so quick to pass between processes."""
+
+
+def cell_row(cell: Cell, summary: CellSummary) -> CellRow:
+    """Return a cell in the form of the store."""
+    blobs = (cell.parts.tobytes(), cell.rounds.tobytes(), cell.samples_s.tobytes())
+    return (*values(cell.key), *cell.features, *summary, *blobs)
+
+
+def cell_of(row: CellRow) -> Cell:
+    """Return the cell that a row holds."""
+    fields = iter(row)
+    key, features = take(CellKey, fields), take(Features, fields)
+    parts, rounds, samples = row[-len(_BLOBS) :]
+    return Cell(
+        key,
+        features,
+        np.frombuffer(parts, PART),
+        np.frombuffer(rounds, np.uint16),
+        np.frombuffer(samples, np.float32),
+    )
+
+
+class Cells(Database):
+    """The cells of all systems, and the parts of sparse products."""
+
+    def put_cells(self, rows: Iterable[CellRow]) -> None:
+        """Add cells; replace those of the same key."""
+        self._insert("cell", (*_ROW, *_BLOBS), rows)
+
+    def delete_cell(self, key: CellKey) -> None:
+        """Delete a cell, if there is one."""
+        where, equal = equal_to(**flat(key))
+        self._execute(f"DELETE FROM cell WHERE {where}", equal)  # noqa: S608
+
+    def put_products(self, products: Iterable[Product]) -> None:
+        """Add what launches of spmv measured beside whole products."""
+        self._insert("product", columns(Product), map(tuple, map(values, products)))
+
+    def campaigns_with_cells(self, system: str, operation: str | None = None) -> list[str]:
+        """Return a system's campaigns that measured an operation's or any methods, newest first."""
+        where, values = equal_to(system=system, operation=operation)
+        rows = self._query(
+            f"""
+            SELECT campaign
+            FROM (
+              SELECT campaign, max(date) AS last_date FROM launch WHERE system = ? GROUP BY campaign
+            ) AS measured
+            WHERE EXISTS (SELECT 1 FROM cell WHERE {where} AND campaign = measured.campaign)
+            ORDER BY last_date DESC, campaign DESC
+            """,  # noqa: S608
+            [system, *values],
+        )
+        return [row[0] for row in rows]
+
+    def cases(self, system: str, campaign: str) -> pd.DataFrame:
+        """Return one row per case of a campaign: what its cells share but size and method."""
+        return self._frame(
+            f"SELECT DISTINCT {_CASE} FROM cell "  # noqa: S608
+            f"WHERE system = ? AND campaign = ? ORDER BY {_CASE}",
+            [system, campaign],
+        )
+
+    def cells(self, system: str | None = None, **equal: str | int | None) -> pd.DataFrame:
+        """Return one row per cell, all of its columns but the blobs, in the order of the key.
+
+        equal: the values of columns; None takes all.
+        """
+        where, given = equal_to(system=system, **equal)
+        return self._frame(
+            f"SELECT {', '.join(_ROW)} FROM cell WHERE {where} {_IN_ORDER}",  # noqa: S608
+            given,
+        )
+
+    def steadiness(self, system: str, campaign: str) -> pd.DataFrame:
+        """Return one row per cell: its place, `n`, `canary_median_s`, `above_2_medians`, `late`."""
+        return self._frame(
+            "SELECT operation, procs, nodes, ppn, sync, oversubscribed, "
+            "n, canary_median_s, above_2_medians, late FROM cell "
+            "WHERE system = ? AND campaign = ? ORDER BY procs, nodes",
+            [system, campaign],
+        )
+
+    def contents(
+        self, system: str, *, samples: bool = True, **equal: str | int | None
+    ) -> list[Cell]:
+        """Return the cells with these values in columns of the key, with their samples.
+
+        Without samples, only the summaries of launches are read: a tenth of the bytes.
+        """
+        where, given = equal_to(system=system, **equal)
+        blobs = _BLOBS if samples else ("parts", "x''", "x''")
+        rows = self._query(
+            f"SELECT {', '.join((*_ROW, *blobs))} FROM cell WHERE {where} {_IN_ORDER}",  # noqa: S608
+            given,
+        )
+        return [cell_of(row) for row in rows]
+
+    def samples(self, key: CellKey) -> NDArray[np.float32]:
+        """Return a cell's samples in seconds, launch after launch; none when there is no cell."""
+        where, given = equal_to(**flat(key))
+        rows = self._query(f"SELECT samples FROM cell WHERE {where}", given)  # noqa: S608
+        return np.frombuffer(rows[0][0] if rows else b"", np.float32)
+
+    def products(self, system: str, campaign: str | None = None) -> pd.DataFrame:
+        """Return medians of `communication_s` and `local_s`, a row per cell of spmv and launch."""
+        where, given = equal_to(system=system, campaign=campaign)
+        names = ", ".join(columns(Product))
+        return self._frame(
+            f"SELECT {names} FROM product WHERE {where} ORDER BY {names}",  # noqa: S608
+            given,
+        )

@@ -1,0 +1,83 @@
+"""The tables of systems and launches."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
+
+from tuner.domain.records import Launch, System
+from tuner.store.database import Database, equal_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Launches(Database):
+    """Systems, their campaigns, and the launches of these."""
+
+    def put_launch(self, system: System, launch: Launch) -> None:
+        """Add a launch and its system; replace what is kept of the same launch."""
+        row = {"id": system.id, **asdict(system)}
+        self._insert("system", row, [list(row.values())])
+        row = asdict(launch)
+        self._insert("launch", row, [list(row.values())])
+
+    def launches(self) -> dict[int, Launch]:
+        """Return every launch by its id."""
+        names = ", ".join(f'"{field.name}"' for field in fields(Launch))
+        rows = self._query(f"SELECT {names} FROM launch ORDER BY id")  # noqa: S608
+        return {row[0]: Launch(*row) for row in rows}
+
+    def systems(self) -> pd.DataFrame:
+        """Return one row per system: `system`, its description, and what the store has of it."""
+        return self._frame(
+            """
+            SELECT system.id AS system, name, environment, mpi_library, mpi_standard, compiler,
+                   cpu_model, cores, count(DISTINCT campaign) AS campaigns,
+                   count(*) AS launches, sum(samples) AS samples,
+                   min(date) AS first_date, max(date) AS last_date
+            FROM system JOIN launch ON launch.system = system.id
+            GROUP BY system.id ORDER BY system.id
+            """
+        )
+
+    def campaigns(self, system: str | None = None) -> pd.DataFrame:
+        """Return one row per campaign of a system, or of all; `complete` counts launches.
+
+        `executions` are those of soaks, which have no samples.
+        """
+        where, values = equal_to(system=system)
+        return self._frame(
+            f"""
+            SELECT system, campaign, count(*) AS launches, sum(complete) AS complete,
+                   sum(samples) AS samples, min(date) AS first_date, max(date) AS last_date,
+                   max("commit") AS "commit",
+                   (SELECT coalesce(sum(executions), 0) FROM soak
+                    WHERE soak.system = launch.system AND soak.campaign = launch.campaign)
+                   AS executions
+            FROM launch WHERE {where} GROUP BY system, campaign ORDER BY system, campaign
+            """,  # noqa: S608
+            values,
+        )
+
+    def systems_with(self, table: str) -> list[str]:
+        """Return the systems that have rows in a table: `cell`, or that of a kind of records."""
+        rows = self._query(
+            f"SELECT id FROM system WHERE EXISTS (SELECT 1 FROM {table} WHERE system = id) "  # noqa: S608
+            "ORDER BY id"
+        )
+        return [row[0] for row in rows]
+
+    def undecided(self, system: str) -> list[str]:
+        """Return a system's campaigns that were never decided, or got launches since."""
+        rows = self._query(
+            "SELECT DISTINCT campaign FROM launch WHERE system = ? AND NOT decided", [system]
+        )
+        return [str(row[0]) for row in rows]
+
+    def untuned(self) -> list[str]:
+        """Return the systems that have no table: all, for a store that was rebuilt."""
+        rows = self._query(
+            "SELECT DISTINCT system FROM launch EXCEPT SELECT system FROM tuned ORDER BY system"
+        )
+        return [str(row[0]) for row in rows]

@@ -1,0 +1,43 @@
+"""The tables of records that are no cells: one for each kind (tuner/rawfile/kinds)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tuner.domain.cases import ProbeLaunch
+from tuner.domain.flat import columns, values
+from tuner.store.database import Database, equal_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Records(Database):
+    """What launches measured that is no cell."""
+
+    def put_records(self, table: str, where: ProbeLaunch, records: Sequence[NamedTuple]) -> None:
+        """Add the records of a launch."""
+        if records:
+            names = (*columns(ProbeLaunch), *columns(type(records[0])))
+            rows = ((*values(where), *values(record)) for record in records)
+            self._insert(table, names, rows)
+
+    def delete_of_launch(self, launch: int) -> None:
+        """Delete what a launch has beside cells."""
+        tables = self._query(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND EXISTS "
+            "(SELECT 1 FROM pragma_table_info(sqlite_master.name) AS its WHERE its.name = 'launch')"
+        )
+        for (name,) in tables:
+            self._execute(f"DELETE FROM {name} WHERE launch = ?", [launch])  # noqa: S608
+
+    def records(self, table: str, system: str, campaign: str | None = None) -> pd.DataFrame:
+        """Return a system's or campaign's records by key, with launch `date` and `commit`."""
+        where, given = equal_to(**{f"{table}.system": system, f"{table}.campaign": campaign})
+        frame = self._frame(
+            f'SELECT {table}.*, date, "commit" '  # noqa: S608
+            f"FROM {table} JOIN launch ON launch.id = {table}.launch WHERE {where}",
+            given,
+        )
+        return frame.sort_values(list(frame.columns[:-2]), ignore_index=True)
