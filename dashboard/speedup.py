@@ -8,8 +8,8 @@ import pandas as pd
 
 from tuner import stats
 from tuner.domain.records import Cell
-from tuner.machine.simulation import machines
-from tuner.selection.decisions import least_samples
+from tuner.selection.changes import exact_in
+from tuner.selection.ratios import logs_of, paired
 
 _COLUMNS = ["size_bytes", "method", "speedup", "speedup_low", "speedup_high"]
 
@@ -19,18 +19,13 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
 
     cells: of one case, at any sizes. Launches with too few samples do not count. The interval is at
     """
-    logs = {}
-    exact = False
-    for cell in cells:
-        exact = machines.is_simulated(cell.key.system)
-        parts = cell.parts[cell.parts["samples"] >= least_samples(cell)]
-        medians = zip(parts["launch"].tolist(), np.log(parts["median_s"]), strict=True)
-        logs[cell.key.case.size_bytes, cell.key.method] = dict(medians)
+    cells = list(cells)
+    exact = exact_in(cells)
+    logs = {(cell.key.case.size_bytes, cell.key.method): of for cell, of in logs_of(cells)}
     gains: dict[int, dict[tuple[int, str], list[float]]] = defaultdict(dict)  # by launch count
     for (size, method), mine in logs.items():
-        base = logs.get((size, default), {})
-        found = [base[launch] - log for launch, log in mine.items() if launch in base]
-        gains[len(found)][size, method] = found
+        found = paired(logs.get((size, default), {}), mine)
+        gains[len(found)][size, method] = [*found.values()]
     rows = []
     for count, of_cells in gains.items():
         figures = np.full((len(of_cells), 3), np.nan)

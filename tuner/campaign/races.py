@@ -17,6 +17,7 @@ from tuner.campaign.plans import Plan, PlannedCase
 from tuner.domain.records import Cell
 from tuner.selection.decisions import ERROR_LEVEL
 from tuner.selection.intervals import NEARLY
+from tuner.selection.ratios import mean, paired
 
 LOOKS = 2
 """Number of times that a race is examined to drop losers."""
@@ -102,24 +103,18 @@ def losers(race: Race, default: str) -> set[str]:
     """
     if default not in race:
         return set()
-    ratios = {
-        method: _mean_log_ratio(launches, race[default])
-        for method, launches in race.items()
-        if launches.keys() & race[default].keys()
+    logs = {
+        method: {number: math.log(float(np.median(each.seconds))) for number, each in its.items()}
+        for method, its in race.items()
     }
-    best = min(ratios, key=lambda method: ratios[method])
+    ratios = {method: paired(its, logs[default]) for method, its in logs.items()}
+    best = min(filter(ratios.get, ratios), key=lambda method: mean(ratios[method].values()))
     level = 1 - ERROR_LEVEL / (len(race) * LOOKS)
     return {
         method
         for method in race.keys() - {best, default}
         if _is_slower(race[method], race[best], level)
     }
-
-
-def _mean_log_ratio(launches: dict[int, Samples], others: dict[int, Samples]) -> float:
-    both = sorted(launches.keys() & others.keys())
-    logs = [np.log(np.median(launches[n].seconds) / np.median(others[n].seconds)) for n in both]
-    return float(np.mean(logs))
 
 
 def _is_slower(launches: dict[int, Samples], best: dict[int, Samples], level: float) -> bool:

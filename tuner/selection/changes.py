@@ -15,9 +15,9 @@ import numpy as np
 
 from tuner import stats
 from tuner.domain.cases import Case
-from tuner.domain.records import PART, Cell
+from tuner.domain.records import Cell
 from tuner.machine.simulation import machines
-from tuner.selection.decisions import least_samples
+from tuner.selection.ratios import logs_of, mean
 
 FALSE_DISCOVERIES = 0.05
 """The expected share of false changes among the reported ones."""
@@ -69,24 +69,12 @@ def exact_in(cells: Sequence[Cell]) -> bool:
 
 def medians_of(cells: Iterable[Cell]) -> Medians:
     """Return the medians that are compared; samples are not needed."""
-    cells = list(cells)
-    # Bytes are joined because numpy compares the fields of many small structured arrays one by one.
-    parts = np.frombuffer(b"".join(cell.parts.tobytes() for cell in cells), PART)
-    launches, logs = parts["launch"].tolist(), np.log(parts["median_s"]).tolist()
-    least = np.repeat([least_samples(cell) for cell in cells], [len(cell.parts) for cell in cells])
-    count = (parts["samples"] >= least).tolist()
     found: Medians = {}
-    end = 0
-    for cell in cells:
-        here = range(end, end := end + len(cell.parts))
-        medians = {(cell.key.campaign, launches[i]): logs[i] for i in here if count[i]}
+    for cell, logs in logs_of(cells):
+        medians = {(cell.key.campaign, launch): log for launch, log in logs.items()}
         if medians:
             found.setdefault(Where(cell.key.case, cell.key.method), {}).update(medians)
     return found
-
-
-def _mean(medians: dict[tuple[str, int], float]) -> float:
-    return sum(medians.values()) / len(medians)
 
 
 def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
@@ -99,7 +87,7 @@ def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
     alike: dict[tuple[int, int], list[_Pair]] = defaultdict(list)  # with as many launches
     for where, mine in a.items():
         if theirs := b.get(where):
-            logs[where.case.operation].append(_mean(theirs) - _mean(mine))
+            logs[where.case.operation].append(mean(theirs.values()) - mean(mine.values()))
             alike[len(mine), len(theirs)].append((where, [*mine.values()], [*theirs.values()]))
     changed: dict[str, list[Change]] = {operation: [] for operation in logs}
     for change in _changes(alike, exact=exact):

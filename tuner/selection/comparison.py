@@ -31,6 +31,7 @@ from tuner.selection.changes import (
 )
 from tuner.selection.decisions import decide
 from tuner.selection.intervals import place_of, whole_intervals
+from tuner.selection.ratios import mean, paired
 from tuner.selection.rules import compile_rules
 
 SHOWN = ("faster", "default")
@@ -266,12 +267,11 @@ def _loss(a: Measured, own_points: list[Point], points: list[Point]) -> Loss:
         without_rule += other is None
         mine = a.medians.get(where._replace(method=own or where.method), {})
         theirs = a.medians.get(where._replace(method=other or where.method), {})
-        launches = mine.keys() & theirs.keys()
-        if not launches:
+        ratios = paired(theirs, mine)
+        if not ratios:
             not_measured += 1
             continue
-        log = sum(theirs[launch] - mine[launch] for launch in sorted(launches)) / len(launches)
-        logs.append((log, where._replace(method=other or where.method)))
+        logs.append((mean(ratios.values()), where._replace(method=other or where.method)))
     if not logs:
         return Loss(0, None, None, None, None, without_rule, not_measured)
     losses = np.array([log for log, _ in logs])

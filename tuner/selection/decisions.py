@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule
 from tuner.machine.simulation import machines
 from tuner.selection.intervals import MAVG_DIGITS, NEARLY, place_of
+from tuner.selection.ratios import least_samples, mean, paired
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import NOISY_CLEAN, Trust
 
@@ -95,10 +96,8 @@ class _Trial:
     def ratios(self, method: str, other: str) -> Ratios:
         """Return the time of a method over that of another in every launch that has both."""
         mine, others = self.medians[method], self.medians[other]
-        pairs = ((launch, self.beside(launch, method, other)) for launch in sorted(mine))
-        return {
-            launch: mine[launch] - others[its] for launch, its in pairs if its and its in others
-        }
+        pairs = ((launch, self.beside(launch, method, other)) for launch in mine)
+        return paired(mine, {launch: others[its] for launch, its in pairs if its in others})
 
     def beside(self, launch: _Launch, method: str, other: str) -> _Launch | None:
         """Return the launch of another method that a method's own is compared with."""
@@ -115,16 +114,11 @@ class _Trial:
         if self.exact:
             return float(np.median(mine[1])) < float(np.median(default[1]))
         if its == launch:
-            paired = stats.paired_log_ratios(*mine, *default)
-            return stats.median_upper_bound(paired, 1 - self.error_level) < 0
+            ratios = stats.paired_log_ratios(*mine, *default)
+            return stats.median_upper_bound(ratios, 1 - self.error_level) < 0
         # There are no common rounds, so the ends of both intervals are added.
         own = stats.median_upper_bound(np.log(mine[1].astype(float)))
         return own + stats.median_upper_bound(-np.log(default[1].astype(float))) < 0
-
-
-def least_samples(cell: Cell) -> int:
-    """Return the samples of a launch that counts: simulated ones would only be repeated."""
-    return 1 if machines.is_simulated(cell.key.system) else stats.MIN_SAMPLES
 
 
 class _Verdict:
@@ -156,7 +150,7 @@ class _Verdict:
             return self.trial.default, "undecided"
         seeming = [method for method in self._choosing if self._seems_faster(method)]
         if seeming:
-            winner = min(seeming, key=lambda method: _mean(self._choosing[method]))
+            winner = min(seeming, key=lambda method: mean(self._choosing[method]))
             return (winner, "faster") if self.is_faster(winner) else (self.trial.default, "tie")
         return self.trial.default, "tie"
 
@@ -252,7 +246,7 @@ def _point(verdict: _Verdict) -> Point:
     others = {method: ratios for method, ratios in verdict.ratios.items() if ratios}
     challenger: str | None = verdict.method
     if verdict.status != "faster":
-        challenger = min(others, key=lambda name: _mean(others[name].values()), default=None)
+        challenger = min(others, key=lambda name: mean(others[name].values()), default=None)
     ratios = others[challenger] if challenger else {}
     logs = np.array(list(ratios.values()))
     ratio = math.exp(logs.mean()) if len(logs) else None
@@ -273,12 +267,8 @@ def _point(verdict: _Verdict) -> Point:
         ratio_low=low,
         ratio_high=high,
         launches=len(logs) or len(trial.medians[trial.default]),
-        ratios=tuple((name, _exp(_mean(of.values()))) for name, of in sorted(others.items())),
+        ratios=tuple((name, _exp(mean(of.values()))) for name, of in sorted(others.items())),
     )
-
-
-def _mean(ratios: Collection[float]) -> float:
-    return sum(ratios) / len(ratios)
 
 
 def _exp(log: float) -> float:
