@@ -82,7 +82,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         if "simulated" in self.current_partition.features:
             self.time_limit = None  # of this machine's seconds; the budget is of simulated ones
 
-    def layout(self, cores: int, max_nodes: int) -> scales.Layout:
+    def layout(self, cores: int, max_nodes: int) -> scales.ScaleLayout:
         """Return the processes of a scale on at most `max_nodes` such nodes. Raises ScaleError."""
         return scales.resolve(self.scale, cores, max_nodes)
 

@@ -14,7 +14,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ScaleLayout:
     """The nodes, and the processes on each, of a scale on a system."""
 
     nodes: int
@@ -45,7 +45,7 @@ SCALES = {
 MOST_OVERSUBSCRIBED_PROCS = 32
 
 
-def resolve(name: str, cores_per_node: int, max_nodes: int) -> Layout:
+def resolve(name: str, cores_per_node: int, max_nodes: int) -> ScaleLayout:
     """Return the layout of scale `name` on at most `max_nodes` nodes of `cores_per_node` cores.
 
     Raises:
@@ -54,7 +54,7 @@ def resolve(name: str, cores_per_node: int, max_nodes: int) -> Layout:
     if cores_per_node < 1:
         raise ScaleError("the partition's configuration tells no processors")
     scale = SCALES[name]
-    layout = Layout(scale.nodes, int(cores_per_node * scale.ranks_per_core))
+    layout = ScaleLayout(scale.nodes, int(cores_per_node * scale.ranks_per_core))
     if scale.nodes > max_nodes:
         raise ScaleError(f"{scale.nodes} nodes needed, the partition has {max_nodes}")
     if layout.procs < 2:

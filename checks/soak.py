@@ -131,9 +131,9 @@ if WANTED := os.environ.get(dispatch.SOAKS):
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
             self.budget_s = max(launch.budget_s for launch in self.wanted.launches)
 
-        def layout(self, cores: int, max_nodes: int) -> scales.Layout:
+        def layout(self, cores: int, max_nodes: int) -> scales.ScaleLayout:
             """Return the layout that was measured."""
-            return scales.Layout(self.wanted.nodes, self.wanted.ppn)
+            return scales.ScaleLayout(self.wanted.nodes, self.wanted.ppn)
 
         @property
         def runs(self) -> int:

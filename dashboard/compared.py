@@ -61,7 +61,7 @@ def _side(now: Snapshot, system: str, campaign: str, operation: str) -> Measured
 
 
 @dataclass(frozen=True)
-class Campaign:
+class MachineCampaign:
     """A campaign of a machine, whatever its versions."""
 
     system: str
@@ -76,9 +76,9 @@ class Step:
     before: by operation, the campaign of its largest change, or the last that has any of its cells.
     """
 
-    campaign: Campaign
+    campaign: MachineCampaign
     shifts: list[Shift]  # the largest effect first
-    before: dict[str, Campaign]
+    before: dict[str, MachineCampaign]
 
     @property
     def changed(self) -> list[Shift]:
@@ -87,13 +87,13 @@ class Step:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _CampaignsSoFar:
     """The campaigns of a machine up to one: an argument for a function with a cache.
 
     It equals others of the same launches, so that an ingest invalidates only what it changed.
     """
 
-    campaigns: tuple[tuple[Campaign, str], ...]  # each with a digest of its launches
+    campaigns: tuple[tuple[MachineCampaign, str], ...]  # each with a digest of its launches
     now: Snapshot = field(compare=False)
 
 
@@ -101,17 +101,17 @@ def newest_step(store: Store, system: str) -> Step | None:
     """Return how the newest campaign of a system differs; None with nothing before it."""
     measured = _measured(store, system)
     own = [end for end, (each, _) in enumerate(measured, 1) if each.system == system]
-    return _step(_Measured(measured[: own[-1]], snapshot(store))) if own else None
+    return _step(_CampaignsSoFar(measured[: own[-1]], snapshot(store))) if own else None
 
 
 def steps(store: Store, system: str) -> list[Step]:
     """Return how each campaign of a machine differs from what was before it, the newest first."""
     measured, now = _measured(store, system), snapshot(store)
-    found = (_step(_Measured(measured[:end], now)) for end in range(len(measured), 0, -1))
+    found = (_step(_CampaignsSoFar(measured[:end], now)) for end in range(len(measured), 0, -1))
     return [step for step in found if step is not None]
 
 
-def campaigns(store: Store, system: str) -> list[Campaign]:
+def campaigns(store: Store, system: str) -> list[MachineCampaign]:
     """Return the campaigns of a machine that measured methods, in order of date."""
     alike = upgrades(store.systems(), system)
     libraries = dict(zip(alike["system"], alike["mpi_library"], strict=True))
@@ -119,13 +119,13 @@ def campaigns(store: Store, system: str) -> list[Campaign]:
     measured = store.campaigns()
     measured = measured[measured["system"].isin(libraries)].sort_values(["last_date", "campaign"])
     return [
-        Campaign(of, name, libraries[of])
+        MachineCampaign(of, name, libraries[of])
         for of, name in zip(measured["system"], measured["campaign"], strict=True)
         if name in having[of]
     ]
 
 
-def _measured(store: Store, system: str) -> tuple[tuple[Campaign, str], ...]:
+def _measured(store: Store, system: str) -> tuple[tuple[MachineCampaign, str], ...]:
     launches: dict[Side, list[str]] = defaultdict(list)
     for launch in store.launches().values():
         launches[launch.system, launch.campaign].append(launch.content)
@@ -136,11 +136,11 @@ def _measured(store: Store, system: str) -> tuple[tuple[Campaign, str], ...]:
 
 
 @lru_cache(maxsize=1024)
-def _step(measured: _Measured) -> Step | None:
+def _step(measured: _CampaignsSoFar) -> Step | None:
     *before, newest = (campaign for campaign, _ in measured.campaigns)
     medians, exact = _read(measured.now, newest)
     last: Medians = {}
-    measured_in: dict[Where, Campaign] = {}
+    measured_in: dict[Where, MachineCampaign] = {}
     for campaign in reversed(before):
         if len(last) == len(medians):
             break
@@ -158,7 +158,7 @@ def _step(measured: _Measured) -> Step | None:
 
 
 @lru_cache(maxsize=4)
-def _read(now: Snapshot, campaign: Campaign) -> tuple[Medians, bool]:
+def _read(now: Snapshot, campaign: MachineCampaign) -> tuple[Medians, bool]:
     """Return the medians of a campaign, and whether they are exact; two steps need each."""
     cells = now.store.contents(campaign.system, campaign=campaign.name, samples=False)
     return changes.medians_of(cells), changes.exact_in(cells)

@@ -15,7 +15,7 @@ from tuner.export.model_lines import model_lines
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.patterns import pattern
-from tuner.inputs.structure.stages import Stage, stages
+from tuner.inputs.structure.stages import MessageStage, stages
 from tuner.models import closed_forms, collectives, predict
 from tuner.models.collectives import Group
 from tuner.models.costs import costs
@@ -68,7 +68,7 @@ def machine(**pairs: PairModel) -> SystemModel:
     return SystemModel(*("a-system", "a-campaign"), 1, pairs, exactly(COPYING), exactly(REDUCING))
 
 
-def delivery_s(network: Network, stage: Stage, item_bytes: float) -> float:
+def delivery_s(network: Network, stage: MessageStage, item_bytes: float) -> float:
     return float(network.ended_s(stage, item_bytes, np.zeros(network.procs)).max())
 
 
@@ -172,7 +172,9 @@ def test_messages_share_the_links_on_their_way() -> None:
 def test_ranks_of_a_simulated_machine_wait_for_their_own_messages_only() -> None:
     """Elsewhere a stage is taken to begin when the one before has ended for all."""
     messages = ((0, 1, 100), (2, 3, 1), (1, 2, 1))
-    heavy, light, last = (Stage(*(np.array([each]) for each in message)) for message in messages)
+    heavy, light, last = (
+        MessageStage(*(np.array([each]) for each in message)) for message in messages
+    )
     simulated = replace(machine(), links=Links("torus", (2,)))
     for model, before in ((simulated, 0), (machine(), 1)):
         network = predict.network_of(model, 4, 4)

@@ -15,16 +15,24 @@ from tuner.export import forms
 from tuner.machine.mpi import find_mpis
 from tuner.selection.rules import compile_rules
 from tuner.store.store import Store
-from tuner.studies.regret import Outcome, Problem, Request, judge, known, lines, problems
+from tuner.studies.regret import (
+    RegretOutcome,
+    RegretProblem,
+    RegretRequest,
+    judge,
+    known,
+    lines,
+    problems,
+)
 
 
 def outcome(
     table: float, default: float = 1.0, seen: bool = True, knew: str = "tie", **others: float
-) -> Outcome:
+) -> RegretOutcome:
     """Times over that of the best."""
-    problem = Problem("discovery", "random:degree=2,seed=1000", 1, 4, (8,), seen)
+    problem = RegretProblem("discovery", "random:degree=2,seed=1000", 1, 4, (8,), seen)
     times_s = {"table": table, "best": 1.0, "default": default, **others}
-    return Outcome(problem, 8, knew, dict.fromkeys(times_s, "nbx"), times_s)
+    return RegretOutcome(problem, 8, knew, dict.fromkeys(times_s, "nbx"), times_s)
 
 
 def test_regret_is_judged_against_the_best_and_the_default() -> None:
@@ -52,7 +60,7 @@ def test_what_the_table_knew_is_what_the_library_says(tmp_path: Path) -> None:
     table = Table(PROVENANCE, compile_rules(found), found)
     path = tmp_path / "a.table"
     forms.write(table, "table", path)
-    request = Request(table, path, "local:cpu", "openmpi", 1, 1.0)
+    request = RegretRequest(table, path, "local:cpu", "openmpi", 1, 1.0)
     rules = [n for n, line in enumerate(path.read_text().splitlines(), 1) if line[:5] == "rule "]
     told = [f"exchange nap, 2 groups, chosen by rule {path}:{n}; hurried" for n in rules]
     assert {known(each, request) for each in told} == {"faster", "interpolated"}

@@ -43,7 +43,7 @@ class _Panel(NamedTuple):
     text: Callable[[float], str]
 
 
-class _Point(NamedTuple):
+class _CurvePoint(NamedTuple):
     """A point of a line, with its interval, the value of `--sizes`, and its hover text."""
 
     x: float
@@ -115,9 +115,9 @@ def _shown(cells: pd.DataFrame, panel: _Panel) -> tuple[float, float]:
     return reach(middle, low, high)
 
 
-def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_Point]]:
+def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_CurvePoint]]:
     """Return the points of each method that has any, in order of size."""
-    points: dict[str, list[_Point]] = {}
+    points: dict[str, list[_CurvePoint]] = {}
     columns = ["method", "x", *panel.columns, "size_bytes", "bytes", "n", "launches"]
     for method, x, y, low, high, size, mean, n, launches in zip(
         *(cells[column].tolist() for column in columns), strict=True
@@ -128,7 +128,7 @@ def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_Point]]:
         if high > low:
             text += f"<br>95 % {panel.text(low)} – {panel.text(high)}"
         text += f"<br>{n} samples, {launches} launches"
-        points.setdefault(method, []).append(_Point(x, y, low, high, size, text))
+        points.setdefault(method, []).append(_CurvePoint(x, y, low, high, size, text))
     return points
 
 
@@ -137,7 +137,7 @@ def _rounded(values: Iterable[float]) -> list[float]:
     return [float(f"{value:.4g}") for value in values]
 
 
-def _line(method: str, points: list[_Point], panel: _Panel) -> dict[str, Any]:
+def _line(method: str, points: list[_CurvePoint], panel: _Panel) -> dict[str, Any]:
     return traces.points(
         method,
         [point.x for point in points],
@@ -152,7 +152,7 @@ def _line(method: str, points: list[_Point], panel: _Panel) -> dict[str, Any]:
     )
 
 
-def _band(method: str, points: list[_Point], panel: _Panel) -> list[dict[str, Any]]:
+def _band(method: str, points: list[_CurvePoint], panel: _Panel) -> list[dict[str, Any]]:
     """Return the interval around a line if two points or more have one."""
     points = [point for point in points if not math.isnan(point.low)]
     if len(points) < 2:

@@ -18,7 +18,7 @@ from dashboard.choice import (
     layout_key,
     system_options,
 )
-from dashboard.compared import Campaign, Step
+from dashboard.compared import MachineCampaign, Step
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.figures.changes import history
 from dashboard.pages import compare
@@ -49,7 +49,7 @@ class HistoryChoice(CaseChoice):
     """The case, in the newest campaign, and all campaigns of the machine in order of date."""
 
     query: HistoryQuery
-    measured: list[tuple[Campaign, list[Cell]]]  # of the case; cells have no samples
+    measured: list[tuple[MachineCampaign, list[Cell]]]  # of the case; cells have no samples
     steps: list[Step]  # of all operations
 
 
@@ -99,7 +99,7 @@ def _parameters(where: Where) -> dict[str, str]:
     }
 
 
-def _measured(store: Store, chosen: CaseChoice) -> list[tuple[Campaign, list[Cell]]]:
+def _measured(store: Store, chosen: CaseChoice) -> list[tuple[MachineCampaign, list[Cell]]]:
     found = []
     for campaign in compared.campaigns(store, chosen.query.system):
         where = chosen.case | {"system": campaign.system, "campaign": campaign.name}

@@ -23,7 +23,7 @@ from dash.exceptions import PreventUpdate
 from flask import Response, request
 
 from dashboard import ids
-from dashboard.pages.parts import Part, Plot
+from dashboard.pages.parts import PagePart, Plot
 from dashboard.query import Query
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, height_of, href, options, select
@@ -85,7 +85,7 @@ class FilteredPage(Generic[ChoiceT]):
     path: str
     title: str
     query: type[Query]
-    parts: Mapping[str, Part]
+    parts: Mapping[str, PagePart]
     choose: Callable[..., ChoiceT]
     draw: Callable[[Store, ChoiceT], dict[str, Any]]
     body: Callable[[Mapping[str, Component]], Sequence[Component]]

@@ -9,7 +9,7 @@ from dash.development.base_component import Component
 from dashboard.widgets import graph
 
 
-class Part(Protocol):
+class PagePart(Protocol):
     """A part that a page's `draw` computes anew at each choice."""
 
     @property
@@ -28,7 +28,7 @@ class Block:
     shown_by: ClassVar[str] = "children"
 
     def component(self, element_id: str, drawn: Any, data: str) -> Component:
-        """Return the component: see `Part`."""
+        """Return the component: see `PagePart`."""
         return html.Div(drawn, id=element_id, className=self.css_class)
 
 
@@ -40,7 +40,7 @@ class Plot:
     shown_by: ClassVar[str] = "figure"
 
     def component(self, element_id: str, drawn: Any, data: str) -> Component:
-        """Return the component: see `Part`."""
+        """Return the component: see `PagePart`."""
         return graph(element_id, drawn, self.description, data)
 
 
@@ -52,5 +52,5 @@ class Link:
     shown_by: ClassVar[str] = "href"
 
     def component(self, element_id: str, drawn: Any, data: str) -> Component:
-        """Return the component: see `Part`."""
+        """Return the component: see `PagePart`."""
         return html.A(self.text, id=element_id, href=drawn)

@@ -11,7 +11,7 @@ from tests.conftest import by_day
 from tests.kernels.benchrun import bench
 from tests.kernels.conftest import Kernels
 from tuner.inputs.matrices.market import read_pattern
-from tuner.inputs.structure.report import Request, report
+from tuner.inputs.structure.report import ReportRequest, report
 
 GOOD = Path(__file__).parents[1] / "data" / "matrix" / "good"
 
@@ -45,7 +45,7 @@ def counted(
     path: Path, procs: int, by: str, methods: list[str], ppn: int
 ) -> dict[str, dict[str, float]]:
     """Statistics by method, from the pattern."""
-    request = Request(path, [procs], by, methods, ppn, item_bytes=8)
+    request = ReportRequest(path, [procs], by, methods, ppn, item_bytes=8)
     return {row.method.spec: row.document()["statistics"] for row in report(request)}
 
 

@@ -33,11 +33,11 @@ def simulating(monkeypatch, tmp_path, simgrid_build):
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
 
 
-def row_of(scheme: stfw_tables.Scheme) -> stfw.Row:
+def row_of(scheme: stfw_tables.Scheme) -> stfw.StfwRow:
     """The paper's own figures, as if simulated."""
     counts = (scheme.mmax, scheme.mavg, scheme.vavg_words, scheme.buffer_kib or 1)
     times = (1.0, scheme.time_s, None)
-    return stfw.Row("paper", scheme.procs, scheme.dims, *counts, 1000, *times)
+    return stfw.StfwRow("paper", scheme.procs, scheme.dims, *counts, 1000, *times)
 
 
 @pytest.mark.parametrize(("table", "system"), [("table2", ""), ("table3", "xc40_dragonfly")])
@@ -81,7 +81,7 @@ def test_geometric_means_are_over_matrices_and_need_all_of_them():
 def test_scaling_ends_where_the_exchange_outweighs_the_local_part():
     first = row_of(TABLE2[64, 1])
 
-    def rows(dims: int, times_s: dict[int, float]) -> list[stfw.Row]:
+    def rows(dims: int, times_s: dict[int, float]) -> list[stfw.StfwRow]:
         entries = {procs: 64_000_000 // procs for procs in times_s}  # 14.5 ms on 64
         return [
             replace(first, procs=p, dims=dims, most_entries=entries[p], simulated_s=seconds)
@@ -104,8 +104,8 @@ def test_the_matrices_of_the_tables():
 
 
 def test_what_the_paper_concludes_of_discovery():
-    def row(procs: int, degree: int, *times_s: float) -> dsde.Row:
-        return dsde.Row(procs, degree, dict(zip(dsde.METHODS, times_s, strict=True)), {})
+    def row(procs: int, degree: int, *times_s: float) -> dsde.DsdeRow:
+        return dsde.DsdeRow(procs, degree, dict(zip(dsde.METHODS, times_s, strict=True)), {})
 
     rows = [row(64, 6, 4, 3, 2, 1), row(512, 6, 40, 30, 2.5, 1.2), row(512, 64, 50, 40, 9, 39)]
     assert all(statements(dsde.findings(rows, 6)).values())
@@ -133,9 +133,9 @@ def test_neighbours_are_counted_in_blocks_of_rows(monkeypatch, tmp_path):
 
 
 def test_what_the_paper_concludes_of_nodes():
-    def row(matrix: str, speedup: float) -> nap.Row:
+    def row(matrix: str, speedup: float) -> nap.NapRow:
         standard = Exchange(100, 800, 10_000, 1000, 2.0, speedup)
-        return nap.Row(matrix, 1000, 64, standard, Exchange(10, 700, 8000, 9000, 1.0, None))
+        return nap.NapRow(matrix, 1000, 64, standard, Exchange(10, 700, 8000, 9000, 1.0, None))
 
     rows = [row("diffusion level 0", 0.5), row("diffusion level 3", 4.0), row("random 25", 40.0)]
     found = list(nap.findings(rows))

@@ -10,7 +10,7 @@ from typing import Any
 from tuner.campaign import dispatch
 from tuner.campaign.dispatch import DispatchError, Request
 from tuner.errors import SwitchpointError
-from tuner.machine.doctor import Part
+from tuner.machine.doctor import Prerequisite
 from tuner.machine.mpi import identify
 from tuner.machine.sites.schedulers import SCHEDULERS
 
@@ -19,7 +19,7 @@ class ConfigurationError(SwitchpointError):
     """Error raised when a configuration cannot be read; the message says why."""
 
 
-def examine(config: Path) -> list[Part]:
+def examine(config: Path) -> list[Prerequisite]:
     """Return the parts of a configuration, and how many checks ReFrame would run with it.
 
     Raises:
@@ -57,7 +57,7 @@ def _read(config: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def _partition(system: str, partition: dict[str, Any]) -> list[Part]:
+def _partition(system: str, partition: dict[str, Any]) -> list[Prerequisite]:
     name = f"{system}:{partition.get('name', '')}"
     scheduler = partition.get("scheduler", "")
     commands = SCHEDULERS[scheduler].commands if scheduler in SCHEDULERS else ()
@@ -70,35 +70,41 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Part]:
         cores = f"{cpus // threads} cores a node" if threads else ""
     has_mpi = "mpi" in partition.get("features", [])
     return [
-        Part(
+        Prerequisite(
             name,
             "scheduler",
             said,
             True,
             f"not on the path: {' '.join(lacking)}; run this on a login node",
         ),
-        Part(name, "scales", cores, True, "num_cpus_per_core of the processor must be 1 or more"),
-        Part(name, "selection", "mpi" if has_mpi else "", True, 'features must have "mpi"'),
+        Prerequisite(
+            name, "scales", cores, True, "num_cpus_per_core of the processor must be 1 or more"
+        ),
+        Prerequisite(name, "selection", "mpi" if has_mpi else "", True, 'features must have "mpi"'),
     ]
 
 
-def _environment(environment: dict[str, Any]) -> Part:
+def _environment(environment: dict[str, Any]) -> Prerequisite:
     """Return the part of the compiler wrapper; modules provide it only once they are loaded."""
     name, cc = environment["name"], environment.get("cc", "cc")
     if modules := environment.get("modules"):
-        return Part(name, "building", f"{cc} of {' '.join(map(str, modules))}", True, "")
+        return Prerequisite(name, "building", f"{cc} of {' '.join(map(str, modules))}", True, "")
     path = shutil.which(cc) or ""
     mpiexec = environment.get("extras", {}).get("mpiexec")
     if path and mpiexec and (mpi := identify(path, mpiexec)) is None:
-        return Part(name, "building", "", True, f"{cc} and {mpiexec} are not of one known MPI")
-    return Part(name, "building", str(mpi) if path and mpiexec else path, True, f"no {cc} on path")
+        return Prerequisite(
+            name, "building", "", True, f"{cc} and {mpiexec} are not of one known MPI"
+        )
+    return Prerequisite(
+        name, "building", str(mpi) if path and mpiexec else path, True, f"no {cc} on path"
+    )
 
 
-def _plan(config: Path) -> Part:
+def _plan(config: Path) -> Prerequisite:
     try:
         session = dispatch.plan(Request(config, [], {}))
     except DispatchError as error:
-        return Part("checks", "measuring", "", True, str(error))
+        return Prerequisite("checks", "measuring", "", True, str(error))
     wanted = len(session.wanted)
     found = f"{wanted} would run, {len(session.jobs) - wanted} do not fit"
-    return Part("checks", "measuring", found, True, "")
+    return Prerequisite("checks", "measuring", found, True, "")

@@ -24,7 +24,7 @@ from tuner.errors import SwitchpointError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tuner.studies.regret import Line, Outcome, Verdict
+    from tuner.studies.regret import LimitedFigure, RegretOutcome, RegretVerdict
 
 
 @click.command()
@@ -71,12 +71,12 @@ def regret(
         raise SwitchpointError("there is no table to judge; run `switchpoint tune`")
     out = console(stderr=as_json)
     provenance = table.provenance
-    outcomes: list[Outcome] = []
+    outcomes: list[RegretOutcome] = []
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "switchpoint.table"
         forms.write(table, "table", path, model)
         system = provenance.name.partition("+")[0]
-        request = regretting.Request(
+        request = regretting.RegretRequest(
             table, path, system, provenance.environment, launches, budget_s
         )
         for problem in regretting.problems(table, count, seed):
@@ -105,7 +105,7 @@ def regret(
         raise SystemExit(1)
 
 
-def _show_outcomes(outcomes: list[Outcome], out: Console) -> None:
+def _show_outcomes(outcomes: list[RegretOutcome], out: Console) -> None:
     for outcome in outcomes:
         problem, methods = outcome.problem, outcome.methods
         out.print(
@@ -116,7 +116,7 @@ def _show_outcomes(outcomes: list[Outcome], out: Console) -> None:
         )
 
 
-def _show_verdict(verdict: Verdict, lines: list[Line], out: Console) -> None:
+def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Console) -> None:
     from tuner.commands.printing.results import plain_grid
 
     out.print()

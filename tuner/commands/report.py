@@ -69,7 +69,7 @@ def structure(
     from tuner.commands.printing.results import console
     from tuner.inputs.structure import report as reporting
 
-    request = reporting.Request(matrix, parts, by, methods.split(), ppn, item_bytes)
+    request = reporting.ReportRequest(matrix, parts, by, methods.split(), ppn, item_bytes)
     rows = list(reporting.report(request))
     if as_json:
         click.echo(json.dumps([row.document() for row in rows], indent=1))

@@ -204,7 +204,7 @@ def nap(
     from tuner.units import significant
 
     simulator = simulator_of(machine, ppn, "nap")
-    request = studying.Request(procs, rows, random_rows, nonzeros, simulated)
+    request = studying.NapRequest(procs, rows, random_rows, nonzeros, simulated)
     found = list(studying.study(simulator, request))
     findings = list(studying.findings(found))
     if as_json:
@@ -324,7 +324,7 @@ def stfw(
     group, system = {"2": ("small15", ""), "3": ("large10", _system(machine))}[table]
     names = matrices.split(",") if matrices else studying.names(group)
     simulator = simulator_of(machine, ppn, "stfw")
-    request = studying.Request(names, rows, by, procs, simulated, headers)
+    request = studying.StfwRequest(names, rows, by, procs, simulated, headers)
     found = list(studying.study(simulator, request))
     pairs = tables.means(found, tables.published(f"table{table}", system))
     findings = list(tables.findings(pairs))

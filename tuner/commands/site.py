@@ -14,7 +14,7 @@ import click
 from tuner.campaign.dispatch import CHECKS
 from tuner.commands.options import whole_number
 from tuner.machine.sites import environments, schedulers
-from tuner.machine.sites.configuration import Site, SiteError, host_pattern, host_stem
+from tuner.machine.sites.configuration import SiteConfiguration, SiteError, host_pattern, host_stem
 from tuner.machine.sites.environments import reframe_name
 from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Scheduler
 
@@ -93,7 +93,7 @@ def init(
     found = found or environments.of_path("" if is_local else scheduler.launcher)
     if not found:
         raise SiteError("no MPI among the modules or on the path: name modules by --modules")
-    made = Site(
+    made = SiteConfiguration(
         reframe_name(name or host_stem()),
         host_pattern(),
         scheduler,
@@ -132,7 +132,7 @@ def _place() -> Path:
     return configurations if os.access(configurations, os.W_OK) else Path()
 
 
-def _tell(made: Site, path: Path) -> None:
+def _tell(made: SiteConfiguration, path: Path) -> None:
     click.echo(f"{path}: {made.name}, by {made.scheduler.name} and {made.scheduler.launcher}")
     for partition in made.partitions:
         shape = partition.shape

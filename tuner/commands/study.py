@@ -86,7 +86,7 @@ def crossover(
     """
     from tuner.studies import crossover as crossing
 
-    request = crossing.Request(
+    request = crossing.CrossoverRequest(
         *(matrix, procs, by, methods, ppn, launches, budget_s, environment, system == "nodes")
     )
     result, path = crossing.study(request)
@@ -162,7 +162,7 @@ def applications(
         raise click.BadParameter(f"{sizes!r} is no list of sizes", param_hint="--sizes")
     numbers = tuple(int(word) for word in sizes.split())
     build = applying.find_build(environment)
-    request = applying.Request(table.absolute(), procs, numbers, iterations, launches)
+    request = applying.RunsRequest(table.absolute(), procs, numbers, iterations, launches)
     gains = applying.study(request, build)
     extremes = (
         layouts.extremes(build, procs, layout_sizes, launches, budget_s) if layout_sizes else []

@@ -19,7 +19,7 @@ from tuner.paths import database_path, results_directory
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Prerequisite:
     """One part of a machine. `found` is empty when it is missing."""
 
     name: str
@@ -29,7 +29,7 @@ class Part:
     advice: str  # how to get it
 
 
-class _Program(NamedTuple):
+class _Needed(NamedTuple):
     name: str
     commands: tuple[str, ...]  # the first that is on the path
     used_for: str
@@ -39,23 +39,23 @@ class _Program(NamedTuple):
 
 
 _PROGRAMS = (
-    _Program("C compiler", ("cc",), "building the kernels", True, "apt install gcc"),
-    _Program("make", ("make",), "building the kernels", True, "apt install make"),
-    _Program("cmake", ("cmake",), "building the kernels", True, "pip install cmake"),
-    _Program("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
-    _Program("git", ("git",), "naming the commit in results", False, "apt install git"),
-    _Program("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
-    _Program("ip", ("ip",), "virtual nodes", False, "apt install iproute2", "-V"),
-    _Program("simgrid", ("smpirun",), "simulated machines", False, "apt install libsimgrid-dev"),
-    _Program("valgrind", ("valgrind",), "kernel tests", False, "apt install valgrind"),
-    _Program(
+    _Needed("C compiler", ("cc",), "building the kernels", True, "apt install gcc"),
+    _Needed("make", ("make",), "building the kernels", True, "apt install make"),
+    _Needed("cmake", ("cmake",), "building the kernels", True, "pip install cmake"),
+    _Needed("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
+    _Needed("git", ("git",), "naming the commit in results", False, "apt install git"),
+    _Needed("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
+    _Needed("ip", ("ip",), "virtual nodes", False, "apt install iproute2", "-V"),
+    _Needed("simgrid", ("smpirun",), "simulated machines", False, "apt install libsimgrid-dev"),
+    _Needed("valgrind", ("valgrind",), "kernel tests", False, "apt install valgrind"),
+    _Needed(
         "chromium",
         ("chromium", "chromium-browser", "google-chrome"),
         "dashboard tests",
         False,
         "apt install chromium",
     ),
-    _Program("clang-format", ("clang-format",), "make check", False, "pip install clang-format"),
+    _Needed("clang-format", ("clang-format",), "make check", False, "pip install clang-format"),
 )
 
 _MPI_ADVICE = {
@@ -65,26 +65,26 @@ _MPI_ADVICE = {
 }
 
 
-def examine() -> list[Part]:
+def examine() -> list[Prerequisite]:
     """Return every part, found or not. One MPI is required, of whichever family."""
     return [
-        Part("python", "everything", platform.python_version(), True, ""),
+        Prerequisite("python", "everything", platform.python_version(), True, ""),
         *_examine_mpis(),
         *(_examine(program) for program in _PROGRAMS),
         _examine_library("hwloc", "telling sockets apart", "apt install libhwloc-dev"),
         _examine_library("fftw3", "overlap with computation", "apt install libfftw3-dev"),
         _examine_package("playwright", "dashboard tests", "pip install playwright"),
-        Part("cores", "launches", f"{available_cores()} usable", True, ""),
+        Prerequisite("cores", "launches", f"{available_cores()} usable", True, ""),
         _examine_results(),
     ]
 
 
-def missing(parts: Iterable[Part]) -> list[Part]:
+def missing(parts: Iterable[Prerequisite]) -> list[Prerequisite]:
     """Return the required parts that are missing."""
     return [part for part in parts if part.required and not part.found]
 
 
-def show(parts: list[Part], console: Console) -> None:
+def show(parts: list[Prerequisite], console: Console) -> None:
     """Print what is there and how to get the rest."""
     table = Table("", "part", "used for", "found, or how to get it", box=None)
     for part in parts:
@@ -93,43 +93,43 @@ def show(parts: list[Part], console: Console) -> None:
     console.print(table)
 
 
-def _examine_mpis() -> list[Part]:
+def _examine_mpis() -> list[Prerequisite]:
     found = {mpi.name: f"{mpi.version} ({mpi.mpicc}, {mpi.mpiexec})" for mpi in find_mpis()}
     names = dict.fromkeys([*found, *_MPI_ADVICE])
     return [
-        Part(name, "measuring", found.get(name, ""), not found, _MPI_ADVICE.get(name, ""))
+        Prerequisite(name, "measuring", found.get(name, ""), not found, _MPI_ADVICE.get(name, ""))
         for name in names
     ]
 
 
-def _examine(program: _Program) -> Part:
+def _examine(program: _Needed) -> Prerequisite:
     paths = (shutil.which(command, path=search_path()) for command in program.commands)
     path = next(filter(None, paths), None)
     found = f"{_version(path, program.version_option)} ({path})" if path else ""
-    return Part(program.name, program.used_for, found, program.required, program.advice)
+    return Prerequisite(program.name, program.used_for, found, program.required, program.advice)
 
 
-def _examine_package(name: str, used_for: str, advice: str) -> Part:
+def _examine_package(name: str, used_for: str, advice: str) -> Prerequisite:
     try:
         found = metadata.version(name)
     except metadata.PackageNotFoundError:
         found = ""
-    return Part(name, used_for, found, False, advice)
+    return Prerequisite(name, used_for, found, False, advice)
 
 
-def _examine_library(name: str, used_for: str, advice: str) -> Part:
+def _examine_library(name: str, used_for: str, advice: str) -> Prerequisite:
     """Return the part of a library, found by pkg-config as in the kernels' build."""
     path = shutil.which("pkg-config", path=search_path())
     command = [path or "pkg-config", "--modversion", name]
     answer = subprocess.run(command, capture_output=True, text=True) if path else None
     found = answer.stdout.strip() if answer and answer.returncode == 0 else ""
-    return Part(name, used_for, found, False, advice)
+    return Prerequisite(name, used_for, found, False, advice)
 
 
-def _examine_results() -> Part:
+def _examine_results() -> Prerequisite:
     place, store = results_directory(), database_path()
     holds = "with a store" if store.is_file() else "no store yet: switchpoint run makes one"
-    return Part("results", "raw files and store", f"{place} ({holds})", True, "")
+    return Prerequisite("results", "raw files and store", f"{place} ({holds})", True, "")
 
 
 def _version(path: str, option: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from tuner.inputs.structure.grid import choose
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method
-from tuner.inputs.structure.stages import Stage, stages
+from tuner.inputs.structure.stages import MessageStage, stages
 from tuner.models.costs import Costs
 from tuner.models.delivery import Network
 from tuner.models.maxrate import Rates
@@ -139,7 +139,7 @@ def _of_one(costs: Costs, size: float) -> Rates:
     return Rates(message.alpha_s, rate, rate or 0.0, None, 1 << 30)
 
 
-def _most(stage: Stage) -> float:
+def _most(stage: MessageStage) -> float:
     """Return the most items that one process sends or receives."""
     sums = (np.bincount(rank, weights=stage.items) for rank in (stage.sender, stage.receiver))
     return max(float(each.max(initial=0)) for each in sums)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.inputs.structure.stages import Stage
+from tuner.inputs.structure.stages import MessageStage
 from tuner.machine.simulation.routes import carried
 from tuner.models.costs import Costs
 from tuner.models.system import Links
@@ -63,7 +63,7 @@ class Network:
         """Return the costs of the pairs that decide when all ranks wait for each other."""
         return self.on if self.off is None else self.off
 
-    def ended_s(self, stage: Stage, item_bytes: float, began_s: Floats) -> Floats:
+    def ended_s(self, stage: MessageStage, item_bytes: float, began_s: Floats) -> Floats:
         """Return when each rank has ended a stage, from when it begins it.
 
         Without known routes that is D after the last begins.
@@ -75,7 +75,7 @@ class Network:
             return self._followed(messages, self._links, began_s)
         return np.full(self.procs, began_s.max() + self._together(messages))
 
-    def probed_s(self, stage: Stage, item_bytes: float, began_s: Floats) -> float:
+    def probed_s(self, stage: MessageStage, item_bytes: float, began_s: Floats) -> float:
         """Return when the last rank ends a stage with messages received one after the other."""
         delivered = float(self.ended_s(stage, item_bytes, began_s).max())
         if not len(stage.sender):
@@ -87,7 +87,7 @@ class Network:
         took = self._sums(each.receiver, each.receive_s + each.alone_s)
         return max(delivered, float((began_s + latency + took - late).max()))
 
-    def _messages(self, stage: Stage, item_bytes: float) -> _Messages:
+    def _messages(self, stage: MessageStage, item_bytes: float) -> _Messages:
         size: Floats = np.multiply(stage.items, item_bytes, dtype=float)
         leaves = self._node[stage.sender] != self._node[stage.receiver]
         table = self.on.table(size)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.inputs.structure.stages import Stage
+from tuner.inputs.structure.stages import MessageStage
 from tuner.models.collectives import steps
 from tuner.models.delivery import Network
 from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, NotIdentified
@@ -27,7 +27,7 @@ class Census:
     """The payload to deliver, `size_bytes` an item. A fence takes `fence_barriers` barriers."""
 
     network: Network
-    payload: Stage
+    payload: MessageStage
     size_bytes: float
     fence_barriers: float = 1.0
 
@@ -45,7 +45,9 @@ class Census:
         """Return when rounds end in which ranks send so many bytes to the rank so far behind."""
         rank = np.arange(self.procs)
         for distance, size in blocks:
-            one = Stage(rank, (rank + distance) % self.procs, np.ones(self.procs, dtype=np.int64))
+            one = MessageStage(
+                rank, (rank + distance) % self.procs, np.ones(self.procs, dtype=np.int64)
+            )
             began_s = self.network.ended_s(one, size, began_s)
         return began_s
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tuner.inputs.structure.halo import Halo
-from tuner.inputs.structure.stages import Stage
+from tuner.inputs.structure.stages import MessageStage
 from tuner.models.delivery import Network
 
 
 def time_s(
     method: str,
-    stages: Sequence[Stage],
+    stages: Sequence[MessageStage],
     network: Network,
     item_bytes: float,
     packed_items: int,
@@ -48,6 +48,6 @@ def packed(halo: Halo) -> int:
     return int(np.bincount(halo.source, weights=items, minlength=halo.procs).max(initial=0))
 
 
-def _most_items(stage: Stage) -> int:
+def _most_items(stage: MessageStage) -> int:
     """Return the most items that one rank sends."""
     return int(np.bincount(stage.sender, weights=stage.items).max(initial=0))

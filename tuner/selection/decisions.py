@@ -35,11 +35,11 @@ NOISY_ERROR_LEVEL = 0.01
 MIN_LAUNCHES = 5
 """Launches needed to leave the default: all but the last choose, the last confirms."""
 
-Ratios = dict["_Launch", float]
+Ratios = dict["_InTrial", float]
 """Logarithms of time / time by launch, in the order of the launches."""
 
 
-class _Launch(NamedTuple):
+class _InTrial(NamedTuple):
     campaign: str
     number: int
     id: int
@@ -55,8 +55,8 @@ class _Trial:
     """
 
     default: str
-    medians: dict[str, dict[_Launch, float]] = field(default_factory=lambda: defaultdict(dict))
-    cells: dict[tuple[str, _Launch], Cell] = field(default_factory=dict)
+    medians: dict[str, dict[_InTrial, float]] = field(default_factory=lambda: defaultdict(dict))
+    cells: dict[tuple[str, _InTrial], Cell] = field(default_factory=dict)
     counted: int = 0
     noisy: int = 0
     exact: bool = False
@@ -68,7 +68,7 @@ class _Trial:
         medians = self.medians[key.method]
         self.exact = machines.is_simulated(key.system)
         for part, refusal, noisy in trust.judged(cell):
-            launch = _Launch(key.campaign, part.number, part.launch, case)
+            launch = _InTrial(key.campaign, part.number, part.launch, case)
             self.cells[key.method, launch] = cell
             if part.samples >= least_samples(cell) and not refusal:
                 medians[launch] = math.log(part.median_s)
@@ -89,7 +89,7 @@ class _Trial:
         """Return an upper bound of launches' ratios, at least two where times are not exact."""
         return max(logs) if self.exact else stats.upper_bound(logs, level)
 
-    def launches(self, method: str) -> list[_Launch]:
+    def launches(self, method: str) -> list[_InTrial]:
         """Return the launches that have a method, also those that do not count."""
         return [launch for name, launch in self.cells if name == method]
 
@@ -99,14 +99,14 @@ class _Trial:
         pairs = ((launch, self.beside(launch, method, other)) for launch in mine)
         return paired(mine, {launch: others[its] for launch, its in pairs if its in others})
 
-    def beside(self, launch: _Launch, method: str, other: str) -> _Launch | None:
+    def beside(self, launch: _InTrial, method: str, other: str) -> _InTrial | None:
         """Return the launch of another method that a method's own is compared with."""
         if (other, launch) in self.cells or not (method + other).count(APART):
             return launch
         numbered = (its for its in self.launches(other) if its._replace(id=launch.id) == launch)
         return max(numbered, default=None)
 
-    def confirms(self, method: str, launch: _Launch) -> bool:
+    def confirms(self, method: str, launch: _InTrial) -> bool:
         """Return whether one launch shows by itself that a method is faster than the default."""
         its = self.beside(launch, method, self.default) or launch
         mine = self.cells[method, launch].of_launch(launch.id)
@@ -131,7 +131,7 @@ class _Verdict:
         self.ratios = {method: trial.ratios(method, trial.default) for method in others}
         """Ratios of all methods to the default, empty for some."""
         self._choosing: dict[str, list[float]] = {}
-        self._confirming: dict[str, list[_Launch]] = {}
+        self._confirming: dict[str, list[_InTrial]] = {}
         for method, ratios in self.ratios.items():
             confirming = set({launch.case: launch for launch in ratios}.values())
             choosing = [

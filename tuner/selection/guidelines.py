@@ -17,7 +17,7 @@ LEAST = 1.05
 """The least ratio of medians that is reported."""
 
 
-class Part(NamedTuple):
+class EmulationStep(NamedTuple):
     """A step of an emulation, whose block is larger by `times_procs` times the processes.
 
     -1 divides by the processes; 0 leaves the block as it is.
@@ -28,14 +28,14 @@ class Part(NamedTuple):
 
 
 EMULATIONS = {
-    "allreduce": [Part("reduce"), Part("bcast")],
-    "reduce": [Part("allreduce")],
-    "gather": [Part("allgather")],
-    "allgather": [Part("gather"), Part("bcast", 1)],
-    "scatter": [Part("bcast", 1)],
-    "bcast": [Part("scatter", -1), Part("allgather", -1)],
-    "reduce_scatter_block": [Part("reduce", 1), Part("scatter")],
-    "allgatherv": [Part("allgather")],
+    "allreduce": [EmulationStep("reduce"), EmulationStep("bcast")],
+    "reduce": [EmulationStep("allreduce")],
+    "gather": [EmulationStep("allgather")],
+    "allgather": [EmulationStep("gather"), EmulationStep("bcast", 1)],
+    "scatter": [EmulationStep("bcast", 1)],
+    "bcast": [EmulationStep("scatter", -1), EmulationStep("allgather", -1)],
+    "reduce_scatter_block": [EmulationStep("reduce", 1), EmulationStep("scatter")],
+    "allgatherv": [EmulationStep("allgather")],
 }
 """Emulations of each collective, as steps one after the other."""
 
@@ -122,7 +122,7 @@ def _emulated(times: _Times) -> Iterator[Violation]:
                 yield _violation(case, default, size, time, than, whole.median_s)
 
 
-def _scaled(size: int, part: Part, procs: int) -> int:
+def _scaled(size: int, part: EmulationStep, procs: int) -> int:
     if part.times_procs < 0:
         return size // procs if size % procs == 0 else 0
     return size * procs if part.times_procs else size

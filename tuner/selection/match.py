@@ -13,7 +13,7 @@ from tuner.domain.cases import Place
 from tuner.domain.tables import Rule
 
 
-class Step(NamedTuple):
+class SizeStep(NamedTuple):
     """The first rule from `low` to `high` bytes, both included; `high` may be infinite."""
 
     low: float
@@ -26,20 +26,20 @@ def first(rules: Iterable[Rule], place: Place, bytes_: int) -> Rule | None:
     return next((rule for _, rule in _for(rules, place) if _holds_at(rule, bytes_)), None)
 
 
-def by_size(rules: Sequence[Rule], place: Place) -> list[Step]:
+def by_size(rules: Sequence[Rule], place: Place) -> list[SizeStep]:
     """Return the index of the first rule at every size that has one, by increasing size."""
     here = list(_for(rules, place))
     begins = {0.0} | {float(rule.bytes_low or 0) for _, rule in here}
     begins |= {float(rule.bytes_high + 1) for _, rule in here if rule.bytes_high is not None}
     ordered = sorted(begins)
-    steps: list[Step] = []
+    steps: list[SizeStep] = []
     for low, following in zip(ordered, [*ordered[1:], math.inf], strict=True):
         index = next((index for index, rule in here if _holds_at(rule, low)), None)
         if index is None:
             continue
         if steps and (steps[-1].high, steps[-1].rule) == (low - 1, index):
             low = steps.pop().low
-        steps.append(Step(low, following - 1, index))
+        steps.append(SizeStep(low, following - 1, index))
     return steps
 
 

@@ -40,7 +40,7 @@ class ApplicationError(SwitchpointError):
 
 
 @dataclass(frozen=True)
-class Request:
+class RunsRequest:
     """The runs to make. `sizes` are unknowns."""
 
     table: Path
@@ -75,7 +75,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _ApplicationRun:
     time_s: float
     bits: str
     norm: float
@@ -91,7 +91,7 @@ class Build:
     programs: dict[str, Path]  # the applications, and swpbench
 
 
-def study(request: Request, build: Build) -> list[Gain]:
+def study(request: RunsRequest, build: Build) -> list[Gain]:
     """Run every form at every size, and return the gains.
 
     Raises:
@@ -105,7 +105,7 @@ def study(request: Request, build: Build) -> list[Gain]:
     ]
 
 
-def _check_sizes(request: Request) -> None:
+def _check_sizes(request: RunsRequest) -> None:
     for size in request.sizes:
         if size % request.procs:
             raise ApplicationError(f"size {size} is no multiple of {request.procs} processes")
@@ -139,14 +139,14 @@ def _programs(root: Path) -> dict[str, Path]:
     }
 
 
-def _measure(request: Request, build: Build, application: str, form: str) -> Gain:
+def _measure(request: RunsRequest, build: Build, application: str, form: str) -> Gain:
     """Return the gain from launches with and without the library, in pairs of random order."""
     order = np.random.default_rng(1)
     logs = np.empty((request.launches, len(request.sizes)))
     identical = True
     for number in range(request.launches):
         for place, size in enumerate(request.sizes):
-            outcomes: dict[bool, _Outcome] = {}
+            outcomes: dict[bool, _ApplicationRun] = {}
             for preloaded in order.permutation([False, True]).tolist():
                 outcomes[preloaded] = _run(request, build, application, form, size, preloaded)
             name = f"{application} {form} of size {size}"
@@ -156,8 +156,13 @@ def _measure(request: Request, build: Build, application: str, form: str) -> Gai
 
 
 def _run(
-    request: Request, build: Build, application: str, form: str, size: int, preloaded: bool
-) -> _Outcome:
+    request: RunsRequest,
+    build: Build,
+    application: str,
+    form: str,
+    size: int,
+    preloaded: bool,
+) -> _ApplicationRun:
     preload = [build.library] if preloaded else []
     start = launch(build.mpi, request.procs, build=build.root, preload=preload)
     program = str(build.programs[application])
@@ -173,10 +178,10 @@ def _run(
     if answer.returncode != 0 or len(words) != 3:
         said = [line for line in answer.stderr.splitlines() if line.startswith("switchpoint: ")]
         raise ApplicationError(said[0] if said else f"{application} ended with {answer.returncode}")
-    return _Outcome(float(words[0]), words[1], float(words[2]))
+    return _ApplicationRun(float(words[0]), words[1], float(words[2]))
 
 
-def _agree(name: str, without: _Outcome, preloaded: _Outcome) -> bool:
+def _agree(name: str, without: _ApplicationRun, preloaded: _ApplicationRun) -> bool:
     """Return whether results agree bit for bit. Raises ApplicationError if they differ too much."""
     if abs(preloaded.norm - without.norm) > TOLERANCE * abs(without.norm):
         raise ApplicationError(

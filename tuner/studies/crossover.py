@@ -32,12 +32,12 @@ from tuner.studies.launches import measure
 _THIS_MACHINE = "local:cpu"
 
 
-class StudyError(SwitchpointError):
+class CrossoverError(SwitchpointError):
     """The error that the study cannot be made; the text says why."""
 
 
 @dataclass(frozen=True)
-class Request:
+class CrossoverRequest:
     """A measurement. `environment` is the MPI's name, the first found when empty.
 
     `ppn` are the processes on each of the virtual nodes that are up, `on_nodes`, else of imagined
@@ -88,13 +88,13 @@ class Study:
     methods: list[Crossover]
 
 
-def study(request: Request) -> tuple[Study, Path]:
+def study(request: CrossoverRequest) -> tuple[Study, Path]:
     """Partition, measure, and store the result below the results' directory `studies`.
 
     Raises:
         MatrixError, PartitionerError: the matrix cannot be read or partitioned.
         KernelsError: there is no built swpbench.
-        StudyError, LaunchError: it fails.
+        CrossoverError, LaunchError: it fails.
         NodesError: the virtual nodes are not up, or too few.
     """
     built = kernels(_THIS_MACHINE, request.environment)
@@ -129,7 +129,7 @@ def study(request: Request) -> tuple[Study, Path]:
 
 
 def _measure(
-    request: Request, built: Kernels, part: str, number: int
+    request: CrossoverRequest, built: Kernels, part: str, number: int
 ) -> tuple[Header, dict[str, float]]:
     """Measure one launch on rows dealt by `part`.
 
@@ -143,11 +143,11 @@ def _measure(
         options += ["--ppn", str(request.ppn)]
     file = measure(start, built.swpbench, options)
     if file.header is None or not file.cases:
-        raise StudyError(f"no method could be measured: {request.methods}")
+        raise CrossoverError(f"no method could be measured: {request.methods}")
     return file.header, _medians(file)
 
 
-def _start(request: Request, built: Kernels) -> tuple[LaunchCommand, str]:
+def _start(request: CrossoverRequest, built: Kernels) -> tuple[LaunchCommand, str]:
     """Return how to start the ranks, and what that system is called."""
     if not request.on_nodes:
         return launch(built.mpi, request.procs, build=built.root), _THIS_MACHINE

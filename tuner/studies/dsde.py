@@ -22,7 +22,7 @@ _BYTES = 8
 
 
 @dataclass(frozen=True)
-class Row:
+class DsdeRow:
     """The times of all methods on so many ranks with so many neighbours, in seconds."""
 
     procs: int
@@ -36,7 +36,7 @@ class Row:
         return min(self.simulated_s, key=self.simulated_s.__getitem__)
 
 
-def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Row]:
+def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[DsdeRow]:
     """Yield a simulated row for each number of ranks with each degree.
 
     Raises StudyError, NetworkError, LaunchError, RawFileError.
@@ -48,7 +48,7 @@ def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Ro
         found = simulator.run("discovery", spec, procs, ";".join(METHODS), str(_BYTES))
         predictor = predict.of_discovery(model, pattern(spec, procs), simulator.ppn, METHODS)
         times = predictor.times(_BYTES)
-        yield Row(
+        yield DsdeRow(
             procs,
             degree,
             {each.method.partition(":")[0]: each.time_s for each in found},
@@ -56,7 +56,7 @@ def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Ro
         )
 
 
-def findings(rows: Sequence[Row], few: int) -> Iterator[Finding]:
+def findings(rows: Sequence[DsdeRow], few: int) -> Iterator[Finding]:
     """Yield the paper's conclusions on few neighbours and more, and whether they hold here."""
     by_procs = sorted((row for row in rows if row.degree == few), key=lambda row: row.procs)
     least, most = by_procs[0], by_procs[-1]

@@ -18,7 +18,7 @@ _LEAST = 0.005  # least saving that counts as one
 
 
 @dataclass(frozen=True)
-class Row:
+class GridsRow:
     """Shares of the library's time that the fastest layout saves, over sizes; and its name.
 
     `best` is the layout that saves most at the size where most is saved, `most_lost` the saving of
@@ -36,7 +36,7 @@ class Row:
     most_lost: float
 
 
-def study(simulator: Simulator, procs: Sequence[int], sizes: str) -> Iterator[Row]:
+def study(simulator: Simulator, procs: Sequence[int], sizes: str) -> Iterator[GridsRow]:
     """Yield a row for every operation of the paper and number of ranks.
 
     Raises StudyError, NetworkError, LaunchError, RawFileError.
@@ -52,7 +52,7 @@ def study(simulator: Simulator, procs: Sequence[int], sizes: str) -> Iterator[Ro
         yield row_of(operation, count, times)
 
 
-def row_of(operation: str, procs: int, times: dict[tuple[int, str], float]) -> Row:
+def row_of(operation: str, procs: int, times: dict[tuple[int, str], float]) -> GridsRow:
     """Return the row from the times by size and method."""
     saved = {
         (size, method): 1 - time_s / times[size, DEFAULT]
@@ -62,14 +62,14 @@ def row_of(operation: str, procs: int, times: dict[tuple[int, str], float]) -> R
     sizes = sorted({size for size, _ in saved})
     best = {size: max(value for (s, _), value in saved.items() if s == size) for size in sizes}
     where = max(saved, key=saved.__getitem__)
-    return Row(
+    return GridsRow(
         *(operation, procs, len({method for _, method in saved})),
         *(min(best.values()), sum(best.values()) / len(best), max(best.values())),
         *(where[1].partition("grid=")[2], where[0], min(saved.values())),
     )
 
 
-def findings(rows: Sequence[Row]) -> Iterator[Finding]:
+def findings(rows: Sequence[GridsRow]) -> Iterator[Finding]:
     """Yield the paper's conclusions."""
     gaining = sorted({row.operation for row in rows if row.mean > _LEAST})
     yield Finding(

@@ -30,7 +30,7 @@ _SEED = 1
 
 
 @dataclass(frozen=True)
-class Request:
+class NapRequest:
     """The rows of the finest level of each problem, and those of random matrices for each rank.
 
     Times are simulated up to `simulated` ranks, and predicted beyond.
@@ -61,7 +61,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Row:
+class NapRow:
     """The standard and the node-aware exchange of a matrix."""
 
     matrix: str
@@ -76,7 +76,7 @@ class Row:
         return self.standard.time_s / self.aware.time_s
 
 
-def study(simulator: Simulator, request: Request) -> Iterator[Row]:
+def study(simulator: Simulator, request: NapRequest) -> Iterator[NapRow]:
     """Yield levels with at least a row for each rank, by problem, then random matrices.
 
     Raises StudyError, NetworkError, MatrixError, ModelError, LaunchError, RawFileError.
@@ -99,7 +99,7 @@ def study(simulator: Simulator, request: Request) -> Iterator[Row]:
             yield _row(simulator, f"{RANDOM} {entries}", path, procs, request.simulated)
 
 
-def _row(simulator: Simulator, matrix: str, path: Path, procs: int, simulated: int) -> Row:
+def _row(simulator: Simulator, matrix: str, path: Path, procs: int, simulated: int) -> NapRow:
     pattern = read_pattern(path)
     rows = pattern.shape[0]
     messages = halo(pattern, contiguous(rows, procs))
@@ -109,7 +109,7 @@ def _row(simulator: Simulator, matrix: str, path: Path, procs: int, simulated: i
         found = simulator.run("exchange", spec, procs, _AS_THEY_ARE, str(_BYTES))
         times = {each.method: each.time_s for each in found}
     standard, aware = (_exchange(simulator, messages, spec, times) for spec in _METHODS)
-    return Row(matrix, rows, procs, standard, aware)
+    return NapRow(matrix, rows, procs, standard, aware)
 
 
 def _exchange(simulator: Simulator, messages: Halo, spec: str, times: dict[str, float]) -> Exchange:
@@ -127,7 +127,7 @@ def _exchange(simulator: Simulator, messages: Halo, spec: str, times: dict[str, 
     )
 
 
-def findings(rows: Sequence[Row]) -> Iterator[Finding]:
+def findings(rows: Sequence[NapRow]) -> Iterator[Finding]:
     """Yield the findings on the paper's figures 8 to 14."""
     fewer = [row for row in rows if row.aware.most_messages < row.standard.most_messages]
     ratios = [row.standard.most_messages / max(row.aware.most_messages, 1) for row in rows]

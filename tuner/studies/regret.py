@@ -42,7 +42,7 @@ class RegretError(SwitchpointError):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RegretProblem:
     """A problem to measure anew. `seen` says whether such processes were tuned."""
 
     operation: str
@@ -59,14 +59,14 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RegretOutcome:
     """One problem at one size: the chosen, best and other methods, and their seconds.
 
     `times_s` are geometric means over the launches that count, by the name of the chooser: "table",
     "best", "default", and those of RULES. `chosen_by` is what the table knew.
     """
 
-    problem: Problem
+    problem: RegretProblem
     size_bytes: int
     chosen_by: str
     methods: dict[str, str]
@@ -92,7 +92,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RegretVerdict:
     """The summary of the outcomes; `gain` is the geometric mean of default / table.
 
     `causes` are the table's regret by what it knew, the largest part of the whole first.
@@ -105,17 +105,17 @@ class Verdict:
     unseen: Judgement | None
 
 
-def judge(outcomes: Sequence[Outcome]) -> Verdict:
+def judge(outcomes: Sequence[RegretOutcome]) -> RegretVerdict:
     """Summarise outcomes; there is at least one."""
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.times_s)
     del names["best"]
     unseen = [outcome for outcome in outcomes if not outcome.problem.seen]
     ratios = np.array([outcome.over_default for outcome in outcomes])
-    causes: dict[str, list[Outcome]] = defaultdict(list)
+    causes: dict[str, list[RegretOutcome]] = defaultdict(list)
     for outcome in outcomes:
         causes[outcome.chosen_by].append(outcome)
     judged = {cause: _judgement(of_cause, "table") for cause, of_cause in causes.items()}
-    return Verdict(
+    return RegretVerdict(
         choosers={name: _judgement(outcomes, name) for name in names},
         causes=dict(sorted(judged.items(), key=lambda of: -of[1].mean * of[1].cases)),
         worse=float(np.mean(ratios > 1 + WORSE)),
@@ -125,7 +125,7 @@ def judge(outcomes: Sequence[Outcome]) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LimitedFigure:
     """A figure, and its upper limit; None where the figure is unknown."""
 
     what: str
@@ -138,26 +138,28 @@ class Line:
         return self.achieved is not None and self.achieved <= self.target
 
 
-def lines(verdict: Verdict, cost: float | None) -> list[Line]:
+def lines(verdict: RegretVerdict, cost: float | None) -> list[LimitedFigure]:
     """Return every target with the figure achieved; `cost` is a share of measuring everything."""
     table = verdict.choosers["table"]
     found = [
-        Line("mean regret", table.mean, 0.02),
-        Line("regret, 95th percentile", table.p95, 0.08),
-        Line("share more than 2 % slower than the default", verdict.worse, 0.01),
-        Line("cost as a share of measuring everything", cost, 0.15),
+        LimitedFigure("mean regret", table.mean, 0.02),
+        LimitedFigure("regret, 95th percentile", table.p95, 0.08),
+        LimitedFigure("share more than 2 % slower than the default", verdict.worse, 0.01),
+        LimitedFigure("cost as a share of measuring everything", cost, 0.15),
     ]
     if verdict.unseen:
-        found.insert(2, Line("mean regret, processes never measured", verdict.unseen.mean, 0.05))
+        found.insert(
+            2, LimitedFigure("mean regret, processes never measured", verdict.unseen.mean, 0.05)
+        )
     return found
 
 
-def _judgement(outcomes: Sequence[Outcome], chooser: str) -> Judgement:
+def _judgement(outcomes: Sequence[RegretOutcome], chooser: str) -> Judgement:
     regrets = [outcome.regret(chooser) for outcome in outcomes if chooser in outcome.times_s]
     return Judgement(len(regrets), float(np.mean(regrets)), float(np.quantile(regrets, 0.95)))
 
 
-def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
+def problems(table: Table, count: int, seed: int) -> Iterator[RegretProblem]:
     """Yield random problems of a table's operations, on layouts that were tuned or lie between.
 
     Those between have as many processes a node as two tuned ones, or as many nodes.
@@ -179,7 +181,7 @@ def problems(table: Table, count: int, seed: int) -> Iterator[Problem]:
         )
         logs = random.uniform(math.log(SMALLEST_BYTES), math.log(LARGEST_BYTES), 3)
         sizes = sorted({max(8, round(math.exp(log) / 8) * 8) for log in logs})
-        yield Problem(
+        yield RegretProblem(
             operation,
             _pattern(operation, nodes * ppn, random),
             *(nodes, ppn, tuple(sizes)),
@@ -209,7 +211,7 @@ def _pattern(operation: str, procs: int, random: np.random.Generator) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RegretRequest:
     """The settings of measurements. `path` has the table as the library reads it."""
 
     table: Table
@@ -220,7 +222,7 @@ class Request:
     budget_s: float
 
 
-def outcomes(problem: Problem, request: Request) -> Iterator[Outcome]:
+def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretOutcome]:
     """Measure a problem: first a launch to name the best at each size, then those that count.
 
     Raises LaunchError, NodesError, KernelsError, RegretError.
@@ -244,10 +246,10 @@ def outcomes(problem: Problem, request: Request) -> Iterator[Outcome]:
             "measured in the launch's time; give a larger --budget"
         )
     for size, methods, times_s in _counted(problem, request, start, swpbench, chosen):
-        yield Outcome(problem, size, knowledge[size], methods, times_s)
+        yield RegretOutcome(problem, size, knowledge[size], methods, times_s)
 
 
-def known(described: str, request: Request) -> str:
+def known(described: str, request: RegretRequest) -> str:
     """Return what the table knew of a choice, from the library's description of it.
 
     It is the status of the rule that was used, "interpolated", or why none was.
@@ -265,8 +267,8 @@ def known(described: str, request: Request) -> str:
 
 
 def _counted(
-    problem: Problem,
-    request: Request,
+    problem: RegretProblem,
+    request: RegretRequest,
     start: LaunchCommand,
     swpbench: Path,
     chosen: dict[int, dict[str, str]],
@@ -287,7 +289,9 @@ def _counted(
             yield size, methods, times_s
 
 
-def _options(problem: Problem, request: Request, methods: list[str], number: int) -> list[str]:
+def _options(
+    problem: RegretProblem, request: RegretRequest, methods: list[str], number: int
+) -> list[str]:
     return [
         *("--op", problem.operation, "--pattern", problem.pattern, "--quiet"),
         *("--sizes", ",".join(map(str, problem.sizes)), "--methods", ";".join(methods)),
@@ -296,7 +300,7 @@ def _options(problem: Problem, request: Request, methods: list[str], number: int
     ]
 
 
-def _choices(problem: Problem, file: BenchFile, size: int) -> dict[str, str]:
+def _choices(problem: RegretProblem, file: BenchFile, size: int) -> dict[str, str]:
     """Return methods by chooser at a size; empty where not all of them were measured."""
     measured = {
         method: median_s

@@ -30,7 +30,7 @@ _BYTES = 8  # bytes of a word
 
 
 @dataclass(frozen=True)
-class Request:
+class StfwRequest:
     """Matrices by name, the rows of each, how these are dealt, and numbers of ranks.
 
     Times are simulated up to `simulated` ranks, with `headers` also those of the paper's form.
@@ -45,7 +45,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Row:
+class StfwRow:
     """A scheme (1: direct, else dimensions) on a matrix; times are None where not simulated."""
 
     matrix: str
@@ -66,7 +66,7 @@ def names(group: str) -> list[str]:
     return [name for name, each in lookalike.originals().items() if group in each.groups]
 
 
-def study(simulator: Simulator, request: Request) -> Iterator[Row]:
+def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
     """Yield rows of all matrices, one after the other.
 
     Raises StudyError, NetworkError, MatrixError, PartitionerError, LaunchError, RawFileError.
@@ -93,7 +93,7 @@ def schemes(procs: int) -> dict[str, int]:
 
 
 def _times(
-    simulator: Simulator, request: Request, spec: str, procs: int
+    simulator: Simulator, request: StfwRequest, spec: str, procs: int
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return simulated times by dimensions, as planned and with headers."""
     if procs > request.simulated:
@@ -114,7 +114,7 @@ def _rows(
     messages: Halo,
     entries: int,
     times: tuple[dict[int, float], dict[int, float]],
-) -> Iterator[Row]:
+) -> Iterator[StfwRow]:
     machine, procs = simulator.machine, messages.procs
     model = as_model(machine)
     specs = schemes(procs)
@@ -123,7 +123,7 @@ def _rows(
         counts = method(spec, procs).count(messages, simulator.ppn).statistics(_BYTES)
         time_s = predicted[spec]
         assert not isinstance(time_s, NotIdentified)  # noqa: S101 - all parameters are given
-        yield Row(
+        yield StfwRow(
             *(name, procs, dims, counts.mmax, counts.mavg),
             counts.vavg_bytes / _BYTES,
             counts.buffer_bytes / 1024,

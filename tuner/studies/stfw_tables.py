@@ -9,7 +9,7 @@ from importlib.resources import files
 from math import exp, log
 
 from tuner.studies.findings import Finding
-from tuner.studies.stfw import Row
+from tuner.studies.stfw import StfwRow
 
 ENTRY_S = 14.5e-9
 """Local time of a product for each entry: the rest of table 2 beside communication at 64."""
@@ -59,13 +59,13 @@ def published(table: str, system: str = "") -> dict[tuple[int, int], Scheme]:
     return found
 
 
-def means(rows: Sequence[Row], paper: dict[tuple[int, int], Scheme]) -> list[Pair]:
+def means(rows: Sequence[StfwRow], paper: dict[tuple[int, int], Scheme]) -> list[Pair]:
     """Return geometric means over matrices, beside the paper's."""
     keys = sorted({(row.procs, row.dims) for row in rows})
     return [Pair(_mean(rows, *key), paper.get(key)) for key in keys]
 
 
-def _mean(rows: Sequence[Row], procs: int, dims: int) -> Scheme:
+def _mean(rows: Sequence[StfwRow], procs: int, dims: int) -> Scheme:
     those = [row for row in rows if (row.procs, row.dims) == (procs, dims)]
     return Scheme(
         procs,
@@ -157,7 +157,7 @@ class Scaling:
         return min(self.stfw_s, key=self.stfw_s.__getitem__)
 
 
-def scaling(rows: Sequence[Row]) -> list[Scaling]:
+def scaling(rows: Sequence[StfwRow]) -> list[Scaling]:
     """Return the times of figure 8.
 
     A time is the exchange plus that of a Blue Gene/Q core for each entry of the busiest rank.

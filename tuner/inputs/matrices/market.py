@@ -71,14 +71,14 @@ def read_pattern(path: Path) -> Pattern:
             open_file(path) as file,
             gzip.open(file) if path.suffix == ".gz" else file as lines,
         ):
-            return _Reader(path, cast(BinaryIO, lines)).read()
+            return _EntryReader(path, cast(BinaryIO, lines)).read()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise MatrixError(f"{path}: cannot be unpacked: {error}") from error
     except OSError as error:
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-class _Reader:
+class _EntryReader:
     """One pass over a file."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:

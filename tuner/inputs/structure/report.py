@@ -24,7 +24,7 @@ _MESSAGES_AT_ONCE = 1 << 24  # in all threads together: each takes about 150 byt
 
 
 @dataclass(frozen=True)
-class Row:
+class ReportRow:
     """One method on one number of processes."""
 
     procs: int
@@ -43,7 +43,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Request:
+class ReportRequest:
     """A matrix to count, its parts, methods (none: all), ranks a node and bytes an item."""
 
     matrix: Path
@@ -54,7 +54,7 @@ class Request:
     item_bytes: int
 
 
-def report(request: Request) -> Iterator[Row]:
+def report(request: ReportRequest) -> Iterator[ReportRow]:
     """Yield the counts of the methods one after the other.
 
     Raises:
@@ -72,16 +72,16 @@ def report(request: Request) -> Iterator[Row]:
             yield from threads.map(count, methods)
 
 
-def _count(request: Request, messages: Halo, each: Method) -> Row:
+def _count(request: ReportRequest, messages: Halo, each: Method) -> ReportRow:
     statistics = each.count(messages, request.ppn).statistics(request.item_bytes)
-    return Row(messages.procs, each, statistics)
+    return ReportRow(messages.procs, each, statistics)
 
 
-def _halo(request: Request, pattern: Pattern, procs: int) -> Halo:
+def _halo(request: ReportRequest, pattern: Pattern, procs: int) -> Halo:
     return halo(pattern, ownership(request.matrix, pattern, request.by, procs))
 
 
-def show(rows: Sequence[Row], out: Console) -> None:
+def show(rows: Sequence[ReportRow], out: Console) -> None:
     """Print the table; bytes are of an execution, vavg, vmax and buffer of a process."""
     names = ("parts", "method", "grid", "mmax", "bound", "mavg", "vavg", "vmax", "buffer")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)

@@ -10,7 +10,7 @@ from tuner.inputs.structure.methods import Method
 from tuner.inputs.structure.traffic import Traffic
 
 
-class Stage(NamedTuple):
+class MessageStage(NamedTuple):
     """The messages of one stage; it begins when those of the stage before have arrived."""
 
     sender: Indices
@@ -18,19 +18,19 @@ class Stage(NamedTuple):
     items: Indices
 
 
-class _Kept(Traffic):
+class _KeptMessages(Traffic):
     def __init__(self, halo: Halo, ppn: int) -> None:
         super().__init__(halo, ppn)
-        self.kept: list[Stage] = []
+        self.kept: list[MessageStage] = []
 
     def add_stage(self, sender: Indices, receiver: Indices, items: Indices) -> None:
         """Keep the messages."""
         super().add_stage(sender, receiver, items)
-        self.kept.append(Stage(sender, receiver, items))
+        self.kept.append(MessageStage(sender, receiver, items))
 
 
-def stages(method: Method, halo: Halo, ppn: int) -> list[Stage]:
+def stages(method: Method, halo: Halo, ppn: int) -> list[MessageStage]:
     """Return the messages of every stage of a method."""
-    traffic = method.count(halo, ppn, _Kept)
-    assert isinstance(traffic, _Kept)  # noqa: S101 - the kind that was asked for
+    traffic = method.count(halo, ppn, _KeptMessages)
+    assert isinstance(traffic, _KeptMessages)  # noqa: S101 - the kind that was asked for
     return traffic.kept

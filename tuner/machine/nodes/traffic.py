@@ -10,7 +10,7 @@ from tuner.machine.nodes.namespaces import Nodes, NodesError
 
 
 @dataclass(frozen=True)
-class Traffic:
+class NodeTraffic:
     """The traffic of one node since it is up."""
 
     host: str
@@ -18,7 +18,7 @@ class Traffic:
     received_bytes: int
 
 
-def traffic(nodes: Nodes, device: str = "eth0") -> list[Traffic]:
+def traffic(nodes: Nodes, device: str = "eth0") -> list[NodeTraffic]:
     """Return the counts of every node's network card, or of its loopback device "lo".
 
     Raises:
@@ -27,7 +27,7 @@ def traffic(nodes: Nodes, device: str = "eth0") -> list[Traffic]:
     return [_count(nodes, host, device) for host in nodes.hosts]
 
 
-def _count(nodes: Nodes, host: str, device: str) -> Traffic:
+def _count(nodes: Nodes, host: str, device: str) -> NodeTraffic:
     answer = subprocess.run(
         [
             *nodes.on_node(host),
@@ -40,4 +40,4 @@ def _count(nodes: Nodes, host: str, device: str) -> Traffic:
         raise NodesError(f"{host} does not answer: {answer.stderr.strip()}")
     (link,) = json.loads(answer.stdout)
     counts = link["stats64"]
-    return Traffic(host, counts["tx"]["bytes"], counts["rx"]["bytes"])
+    return NodeTraffic(host, counts["tx"]["bytes"], counts["rx"]["bytes"])

@@ -20,7 +20,7 @@ class SiteError(SwitchpointError):
 
 
 @dataclass(frozen=True)
-class Site:
+class SiteConfiguration:
     """The contents of a configuration."""
 
     name: str
