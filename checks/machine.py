@@ -24,7 +24,7 @@ def site(
     if not mpis:
         raise SystemExit(
             "checks/config: no mpicc with a matching mpiexec on PATH or in this virtual "
-            "environment; `switchpoint doctor` tells how to get one"
+            "environment; `switchpoint doctor` says how to get one"
         )
     # CMake may be the virtual environment's. Not by env_vars: ReFrame writes those without quotes
     # into the scripts of jobs, which inherit this environment anyway.

@@ -52,7 +52,7 @@ def resolve(name: str, cores_per_node: int, max_nodes: int) -> ScaleLayout:
         ScaleError: the scale needs more nodes than there are, or is too small or large to use.
     """
     if cores_per_node < 1:
-        raise ScaleError("the partition's configuration tells no processors")
+        raise ScaleError("the partition's configuration states no processors")
     scale = SCALES[name]
     layout = ScaleLayout(scale.nodes, int(cores_per_node * scale.ranks_per_core))
     if scale.nodes > max_nodes:

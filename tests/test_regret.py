@@ -72,7 +72,7 @@ def test_what_the_table_knew_is_what_the_library_says(tmp_path: Path) -> None:
     )
     passed = f"chosen by default: no other rule of {path} matches; rule {path}:12 is passed over: x"
     assert known(f"exchange direct, {passed}", request) == "not applicable"
-    assert known("", request) == "not told"
+    assert known("", request) == "not stated"
 
 
 def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:

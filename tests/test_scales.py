@@ -25,7 +25,7 @@ def test_a_scale_follows_the_system(scale, cores, max_nodes, procs, ppn):
         ("2_nodes", 16, 1, "2 nodes needed, the partition has 1"),
         ("half_node", 2, 1, "nothing to exchange"),
         ("1_node", 1, 1, "nothing to exchange"),
-        ("1_node", 0, 1, "tells no processors"),
+        ("1_node", 0, 1, "states no processors"),
         (OVERSUBSCRIBED, 64, 1, "256 processes on 64 cores"),
     ],
 )

@@ -120,11 +120,11 @@ def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
 @pytest.mark.parametrize(
     ("scheduler", "command", "answer", "said"),
     [
-        ("flux", "flux", "", "tells of no nodes"),
+        ("flux", "flux", "", "reports no nodes"),
         ("flux", "flux", "many few", "flux was not detected: .* flux are not understood"),
         ("pbs", "pbsnodes", '{"nodes": []}', "pbs was not detected: .* are not understood"),
         ("pbs", "qstat", "{}", "pbs was not detected: .*'Queue'"),
-        ("lsf", "lshosts", "HOST_NAME\n\nn1 X86_64", "tells of no nodes"),
+        ("lsf", "lshosts", "HOST_NAME\n\nn1 X86_64", "reports no nodes"),
     ],
 )
 def test_answers_that_cannot_be_used_are_one_line(

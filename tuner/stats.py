@@ -220,9 +220,9 @@ def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:
     order = np.argsort(p, kind="stable")
     bounds = share * np.arange(1, len(p) + 1) / max(len(p), 1)
     (below,) = np.nonzero(p[order] <= bounds)
-    told = np.zeros(len(p), dtype=np.bool_)
-    told[order[: below[-1] + 1 if len(below) else 0]] = True
-    return told
+    discovered = np.zeros(len(p), dtype=np.bool_)
+    discovered[order[: below[-1] + 1 if len(below) else 0]] = True
+    return discovered
 
 
 def median_upper_bound(values: Floats, level: float = LEVEL) -> float:

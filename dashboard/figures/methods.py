@@ -113,7 +113,7 @@ def method_style(spec: str) -> MethodStyle:
         color = _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)]
     if not parameters:
         return MethodStyle(color, "solid", _FAMILY_SYMBOLS.get(family, "square"))
-    # The first two factors of a process count tell its grids apart: one by marker, one by dash.
+    # The first two factors of a process count distinguish its grids: one by marker, one by dash.
     grid = _GRID.match(parameters)
     first, second = map(int, grid.groups()) if grid else (code, code)
     return MethodStyle(

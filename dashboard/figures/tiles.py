@@ -17,8 +17,8 @@ def tiles(best: pd.DataFrame) -> Figure:
     """Return a row of tiles for each layout, a column for each size, in its method's style.
 
     best: row (text of the layout), layout (its key), size_bytes, bytes, method, default, speedup,
-    speedup_low, speedup_high, median_s, told_apart (significantly different from the default).
-    Tiles that are not told apart are pale.
+    speedup_low, speedup_high, median_s, distinguished (significantly different from the default).
+    Tiles whose method is not shown to be faster are pale.
     """
     if best.empty:
         return message("No cell is stored for this choice.")
@@ -69,7 +69,7 @@ def tiles(best: pd.DataFrame) -> Figure:
 
 
 def _code(tile: dict[str, Any] | None, methods: list[str]) -> int | None:
-    return None if tile is None else 2 * methods.index(tile["method"]) + tile["told_apart"]
+    return None if tile is None else 2 * methods.index(tile["method"]) + tile["distinguished"]
 
 
 def _steps(methods: list[str]) -> list[list[Any]]:
@@ -103,7 +103,7 @@ def _hover(tile: dict[str, Any] | None) -> str:
     if tile["method"] != tile["default"]:
         low, high = tile["speedup_low"], tile["speedup_high"]
         interval = f", {interval_text(low, high, ratio_text)}" if low < high else ""
-        sure = interval if tile["told_apart"] else ", no significant difference from it"
+        sure = interval if tile["distinguished"] else ", no significant difference from it"
         lines.append(f"{ratio_text(tile['speedup'])} the speed of {tile['default']}{sure}")
     return "<br>".join(lines)
 

@@ -91,14 +91,14 @@ def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
     best = pd.concat(frames, ignore_index=True)
     return best.assign(
         default=default,
-        told_apart=(best["speedup_low"] > 1) | (best["method"] == default),
+        distinguished=(best["speedup_low"] > 1) | (best["method"] == default),
     )
 
 
 _MEASURED = [*Layout._fields, "sync", "size_bytes", "bytes", "method", "median_s"]
 _NUMBERS = [
     *("procs", "nodes", "ppn", "oversubscribed", "size_bytes", "bytes", "method", "default"),
-    *("median_s", "speedup", "speedup_low", "speedup_high", "told_apart"),
+    *("median_s", "speedup", "speedup_low", "speedup_high", "distinguished"),
 ]
 
 
@@ -123,7 +123,7 @@ def _listed(best: pd.DataFrame, link: explore.ExploreQuery) -> Component:
             text = short_name(tile["method"])
             if tile["method"] != tile["default"]:
                 text += f" {ratio_text(tile['speedup'])}"
-            even = None if tile["told_apart"] else "even"
+            even = None if tile["distinguished"] else "even"
             shown = anchor(text, href(explore.PATH, to))
             cells[tile["size_bytes"]] = data_cell(shown, className=even)
         rows.append(table_row([row_head(row), *cells.values()]))

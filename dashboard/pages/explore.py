@@ -117,8 +117,8 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
         ["size_bytes", "median_s"], ignore_index=True
     )
     sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
-    telling = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])
-    size = choose([telling, *(value for value, _ in sizes)], query.size, "size", strict=strict)
+    surest = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])
+    size = choose([surest, *(value for value, _ in sizes)], query.size, "size", strict=strict)
     return ExploreChoice(
         query=replace(choice.query, part=part, size=size),
         options=choice.options | {"part": parts, "size": sizes},

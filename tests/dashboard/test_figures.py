@@ -126,7 +126,7 @@ def tile_frame(**of_all: object) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=["row", "layout", "size_bytes"])
     frame = frame.assign(bytes=frame["size_bytes"], method="stfw:dims=2", default="direct")
     frame = frame.assign(median_s=1e-5, speedup=1.5, speedup_low=1.4, speedup_high=1.6)
-    return frame.assign(told_apart=[True, False, True, True, True], **of_all)
+    return frame.assign(distinguished=[True, False, True, True, True], **of_all)
 
 
 def test_tiles_tell_method_certainty_and_where_a_click_leads() -> None:

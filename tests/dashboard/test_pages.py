@@ -89,9 +89,9 @@ def test_the_map_has_the_fastest_method_of_every_layout(database: Path) -> None:
     assert set(choice.best["procs"]) == {2, 8}
     small = choice.best[choice.best["size_bytes"] <= 512]
     assert set(small["method"]) == {"stfw:dims=2"}
-    assert small["told_apart"].all()
+    assert small["distinguished"].all()
     large = choice.best[choice.best["size_bytes"] >= 32768]
-    assert set(large[large["told_apart"]]["method"]) <= {"direct"}
+    assert set(large[large["distinguished"]]["method"]) <= {"direct"}
 
 
 def test_every_tile_of_the_map_is_a_link_too(database: Path) -> None:

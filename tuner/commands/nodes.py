@@ -127,7 +127,7 @@ def execute(
 def _mpi(environment: str | None) -> Mpi:
     mpis = {mpi.name: mpi for mpi in find_mpis()}
     if not mpis:
-        raise NodesError("no MPI found: `switchpoint doctor` tells how to get one")
+        raise NodesError("no MPI found: `switchpoint doctor` says how to get one")
     if environment is not None and environment not in mpis:
         raise NodesError(f"no MPI {environment} here; there are {', '.join(mpis)}")
     return mpis[environment or next(iter(mpis))]

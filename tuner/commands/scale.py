@@ -125,7 +125,7 @@ def dsde(
     cases += [(most, each) for each in sweep if each != degree and each < most]
     simulator.require_room(most)
     names = [name for name in matrices.split(",") if name]
-    counts = list(neighbours.count(names, rows, procs, simulator.tell))
+    counts = list(neighbours.count(names, rows, procs, simulator.log))
     found = list(studying.study(simulator, cases))
     findings = list(studying.findings(found, degree))
     if counts:

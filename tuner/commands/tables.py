@@ -116,7 +116,7 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
         return
     exporting.write(table, form, output, model)
     if FORMS[form].is_of_mpi:
-        what = "for its MPI library; the file tells what it leaves out of the table, and why"
+        what = "for its MPI library; the file lists what it leaves out of the table, and why"
     else:
         what = f"{len(table.rules)} rules"
     click.echo(f"{output}: of {table.provenance.system}, {what}")

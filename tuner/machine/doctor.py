@@ -71,7 +71,7 @@ def examine() -> list[Prerequisite]:
         Prerequisite("python", "everything", platform.python_version(), True, ""),
         *_examine_mpis(),
         *(_examine(program) for program in _PROGRAMS),
-        _examine_library("hwloc", "telling sockets apart", "apt install libhwloc-dev"),
+        _examine_library("hwloc", "detecting sockets", "apt install libhwloc-dev"),
         _examine_library("fftw3", "overlap with computation", "apt install libfftw3-dev"),
         _examine_package("playwright", "dashboard tests", "pip install playwright"),
         Prerequisite("cores", "launches", f"{available_cores()} usable", True, ""),

@@ -84,7 +84,7 @@ def study(simulator: Simulator, request: NapRequest) -> Iterator[NapRow]:
     simulator.require_room(max(request.procs))
     directory = matrices_directory()
     for problem in amg.PROBLEMS:
-        simulator.tell(f"making the levels of {problem} with {request.rows} rows")
+        simulator.log(f"making the levels of {problem} with {request.rows} rows")
         for level in list(amg.make(problem, request.rows, directory, ".mtx")):
             for procs in request.procs:
                 if level.degrees.rows >= procs:

@@ -17,7 +17,7 @@ from tuner.inputs.matrices.market import read_pattern
 from tuner.inputs.matrices.ownership import contiguous
 from tuner.inputs.structure.halo import halo
 from tuner.studies.findings import Finding
-from tuner.studies.simulator import Tell
+from tuner.studies.simulator import Log
 from tuner.studies.stfw import lookalike_file, matrices_directory
 
 _FEW = 2.0  # times lg P
@@ -35,14 +35,14 @@ class Neighbours:
 
 
 def count(
-    matrices: Sequence[str], rows: int, procs: Sequence[int], tell: Tell
+    matrices: Sequence[str], rows: int, procs: Sequence[int], log: Log
 ) -> Iterator[Neighbours]:
     """Yield counts for finest multigrid levels, by name of their problem, and look-alikes by name.
 
     Raises StudyError, MatrixError.
     """
     for name in matrices:
-        path = _level(name, rows) if name in amg.PROBLEMS else lookalike_file(name, rows, tell)
+        path = _level(name, rows) if name in amg.PROBLEMS else lookalike_file(name, rows, log)
         pattern = read_pattern(path)
         size = pattern.shape[0]
         for each in procs:

@@ -255,7 +255,7 @@ def known(described: str, request: RegretRequest) -> str:
     It is the status of the rule that was used, "interpolated", or why none was.
     """
     if not described:  # built by an earlier version of the kernels
-        return "not told"
+        return "not stated"
     used = re.search(rf", chosen by rule {re.escape(str(request.path))}:(\d+)", described)
     if used is None:
         if ", chosen by the model " in described:

@@ -23,7 +23,7 @@ from tuner.paths import new_campaign
 from tuner.rawfile import keeping
 from tuner.studies.launches import run
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 """A function that takes a line about progress."""
 
 _TIMEOUT_S = 3600
@@ -51,7 +51,7 @@ class Simulator:
     machine: Machine
     ppn: int
     campaign: str
-    tell: Tell = field(default=lambda line: None)
+    log: Log = field(default=lambda line: None)
 
     @cached_property
     def swpbench(self) -> Path:
@@ -60,7 +60,7 @@ class Simulator:
         The variable may name an installation too. Raises StudyError.
         """
         named = os.environ.get("SWITCHPOINT_KERNELS")
-        root = Path(named) if named else _build(self.mpi.version, self.tell)
+        root = Path(named) if named else _build(self.mpi.version, self.log)
         for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
             if os.access(program, os.X_OK):
                 return program.absolute()
@@ -93,7 +93,7 @@ class Simulator:
                 f"{pattern}: SimGrid's launcher splits paths at spaces; name another place of "
                 "results by SWITCHPOINT_RESULTS, or of a build by SWITCHPOINT_KERNELS"
             )
-        self.tell(f"{self.machine.name}: {operation} of {pattern} on {procs} ranks")
+        self.log(f"{self.machine.name}: {operation} of {pattern} on {procs} ranks")
         start = launch(self.machine, self.mpi, procs, self.ppn, operation)
         options = ["--op", operation, "--pattern", pattern, "--sizes", sizes, "--quiet"]
         options += ["--methods", methods, "--campaign", self.campaign]
@@ -110,7 +110,7 @@ class Simulator:
         ]
 
 
-def simulator(machine: Machine, ppn: int, study: str, tell: Tell) -> Simulator:
+def simulator(machine: Machine, ppn: int, study: str, log: Log) -> Simulator:
     """Return a simulator of the machine here, with a campaign of its own. Raises StudyError."""
     mpi = identify("smpicc", "smpirun")
     if mpi is None:
@@ -118,10 +118,10 @@ def simulator(machine: Machine, ppn: int, study: str, tell: Tell) -> Simulator:
             "no smpicc with its smpirun on the path: install SimGrid (Debian: libsimgrid-dev)"
         )
     campaign = new_campaign(f"{study}-")
-    return Simulator(mpi, machine, ppn, campaign, tell)
+    return Simulator(mpi, machine, ppn, campaign, log)
 
 
-def _build(version: str, tell: Tell) -> Path:
+def _build(version: str, log: Log) -> Path:
     sources, build = CHECKOUT / "kernels", build_root() / f"studies-simgrid-{version}"
     if not sources.is_dir():
         raise StudyError(
@@ -131,7 +131,7 @@ def _build(version: str, tell: Tell) -> Path:
     cmake = shutil.which("cmake")
     if cmake is None:
         raise StudyError("no cmake on the path to build the kernels with")
-    tell("building the kernels for SimGrid")
+    log("building the kernels for SimGrid")
     configure = [cmake, "-S", str(sources), "-B", str(build), "-DSWITCHPOINT_TESTS=OFF"]
     configure.append(f"-DCMAKE_TOOLCHAIN_FILE={sources / 'cmake' / TOOLCHAIN}")
     make = [cmake, "--build", str(build), "--target", "swpbench"]

@@ -24,7 +24,7 @@ from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.models.parameter import NotIdentified
 from tuner.paths import results_directory
-from tuner.studies.simulator import Simulator, StudyError, Tell
+from tuner.studies.simulator import Log, Simulator, StudyError
 
 _BYTES = 8  # bytes of a word
 
@@ -75,7 +75,7 @@ def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
     for name in request.matrices:
         lookalike_of(name, request.rows)
     for name in request.matrices:
-        path = lookalike_file(name, request.rows, simulator.tell)
+        path = lookalike_file(name, request.rows, simulator.log)
         pattern = read_pattern(path)
         for procs in request.procs:
             part, owned = _deal(path, pattern, request.by, procs)
@@ -149,12 +149,12 @@ def lookalike_of(name: str, rows: int) -> tuple[lookalike.Original, Target]:
     return originals[name], lookalike.scaled(originals[name].target, rows)
 
 
-def lookalike_file(name: str, rows: int, tell: Tell) -> Path:
+def lookalike_file(name: str, rows: int, log: Log) -> Path:
     """Return the look-alike of a matrix with so many rows. Raises StudyError, MatrixError."""
     original, target = lookalike_of(name, rows)
     path = matrices_directory() / f"{name}-{rows}.mtx"
     if not path.is_file():
-        tell(f"making a look-alike of {name} with {rows} rows")
+        log(f"making a look-alike of {name} with {rows} rows")
         lookalike.make(original, target, path, seed=1)
     return path
 

@@ -57,12 +57,12 @@ def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemMode
     for system, rows in measured.items():
         for row in rows.to_dict("records"):
             found = _prediction(models[system], row)
-            told: dict[str, float | str] | None = None
+            predicted: dict[str, float | str] | None = None
             if isinstance(found, NotIdentified):
-                told = {"not_predicted": found.reason}
+                predicted = {"not_predicted": found.reason}
             elif found:
-                told = {name: getattr(found, name) for name in _OF_PREDICTION}
-            document.append({"system": system, **row, "predicted": told})
+                predicted = {name: getattr(found, name) for name in _OF_PREDICTION}
+            document.append({"system": system, **row, "predicted": predicted})
     return json.dumps(document, indent=1)
 
 

@@ -157,7 +157,7 @@ def _this_machine() -> list[Partition]:
 
 def _partition(name: str, shapes: Counter[Shape]) -> Partition:
     if not shapes:
-        raise SchedulerError(f"partition {name}: the scheduler tells of no nodes")
+        raise SchedulerError(f"partition {name}: the scheduler reports no nodes")
     shape, nodes = shapes.most_common(1)[0]
     return Partition(name, nodes, shape, len(shapes))
 
