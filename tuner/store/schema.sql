@@ -70,7 +70,7 @@ CREATE TABLE cell (
 -- The method table of a system, as chosen from its cells.
 CREATE TABLE tuned (
   system TEXT PRIMARY KEY REFERENCES system (id),
-  provenance TEXT NOT NULL    -- JSON of tuner.domain.records.Provenance
+  provenance TEXT NOT NULL    -- JSON of tuner.domain.tables.Provenance
 );
 
 -- What was decided at each measured size of each degree class. With `system`, `campaign` to `bytes`
