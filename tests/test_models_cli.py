@@ -12,7 +12,7 @@ import pytest
 
 from tests import probes, synthetic
 from tests.test_cli import call, fail, succeed
-from tuner.domain.cases import Layout, ProbeLaunch
+from tuner.domain.cases import Layout, ProbeKey, ProbeLaunch
 from tuner.machine.simulation.machines import machine
 from tuner.models.fitting import fitted
 from tuner.models.loggp import LogGP
@@ -20,7 +20,6 @@ from tuner.models.parameter import Estimate
 from tuner.models.predicting import PatternCase, predictor
 from tuner.models.system import fit
 from tuner.rawfile.ingest import ingest
-from tuner.rawfile.kinds.probe import ProbeKey
 from tuner.store.store import Store
 
 PROCS = 8

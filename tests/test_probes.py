@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests import probes, synthetic
+from tuner.domain.cases import ProbeKey
+from tuner.models.fitting import stored
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
-from tuner.rawfile.kinds import probe
-from tuner.rawfile.kinds.probe import ProbeKey
 from tuner.store.store import Store
 
 SMALL = probes.Campaign(sizes=(1, 64), launches=2, samples=5)
@@ -36,7 +36,7 @@ def test_every_sample_arrives(tmp_path: Path) -> None:
     assert (report.launches, report.cells, report.problems) == (2, 0, [])
     with Store.open(tmp_path / "s.db", readonly=True) as store:
         (system,) = store.systems()["system"]
-        found = probe.stored(store, system)
+        found = stored(store, system)
         launches = store.launches()
     assert len(found) == 2
     for launch, content in found.items():
@@ -66,7 +66,7 @@ def test_the_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path, raw: Pat
     assert ingest(tmp_path / "s.db", [raw]).problems == []
     with Store.open(tmp_path / "s.db", readonly=True) as store:
         (system,) = store.systems()["system"]
-        (content,) = probe.stored(store, system).values()
+        (content,) = stored(store, system).values()
     assert len(content) == len(whole) - 2
 
 

@@ -1,6 +1,7 @@
 """Models: fitted parameters, and their predictions of a case beside the measurements."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from dashboard.query import Query
 from dashboard.units import share_text
 from dashboard.widgets import badge, card, data_table, prose
 from tuner.models import fitting, predicting
-from tuner.models.columns import LOGGP, MAXRATE, parameter_text, sizes_text
+from tuner.models.columns import shown_parameters, tables
 from tuner.models.parameter import NotIdentified
 from tuner.models.predict import SwitchPoint
 from tuner.models.predicting import Outcome
@@ -109,42 +110,37 @@ def _switches(crossovers: Sequence[SwitchPoint]) -> str:
 
 def _parameters(model: SystemModel) -> list[Component]:
     """Return the parameters of each kind of pair and protocol, and why some are missing."""
-    tables: list[Component] = []
-    reasons: list[str] = []
-    for title, name, columns in (("LogGP", "loggp", LOGGP), ("max-rate", "maxrate", MAXRATE)):
-        rows = []
-        for scope, pair in model.pairs.items():
-            fitted = getattr(pair, name)
-            if isinstance(fitted, NotIdentified):
-                reasons.append(f"{title}, {_words(scope)}: {fitted.reason}")
-                continue
-            for each in fitted.protocols:
-                values = [(getattr(each, field), unit) for field, unit in columns.values()]
-                texts = [sizes_text(each.from_bytes, each.up_to_bytes)]
-                texts += [parameter_text(value, unit) for value, unit in values]
-                cells = [data_cell(text, className="wrapped") for text in texts]
-                rows.append(table_row([row_head(_words(scope)), *cells]))
-                reasons += [
-                    f"{title}, {_words(scope)}, {heading.split()[0]}: {value.reason}"
-                    for heading, (value, _) in zip(columns, values, strict=True)
-                    if isinstance(value, NotIdentified)
-                ]
-        if rows:
-            header = [title, "Bytes", *(heading.replace(" us", " µs") for heading in columns)]
-            tables.append(data_table(f"Parameters of {title}, with 95 % intervals", header, rows))
+    shown = list(shown_parameters(model))
+    singles = [(each.heading, each.text) for each in shown if not each.model]
+    reasons = []
+    for each in shown:
+        if isinstance(each.value, NotIdentified):
+            names = filter(None, (each.model, _words(each.scope), each.name))
+            reasons.append(f"{', '.join(names)}: {each.value.reason}")
     source = "Those that the simulated machine is made of."
     if model.campaign:
         source = f"Fitted to {model.samples:,} samples of campaign {model.campaign}."
     return [
         html.P(source, className="hint"),
-        *tables,
+        *(_table(title, "Bytes", *headings, rows=rows) for title, headings, rows in tables(shown)),
+        _table("single operations", "Value", rows=singles),
         *([html.P("Not identified:", className="hint")] if reasons else []),
         html.Ul([html.Li(reason) for reason in dict.fromkeys(reasons)], className="hint"),
     ]
 
 
-def _words(scope: str) -> str:
-    return scope.replace("_", " ")
+def _table(title: str, *headings: str, rows: Iterable[Sequence[str]]) -> Component:
+    """Return a table of parameters, whose rows begin with a scope or a heading."""
+    cells = [
+        table_row([row_head(_words(head)), *(data_cell(text, className="wrapped") for text in row)])
+        for head, *row in rows
+    ]
+    caption = f"Parameters of {title}, with 95 % intervals"
+    return data_table(caption, [title, *map(_words, headings)], cells)
+
+
+def _words(text: str) -> str:
+    return re.sub(r"\b(on|off)_", r"\1 ", text).replace(" us", " µs")
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tests import probes, synthetic
-from tuner.domain.cases import Case, CellKey, Layout, ProbeLaunch
+from tuner.domain.cases import Case, CellKey, Layout, ProbeKey, ProbeLaunch
 from tuner.domain.records import (
     PART,
     Cell,
@@ -23,7 +23,6 @@ from tuner.domain.records import (
 )
 from tuner.models.system import SystemModel, encode, fit
 from tuner.rawfile import cells
-from tuner.rawfile.kinds.probe import ProbeKey
 from tuner.rawfile.kinds.soak import Soak, SoakKey
 from tuner.selection import soaks
 from tuner.selection.tuning import tune_missing

@@ -6,12 +6,13 @@ import pytest
 
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import Kernels
+from tuner.domain.cases import ProbeKey
 from tuner.models.fitting import fit
 from tuner.models.loggp import LogGP
 from tuner.models.parameter import Estimate
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
-from tuner.rawfile.kinds.probe import KIND, ProbeKey
+from tuner.rawfile.kinds.probe import KIND
 from tuner.store.store import Store
 
 

@@ -74,3 +74,18 @@ class ProbeLaunch(NamedTuple):
     campaign: str
     layout: Layout
     launch: int
+
+
+SCOPES = ("on_socket", "on_node", "off_node")
+"""Pairs of ranks: on one socket; on one node, but not known to share a socket; on two nodes."""
+
+
+class ProbeKey(NamedTuple):
+    """The key of a probe in a launch; docs/reference/benchfile.md explains the fields."""
+
+    quantity: str
+    scope: str  # one of SCOPES, "" where there is no pair
+    pairs: int  # at once
+    messages: int
+    delay_s: float
+    size_bytes: int

@@ -10,7 +10,7 @@ import math
 
 from tuner.models.costs import Costs, costs, fence_barriers
 from tuner.models.maxrate import MaxRate
-from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, ModelError
+from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, ModelError, NotIdentified
 from tuner.models.system import SystemModel
 
 
@@ -45,8 +45,8 @@ def _pair_lines(pair: str, found: Costs) -> list[str]:
             beta_s=each.beta_s,
         )
         lines.append(f"model message pair={pair} {fields}")
-    lines += _rate_lines(pair, found.maxrate)
-    penalty = found.synchronous
+    lines += _rate_lines(pair, found.pair.maxrate)
+    penalty = found.pair.synchronous
     if isinstance(penalty, Estimate):
         lines.append(f"model synchronous pair={pair} {_fields(penalty_s=penalty.value)}")
     elif penalty.reason == NOT_TOLD_FROM_ZERO:
@@ -54,8 +54,8 @@ def _pair_lines(pair: str, found: Costs) -> list[str]:
     return lines
 
 
-def _rate_lines(pair: str, swept: MaxRate | None) -> list[str]:
-    if swept is None or pair == "on_node":
+def _rate_lines(pair: str, swept: MaxRate | NotIdentified) -> list[str]:
+    if isinstance(swept, NotIdentified) or pair == "on_node":
         return []
     lines = []
     for each in swept.protocols:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner.models.loggp import LogGP, Protocol
-from tuner.models.maxrate import MaxRate, Rates
-from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
+from tuner.models.maxrate import Rates
+from tuner.models.parameter import Estimate, ModelError, NotIdentified, or_zero
 from tuner.models.system import PairModel, SystemModel
 from tuner.stats import Floats
 
@@ -50,8 +50,7 @@ class Costs:
 
     ends: Floats  # largest size of each protocol but the last
     messages: list[Message]
-    maxrate: MaxRate | None
-    synchronous: Parameter
+    pair: PairModel
 
     def of(self, size_bytes: float) -> Message:
         """Return the costs of messages of that size."""
@@ -68,10 +67,11 @@ class Costs:
 
     def rates(self, size_bytes: float) -> Rates | None:
         """Return the max-rate model of messages of that size."""
-        if self.maxrate is None:
+        swept = self.pair.maxrate
+        if isinstance(swept, NotIdentified):
             return None
-        ends = np.array([each.up_to_bytes for each in self.maxrate.protocols[:-1]], dtype=float)
-        return self.maxrate.protocols[int(np.searchsorted(ends, size_bytes))].rates
+        ends = np.array([each.up_to_bytes for each in swept.protocols[:-1]], dtype=float)
+        return swept.protocols[int(np.searchsorted(ends, size_bytes))].rates
 
 
 def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
@@ -107,15 +107,14 @@ def _costs(pair: PairModel, fitted: LogGP, loaded: bool) -> Costs:
     return Costs(
         ends=np.array([each.up_to_bytes for each in fitted.protocols[:-1]], dtype=float),
         messages=[_message(each, loaded) for each in fitted.protocols],
-        maxrate=pair.maxrate if isinstance(pair.maxrate, MaxRate) else None,
-        synchronous=pair.synchronous,
+        pair=pair,
     )
 
 
 def _message(protocol: Protocol, loaded: bool) -> Message:
-    send, receive = _value(protocol.overhead_send), _value(protocol.overhead_receive)
+    send, receive = or_zero(protocol.overhead_send), or_zero(protocol.overhead_receive)
     gap, per_byte = protocol.gap, protocol.gap_per_byte
-    gap_s = _value(gap)
+    gap_s = or_zero(gap)
     if loaded and isinstance(protocol.loaded_gap, Estimate):  # of a message sent and one received
         gap = protocol.loaded_gap
         gap_s = max(gap.value - receive, 0.0)
@@ -123,7 +122,7 @@ def _message(protocol: Protocol, loaded: bool) -> Message:
         per_byte = protocol.loaded_gap_per_byte
     alpha_s, beta_s = protocol.alpha_s, protocol.beta_s
     if loaded and isinstance(protocol.loaded_alpha, Estimate):
-        alpha_s, beta_s = protocol.loaded_alpha.value, _value(protocol.loaded_beta)
+        alpha_s, beta_s = protocol.loaded_alpha.value, or_zero(protocol.loaded_beta)
     unknown = isinstance(protocol.overhead_send, NotIdentified) and isinstance(gap, NotIdentified)
     return Message(
         alpha_s=alpha_s,
@@ -133,7 +132,3 @@ def _message(protocol: Protocol, loaded: bool) -> Message:
         per_byte_s=per_byte.value if isinstance(per_byte, Estimate) else beta_s,
         beta_s=beta_s,
     )
-
-
-def _value(parameter: Parameter) -> float:
-    return parameter.value if isinstance(parameter, Estimate) else 0.0

@@ -96,7 +96,7 @@ def _rsx(census: Census) -> float:
 
 
 def _nbx(census: Census) -> float | NotIdentified:
-    penalty = census.network.slowest.synchronous
+    penalty = census.network.slowest.pair.synchronous
     lg = census.barrier_s(census.begin_s).max()
     found = _probed_s(census, census.begin_s) + float(lg)
     if isinstance(penalty, Estimate):

@@ -6,8 +6,11 @@ import json
 from dataclasses import replace
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from tuner.domain.cases import Layout
+from tuner.domain.cases import Layout, ProbeKey, ProbeLaunch
+from tuner.domain.flat import columns, take
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation.machines import SYSTEM, machine
 from tuner.machine.simulation.networks import NetworkError
@@ -15,7 +18,6 @@ from tuner.models import system as models
 from tuner.models.networks import as_model
 from tuner.models.predicting import Outcome, outcomes
 from tuner.models.system import Launches, SystemModel
-from tuner.rawfile.kinds import probe
 from tuner.store.store import Store
 
 
@@ -29,7 +31,7 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
     Where several layouts have a kind of pair, the one with the most processes counts, without
     oversubscription if there is one. Raises FittingError, ModelError, StoreError.
     """
-    probes = probe.stored(store, system, campaign)
+    probes = stored(store, system, campaign)
     if not probes:
         where = f"campaign {campaign} of {system}" if campaign else system
         raise FittingError(
@@ -48,6 +50,22 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
     with store.transaction():
         store.put_model(system, models.encode(model))
     return model
+
+
+def stored(store: Store, system: str, campaign: str | None = None) -> Launches:
+    """Return the samples in seconds of all probes of a system or campaign, launch by launch."""
+    found: dict[ProbeLaunch, dict[ProbeKey, NDArray[np.float32]]] = {}
+    frame = store.records("probe", system, campaign)
+    launches, keys = (frame[list(columns(kind))] for kind in (ProbeLaunch, ProbeKey))
+    for launch, key, samples in zip(
+        launches.itertuples(index=False, name=None),
+        keys.itertuples(index=False, name=None),
+        frame["samples"],
+        strict=True,
+    ):
+        of_launch = found.setdefault(take(ProbeLaunch, iter(launch)), {})
+        of_launch[ProbeKey(*key)] = np.frombuffer(samples, np.float32)
+    return found
 
 
 def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Outcome]:

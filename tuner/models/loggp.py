@@ -30,7 +30,6 @@ LEAST_SIZES = 4
 Samples = Mapping[Key, NDArray[Any]]
 """One launch's seconds by (bytes, messages, delay in seconds), or by (bytes,)."""
 
-_ONE = (1.0, 0.0)
 _NO_FLOODS = NotIdentified("no floods of two sizes were measured")
 _TOO_FEW = f"fewer than {LEAST_SIZES} measured sizes"
 
@@ -80,14 +79,14 @@ def fit(
     """
     trips = points(prtt)
     late = points(receive)
-    alone = _where(trips, *_ONE)
+    alone = of_one_message(trips)
     if len(alone.time_s) < LEAST_SIZES:
         return NotIdentified(_TOO_FEW)
     halves = alone.replaced(alone.time_s / 2, alone.replicates / 2)
     found = cut(_rest(halves), no_groups(halves), halves.time_s, halves.noise())
     flood, delayed = _floods(trips, alone), _delays(trips, alone)
     load = points(mutual)
-    crossing = _where(load, *_ONE)
+    crossing = of_one_message(load)
     loaded = _floods(load, crossing) if len(load.time_s) else load
     protocols = []
     ends = halves.keys[:, 0]
@@ -169,11 +168,11 @@ def _rest(each: Points) -> Floats:
     return each.keys[:, 0] - 1
 
 
-def _where(trips: Points, messages: float, delay_s: float) -> Points:
-    """Return the round trips of so many messages, with half their time as last column of keys."""
+def of_one_message(trips: Points) -> Points:
+    """Return the round trips of one message, with half their time as last column of keys."""
     if trips.keys.shape[1] < 3:
         return trips
-    chosen = trips.of((trips.keys[:, 1] == messages) & (trips.keys[:, 2] == delay_s))
+    chosen = trips.of((trips.keys[:, 1] == 1) & (trips.keys[:, 2] == 0))
     keys = np.column_stack([chosen.keys[:, 0], chosen.time_s / 2])
     return Points(keys, chosen.time_s, chosen.replicates, chosen.launches)
 

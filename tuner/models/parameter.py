@@ -35,6 +35,13 @@ class NotIdentified(msgspec.Struct, frozen=True, tag="not identified"):
 
 Parameter = Estimate | NotIdentified
 
+NOT_MEASURED = NotIdentified("not measured")
+
+
+def or_zero(parameter: Parameter) -> float:
+    """Return the value, 0 where it is not identified."""
+    return parameter.value if isinstance(parameter, Estimate) else 0.0
+
 
 def parameter(value: float, replicates: Floats, launches: int, signed: bool = False) -> Parameter:
     """Return the estimate `value` with the interval that its replicates give.

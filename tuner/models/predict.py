@@ -17,7 +17,7 @@ from tuner.models.collectives import Group
 from tuner.models.costs import costs, fence_barriers
 from tuner.models.delivery import Network
 from tuner.models.discovery import Census
-from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
+from tuner.models.parameter import ModelError, NotIdentified, or_zero
 from tuner.models.system import SystemModel
 
 Times = dict[str, float | NotIdentified]
@@ -98,7 +98,7 @@ def of_exchange(
     Raises ModelError, MethodError.
     """
     network = network_of(model, halo.procs, ppn)
-    copies = exchange.packed(halo), _value(model.copying)
+    copies = exchange.packed(halo), or_zero(model.copying)
 
     def formula(spec: str) -> Callable[[int], float]:
         planned = stages(counted(spec, halo.procs), halo, ppn)
@@ -109,7 +109,7 @@ def of_exchange(
 
 def closed_forms_of(model: SystemModel, halo: Halo, ppn: int) -> list[ClosedForm]:
     """Return the papers' closed forms of exchange methods on a pattern. Raises ModelError."""
-    return list(closed_forms(network_of(model, halo.procs, ppn), halo, _value(model.copying)))
+    return list(closed_forms(network_of(model, halo.procs, ppn), halo, or_zero(model.copying)))
 
 
 def of_discovery(
@@ -138,7 +138,7 @@ def of_collective(
     Sizes are as in collectives.py. Raises ModelError.
     """
     slowest = network_of(model, procs, ppn, loaded=False).slowest  # a root handles all messages
-    group = Group(slowest, procs, _value(model.reducing))
+    group = Group(slowest, procs, or_zero(model.reducing))
     known = collectives.methods(operation, procs)
 
     def formula(spec: str) -> Callable[[int], float]:
@@ -147,7 +147,3 @@ def of_collective(
         return lambda size: collectives.time_s(operation, spec, group, size)
 
     return Predictor({spec: formula(spec) for spec in specs or known})
-
-
-def _value(parameter: Parameter) -> float:
-    return parameter.value if isinstance(parameter, Estimate) else 0.0

@@ -10,22 +10,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.domain.cases import ProbeLaunch
+from tuner.domain.cases import SCOPES, ProbeKey, ProbeLaunch
 from tuner.models import loggp, maxrate
-from tuner.models.lines import fit_line
-from tuner.models.loggp import LEAST_SIZES, LogGP, Samples
+from tuner.models.loggp import LogGP, Samples
 from tuner.models.maxrate import MaxRate
-from tuner.models.parameter import NotIdentified, Parameter, parameter
+from tuner.models.parameter import NotIdentified, Parameter
 from tuner.models.points import Key, Points, points
-from tuner.rawfile.kinds.probe import SCOPES, ProbeKey
+from tuner.models.singles import extra, negligible_from, once, per_byte, single, singles
 
 Launches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
 
-_NO_SCALE = np.inf
+Probes = Sequence[Mapping[ProbeKey, NDArray[np.float32]]]
+"""The samples of each launch."""
 
-_NOT_MEASURED = NotIdentified("not measured")
-
-NEGLIGIBLE = 0.01
+_TRIP = ("size_bytes", "messages", "delay_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +38,16 @@ class ProbedLayout:
 
 @dataclass(frozen=True, slots=True)
 class PairModel:
-    """One kind of pair of ranks; `synchronous` is the extra time of a synchronous send, seconds.
-
-    From `synchronous_from` bytes on it is below NEGLIGIBLE of the time of the message.
-    """
+    """The parameters of one kind of pair of ranks, in seconds and bytes."""
 
     layout: ProbedLayout
 
     loggp: LogGP | NotIdentified
     maxrate: MaxRate | NotIdentified
-    synchronous: Parameter
-    synchronous_from: Parameter = _NOT_MEASURED
+    synchronous: Parameter = single("prtt_synchronous", extra, "synchronous send {scope} us")
+    synchronous_from: Parameter = single(
+        "prtt_synchronous", negligible_from, "synchronous send {scope} below 1 % from KiB"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +60,27 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class SystemModel:
-    """The parameters fitted to a campaign's probes. Copying and reducing are in seconds per byte.
-
-    `barrier` is MPI_Ibarrier with its wait and `fence` MPI_Win_fence, seconds, of `together` ranks.
-    """
+    """The parameters fitted to a campaign's probes, in seconds and bytes."""
 
     system: str
     campaign: str
     samples: int
     pairs: dict[str, PairModel]  # by scope
-    copying: Parameter
-    reducing: Parameter
-    barrier: Parameter = _NOT_MEASURED
-    fence: Parameter = _NOT_MEASURED
-    together: int = 0
+    copying: Parameter = single("copy", per_byte, "copying ns/B")
+    reducing: Parameter = single("reduce", per_byte, "reducing ns/B")
+    barrier: Parameter = single("ibarrier", once, "MPI_Ibarrier of {together} ranks us")
+    fence: Parameter = single("fence", once, "MPI_Win_fence of {together} ranks us")
+    together: int = 0  # ranks of what all of them do at once
     cores: int = 0  # cores of a node; parameters do not hold for more ranks. 0: not known
     links: Links | None = None  # of a simulated machine
+
+
+QUANTITIES = dict.fromkeys(("prtt", "mutual", "receive"), True) | {
+    each.quantity: of is PairModel
+    for of in (PairModel, SystemModel)
+    for each in singles(of).values()
+}
+"""The quantities that probes measure, and whether each is of pairs of ranks and has a scope."""
 
 
 def fit(layouts: Sequence[Launches]) -> SystemModel:
@@ -92,7 +94,7 @@ def fit(layouts: Sequence[Launches]) -> SystemModel:
         for scope in {key.scope for launch in launches.values() for key in launch}:
             of_scope.setdefault(scope, launches)
     used = [launches for launches in layouts if any(launches is it for it in of_scope.values())]
-    alone = list(of_scope.get("", layouts[0]).values())
+    alone = of_scope.get("", layouts[0])
     return SystemModel(
         system=where.system,
         campaign=where.campaign,
@@ -103,11 +105,8 @@ def fit(layouts: Sequence[Launches]) -> SystemModel:
             for samples in launch.values()
         ),
         pairs={scope: _pair(of_scope[scope], scope) for scope in SCOPES if scope in of_scope},
-        copying=_per_byte(_one(alone, "copy")),
-        reducing=_per_byte(_one(alone, "reduce")),
-        barrier=_alone(_one(alone, "ibarrier")),
-        fence=_alone(_one(alone, "fence")),
-        together=next(iter(of_scope.get("", layouts[0]))).layout.procs,
+        together=next(iter(alone)).layout.procs,
+        **_singles(SystemModel, list(alone.values()), "", points([])),
     )
 
 
@@ -124,39 +123,17 @@ def decode(text: str) -> SystemModel:
 def _pair(launches: Launches, scope: str) -> PairModel:
     layout = next(iter(launches)).layout
     probes = list(launches.values())
-    trips: list[Samples] = []
-    sweeps: list[Samples] = []
-    mutual: list[Samples] = []
-    for launch in probes:
-        of_scope = {k: v for k, v in launch.items() if k.scope == scope}
-        found = {k: v for k, v in of_scope.items() if k.quantity == "prtt"}
-        mutual.append(
-            {
-                (k.size_bytes, k.messages, k.delay_s): v
-                for k, v in of_scope.items()
-                if k.quantity == "mutual"
-            }
-        )
-        trips.append(
-            {(k.size_bytes, k.messages, k.delay_s): v for k, v in found.items() if k.pairs == 1}
-        )
-        sweeps.append(
-            {
-                (k.size_bytes, k.pairs): v / 2
-                for k, v in found.items()
-                if (k.messages, k.delay_s) == (1, 0)
-            }
-        )
-    trips = _aligned(trips)
-    slow, plain = _both_ways_of_sending(
-        points(_one(probes, "prtt_synchronous", scope)), points(trips)
-    )
+    trips = _aligned(_samples(probes, "prtt", scope, *_TRIP, pairs=1))
+    sweeps = _samples(probes, "prtt", scope, "size_bytes", "pairs", messages=1, delay_s=0)
     return PairModel(
         layout=ProbedLayout(layout.nodes, layout.ppn, layout.oversubscribed, len(launches)),
-        loggp=loggp.fit(trips, _one(probes, "receive", scope), mutual),
-        maxrate=maxrate.fit(sweeps),
-        synchronous=_penalty(slow, plain),
-        synchronous_from=_negligible_from(slow, plain),
+        loggp=loggp.fit(
+            trips,
+            _of_one_pair(probes, "receive", scope),
+            _samples(probes, "mutual", scope, *_TRIP),
+        ),
+        maxrate=maxrate.fit([{key: v / 2 for key, v in launch.items()} for launch in sweeps]),
+        **_singles(PairModel, probes, scope, loggp.of_one_message(points(trips))),
     )
 
 
@@ -192,73 +169,27 @@ def _longest_delays(launch: Samples) -> dict[tuple[float, float], float]:
     return longest
 
 
-def _one(
-    probes: list[Mapping[ProbeKey, NDArray[np.float32]]], quantity: str, scope: str = ""
-) -> list[Samples]:
-    """Return samples by (bytes,) of a quantity that has no other parameters."""
+def _samples(probes: Probes, quantity: str, scope: str, *by: str, **of: float) -> list[Samples]:
+    """Return the samples of a quantity by these fields of their keys, where others are as `of`."""
     return [
         {
-            (key.size_bytes,): samples
+            tuple(getattr(key, name) for name in by): samples
             for key, samples in launch.items()
-            if key.quantity == quantity and key.scope == scope and key.pairs == key.messages == 1
+            if (key.quantity, key.scope) == (quantity, scope)
+            and all(getattr(key, name) == value for name, value in of.items())
         }
         for launch in probes
     ]
 
 
-def _per_byte(samples: list[Samples]) -> Parameter:
-    each = points(samples)
-    if len(each.time_s) < LEAST_SIZES:
-        return NotIdentified("not measured at enough sizes")
-    return fit_line(each, each.keys[:, 0], _NO_SCALE).parameters(each.launches)[1]
+def _of_one_pair(probes: Probes, quantity: str, scope: str) -> list[Samples]:
+    """Return the samples by (bytes,) of one message at a time."""
+    return _samples(probes, quantity, scope, "size_bytes", pairs=1, messages=1)
 
 
-def _alone(samples: list[Samples]) -> Parameter:
-    """Return the parameter of one point."""
-    each = points(samples)
-    if not len(each.time_s):
-        return _NOT_MEASURED
-    return parameter(float(each.time_s[0]), each.replicates[:, 0], each.launches)
-
-
-def _both_ways_of_sending(synchronous: Points, trips: Points) -> tuple[Points, Points]:
-    """Return single round trips by synchronous and plain sends, of the sizes that have both."""
-    if not len(synchronous.time_s) or not len(trips.time_s):
-        return synchronous.of(synchronous.time_s < 0), synchronous.of(synchronous.time_s < 0)
-    alone = trips.of((trips.keys[:, 1] == 1) & (trips.keys[:, 2] == 0))
-    common = np.intersect1d(alone.keys[:, 0], synchronous.keys[:, 0])
-    slow, plain = (each.of(np.isin(each.keys[:, 0], common)) for each in (synchronous, alone))
-    return slow, plain
-
-
-def _penalty(slow: Points, plain: Points) -> Parameter:
-    """Return half of the extra time of a round trip by synchronous sends.
-
-    The smaller half of the sizes counts.
-    """
-    if not len(slow.time_s):
-        return NotIdentified("no synchronous round trips were measured")
-    half = np.arange(len(slow.time_s)) < max(len(slow.time_s) // 2, 1)
-    slow, plain = slow.of(half), plain.of(half)
-    differences = Points(
-        np.column_stack([plain.keys[:, 0], plain.time_s]),
-        (slow.time_s - plain.time_s) / 2,
-        (slow.replicates - plain.replicates) / 2,
-        plain.launches,
-    )
-    return fit_line(differences, np.zeros(len(plain.time_s)), _NO_SCALE).parameters(plain.launches)[
-        0
-    ]
-
-
-def _negligible_from(slow: Points, plain: Points) -> Parameter:
-    """Return the measured size from which synchronous sends take less than NEGLIGIBLE longer."""
-    if not len(slow.time_s):
-        return NotIdentified("no synchronous round trips were measured")
-    rows = np.vstack([slow.time_s / plain.time_s, slow.replicates / plain.replicates])
-    longer = rows >= 1 + NEGLIGIBLE
-    if longer[:, -1].any():
-        return NotIdentified("1 % longer or more at the largest size, at least in some launch")
-    first = np.where(longer.any(axis=1), longer.shape[1] - longer[:, ::-1].argmax(axis=1), 0)
-    sizes = plain.keys[first, 0]
-    return parameter(float(sizes[0]), sizes[1:], slow.launches)
+def _singles(model: type, probes: Probes, scope: str, plain: Points) -> dict[str, Any]:
+    """Return the single parameters of a model's dataclass; `plain` are its plain round trips."""
+    return {
+        name: each.fit(points(_of_one_pair(probes, each.quantity, scope)), plain)
+        for name, each in singles(model).items()
+    }

@@ -11,10 +11,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from tuner.models.closed_forms import ClosedForm
-from tuner.models.columns import LOGGP, MAXRATE, parameter_text, sizes_text
-from tuner.models.loggp import LogGP
-from tuner.models.maxrate import MaxRate
-from tuner.models.parameter import NotIdentified, Parameter
+from tuner.models.columns import shown_parameters, tables
+from tuner.models.parameter import NotIdentified
 from tuner.models.predict import SwitchPoint, Times
 from tuner.models.predicting import Outcome
 from tuner.models.system import SystemModel
@@ -32,41 +30,22 @@ def show_model(model: SystemModel, out: Console) -> None:
         crowded = ", oversubscribed" if where.oversubscribed else ""
         launches = f", launches: {where.launches}" if where.launches else ""
         out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}{launches}", highlight=False)
-    reasons: list[str] = []
-    for title, name, columns in (("LogGP", "loggp", LOGGP), ("max-rate", "maxrate", MAXRATE)):
-        grid = _grid(title, "bytes", *columns)
-        for scope, pair in model.pairs.items():
-            fitted: LogGP | MaxRate | NotIdentified = getattr(pair, name)
-            if isinstance(fitted, NotIdentified):
-                reasons.append(f"{title} {scope}: {fitted.reason}")
-                continue
-            for each in fitted.protocols:
-                sizes = sizes_text(each.from_bytes, each.up_to_bytes)
-                texts = []
-                for column, (field, unit) in columns.items():
-                    value: Parameter = getattr(each, field)
-                    texts.append(parameter_text(value, unit))
-                    if isinstance(value, NotIdentified):
-                        heading = column.rsplit(" ", 1)[0]
-                        reasons.append(f"{title} {scope} {sizes} {heading}: {value.reason}")
-                grid.add_row(scope, sizes, *texts)
-        if grid.row_count:
-            out.print(grid)
-    singles = {"copying ns/B": (model.copying, 1e9), "reducing ns/B": (model.reducing, 1e9)}
-    for scope, pair in model.pairs.items():
-        singles[f"synchronous send {scope} us"] = (pair.synchronous, 1e6)
-        singles[f"synchronous send {scope} below 1 % from KiB"] = (pair.synchronous_from, 2**-10)
-    if model.together:
-        singles[f"MPI_Ibarrier of {model.together} ranks us"] = (model.barrier, 1e6)
-        singles[f"MPI_Win_fence of {model.together} ranks us"] = (model.fence, 1e6)
-    for name, (value, unit) in singles.items():
-        out.print(f"{name}: {parameter_text(value, unit)}", highlight=False)
-        if isinstance(value, NotIdentified):
-            reasons.append(f"{name.rsplit(' ', 1)[0]}: {value.reason}")
+    shown = list(shown_parameters(model))
+    for title, headings, rows in tables(shown):
+        grid = _grid(title, "bytes", *headings)
+        for row in rows:
+            grid.add_row(*row)
+        out.print(grid)
+    for each in shown:
+        if not each.model:
+            out.print(f"{each.heading}: {each.text}", highlight=False)
+    reasons = [
+        f"{' '.join(filter(None, each[1:4]))} {each.name}".strip() + f": {each.value.reason}"
+        for each in shown
+        if isinstance(each.value, NotIdentified)
+    ]
     if reasons:
-        out.print("- not identified:", highlight=False)
-        for reason in reasons:
-            out.print(f"  {reason}", highlight=False)
+        out.print("\n  ".join(["- not identified:", *reasons]), highlight=False)
 
 
 def show_prediction(
