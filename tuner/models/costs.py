@@ -83,7 +83,9 @@ def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
     for scope in ("on_node", "on_socket") if on_node else ("off_node",):
         pair = model.pairs.get(scope)
         if pair and isinstance(pair.loggp, LogGP):
-            return _costs(pair, pair.loggp, loaded and on_node)
+            protocols = pair.loggp.protocols
+            ends = np.array([each.up_to_bytes for each in protocols[:-1]], dtype=float)
+            return Costs(ends, [_message(each, loaded and on_node) for each in protocols], pair)
     where = "on a node" if on_node else "between nodes"
     raise ModelError(
         f"{model.system}: no parameters of messages {where} in campaign {model.campaign}; "
@@ -101,14 +103,6 @@ def fence_barriers(model: SystemModel) -> float:
         return 1.0  # the time of a barrier is not known
     barrier_s = (model.together - 1).bit_length() * slowest.of(1).alpha_s
     return model.fence.value / barrier_s if barrier_s > 0 else 1.0
-
-
-def _costs(pair: PairModel, fitted: LogGP, loaded: bool) -> Costs:
-    return Costs(
-        ends=np.array([each.up_to_bytes for each in fitted.protocols[:-1]], dtype=float),
-        messages=[_message(each, loaded) for each in fitted.protocols],
-        pair=pair,
-    )
 
 
 def _message(protocol: Protocol, loaded: bool) -> Message:

@@ -19,14 +19,15 @@ class Line:
     values: tuple[float, float]
     replicates: tuple[Floats, Floats]
     least_slope: float
+    launches: int
 
-    def parameters(self, launches: int) -> tuple[Parameter, Parameter]:
+    def parameters(self) -> tuple[Parameter, Parameter]:
         """Return both as parameters."""
         first, second = zip(self.values, self.replicates, strict=True)
-        slope = parameter(*second, launches)
+        slope = parameter(*second, self.launches)
         if 0 < self.values[1] < self.least_slope:
             slope = NotIdentified(HIDDEN)
-        return parameter(*first, launches), slope
+        return parameter(*first, self.launches), slope
 
 
 def fit_line(each: Points, x: Floats, scale: float) -> Line:
@@ -43,7 +44,7 @@ def fit_line(each: Points, x: Floats, scale: float) -> Line:
     last = int(x.argmax())
     noise = max(scale if np.isfinite(scale) else 0.0, FLOOR)
     least_slope = noise * float(one[last]) / max(float(x[last]), 1.0)
-    return Line(values, (intercepts[1:], slopes[1:, 0]), least_slope)
+    return Line(values, (intercepts[1:], slopes[1:, 0]), least_slope, each.launches)
 
 
 def no_groups(each: Points) -> Integers:

@@ -30,10 +30,10 @@ LEAST_SIZES = 4
 Samples = Mapping[Key, NDArray[Any]]
 """One launch's seconds by (bytes, messages, delay in seconds), or by (bytes,)."""
 
+TOO_FEW = NotIdentified(f"fewer than {LEAST_SIZES} measured sizes")
 _NO_FLOODS = NotIdentified("no floods of two sizes were measured")
-_TOO_FEW = f"fewer than {LEAST_SIZES} measured sizes"
-
-
+_NO_DELAYS = NotIdentified("no delayed messages of two sizes were measured")
+_NO_LATE = NotIdentified("no late receives of two sizes were measured")
 _NO_LOAD = NotIdentified("no floods of all ranks were measured")
 
 
@@ -81,7 +81,7 @@ def fit(
     late = points(receive)
     alone = of_one_message(trips)
     if len(alone.time_s) < LEAST_SIZES:
-        return NotIdentified(_TOO_FEW)
+        return TOO_FEW
     halves = alone.replaced(alone.time_s / 2, alone.replicates / 2)
     found = cut(_rest(halves), no_groups(halves), halves.time_s, halves.noise())
     flood, delayed = _floods(trips, alone), _delays(trips, alone)
@@ -103,22 +103,21 @@ def fit(
 def _protocol(
     from_bytes: int, up_to_bytes: int | None, part: Points, sets: list[Points], found: Segments
 ) -> Protocol:
-    flood, delayed, late, loaded, crossing = sets
-    launches = part.launches
     line = fit_line(part, _rest(part), found.scale)
-    alpha, beta = line.parameters(launches)
-    gap, gap_per_byte = _gaps(flood, found.scale, _NO_FLOODS)
-    loaded_gap, loaded_gap_per_byte = _gaps(loaded, found.scale, _NO_LOAD)
-    loaded_alpha, loaded_beta = _gaps(crossing, found.scale, _NO_LOAD)
-    send, send_line = _overhead(
-        delayed, found.scale, "no delayed messages of two sizes were measured"
+    flood, delayed, late, loaded, crossing = (
+        fit_line(each, _rest(each), found.scale) if len(np.unique(each.keys[:, 0])) > 1 else None
+        for each in sets
     )
-    receive, receive_line = _overhead(
-        late, found.scale, "no late receives of two sizes were measured"
-    )
+    alpha, beta = line.parameters()
+    gap, gap_per_byte = _parameters(flood, _NO_FLOODS)
+    loaded_gap, loaded_gap_per_byte = _parameters(loaded, _NO_LOAD)
+    loaded_alpha, loaded_beta = _parameters(crossing, _NO_LOAD)
+    # Overheads are of a message of one byte: copying makes those of others longer.
+    send, _ = _parameters(delayed, _NO_DELAYS)
+    receive, _ = _parameters(late, _NO_LATE)
     latency: Parameter = NotIdentified("needs o_s and o_r, which a ping-pong alone cannot tell")
-    if isinstance(send, Estimate) and isinstance(receive, Estimate) and send_line and receive_line:
-        latency = _difference(line, send_line, receive_line, (launches, late.launches))
+    if isinstance(send, Estimate) and isinstance(receive, Estimate) and delayed and late:
+        latency = _difference(line, delayed, late)
     return Protocol(
         from_bytes=from_bytes,
         up_to_bytes=up_to_bytes,
@@ -138,29 +137,19 @@ def _protocol(
     )
 
 
-def _difference(line: Line, send: Line, receive: Line, launches: tuple[int, int]) -> Parameter:
+def _parameters(line: Line | None, missing: NotIdentified) -> tuple[Parameter, Parameter]:
+    return line.parameters() if line else (missing, missing)
+
+
+def _difference(line: Line, send: Line, receive: Line) -> Parameter:
     """Return L = (L + 2o) - o_s - o_r."""
-    if launches[0] != launches[1]:
+    if line.launches != receive.launches:
         return NotIdentified("round trips and late receives are of different launches")
     value = line.values[0] - send.values[0] - receive.values[0]
     replicates = line.replicates[0] - send.replicates[0] - receive.replicates[0]
     if value <= 0:
         return NotIdentified("the overheads are as long as half a round trip")
-    return parameter(value, replicates, launches[0])
-
-
-def _gaps(flood: Points, scale: float, missing: NotIdentified) -> tuple[Parameter, Parameter]:
-    if len(np.unique(flood.keys[:, 0])) < 2:
-        return missing, missing
-    return fit_line(flood, _rest(flood), scale).parameters(flood.launches)
-
-
-def _overhead(each: Points, scale: float, reason: str) -> tuple[Parameter, Line | None]:
-    """Return the overhead of a message of one byte: copying makes that of others longer."""
-    if len(np.unique(each.keys[:, 0])) < 2:
-        return NotIdentified(reason), None
-    line = fit_line(each, _rest(each), scale)
-    return line.parameters(each.launches)[0], line
+    return parameter(value, replicates, line.launches)
 
 
 def _rest(each: Points) -> Floats:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from tuner.models.loggp import LEAST_SIZES, Samples
+from tuner.models.loggp import LEAST_SIZES, TOO_FEW, Samples
 from tuner.models.parameter import HIDDEN, Estimate, NotIdentified, Parameter, parameter
 from tuner.models.points import Points, points
 from tuner.models.segments import FLOOR, Segments, cut, fit_lines
@@ -26,7 +26,6 @@ _STEPS = 12
 _FASTEST = 1e12  # bytes/s; no memory gives a process as much, so a faster rate is chance
 _REACH = 50.0  # limit of logarithms, which keeps trial steps finite
 _WIDE = 10.0  # times B_max: an interval of B_max as wide leaves B_inj unidentified
-_TOO_FEW = f"fewer than {LEAST_SIZES} measured sizes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def fit(launches: Sequence[Samples]) -> MaxRate | NotIdentified:
     """
     swept = points(launches)
     if len(np.unique(swept.keys[:, 0])) < LEAST_SIZES:
-        return NotIdentified(_TOO_FEW)
+        return TOO_FEW
     if (swept.keys[:, 1] == 1).sum() < LEAST_SIZES:
         return NotIdentified("one pair alone was not measured")
     sizes = np.unique(swept.keys[:, 0])

@@ -57,7 +57,7 @@ def per_byte(each: Points, _: Points) -> Parameter:
     """Return the seconds per byte."""
     if len(each.time_s) < LEAST_SIZES:
         return NotIdentified("not measured at enough sizes")
-    return fit_line(each, each.keys[:, 0], _NO_SCALE).parameters(each.launches)[1]
+    return fit_line(each, each.keys[:, 0], _NO_SCALE).parameters()[1]
 
 
 def once(each: Points, _: Points) -> Parameter:
@@ -83,8 +83,7 @@ def extra(slow: Points, plain: Points) -> Parameter:
         (slow.replicates - plain.replicates) / 2,
         plain.launches,
     )
-    line = fit_line(differences, np.zeros(len(plain.time_s)), _NO_SCALE)
-    return line.parameters(plain.launches)[0]
+    return fit_line(differences, np.zeros(len(plain.time_s)), _NO_SCALE).parameters()[0]
 
 
 def negligible_from(slow: Points, plain: Points) -> Parameter:
