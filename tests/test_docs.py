@@ -12,6 +12,8 @@ import pytest
 from tests.test_cli import commands as every_command
 from tuner.cli import main
 from tuner.export.forms import FORMS
+from tuner.models.singles import singles
+from tuner.models.system import QUANTITIES, PairModel, SystemModel
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FRONT = CHECKOUT / "README.md"
@@ -182,6 +184,17 @@ def test_every_form_of_a_table_is_documented() -> None:
     rows = re.findall(r"^\| `--format (.*?) \|", text_of(REFERENCE / "cli.md"), re.MULTILINE)
     documented = re.findall(r"[a-z]+", " ".join(rows))
     assert sorted(documented) == sorted(FORMS)
+
+
+def test_every_quantity_of_probes_is_documented_with_its_parameters() -> None:
+    section = text_of(REFERENCE / "benchfile.md").split("\n| `quantity` | seconds of |")[1]
+    rows = re.findall(r"^\| `(\w+)` \| .* \| ?(.*) ?\|$", section.split("\n\n")[0], re.MULTILINE)
+    documented = {quantity: re.findall(r"\w+", names) for quantity, names in rows}
+    existing: dict[str, list[str]] = {quantity: [] for quantity in QUANTITIES}
+    for model in (PairModel, SystemModel):
+        for name, single in singles(model).items():
+            existing[single.quantity].append(name)
+    assert documented == existing
 
 
 def test_every_option_of_swpbench_is_documented_and_no_other() -> None:

@@ -125,34 +125,56 @@ static int probe_several(struct probing *probing, int64_t size_bytes) {
   return probe_load(probing, &all, size_bytes);
 }
 
-/* Copies or adds up so often that the clock can tell; each time in other buffers of a large region. */
-static void in_memory(struct probing *probing, bool reduces, int64_t size_bytes) {
-  const int64_t span = (size_bytes + 63) / 64 * 64;
-  const int64_t times = (IN_MEMORY_BYTES + span - 1) / span;
-  char *from = allocate_zeros((size_t)(span * times)), *to = allocate_zeros((size_t)(span * times));
+/* ---- In memory ---- */
+
+/* Two large regions, of which each repetition takes other bytes. */
+struct regions {
+  char *from, *to;
+  int64_t size_bytes, span, times;
+};
+
+static void copy(const struct regions *in) {
+  for (int64_t t = 0; t < in->times; t++)
+    memcpy(in->to + t * in->span, in->from + t * in->span, (size_t)in->size_bytes);
+}
+
+static void reduce(const struct regions *in) {
+  for (int64_t t = 0; t < in->times; t++)
+    MPI_Reduce_local(in->from + t * in->span, in->to + t * in->span, (int)(in->size_bytes / 8), MPI_DOUBLE,
+                     MPI_SUM);
+}
+
+static const struct in_memory {
+  const char *quantity;
+  int64_t unit_bytes; /* sizes are multiples of it */
+  void (*repeat)(const struct regions *in);
+} in_memory[] = {{"copy", 1, copy}, {"reduce", 8, reduce}};
+
+/* Repeats it so often that the clock can tell. */
+static void time_in_memory(struct probing *probing, const struct in_memory *what, int64_t size_bytes) {
+  struct regions in = {.size_bytes = size_bytes, .span = (size_bytes + 63) / 64 * 64};
+  in.times = (IN_MEMORY_BYTES + in.span - 1) / in.span;
+  in.from = allocate_zeros((size_t)(in.span * in.times));
+  in.to = allocate_zeros((size_t)(in.span * in.times));
   for (int s = -1; s < probing->samples; s++) {
     const int64_t begin_ns = clock_ns();
-    for (int64_t t = 0; t < times; t++)
-      if (reduces)
-        MPI_Reduce_local(from + t * span, to + t * span, (int)(size_bytes / 8), MPI_DOUBLE, MPI_SUM);
-      else
-        memcpy(to + t * span, from + t * span, (size_t)size_bytes);
+    what->repeat(&in);
     if (s >= 0)
-      probing->seconds[s] = (double)(clock_ns() - begin_ns) * 1e-9 / (double)times;
+      probing->seconds[s] = (double)(clock_ns() - begin_ns) * 1e-9 / (double)in.times;
   }
-  free(from);
-  free(to);
+  free(in.from);
+  free(in.to);
 }
 
 static int probe_memory(struct probing *probing, int64_t size_bytes) {
-  for (int reduces = 0; reduces <= (size_bytes % 8 == 0); reduces++) {
+  for (size_t i = 0; i < sizeof in_memory / sizeof in_memory[0]; i++) {
+    const struct in_memory *what = &in_memory[i];
+    if (size_bytes % what->unit_bytes != 0)
+      continue;
     if (probing->team->rank == 0)
-      in_memory(probing, reduces, size_bytes);
-    const struct probed probed = {.quantity = reduces ? "reduce" : "copy",
-                                  .scope = "",
-                                  .pairs = 1,
-                                  .messages = 1,
-                                  .size_bytes = size_bytes};
+      time_in_memory(probing, what, size_bytes);
+    const struct probed probed = {
+        .quantity = what->quantity, .scope = "", .pairs = 1, .messages = 1, .size_bytes = size_bytes};
     if (keep(probing, &probed, 0))
       return -1;
   }
@@ -197,6 +219,11 @@ static void barrier_once(const struct team *team, MPI_Win window) {
   (void)window;
   MPI_Ibarrier(team->comm, &request);
   team_wait(team, 1, &request);
+}
+
+static bool time_barriers(struct sync *sync, int samples, double *seconds) {
+  time_together(sync, barrier_once, MPI_WIN_NULL, samples, seconds);
+  return true;
 }
 
 static void fence_once(const struct team *team, MPI_Win window) {
@@ -258,15 +285,20 @@ static bool time_fences(struct sync *sync, int samples, double *seconds) {
   return measured;
 }
 
-/* Of all ranks. A window is measured only where it is found to hold what is put there. */
+/* What all ranks do at once. false: it cannot be measured here. */
+static const struct together {
+  const char *quantity;
+  bool (*measure)(struct sync *sync, int samples, double *seconds);
+} together[] = {{"ibarrier", time_barriers}, {"fence", time_fences}};
+
 static int probe_together(struct probing *probing) {
-  struct probed probed = {.quantity = "ibarrier", .scope = "", .pairs = 1, .messages = 1};
-  time_together(&probing->launch.sync, barrier_once, MPI_WIN_NULL, probing->samples, probing->seconds);
-  if (keep(probing, &probed, 0))
-    return -1;
-  probed.quantity = "fence";
-  return time_fences(&probing->launch.sync, probing->samples, probing->seconds) ? keep(probing, &probed, 0)
-                                                                                : 0;
+  for (size_t i = 0; i < sizeof together / sizeof together[0]; i++) {
+    const struct probed probed = {.quantity = together[i].quantity, .scope = "", .pairs = 1, .messages = 1};
+    if (together[i].measure(&probing->launch.sync, probing->samples, probing->seconds) &&
+        keep(probing, &probed, 0))
+      return -1;
+  }
+  return 0;
 }
 
 static int prepare(struct probing *probing) {
