@@ -18,6 +18,8 @@ from tests.conftest import Require
 from tests.kernels.benchrun import SWPBENCH, bench
 from tests.kernels.conftest import Kernels
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
+from tuner.models.fitting import fitted
+from tuner.models.predicting import PatternCase, predictor
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.reading import read
 from tuner.selection.tuning import tune_missing
@@ -26,10 +28,8 @@ from tuner.store.store import Store
 Edit = Callable[[str], str]
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """A checkout of the files as they are, without results."""
-    place = tmp_path / "copy"
+def checkout(place: Path) -> Path:
+    """Makes a checkout of the files as they are, without results."""
     listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ":!results"]
     for name in git(CHECKOUT, *listed).split("\0"):
         if (CHECKOUT / name).is_file():
@@ -59,14 +59,16 @@ def steps(title: str) -> set[str]:
 
 def follow(place: Path, title: str, chosen: dict[str, str], edits: dict[str, Edit]) -> None:
     """Edits the files that the recipe names, and no others; `chosen` are its words in capitals."""
-    for step in steps(title):
-        path = re.sub("|".join(chosen), lambda word: chosen[word[0]], step)
+    paths = steps(title)
+    for word, name in chosen.items():
+        paths = {path.replace(word, name) for path in paths}
+    assert paths == set(edits)
+    for path, edit in edits.items():
         file = place / path
         before = file.read_text() if file.exists() else ""
-        after = edits.pop(path)(before)
+        after = edit(before)
         assert after != before
         file.write_text(after)
-    assert edits == {}
 
 
 def documented_there(place: Path, of: str) -> None:
@@ -74,6 +76,20 @@ def documented_there(place: Path, of: str) -> None:
     git(place, "add", "--all")
     tests = [sys.executable, "-m", "pytest", "-q", "tests/test_docs.py", "-k", of]
     assert " passed" in run(tests, place, {"PYTHONPATH": str(place)})
+
+
+def add(text: str, after: str) -> Edit:
+    """An edit that puts a text behind the only place of another."""
+
+    def edit(before: str) -> str:
+        assert before.count(after) == 1, after
+        return before.replace(after, after + text)
+
+    return edit
+
+
+def both(first: Edit, second: Edit) -> Edit:
+    return lambda text: second(first(text))
 
 
 # ---- A method ----
@@ -103,13 +119,36 @@ def build(place: Path, mpi: Mpi) -> Kernels:
     return kernels
 
 
-def test_a_method_after_its_recipe_is_found_and_measured(
-    copy: Path, tmp_path: Path, require: Require
-) -> None:
-    """One of each kind, in one build."""
+FILL = """
+static void fill(const struct regions *in) {
+  for (int64_t t = 0; t < in->times; t++)
+    memset(in->to + t * in->span, 1, (size_t)in->size_bytes);
+}
+"""
+PARAMETER = {
+    "kernels/bench/probes/parameters.c": both(
+        add(', {"fill", 1, fill}', '{"reduce", 8, reduce}'),
+        add(FILL, "  int64_t size_bytes, span, times;\n};\n"),
+    ),
+    "tuner/models/system.py": add(
+        '\n    filling: Parameter = single("fill", per_byte, "filling ns/B")',
+        'single("reduce", per_byte, "reducing ns/B")',
+    ),
+    "docs/reference/benchfile.md": add(
+        "\n| `fill` | filling s bytes of memory | `filling` |",
+        "(`MPI_Reduce_local`) | `reducing` |",
+    ),
+    "tuner/models/predict.py": add(" + or_zero(model.filling)", "or_zero(model.reducing)"),
+}
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Kernels:
+    """A build of a copy with a new method of each kind, and a new parameter of the models."""
     mpis = find_mpis()
     require("mpi", bool(mpis), "no MPI is installed")
     require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
+    copy = checkout(tmp_path_factory.mktemp("copy"))
     for kind in METHODS:
         name = f"new_{kind}"
         follow(
@@ -122,7 +161,12 @@ def test_a_method_after_its_recipe_is_found_and_measured(
                 "docs/explanation/methods.md": f"{{}}\n- **{name}** is like others.\n".format,
             },
         )
-    kernels = build(copy, min(mpis, key=lambda mpi: mpi.name))
+    follow(copy, "Add a parameter of the models", {}, PARAMETER)
+    return build(copy, min(mpis, key=lambda mpi: mpi.name))
+
+
+def test_a_method_after_its_recipe_is_found_and_measured(kernels: Kernels, tmp_path: Path) -> None:
+    """One of each kind."""
     listed = kernels.run(SWPBENCH, ["list"], 1).stdout
     for kind, operation, program in (
         ("exchange", "exchange", "swp_oracle"),
@@ -141,24 +185,43 @@ def test_a_method_after_its_recipe_is_found_and_measured(
         assert f"new_{kind}" in {case.method for case in measured.cases}
         assert measured.complete
         assert measured.problems == []
-    documented_there(copy, "method")
+    documented_there(kernels.build.parent, "method")
+
+
+# ---- A parameter of the models ----
+
+
+def test_a_parameter_after_its_recipe_is_fitted_shown_and_predicted_with(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    """How long it takes to fill memory, as if reductions did so."""
+    copy = kernels.build.parent
+    options = ["--sizes", "1:64K:x4", "--max-samples", "8", "--campaign", "probes"]
+    probe = ["probe", "--out", str(tmp_path / "probe.jsonl"), *options]
+    assert kernels.run(SWPBENCH, probe, 2).returncode == 0
+    assert bench(kernels, tmp_path / "reduce.jsonl", op="reduce", pattern="blocks").status == 0
+    database = tmp_path / "s.db"
+
+    def switchpoint(*words: str) -> str:
+        command = [sys.executable, "-m", "tuner.cli", *words, "--database", str(database)]
+        return run(command, copy, {"PYTHONPATH": str(copy)})
+
+    assert "0 problems" in switchpoint("ingest", str(tmp_path))
+    assert re.search(r"^filling ns/B: ", switchpoint("fit"), re.MULTILINE)
+    (shown,) = json.loads(switchpoint("show", "models", "--json"))
+    switchpoint("report", "html", "--output", str(tmp_path / "report.html"))
+    assert "filling ns/B" in (tmp_path / "report.html").read_text()
+    with Store.open(database, readonly=True) as store:
+        model = fitted(store, shown["system"])
+    without_s = predictor(model, PatternCase("reduce", "", 2, 2)).times(1 << 20)["binomial"]
+    predict = ["predict", "--op", "reduce", "--procs", "2", "--methods", "binomial"]
+    (answer,) = json.loads(switchpoint(*predict, "--sizes", "1M", "--json"))["times_s"]
+    filling_s = (1 << 20) * shown["filling"].get("value", 0.0)
+    assert answer["methods"][0]["time_s"] == pytest.approx(without_s + filling_s)
+    documented_there(copy, "parameter")
 
 
 # ---- An export form ----
-
-
-def add(text: str, after: str) -> Edit:
-    """An edit that puts a text behind the only place of another."""
-
-    def edit(before: str) -> str:
-        assert before.count(after) == 1, after
-        return before.replace(after, after + text)
-
-    return edit
-
-
-def both(first: Edit, second: Edit) -> Edit:
-    return lambda text: second(first(text))
 
 
 ASKS = """
@@ -171,7 +234,8 @@ sys.stdout.write(answer.get_data(as_text=True))
 """
 
 
-def test_an_export_form_is_written_after_its_recipe(copy: Path, tmp_path: Path) -> None:
+def test_an_export_form_is_written_after_its_recipe(tmp_path: Path) -> None:
+    copy = checkout(tmp_path / "copy")
     follow(
         copy,
         "Add an export form",
