@@ -20,7 +20,6 @@ from dashboard.units import share_text
 from dashboard.widgets import badge, card, data_table, prose
 from tuner.models import fitting, predicting
 from tuner.models.columns import shown_parameters, tables
-from tuner.models.parameter import NotIdentified
 from tuner.models.predict import SwitchPoint
 from tuner.models.predicting import Outcome
 from tuner.models.system import SystemModel
@@ -112,11 +111,11 @@ def _parameters(model: SystemModel) -> list[Component]:
     """Return the parameters of each kind of pair and protocol, and why some are missing."""
     shown = list(shown_parameters(model))
     singles = [(each.heading, each.text) for each in shown if not each.model]
-    reasons = []
-    for each in shown:
-        if isinstance(each.value, NotIdentified):
-            names = filter(None, (each.model, _words(each.scope), each.name))
-            reasons.append(f"{', '.join(names)}: {each.value.reason}")
+    reasons = [
+        f"{', '.join(filter(None, (each.model, _words(each.scope), each.name)))}: {each.reason}"
+        for each in shown
+        if each.reason
+    ]
     source = "Those that the simulated machine is made of."
     if model.campaign:
         source = f"Fitted to {model.samples:,} samples of campaign {model.campaign}."

@@ -49,6 +49,11 @@ class ShownParameter(NamedTuple):
         return self.heading.rpartition(" ")[0]
 
     @property
+    def reason(self) -> str:
+        """Return why it is not identified; empty when it is."""
+        return self.value.reason if isinstance(self.value, NotIdentified) else ""
+
+    @property
     def text(self) -> str:
         """Return the value with its interval; `-` when it is not identified."""
         if isinstance(self.value, NotIdentified):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich import box
@@ -39,13 +40,12 @@ def show_model(model: SystemModel, out: Console) -> None:
     for each in shown:
         if not each.model:
             out.print(f"{each.heading}: {each.text}", highlight=False)
-    reasons = [
-        f"{' '.join(filter(None, each[1:4]))} {each.name}".strip() + f": {each.value.reason}"
-        for each in shown
-        if isinstance(each.value, NotIdentified)
-    ]
-    if reasons:
-        out.print("\n  ".join(["- not identified:", *reasons]), highlight=False)
+    missing = [each for each in shown if each.reason]
+    if missing:
+        out.print("- not identified:", highlight=False)
+    for each in missing:
+        names = filter(None, (each.model, each.scope, each.sizes, each.name))
+        out.print(f"  {' '.join(names)}: {each.reason}", highlight=False)
 
 
 def show_prediction(
@@ -122,7 +122,7 @@ def prediction_json(
             }
             for size, found in zip(sizes, times, strict=True)
         ],
-        "crossovers": [crossover_document(each) for each in crossovers],
+        "crossovers": [asdict(each) for each in crossovers],
     }
     if forms is not None:
         document["closed_forms"] = [_closed_form(form, sizes) for form in forms]
@@ -191,39 +191,16 @@ def share_close(outcomes: Sequence[Outcome]) -> float | None:
 def outcome_document(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as a JSON object."""
     case, validation = outcome.case, outcome.validation
-    document: dict[str, Any] = {
-        "operation": case.operation,
-        "pattern": case.pattern,
-        "procs": case.procs,
-        "ppn": case.ppn,
-    }
+    document = asdict(case)
     if validation is None or not validation.errors:
         reason = outcome.reason or "none of its methods has a formula"
         return document | {"not_predicted": reason}
     return document | {
         "within_15_percent": validation.close,
         "rank_correlation": validation.rank_correlation,
-        "errors": [
-            {
-                "method": error.method,
-                "size_bytes": error.size_bytes,
-                "measured_s": error.measured_s,
-                "predicted_s": error.predicted_s,
-                "error": error.signed,
-            }
-            for error in validation.errors
-        ],
-        "predicted_switches": [crossover_document(s) for s in validation.predicted_switches],
-        "measured_switches": [crossover_document(s) for s in validation.measured_switches],
-    }
-
-
-def crossover_document(crossover: SwitchPoint) -> dict[str, Any]:
-    """Return a crossover as a JSON object."""
-    return {
-        "size_bytes": crossover.size_bytes,
-        "before": crossover.before,
-        "after": crossover.after,
+        "errors": [asdict(error) | {"error": error.signed} for error in validation.errors],
+        "predicted_switches": [asdict(s) for s in validation.predicted_switches],
+        "measured_switches": [asdict(s) for s in validation.measured_switches],
     }
 
 
