@@ -86,9 +86,7 @@ def shown_parameters(model: SystemModel) -> Iterator[ShownParameter]:
             yield ShownParameter(value, heading=heading)
 
 
-def tables(
-    shown: Iterable[ShownParameter],
-) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+def tables(shown: Iterable[ShownParameter]) -> Iterator[tuple[str, list[str], list[list[str]]]]:
     """Yield a model's title, its headings, and rows that begin with scope and sizes."""
     fitted = (each for each in shown if each.model and each.heading)
     for title, its in groupby(fitted, lambda each: each.model):

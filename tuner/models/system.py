@@ -93,17 +93,17 @@ def fit(layouts: Sequence[Launches]) -> SystemModel:
     for launches in layouts:
         for scope in {key.scope for launch in launches.values() for key in launch}:
             of_scope.setdefault(scope, launches)
-    used = [launches for launches in layouts if any(launches is it for it in of_scope.values())]
+    used = [
+        launch
+        for launches in layouts
+        if any(launches is it for it in of_scope.values())
+        for launch in launches.values()
+    ]
     alone = of_scope.get("", layouts[0])
     return SystemModel(
         system=where.system,
         campaign=where.campaign,
-        samples=sum(
-            len(samples)
-            for launches in used
-            for launch in launches.values()
-            for samples in launch.values()
-        ),
+        samples=sum(len(samples) for launch in used for samples in launch.values()),
         pairs={scope: _pair(of_scope[scope], scope) for scope in SCOPES if scope in of_scope},
         together=next(iter(alone)).layout.procs,
         **_singles(SystemModel, list(alone.values()), "", points([])),

@@ -3,28 +3,31 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { VALUES = 6, DIGITS = 15, EXPONENT_MOST = 40 };
 
 static const char *const pair_names[PAIR_KINDS] = {[PAIR_ON_NODE] = "on_node", [PAIR_OFF_NODE] = "off_node"};
 
-/* What a line may be about. All its fields are needed, each once. */
+/* What a line may be about. All its fields are needed, each once; `at` is the place of the only one in the
+   model, or in that of the pair. */
 static const struct kind {
   const char *name;
   bool of_pair;
+  size_t at;
   const char *fields[VALUES + 1];
 } kinds[] = {
-    {"message", true, {"up_to", "alpha_s", "step_s", "receive_s", "per_byte_s", "beta_s"}},
-    {"rate", true, {"up_to", "b_max", "b_inj", "b_node", "processes"}},
-    {"synchronous", true, {"penalty_s"}},
-    {"copy", false, {"s_per_byte"}},
-    {"fence", false, {"barriers"}},
-    {"node", false, {"cores"}},
+    {"message", true, 0, {"up_to", "alpha_s", "step_s", "receive_s", "per_byte_s", "beta_s"}},
+    {"rate", true, 0, {"up_to", "b_max", "b_inj", "b_node", "processes"}},
+    {"synchronous", true, offsetof(struct pair_model, penalty_s), {"penalty_s"}},
+    {"copy", false, offsetof(struct model, copy_s_per_byte), {"s_per_byte"}},
+    {"fence", false, offsetof(struct model, fence_barriers), {"barriers"}},
+    {"node", false, offsetof(struct model, cores), {"cores"}},
 };
 
-/* The kinds by their place above. */
-enum { MESSAGE, RATE, SYNCHRONOUS, COPY, FENCE, NODE, KINDS };
+/* The first kinds by their place above; they have code of their own. */
+enum { MESSAGE, RATE, SYNCHRONOUS, KINDS = sizeof kinds / sizeof kinds[0] };
 
 /* What a line says: the values by their place among the fields. */
 struct said {
@@ -150,18 +153,13 @@ static int keep(struct reader *reader, int kind, const struct said *said) {
     return keep_message(reader, said->values, pair);
   if (kind == RATE)
     return keep_rate(reader, said->values, pair);
-  bool *seen = kind == SYNCHRONOUS ? &pair->has_penalty
-               : kind == COPY      ? &reader->has_copy
-               : kind == FENCE     ? &reader->has_fence
-                                   : &reader->has_node;
-  double *value = kind == SYNCHRONOUS ? &pair->penalty_s
-                  : kind == COPY      ? &model->copy_s_per_byte
-                  : kind == FENCE     ? &model->fence_barriers
-                                      : &model->cores;
-  if (*seen)
+  unsigned *given = &reader->model_lines[pair ? said->pair : 0];
+  if (*given & 1u << kind)
     return BROKEN(reader, "model %s is given twice", kinds[kind].name);
-  *seen = true;
-  *value = said->values[0];
+  *given |= 1u << kind;
+  if (kind == SYNCHRONOUS)
+    pair->has_penalty = true;
+  memcpy((char *)(pair ? (void *)pair : model) + kinds[kind].at, said->values, sizeof said->values[0]);
   return SWP_SUCCESS;
 }
 

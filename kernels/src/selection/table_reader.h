@@ -14,7 +14,7 @@ struct reader {
   bool versioned;
   char keys[PROVENANCE_KEYS][32]; /* of provenance, seen so far */
   int nkeys;
-  bool has_copy, has_fence, has_node; /* of the model */
+  unsigned model_lines[PAIR_KINDS]; /* bits of those given, by the kind of the pair where they have one */
 };
 
 #define BROKEN(reader, ...) swp_table_broken((reader)->table->path, (reader)->line, __VA_ARGS__)
