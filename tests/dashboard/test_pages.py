@@ -412,3 +412,4 @@ def test_models_are_held_against_measurements(tmp_path: Path) -> None:
     )
     assert "within 15 %" in said(parts["verdict"])
     assert "LogGP" in said(parts["parameters"])
+    assert "copying ns/B" in said(parts["parameters"])
