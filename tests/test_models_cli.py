@@ -18,7 +18,8 @@ from tuner.models.fitting import fitted
 from tuner.models.loggp import LogGP
 from tuner.models.parameter import Estimate
 from tuner.models.predicting import PatternCase, predictor
-from tuner.models.system import fit
+from tuner.models.singles import UNITS, singles
+from tuner.models.system import PairModel, SystemModel, fit
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 
@@ -156,6 +157,13 @@ def test_fit_prints_parameters_with_intervals(database: Path) -> None:
     assert document["barrier"]["value"] == pytest.approx(4e-6, rel=0.05)
     assert document["fence"]["value"] == pytest.approx(8e-6, rel=0.05)
     assert f"MPI_Ibarrier of {document['together']} ranks us: " in text
+
+
+@pytest.mark.parametrize("model", [PairModel, SystemModel])
+def test_headings_end_with_a_unit_and_say_of_which_pairs(model: type) -> None:
+    for each in singles(model).values():
+        assert each.heading.rpartition(" ")[2] in UNITS
+        assert ("{scope}" in each.heading) == (model is PairModel)
 
 
 def test_where_synchronous_sends_cost_nothing_any_more(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuner.models.costs import Costs
 
@@ -30,14 +30,6 @@ class Group:
     def message_s(self, size_bytes: float) -> float:
         """Return alpha + beta m."""
         return self.costs.of(size_bytes).alone_s(size_bytes)
-
-    def alpha_s(self, size_bytes: float) -> float:
-        """Return alpha of messages of that size."""
-        return self.costs.of(size_bytes).alpha_s
-
-    def of(self, procs: int) -> Group:
-        """Return a group of that many ranks."""
-        return Group(self.costs, procs, self.reduce_s_per_byte)
 
 
 Formula = Callable[[Group, float], float]
@@ -116,6 +108,6 @@ def time_s(operation: str, method: str, group: Group, size_bytes: float) -> floa
     for place, procs in enumerate(sizes):
         grown = math.prod(sizes[:place])
         m = size_bytes * (grown if operation in ("gather", "scatter", "allgather") else 1)
-        part = group.of(procs)
+        part = replace(group, procs=procs)
         total += min(time_s(operation, each, part, m) for each in FORMULAS[operation])
     return total

@@ -11,12 +11,9 @@ import msgspec
 from tuner.models.loggp import LogGP
 from tuner.models.maxrate import MaxRate
 from tuner.models.parameter import NotIdentified, Parameter
-from tuner.models.singles import singles
+from tuner.models.singles import UNITS, singles
 from tuner.models.system import SystemModel
 from tuner.units import significant, size_text
-
-_UNITS = {"us": 1e6, "ns/B": 1e9, "GB/s": 1e-9, "KiB": 2**-10}
-"""The units of headings, of which they are the last word, in those of the parameters."""
 
 _LOGGP = {
     "L us": "latency",
@@ -58,7 +55,7 @@ class ShownParameter(NamedTuple):
         """Return the value with its interval; `-` when it is not identified."""
         if isinstance(self.value, NotIdentified):
             return "-"
-        unit = _UNITS[self.heading.rpartition(" ")[2]]
+        unit = UNITS[self.heading.rpartition(" ")[2]]
         value, *ends = (significant(unit * each) for each in msgspec.structs.astuple(self.value))
         return f"{value} [{', '.join(ends)}]"
 

@@ -15,6 +15,9 @@ from tuner.models.points import Points
 
 NEGLIGIBLE = 0.01
 
+UNITS = {"us": 1e6, "ns/B": 1e9, "GB/s": 1e-9, "B": 1.0, "KiB": 2**-10}
+"""The last words of headings, and how many of them one is, in seconds and bytes."""
+
 _NO_SCALE = np.inf
 _NO_SYNCHRONOUS = NotIdentified("no synchronous round trips were measured")
 
@@ -23,10 +26,9 @@ Fit = Callable[[Points, Points], Parameter]
 
 
 class Single(NamedTuple):
-    """The quantity of probes, its fit, and the heading, whose last word is the unit shown.
+    """The quantity of probes, its fit, and the heading, whose last word is one of UNITS.
 
-    The heading may name the {scope} of a pair. What all ranks do at once says of how many: it names
-    {together}.
+    The heading of a pair's names its {scope}; of what all ranks do, how many are {together}.
     """
 
     quantity: str
@@ -68,7 +70,7 @@ def once(each: Points, _: Points) -> Parameter:
 
 
 def extra(slow: Points, plain: Points) -> Parameter:
-    """Return half of what round trips take longer than plain ones, in seconds.
+    """Return half of what synchronous round trips take longer than plain ones, in seconds.
 
     The smaller half of the sizes counts.
     """
@@ -87,7 +89,7 @@ def extra(slow: Points, plain: Points) -> Parameter:
 
 
 def negligible_from(slow: Points, plain: Points) -> Parameter:
-    """Return the measured size from which round trips take less than NEGLIGIBLE longer."""
+    """Return the measured size from which synchronous round trips take < NEGLIGIBLE longer."""
     slow, plain = _of_common_sizes(slow, plain)
     if not len(slow.time_s):
         return _NO_SYNCHRONOUS

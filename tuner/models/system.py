@@ -41,7 +41,6 @@ class PairModel:
     """The parameters of one kind of pair of ranks, in seconds and bytes."""
 
     layout: ProbedLayout
-
     loggp: LogGP | NotIdentified
     maxrate: MaxRate | NotIdentified
     synchronous: Parameter = single("prtt_synchronous", extra, "synchronous send {scope} us")
@@ -93,17 +92,14 @@ def fit(layouts: Sequence[Launches]) -> SystemModel:
     for launches in layouts:
         for scope in {key.scope for launch in launches.values() for key in launch}:
             of_scope.setdefault(scope, launches)
-    used = [
-        launch
-        for launches in layouts
-        if any(launches is it for it in of_scope.values())
-        for launch in launches.values()
-    ]
+    used = {id(launches): launches for launches in of_scope.values()}.values()
     alone = of_scope.get("", layouts[0])
     return SystemModel(
         system=where.system,
         campaign=where.campaign,
-        samples=sum(len(samples) for launch in used for samples in launch.values()),
+        samples=sum(
+            len(its) for each in used for launch in each.values() for its in launch.values()
+        ),
         pairs={scope: _pair(of_scope[scope], scope) for scope in SCOPES if scope in of_scope},
         together=next(iter(alone)).layout.procs,
         **_singles(SystemModel, list(alone.values()), "", points([])),
@@ -124,14 +120,11 @@ def _pair(launches: Launches, scope: str) -> PairModel:
     layout = next(iter(launches)).layout
     probes = list(launches.values())
     trips = _aligned(_samples(probes, "prtt", scope, *_TRIP, pairs=1))
+    mutual = _samples(probes, "mutual", scope, *_TRIP)
     sweeps = _samples(probes, "prtt", scope, "size_bytes", "pairs", messages=1, delay_s=0)
     return PairModel(
         layout=ProbedLayout(layout.nodes, layout.ppn, layout.oversubscribed, len(launches)),
-        loggp=loggp.fit(
-            trips,
-            _of_one_pair(probes, "receive", scope),
-            _samples(probes, "mutual", scope, *_TRIP),
-        ),
+        loggp=loggp.fit(trips, _of_one_pair(probes, "receive", scope), mutual),
         maxrate=maxrate.fit([{key: v / 2 for key, v in launch.items()} for launch in sweeps]),
         **_singles(PairModel, probes, scope, loggp.of_one_message(points(trips))),
     )

@@ -93,15 +93,6 @@ def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Co
         out.print(f"  {', '.join(times)} us", highlight=False)
 
 
-def _closed_form(form: ClosedForm, sizes: Sequence[int]) -> dict[str, Any]:
-    return {
-        "method": form.method,
-        "source": form.source,
-        "times_s": [{"size_bytes": size, "time_s": form.time_s(size)} for size in sizes],
-        "beats_direct_below_bytes": form.beats_direct_below_bytes,
-    }
-
-
 def prediction_json(
     sizes: Sequence[int],
     times: Sequence[Times],
@@ -125,7 +116,15 @@ def prediction_json(
         "crossovers": [asdict(each) for each in crossovers],
     }
     if forms is not None:
-        document["closed_forms"] = [_closed_form(form, sizes) for form in forms]
+        document["closed_forms"] = [
+            {
+                "method": form.method,
+                "source": form.source,
+                "times_s": [{"size_bytes": size, "time_s": form.time_s(size)} for size in sizes],
+                "beats_direct_below_bytes": form.beats_direct_below_bytes,
+            }
+            for form in forms
+        ]
     return json.dumps(document, indent=1)
 
 
