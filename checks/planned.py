@@ -8,10 +8,10 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import LaunchesCheck
-from tuner.campaign import dispatch
+from tuner.campaign import reframe
 from tuner.domain import off
 
-if PLAN := os.environ.get(dispatch.PLAN):
+if PLAN := os.environ.get(reframe.PLAN):
     # This import is slow, and no other call of ReFrame needs it.
     from tuner.campaign import planned as planning
 

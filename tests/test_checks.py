@@ -12,8 +12,8 @@ import pytest
 
 from checks.scales import SCALES
 from tests.conftest import TIMEOUT_S
-from tuner.campaign import dispatch
-from tuner.campaign.dispatch import DispatchError, Request
+from tuner.campaign import reframe
+from tuner.campaign.reframe import Call, DispatchError
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine.mpi import available_cores, find_mpis
 from tuner.paths import database_path
@@ -38,7 +38,7 @@ def own_places(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def reframe(*options: str, checkout: Path = CHECKOUT) -> str:
+def run_reframe(*options: str, checkout: Path = CHECKOUT) -> str:
     config = checkout / "checks" / "config" / "local.py"
     command = [Path(sys.executable).with_name("reframe"), "-C", config, "-c", checkout / "checks"]
     answer = subprocess.run(
@@ -52,13 +52,15 @@ def reframe(*options: str, checkout: Path = CHECKOUT) -> str:
     return answer.stdout
 
 
-def request_for(*selection: str, **variables: str) -> Request:
-    return Request(CONFIG, selection, variables)
+def call_for(*selection: str, **variables: str) -> Call:
+    return Call(CONFIG, selection, variables)
 
 
 def test_reframe_lists_exactly_the_checks_that_there_are():
     listed = {
-        line[2:].rsplit(" /", 1)[0] for line in reframe("-l").splitlines() if line.startswith("- ")
+        line[2:].rsplit(" /", 1)[0]
+        for line in run_reframe("-l").splitlines()
+        if line.startswith("- ")
     }
     assert listed == {
         f"{operation} %scale={scale} %pattern={pattern}"
@@ -82,17 +84,17 @@ def test_reframe_lists_exactly_the_checks_that_there_are():
 
 
 def test_a_campaign_has_two_collectives_and_others_by_name():
-    listed = re.findall(r"^- (collective .*?) /", reframe("-l", "--tag=tuning"), re.MULTILINE)
+    listed = re.findall(r"^- (collective .*?) /", run_reframe("-l", "--tag=tuning"), re.MULTILINE)
     kinds = {name.split("%kind=")[1] for name in listed}
     assert kinds == {"bcast", "allreduce"}
-    planned = dispatch.plan(request_for("--name=collective.*kind=alltoall"))
+    planned = reframe.dry_run(call_for("--name=collective.*kind=alltoall"))
     assert {(job.operation, job.pattern) for job in planned.jobs} == {("alltoall", "blocks")}
-    apart = dispatch.plan(request_for("--name=collective.*kind=alltoall", apart="2,3"))
+    apart = reframe.dry_run(call_for("--name=collective.*kind=alltoall", apart="2,3"))
     assert {job.launches for job in apart.wanted} == {3 * job.launches for job in planned.wanted}
 
 
 def test_the_plan_has_every_environment_and_leaves_out_what_does_not_fit():
-    planned = dispatch.plan(request_for("--name=discovery"))
+    planned = reframe.dry_run(call_for("--name=discovery"))
     assert {job.environment for job in planned.wanted} == {mpi.name for mpi in find_mpis()}
     assert {job.procs for job in planned.wanted} >= {available_cores()}
     for job in planned.jobs:
@@ -104,19 +106,19 @@ def test_a_check_file_that_cannot_be_imported_is_noticed(tmp_path, monkeypatch):
     shutil.copytree(CHECKOUT / "checks", tmp_path / "checks")
     broken = tmp_path / "checks" / "broken.py"
     broken.write_text("import reframe\nimport no_such_module\n")
-    monkeypatch.setattr(dispatch, "CHECKS", tmp_path / "checks")
+    monkeypatch.setattr(reframe, "CHECKS", tmp_path / "checks")
     with pytest.raises(DispatchError, match=r"broken\.py.*no_such_module"):
-        dispatch.plan(request_for("--name=exchange"))
+        reframe.dry_run(call_for("--name=exchange"))
 
 
 def test_a_selection_without_a_check_is_an_error():
     with pytest.raises(DispatchError, match="nothing to run"):
-        dispatch.plan(request_for("--name=no_such_check"))
+        reframe.dry_run(call_for("--name=no_such_check"))
 
 
 def test_a_variable_that_no_check_has_is_an_error():
     with pytest.raises(DispatchError, match="has no variable lunches"):
-        dispatch.plan(request_for("--name=discovery", lunches="6"))
+        reframe.dry_run(call_for("--name=discovery", lunches="6"))
 
 
 def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch):
@@ -127,7 +129,7 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     environment = find_mpis()[0].name
     settings = [f"--setvar={each}" for each in ("launches=2", "budget_s=0.2", "sizes=8,1K")]
     options = ["-r", "--tag=smoke", f"--prgenv=^{environment}$", *settings]
-    assert "PASSED" in reframe(*options, "--setvar=campaign=smoke", checkout=place)
+    assert "PASSED" in run_reframe(*options, "--setvar=campaign=smoke", checkout=place)
     raw_files = keeping.of_campaign("smoke")
     assert len(raw_files) == 2 * len(SMOKE)
     installed = place / "build" / "install" / f"local-cpu-{environment}"
@@ -136,7 +138,7 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
         assert set(store.cells().operation) == SMOKE
     soak = ["-r", "--name=soak.*kind=discovery", f"--prgenv=^{environment}$"]
     soak += ["--setvar=executions=200", "--setvar=sizes=8", "--setvar=campaign=soak"]
-    assert "PASSED" in reframe(*soak, checkout=place)
+    assert "PASSED" in run_reframe(*soak, checkout=place)
     with Store.open(database_path(), readonly=True) as store:
         (system,) = store.systems()["system"]
         assert set(soak.stored(store, system)["executions"]) == {200}
@@ -144,7 +146,7 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     shutil.rmtree(place / "kernels")
     installed.rename(tmp_path / "opt")
     monkeypatch.setenv("PATH", f"{tmp_path / 'opt' / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    reframe(*options, "--setvar=campaign=wheel", checkout=place)
+    run_reframe(*options, "--setvar=campaign=wheel", checkout=place)
     assert len(keeping.of_campaign("wheel")) == 2 * len(SMOKE)
     linked = tmp_path / "cache" / "switchpoint" / "install" / installed.name
     assert linked.resolve() == tmp_path / "opt"

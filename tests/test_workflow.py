@@ -18,7 +18,7 @@ from rich.console import Console
 from tests import probes, synthetic
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
-from tuner.campaign.dispatch import DispatchError, Job
+from tuner.campaign.reframe import DispatchError, Job
 from tuner.cli import THIS_MACHINE, main
 from tuner.commands import workflow
 from tuner.machine.mpi import Mpi, available_cores, find_mpis, launch

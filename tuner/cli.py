@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner import __version__
-from tuner.campaign.dispatch import CHECKS
+from tuner.campaign.reframe import CHECKS
 from tuner.commands.browse import html, serve, serve_somewhere
 from tuner.commands.compare import compare
 from tuner.commands.guidelines import guidelines

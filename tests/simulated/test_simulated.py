@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TIMEOUT_S, by_day
-from tuner.campaign import dispatch
-from tuner.campaign.dispatch import DispatchError, Request
+from tuner.campaign import reframe
+from tuner.campaign.reframe import Call, DispatchError
 from tuner.inputs.structure.patterns import pattern
 from tuner.machine.mpi import CHECKOUT, Mpi
 from tuner.machine.simulation import launch as simulated
@@ -124,13 +124,13 @@ def test_what_does_not_fit_is_refused(simgrid):
 def test_probes_are_not_simulated(simgrid):
     """They would not end: their clock stands still."""
     with pytest.raises(DispatchError, match="no check matches --tag=parameters"):
-        dispatch.plan(Request(CONFIG, ["--tag=parameters"], {}))
+        reframe.dry_run(Call(CONFIG, ["--tag=parameters"], {}))
 
 
 @pytest.mark.usefixtures("simgrid")
 def test_machines_are_configured_by_a_variable(monkeypatch):
     monkeypatch.setenv(VARIABLE, "dragonfly-8x1x8x1-aries")
-    planned = dispatch.plan(Request(CONFIG, ["--name=exchange.*=32_nodes.*=random"], {}))
+    planned = reframe.dry_run(Call(CONFIG, ["--name=exchange.*=32_nodes.*=random"], {}))
     assert {job.system for job in planned.jobs} == {"simulated:dragonfly-8x1x8x1-aries"}
     assert {(job.procs, job.ppn) for job in planned.wanted} == {(512, 16)}
 
@@ -158,9 +158,9 @@ def test_a_deadlock_or_an_abort_is_a_failure_and_a_campaign_is_kept(
     selection.append(f"--prefix={tmp_path / 'reframe'}")
 
     def run(**variables: str) -> list[str]:
-        request = Request(CONFIG, selection, {"launches": "1", **variables})
-        planned = dispatch.plan(request)
-        return dispatch.run(request, planned, tmp_path / "log", lambda: None).failures
+        call = Call(CONFIG, selection, {"launches": "1", **variables})
+        planned = reframe.dry_run(call)
+        return reframe.run(call, planned, tmp_path / "log", lambda: None).failures
 
     assert run(sizes="8,1K") == []
     (kept,) = (tmp_path / "results").glob("simulated-torus-4x4x2-*/*/*.jsonl")

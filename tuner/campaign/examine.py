@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tuner.campaign import dispatch
-from tuner.campaign.dispatch import DispatchError, Request
+from tuner.campaign import reframe
+from tuner.campaign.reframe import Call, DispatchError
 from tuner.errors import SwitchpointError
 from tuner.machine.doctor import Prerequisite
 from tuner.machine.mpi import identify
@@ -102,7 +102,7 @@ def _environment(environment: dict[str, Any]) -> Prerequisite:
 
 def _plan(config: Path) -> Prerequisite:
     try:
-        session = dispatch.plan(Request(config, [], {}))
+        session = reframe.dry_run(Call(config, [], {}))
     except DispatchError as error:
         return Prerequisite("checks", "measuring", "", True, str(error))
     wanted = len(session.wanted)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tuner import atomic
-from tuner.campaign.dispatch import Request
+from tuner.campaign.reframe import Call
 from tuner.errors import SwitchpointError
 from tuner.paths import results_directory
 from tuner.rawfile import keeping
@@ -23,7 +23,7 @@ class Order:
     """A campaign as it was requested."""
 
     campaign: str
-    request: Request
+    request: Call
     budget_s: float  # of a launch
     launches: int  # of all jobs
     stage: Path  # where jobs run
@@ -59,7 +59,7 @@ def read(campaign: str) -> Order:
         request = content["request"]
         return Order(
             campaign=content["campaign"],
-            request=Request(Path(request["config"]), request["selection"], request["variables"]),
+            request=Call(Path(request["config"]), request["selection"], request["variables"]),
             budget_s=content["budget_s"],
             launches=content["launches"],
             stage=Path(content["stage"]),

@@ -16,11 +16,11 @@ import msgspec
 from rich.console import Console
 
 from tuner import atomic
-from tuner.campaign import dispatch
-from tuner.campaign.dispatch import DispatchError, Request, Session
+from tuner.campaign import reframe
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
 from tuner.campaign.plans import SESSION_S, START_S, Budget, Plan, PlannedCase, Task, octaves
 from tuner.campaign.races import Baseline
+from tuner.campaign.reframe import Call, DispatchError, Session
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.errors import SwitchpointError
@@ -80,7 +80,7 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
         PlanError: the budget is too small, or nothing can be tuned.
     """
     name = new_campaign()
-    session = dispatch.plan(Request(config, options, variables | {"campaign": name}))
+    session = reframe.dry_run(Call(config, options, variables | {"campaign": name}))
     session.clear()
     failed = _failed()
     cases = [
@@ -103,7 +103,7 @@ def make(config: Path, options: list[str], budget: Budget, variables: dict[str, 
         )
     plan = Plan(
         *(name, str(config.absolute()), budget.seconds or anchors_s(len(cases)), cases),
-        *(variables, dispatch.without_selection(options), str(session.stage)),
+        *(variables, reframe.without_selection(options), str(session.stage)),
         share=budget.share,
     )
     path = path_of(name)
@@ -195,13 +195,13 @@ def _run_batch(plan: Plan, path: Path, console: Console) -> Session:
     variables = {**plan.variables, "campaign": plan.campaign}
     options = ["--name=^planned", *plan.options]
     options += ["--keep-stage-files", *["--dont-restage"] * Path(plan.stage).is_dir()]
-    env = {dispatch.PLAN: str(path)}
-    request = Request(Path(plan.config), options, variables, env, "planned.py")
+    env = {reframe.PLAN: str(path)}
+    request = Call(Path(plan.config), options, variables, env, "planned.py")
     log = results_directory() / "logs" / f"{plan.campaign}-{len(plan.batches)}.log"
     before, started_s = keeping.of_campaign(plan.campaign), time.monotonic()
     took_s = 0.0
     try:
-        session = dispatch.run(request, dispatch.plan(request), log, _progress(plan, console))
+        session = reframe.run(request, reframe.dry_run(request), log, _progress(plan, console))
         took_s = time.monotonic() - started_s - session.build_s
     finally:
         _keep_finished(plan)

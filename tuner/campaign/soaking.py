@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tuner.campaign import dispatch
-from tuner.campaign.dispatch import DispatchError, Job, Request
+from tuner.campaign import reframe
 from tuner.campaign.plans import PlannedCase
+from tuner.campaign.reframe import Call, DispatchError, Job
 from tuner.domain.operations import APART
 from tuner.domain.tables import Table
 from tuner.paths import database_path, new_campaign, results_directory
@@ -77,13 +77,13 @@ class Site:
     partitions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, request: Request, jobs: Iterable[Job | PlannedCase], required: int) -> Site:
+    def of(cls, request: Call, jobs: Iterable[Job | PlannedCase], required: int) -> Site:
         """Return the site on which the jobs of a campaign ran."""
         told = ("anonymous", "system_name", "swpbench")
         return cls(
             request.config,
             required,
-            dispatch.without_selection(request.selection),
+            reframe.without_selection(request.selection),
             {name: value for name, value in request.variables.items() if name in told},
             {job.environment: job.system for job in jobs},
         )
@@ -187,14 +187,14 @@ def _run(jobs: list[Wanted], site: Site, console: Console) -> None:
     _write(Order(jobs), path)
     variables = {**site.variables, "campaign": name}
     options = ["--name=^winners", *site.options]
-    request = Request(site.config, options, variables, {dispatch.SOAKS: str(path)}, "soak.py")
-    planned = dispatch.plan(request)
+    request = Call(site.config, options, variables, {reframe.SOAKS: str(path)}, "soak.py")
+    planned = reframe.dry_run(request)
     planned.clear()
     _write(Order(jobs, str(planned.stage)), path)
     started_s = time.monotonic()
     tick = _progress(planned.stage, name, sum(len(job.launches) for job in jobs), console)
     try:
-        session = dispatch.run(request, planned, _logs() / f"{name}.log", tick)
+        session = reframe.run(request, planned, _logs() / f"{name}.log", tick)
     except (KeyboardInterrupt, SystemExit):
         console.print("interrupted: `switchpoint soak` does the rest", highlight=False)
         raise

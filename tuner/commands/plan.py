@@ -69,8 +69,8 @@ def carry_out(
 ) -> dict[str, Any]:
     """Show a plan and run it to its end, with its soaks; with `dry_run`, only show it."""
     from tuner.campaign import planned
-    from tuner.campaign.dispatch import Request
     from tuner.campaign.plans import SOAKS_S
+    from tuner.campaign.reframe import Call
     from tuner.campaign.soaking import Site
     from tuner.commands import workflow
     from tuner.commands.printing.plan import show_plan
@@ -86,7 +86,7 @@ def carry_out(
         return {}
     raw_files = planned.run(path, out)
     ended = planned.load(path)
-    request = Request(ended.config_file, ended.options, ended.variables)
+    request = Call(ended.config_file, ended.options, ended.variables)
     site = Site.of(request, ended.cases, required)
     soaks_s = max(ended.budget_s - ended.spent_s, SOAKS_S)
     return workflow.finish(ended.campaign, raw_files, ended.cases, site, out, soaks_s) | {

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import click
 
-from tuner.campaign.dispatch import CHECKS
+from tuner.campaign.reframe import CHECKS
 from tuner.commands.options import whole_number
 from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import SiteConfiguration, SiteError, host_pattern, host_stem

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tuner.campaign.dispatch import CHECKS
+from tuner.campaign.reframe import CHECKS
 from tuner.commands.options import NAMED_FILE, duration, require_soak_option, system_option
 from tuner.errors import SwitchpointError
 

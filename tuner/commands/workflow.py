@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tuner.campaign import dispatch, soaking
-from tuner.campaign.dispatch import DispatchError, Request, Session
+from tuner.campaign import reframe, soaking
 from tuner.campaign.orders import Order
 from tuner.campaign.plans import SOAKS_S
+from tuner.campaign.reframe import Call, DispatchError, Session
 from tuner.campaign.soaking import Site
 from tuner.commands.printing.results import show_products, show_table
 from tuner.domain import tables
@@ -60,7 +60,7 @@ class PlannedCampaign:
     """A campaign as planned: its jobs, and the time that each launch may take."""
 
     name: str
-    request: Request
+    request: Call
     planned: Session
     budget_s: float
     there: int = 0  # launches that are done already
@@ -174,7 +174,7 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
     an environment, and where no MPI is found: then the site configuration says what to do.
     """
     mpis = find_mpis()
-    if not mpis or any(option.startswith(dispatch.ENVIRONMENTS) for option in options):
+    if not mpis or any(option.startswith(reframe.ENVIRONMENTS) for option in options):
         return None
     say = partial(console.print, highlight=False, soft_wrap=True)
     say(f"measuring {mpis[0]}: {why_first(mpis[0])}")
@@ -189,7 +189,7 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
 
 def selecting(options: Sequence[str]) -> list[str]:
     """Return ReFrame's options, with those that select a campaign's checks if none select any."""
-    if any(option.startswith(dispatch.SELECTING) for option in options):
+    if any(option.startswith(reframe.SELECTING) for option in options):
         return list(options)
     return [*options, DEFAULT_CHECKS]
 
@@ -210,7 +210,7 @@ def plan(
     """
     name = new_campaign()
     variables = {"campaign": name, "launches": str(launches), **(variables or {})}
-    request = Request(config.absolute(), selection, variables)
+    request = Call(config.absolute(), selection, variables)
     unlimited = PlannedCampaign(name, request, _planned(request), 0.0)
     spare_s = minutes * 60 - unlimited.expected_s
     budget_s = round(max(spare_s / unlimited.launches, LEAST_BUDGET_S), 2)
@@ -231,9 +231,9 @@ def resume(order: Order) -> PlannedCampaign:
     return PlannedCampaign(order.campaign, order.request, planned, order.budget_s, order.done)
 
 
-def _planned(request: Request) -> Session:
+def _planned(request: Call) -> Session:
     """Return what ReFrame would run; the campaign's own directories are cleared."""
-    session = dispatch.plan(request)
+    session = reframe.dry_run(request)
     session.clear()
     return session
 
@@ -288,7 +288,7 @@ def measure(campaign: PlannedCampaign, console: Console) -> list[Path]:
     order.write()
     try:
         with _progress(campaign, console) as tick:
-            session = dispatch.run(campaign.request, campaign.planned, log, tick)
+            session = reframe.run(campaign.request, campaign.planned, log, tick)
     except BaseException as error:
         _keep_finished(campaign)
         if not isinstance(error, Exception):

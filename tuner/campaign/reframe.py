@@ -87,8 +87,8 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request to ReFrame: a site configuration, ReFrame's selection options, and variables.
+class Call:
+    """A call of ReFrame: a site configuration, ReFrame's selection options, and variables.
 
     `env` joins the environment in which the check files are loaded; `check_file` names the only
     one to load.
@@ -152,7 +152,7 @@ def _reason(output: str) -> str:
     return errors[0].strip() if errors else output.strip()
 
 
-def plan(request: Request) -> Session:
+def dry_run(call: Call) -> Session:
     """Return what ReFrame would run, found by its dry run.
 
     Raises:
@@ -162,8 +162,8 @@ def plan(request: Request) -> Session:
         report = Path(scratch) / "report.json"
         try:
             answer = subprocess.run(
-                request.command(["--dry-run"], report),
-                env=_environment() | request.env,
+                call.command(["--dry-run"], report),
+                env=_environment() | call.env,
                 capture_output=True,
                 text=True,
             )
@@ -177,17 +177,17 @@ def plan(request: Request) -> Session:
             raise DispatchError(f"ReFrame's dry run failed: {_reason(output)}")
         if not report.is_file():
             raise DispatchError(
-                f"nothing to run: no check matches {' '.join(request.selection)}; names are as "
+                f"nothing to run: no check matches {' '.join(call.selection)}; names are as "
                 "'collective %kind=bcast %scale=1_node', of which --name takes a regular expression"
             )
-        session = _read(report, request.variables)
+        session = _read(report, call.variables)
     if not session.wanted:
         reasons = {job.skipped_because for job in session.jobs}
         raise DispatchError(f"nothing to run: {'; '.join(sorted(reasons))}")
     return session
 
 
-def run(request: Request, planned: Session, log: Path, tick: Callable[[], None]) -> Session:
+def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Session:
     """Run a campaign, one job at a time, and call `tick` every half second.
 
     On Ctrl-C, SIGTERM and SIGHUP ReFrame is interrupted and waited for; KeyboardInterrupt or
@@ -199,13 +199,13 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
     log.parent.mkdir(parents=True, exist_ok=True)
     report = log.with_suffix(".json")
     report.unlink(missing_ok=True)  # of a run that this one resumes
-    command = request.command(["--run"], report)
+    command = call.command(["--run"], report)
     with log.open("ab") as output:
         # ReFrame has a session of its own, so that a Ctrl-C reaches it once, from here; also where
         # a shell's background makes this process ignore it.
         process = subprocess.Popen(
             command,
-            env=_environment() | request.env,
+            env=_environment() | call.env,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -222,7 +222,7 @@ def run(request: Request, planned: Session, log: Path, tick: Callable[[], None])
             raise
     if not report.is_file():
         raise DispatchError(f"ReFrame ended without a report; its output is in {log}")
-    session = _read(report, request.variables)
+    session = _read(report, call.variables)
     missing = {job.key for job in planned.wanted} - {job.key for job in session.wanted}
     if missing:
         names = "; ".join(" ".join(key) for key in sorted(missing))
