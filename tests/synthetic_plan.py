@@ -11,16 +11,8 @@ import numpy as np
 
 from tests import synthetic
 from tuner.campaign.planning import OVERHEAD, next_batch
-from tuner.campaign.plans import (
-    LEAST_BUDGET_S,
-    SESSION_S,
-    START_S,
-    Plan,
-    PlannedCase,
-    Racing,
-    Task,
-    octaves,
-)
+from tuner.campaign.plans import Plan, PlannedCase, Racing, Task, octaves
+from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, START_S
 from tuner.domain.records import Cell
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store

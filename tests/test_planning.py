@@ -11,8 +11,9 @@ import pytest
 from tests.synthetic_plan import Machine, cells_of, measure
 from tuner.campaign import planned
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
-from tuner.campaign.plans import SESSION_S, SOAKS_S, STAGES, START_S, Plan
+from tuner.campaign.plans import STAGES, Plan
 from tuner.campaign.races import losers, races
+from tuner.campaign.times import SESSION_S, SOAKS_S, START_S
 from tuner.domain.cases import Place
 from tuner.domain.records import Cell
 from tuner.domain.tables import Rule

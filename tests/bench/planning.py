@@ -22,7 +22,8 @@ import numpy as np
 from tests.bench.report import Figure, conclude, options_of
 from tests.synthetic_plan import Machine, measure
 from tuner.campaign.planning import OVERHEAD
-from tuner.campaign.plans import START_S, Plan
+from tuner.campaign.plans import Plan
+from tuner.campaign.times import START_S
 from tuner.domain.cases import Place
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule

@@ -18,9 +18,10 @@ from rich.console import Console
 from tuner import atomic
 from tuner.campaign import reframe
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
-from tuner.campaign.plans import SESSION_S, START_S, Budget, Plan, PlannedCase, Task, octaves
+from tuner.campaign.plans import Budget, Plan, PlannedCase, Task, octaves
 from tuner.campaign.races import Baseline
 from tuner.campaign.reframe import Call, DispatchError, Session
+from tuner.campaign.times import LINE_S, SESSION_S, START_S
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.errors import SwitchpointError
@@ -34,7 +35,6 @@ from tuner.selection import soaks
 from tuner.store.store import Store
 
 RAW_NAME = "planned"
-LINE_S = 10.0  # between lines of progress
 
 
 class PlanError(SwitchpointError):

@@ -17,20 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.campaign.plans import (
-    LEAST_BUDGET_S,
-    REFINING,
-    SESSION_S,
-    SOAKS_S,
-    STAGES,
-    START_S,
-    Batch,
-    Plan,
-    Racing,
-    Stage,
-    Task,
-)
+from tuner.campaign.plans import REFINING, STAGES, Plan, PlannedBatch, PlanStage, Racing, Task
 from tuner.campaign.races import MOST_SAMPLES, Baseline, Race, Times, losers, races, samples_needed
+from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S, START_S
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.selection.decisions import MIN_LAUNCHES
@@ -63,7 +52,7 @@ class _Entrants(NamedTuple):
     samples: int
 
 
-class _Launch(NamedTuple):
+class _CaseLaunches(NamedTuple):
     """The races of a case's launches; `cost_s` is the cost of one launch without its start."""
 
     case: int
@@ -77,7 +66,7 @@ def least_s(cases: int) -> float:
     return len(STAGES) * SESSION_S + SOAKS_S + cases * _least_case_s(list(STAGES.values()), START_S)
 
 
-def _least_case_s(stages: Sequence[Stage], start_s: float) -> float:
+def _least_case_s(stages: Sequence[PlanStage], start_s: float) -> float:
     return sum(stage.launches for stage in stages) * (start_s + LEAST_BUDGET_S)
 
 
@@ -87,7 +76,7 @@ def anchors_s(cases: int) -> float:
     return len(STAGES) * SESSION_S + shares * cases * (START_S + ANCHOR_BUDGET_S) + SOAKS_S
 
 
-def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch | None:
+def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> PlannedBatch | None:
     """Return the next launches, once all of the plan are in the cells; None when it is done.
 
     A budget that is a share is brought up to date, and cases without time are left out.
@@ -104,10 +93,10 @@ def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Batch |
     if not launches:
         return None
     share_s = max(rest_s, 0) * left[0].share / sum(stage.share for stage in left)
-    return Batch(name, _tasks(plan, launches, left[0].launches, share_s))
+    return PlannedBatch(name, _tasks(plan, launches, left[0].launches, share_s))
 
 
-def _stages_left(plan: Plan) -> tuple[str, list[Stage]]:
+def _stages_left(plan: Plan) -> tuple[str, list[PlanStage]]:
     """Return the name of the next stage, and all that are certain to follow, itself first."""
     done = len(plan.batches)
     if done < len(STAGES):
@@ -116,8 +105,8 @@ def _stages_left(plan: Plan) -> tuple[str, list[Stage]]:
 
 
 def _affordable(
-    plan: Plan, launches: list[_Launch], left: Sequence[Stage], rest_s: float
-) -> list[_Launch]:
+    plan: Plan, launches: list[_CaseLaunches], left: Sequence[PlanStage], rest_s: float
+) -> list[_CaseLaunches]:
     """Return the cases that the remaining time can finish, chosen by their possible gain.
 
     At least one is raced, except in refinements: otherwise the campaign would yield nothing.
@@ -130,15 +119,15 @@ def _affordable(
 
 
 def _launches(
-    plan: Plan, name: str, stage: Stage, known: dict[int, dict[int, Race]], baseline: Baseline
-) -> list[_Launch]:
+    plan: Plan, name: str, stage: PlanStage, known: dict[int, dict[int, Race]], baseline: Baseline
+) -> list[_CaseLaunches]:
     launches = []
     for number, case in enumerate(plan.cases):
         if number in plan.left_out:
             continue
         if not plan.batches:
             launches.append(
-                _Launch(number, [Racing(_anchors(case.sizes), [], ANCHOR_SAMPLES)], 0.0, 0.0)
+                _CaseLaunches(number, [Racing(_anchors(case.sizes), [], ANCHOR_SAMPLES)], 0.0, 0.0)
             )
             continue
         times = Times(case, known.get(number, {}), baseline)
@@ -148,7 +137,7 @@ def _launches(
         if wanted:
             cost_s = sum(_cost_s(size, *its, times) for size, its in wanted.items())
             gain = max(_gain(times.at(size), DEFAULT_METHODS[case.operation]) for size in wanted)
-            launches.append(_Launch(number, _together(wanted), cost_s, gain))
+            launches.append(_CaseLaunches(number, _together(wanted), cost_s, gain))
     return launches
 
 
@@ -162,7 +151,7 @@ def _anchors(sizes: Sequence[int]) -> list[int]:
 
 
 def _wanted(
-    plan: Plan, number: int, name: str, stage: Stage, known: dict[int, Race], times: Times
+    plan: Plan, number: int, name: str, stage: PlanStage, known: dict[int, Race], times: Times
 ) -> dict[int, _Entrants]:
     """Return by size the methods that race on, without those that lost or are predicted to lose."""
     case = plan.cases[number]
@@ -228,7 +217,7 @@ def _cost_s(size: int, methods: Iterable[str], samples: int, times: Times) -> fl
     return OVERHEAD * samples * sum(math.exp(times.log_s(method, size)) for method in methods)
 
 
-def _tasks(plan: Plan, launches: list[_Launch], count: int, share_s: float) -> list[Task]:
+def _tasks(plan: Plan, launches: list[_CaseLaunches], count: int, share_s: float) -> list[Task]:
     """Return the launches of a batch, which share its time in proportion to their expected cost."""
     spare_s = max(share_s / count - len(launches) * (plan.start_s + LEAST_BUDGET_S), 0)
     whole_s = sum(launch.cost_s for launch in launches)

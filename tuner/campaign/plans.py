@@ -11,16 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-START_S = 0.5
-"""Seconds of a launch beside its budget."""
-
-SESSION_S = 6.0
-"""Seconds of ReFrame's own work for a stage."""
-
-SOAKS_S = 15.0
-"""Seconds for the soaks of the winners, and for ReFrame's work on them."""
-
-LEAST_BUDGET_S = 0.3
+from tuner.campaign.times import START_S
 
 
 class Budget(NamedTuple):
@@ -30,7 +21,7 @@ class Budget(NamedTuple):
     share: float = 0.0
 
 
-class Stage(NamedTuple):
+class PlanStage(NamedTuple):
     """A step of the campaign: launches of each case, and a share of the budget.
 
     The best `rivals` take part beside the default, but none that is known to take longer than
@@ -44,10 +35,10 @@ class Stage(NamedTuple):
 
 
 STAGES = {
-    "anchors": Stage(1, 1, math.inf),
-    "race 1": Stage(1, 1, 1.5),
-    "race 2": Stage(3, 3, 1.25, 4),
-    "race 3": Stage(3, 3, 1.1, 2),
+    "anchors": PlanStage(1, 1, math.inf),
+    "race 1": PlanStage(1, 1, 1.5),
+    "race 2": PlanStage(3, 3, 1.25, 4),
+    "race 3": PlanStage(3, 3, 1.1, 2),
 }
 """The stages in their order. Time that a stage spares goes to the next ones.
 
@@ -55,7 +46,7 @@ Race 2 puts sizes between those at which the best method differs. It and the las
 sizes six launches: five choose, the last confirms.
 """
 
-REFINING = Stage(6, 1, 1.25, 2)
+REFINING = PlanStage(6, 1, 1.25, 2)
 """The stage that follows, repeated while there are sizes to add between others, and time."""
 
 
@@ -107,7 +98,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PlannedBatch:
     """Launches that are planned together, from what was measured before them."""
 
     stage: str
@@ -130,7 +121,7 @@ class Plan:
     variables: dict[str, str] = field(default_factory=dict)  # of the checks
     options: list[str] = field(default_factory=list)  # ReFrame's
     stage: str = ""  # where its jobs run
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[PlannedBatch] = field(default_factory=list)
     spent_s: float = 0.0
     share: float = 0.0
     slow: float = 1.0

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tuner.campaign.times import POLL_S
 from tuner.errors import SwitchpointError
 
 CHECKS = Path(__file__).resolve().parents[2] / "checks"
@@ -35,7 +36,6 @@ ENVIRONMENTS = ("-p", "--prgenv")  # options that add up when repeated
 PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"
 """Environment variables that name the file of launches for the checks `planned` and `winners`."""
 
-POLL_S = 0.5
 _PR_SET_PDEATHSIG = 1
 
 

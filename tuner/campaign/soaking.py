@@ -17,6 +17,7 @@ from rich.console import Console
 from tuner.campaign import reframe
 from tuner.campaign.plans import PlannedCase
 from tuner.campaign.reframe import Call, DispatchError, Job
+from tuner.campaign.times import LINE_S, MOST_SOAKS_S, SESSION_S
 from tuner.domain.operations import APART
 from tuner.domain.tables import Table
 from tuner.paths import database_path, new_campaign, results_directory
@@ -25,11 +26,6 @@ from tuner.selection import soaks, tuning
 from tuner.selection.soaks import Lack
 from tuner.store.store import Store
 
-MOST_S = 30.0
-"""Seconds for all soaks, unless a campaign has less left; they seldom take half of that."""
-
-SESSION_S = 6.0  # ReFrame's own work
-LINE_S = 10.0  # between lines of progress
 SUFFIX = ".soaking.json"  # of the orders, beside the logs
 
 
@@ -94,7 +90,9 @@ def load(path: Path) -> Order:
     return msgspec.json.decode(path.read_bytes(), type=Order)
 
 
-def soak(systems: Sequence[str], site: Site, console: Console, most_s: float = MOST_S) -> None:
+def soak(
+    systems: Sequence[str], site: Site, console: Console, most_s: float = MOST_SOAKS_S
+) -> None:
     """Soak what the systems' tables would choose, until all that can be is done or time is up.
 
     A method that fails makes room for another one, which is soaked then. What cannot be soaked is

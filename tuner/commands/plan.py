@@ -69,9 +69,9 @@ def carry_out(
 ) -> dict[str, Any]:
     """Show a plan and run it to its end, with its soaks; with `dry_run`, only show it."""
     from tuner.campaign import planned
-    from tuner.campaign.plans import SOAKS_S
     from tuner.campaign.reframe import Call
     from tuner.campaign.soaking import Site
+    from tuner.campaign.times import SOAKS_S
     from tuner.commands import workflow
     from tuner.commands.printing.plan import show_plan
 

@@ -21,9 +21,17 @@ from rich.table import Table
 
 from tuner.campaign import reframe, soaking
 from tuner.campaign.orders import Order
-from tuner.campaign.plans import SOAKS_S
 from tuner.campaign.reframe import Call, DispatchError, Session
 from tuner.campaign.soaking import Site
+from tuner.campaign.times import (
+    BUILD_S,
+    JOB_S,
+    LEAST_BUDGET_S,
+    LINE_S,
+    MOST_SOAKS_S,
+    SOAKS_S,
+    START_S,
+)
 from tuner.commands.printing.results import show_products, show_table
 from tuner.domain import tables
 from tuner.domain.operations import COLLECTIVES
@@ -37,12 +45,6 @@ from tuner.rawfile import keeping, reading
 from tuner.selection import tuning
 from tuner.store.store import Store
 from tuner.studies.products import last_measured
-
-BUILD_S = 25.0  # of the kernels, for one environment on two cores
-JOB_S = 0.5  # ReFrame's own work for a job
-START_S = 0.5  # of a launch, beside its budget
-LEAST_BUDGET_S = 0.3
-LINE_S = 10.0  # between lines of progress
 
 DEFAULT_CHECKS = "--tag=tuning"
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
@@ -133,7 +135,7 @@ def finish(
     jobs: Sequence[Ran],
     site: Site,
     console: Console,
-    soaks_s: float = soaking.MOST_S,
+    soaks_s: float = MOST_SOAKS_S,
 ) -> dict[str, Any]:
     """Soak the winners, tune, export, print where results are, and try them as the jobs ran.
 
