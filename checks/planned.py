@@ -1,4 +1,4 @@
-"""The unfinished launches of a plan (tuner/campaign/planned.py): a job for each case."""
+"""The unfinished launches of a plan (tuner/campaign/plans.py): a job for each case."""
 
 import os
 import shlex
@@ -8,14 +8,14 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import LaunchesCheck
-from tuner.campaign import reframe
+from tuner.campaign import order
 from tuner.domain import off
 
-if PLAN := os.environ.get(reframe.PLAN):
+if PLAN := os.environ.get(order.PLAN):
     # This import is slow, and no other call of ReFrame needs it.
     from tuner.campaign import planned as planning
 
-    plan = planning.load(Path(PLAN))
+    plan = order.PLANS.load(Path(PLAN))
     tasks = planning.remaining(plan)
 
     @rfm.simple_test

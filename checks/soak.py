@@ -10,7 +10,7 @@ from reframe.core.builtins import parameter, run_after, run_before, sanity_funct
 from checks import scales
 from checks.campaign import LaunchesCheck
 from checks.collective import MOST_CALLED
-from tuner.campaign import reframe
+from tuner.campaign import order
 from tuner.domain.operations import COLLECTIVES
 from tuner.rawfile import keeping
 
@@ -106,10 +106,8 @@ class soak(SoakCheck):
         return 1
 
 
-if WANTED := os.environ.get(reframe.SOAKS):
-    from tuner.campaign import soaking
-
-    wanted = soaking.load(Path(WANTED)).jobs
+if WANTED := os.environ.get(order.SOAKS):
+    wanted = order.SOAKINGS.load(Path(WANTED)).jobs
 
     @rfm.simple_test
     class winners(SoakCheck):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.synthetic_plan import Machine, cells_of, measure
-from tuner.campaign import planned
+from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
 from tuner.campaign.plans import STAGES, Plan
 from tuner.campaign.races import losers, races
@@ -166,11 +166,11 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
     expected = MACHINE.plan(procs=(4,))
     cells = measure(MACHINE, expected, whole)
     path = tmp_path / "plan.json"
-    planned.save(MACHINE.plan(procs=(4,)), path)
+    PLANS.save(MACHINE.plan(procs=(4,)), path)
     made: list[int] = []
     random = np.random.default_rng(seed)
     while True:
-        plan = planned.load(path)  # as a new process would
+        plan = PLANS.load(path)  # as a new process would
         todo = [task for task in plan.tasks if task.number not in made]
         if not todo:
             batch = next_batch(plan, cells_of(cut / "switchpoint.db"), no_model)
@@ -179,7 +179,7 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
             plan.spent_s += SESSION_S
             plan.spent_s += sum(START_S + MACHINE.takes_s(plan, task) for task in batch.tasks)
             plan.batches.append(batch)
-            planned.save(plan, path)
+            PLANS.save(plan, path)
             continue
         for task in todo[: int(random.integers(0, len(todo) + 1))]:
             ingest(cut / "switchpoint.db", [MACHINE.run(cut, plan, task)])
@@ -252,5 +252,5 @@ def test_a_file_that_is_no_plan_is_told(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     for text in ("", "{}", '{"campaign": 3}'):
         path.write_text(text)
-        with pytest.raises(planned.PlanError, match="not a plan"):
-            planned.load(path)
+        with pytest.raises(OrderError, match="not a plan"):
+            PLANS.load(path)

@@ -16,8 +16,8 @@ from tests.kernels.conftest import build_kernels
 from tests.test_cli import fail, succeed
 from tests.test_workflow import corrupting, processes_below
 from tuner.campaign import soaking
-from tuner.cli import THIS_MACHINE
-from tuner.commands import workflow
+from tuner.campaign.reframe import CONFIGS
+from tuner.commands.finish import Tuned, systems_of, tune_systems
 from tuner.machine.mpi import find_mpis, launch
 from tuner.paths import database_path
 from tuner.rawfile import keeping
@@ -33,7 +33,7 @@ TIMES_S = {
 """As if measured: neighbor wins at 8 bytes, alltoallv at 4 KiB, or where neighbor cannot."""
 
 
-def measured(results: Path, scratch: Path, system: str = "local:cpu") -> workflow.Tuned:
+def measured(results: Path, scratch: Path, system: str = "local:cpu") -> Tuned:
     """A campaign of this machine with TIMES_S, and its table."""
     mpi = find_mpis()[0]
     path = scratch / "once.jsonl"
@@ -56,7 +56,7 @@ def measured(results: Path, scratch: Path, system: str = "local:cpu") -> workflo
         raw_files.append(scratch / f"fast-{number}.jsonl")
         raw_files[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
     keeping.keep(raw_files)
-    (tuned,) = workflow.tune(list(results.glob("*/fast/*")), Console())
+    (tuned,) = tune_systems(systems_of(list(results.glob("*/fast/*"))), Console())
     assert {rule.method for rule in tuned.table.rules} == {"direct"}
     return tuned
 
@@ -78,8 +78,8 @@ def test_what_wins_is_soaked_and_what_fails_makes_room(
     table, path = measured(results, tmp_path)
     place = [f"--prefix={tmp_path / 'reframe'}"]
     wrong = corrupting(find_mpis()[0], tmp_path, "neighbor", way)
-    site = soaking.Site(THIS_MACHINE, 200, place, wrong)
-    soaking.soak([table.provenance.system], site, Console(), most_s=600)
+    site = soaking.SoakSite(CONFIGS["local"], 200, 600, place, wrong)
+    soaking.soak([table.provenance.system], site, Console())
     said = capsys.readouterr().out
     assert "200 executions each: exchange alltoallv, exchange neighbor; " in said
     assert "soak failed: " in said

@@ -9,7 +9,8 @@ import pytest
 
 from tests import synthetic
 from tests.test_cli import fail, succeed
-from tuner.campaign.soaking import Site, SoakLaunch, wanted
+from tuner.campaign.order import SoakLaunch
+from tuner.campaign.soaking import SoakSite, wanted
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.kinds import soak
@@ -136,7 +137,7 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
     succeed("ingest")
     with Store.open(results / "switchpoint.db") as store:
         (name,) = store.systems()["system"]
-        site = Site(Path("local.py"), 500, partitions={"mpich": "site:gpu"})
+        site = SoakSite(Path("local.py"), 500, 60.0, partitions={"mpich": "site:gpu"})
         jobs = wanted(tune(store, name, required_executions=500), site, 30)
     assert {(job.system, job.environment, job.operation) for job in jobs} == {
         ("site:gpu", "mpich", "exchange")

@@ -18,9 +18,12 @@ from rich.console import Console
 from tests import probes, synthetic
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
-from tuner.campaign.reframe import DispatchError, Job
-from tuner.cli import THIS_MACHINE, main
-from tuner.commands import workflow
+from tuner.campaign.fixed import FixedCampaign
+from tuner.campaign.reframe import CONFIGS, DispatchError, Job
+from tuner.cli import main
+from tuner.commands import example as trying
+from tuner.commands.finish import systems_of, tune_systems
+from tuner.commands.run import selecting
 from tuner.machine.mpi import Mpi, available_cores, find_mpis, launch
 from tuner.paths import database_path
 from tuner.rawfile import keeping
@@ -83,10 +86,10 @@ def test_a_misspelt_option_is_not_left_to_reframe(results):
 
 
 def test_a_campaign_is_what_is_tagged_tuning_unless_checks_are_selected():
-    assert workflow.selecting([]) == ["--tag=tuning"]
-    assert workflow.selecting(["--nocolor"]) == ["--nocolor", "--tag=tuning"]
+    assert selecting([]) == ["--tag=tuning"]
+    assert selecting(["--nocolor"]) == ["--nocolor", "--tag=tuning"]
     for selection in (["-nexchange"], ["--name=exchange"], ["-t", "smoke"]):
-        assert workflow.selecting(selection) == selection
+        assert selecting(selection) == selection
 
 
 def test_launches_share_the_time(results):
@@ -123,7 +126,7 @@ def test_a_second_campaign_adds_to_the_first(results):
     for seed, name in enumerate(names):
         spec = synthetic.Campaign(name=name, launches=3, samples=20, seed=seed)
         kept = keeping.keep(synthetic.write(results / "scratch" / name, spec))
-        ((table, path),) = workflow.tune(kept, Console())
+        ((table, path),) = tune_systems(systems_of(kept), Console())
         tables.append(table)
     assert [table.provenance.campaigns for table in tables] == [names[:1], names]
     assert [{rule.method for rule in table.rules} for table in tables] == [
@@ -137,10 +140,10 @@ def test_a_second_campaign_adds_to_the_first(results):
 def test_a_campaign_of_products_ends_without_a_table(results, capsys):
     spec = synthetic.Campaign(operation="spmv", patterns=(("matrix:bar", 3, 2.5),), sizes=(8,))
     kept = keeping.keep(synthetic.write(results / "scratch", spec))
-    assert workflow.tune(kept, Console()) == []
+    assert tune_systems(systems_of(kept), Console()) == []
     assert "no table" in capsys.readouterr().out
     exchanges = keeping.keep(synthetic.write(results / "scratch", synthetic.Campaign()))
-    ((table, path),) = workflow.tune(exchanges, Console())
+    ((table, path),) = tune_systems(systems_of(exchanges), Console())
     assert "op=spmv" not in path.read_text()
     assert table.rules
     assert "sparse products, medians" in capsys.readouterr().out
@@ -149,7 +152,7 @@ def test_a_campaign_of_products_ends_without_a_table(results, capsys):
 def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
     (results / "scratch").mkdir()
     kept = keeping.keep(probes.write(results / "scratch", probes.Campaign()))
-    assert workflow.tune(kept, Console()) == []
+    assert tune_systems(systems_of(kept), Console()) == []
     assert "in the store; `switchpoint fit` fits models to probes" in capsys.readouterr().out
 
 
@@ -172,10 +175,10 @@ def test_a_wrong_payload_fails_and_the_other_launches_are_kept(results, tmp_path
     selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
     variables = corrupting(mpi, tmp_path, "--launch 1") | {"sizes": "8"}
-    campaign = workflow.plan(THIS_MACHINE, selection, 2, 0.1, variables)
+    campaign = FixedCampaign.make(CONFIGS["local"], selection, 2, 0.1, variables)
     with pytest.raises(DispatchError, match="payload verified in 1 of 2 launches"):
-        workflow.measure(campaign, Console())
-    (kept,) = keeping.of_campaign(campaign.name)
+        campaign.run(Console())
+    (kept,) = keeping.of_campaign(campaign.order.campaign)
     assert kept.name.endswith("-0.jsonl")
     with Store.open(database_path(), readonly=True) as store:
         assert [launch.path for launch in store.launches().values()] == [str(kept)]
@@ -284,7 +287,7 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(
                     busy.callback(loop.kill)
             words = [*options, "--launch", str(number)]
             launches.run(start, root / "bench" / "swpbench", words, path, timeout_s=TIMEOUT_S)
-    ((table, _),) = workflow.tune(keeping.keep(raw_files), Console())
+    ((table, _),) = tune_systems(systems_of(keeping.keep(raw_files)), Console())
     if count == 8:  # fewer show no busy launches
         assert trust.notes(table.provenance)
         assert "excluded: " in switchpoint("show")
@@ -297,9 +300,9 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
     selection.append(f"--prefix={tmp_path / 'reframe'}")
     variables = corrupting(mpi, tmp_path, "soak")
     variables |= {"sizes": "8", "executions": "100", "methods": "direct"}
-    campaign = workflow.plan(THIS_MACHINE, selection, 1, 0.1, variables)
+    campaign = FixedCampaign.make(CONFIGS["local"], selection, 1, 0.1, variables)
     with pytest.raises(DispatchError, match=r"failed, and in no table: .*direct"):
-        workflow.measure(campaign, Console())
+        campaign.run(Console())
     with Store.open(database_path(), readonly=True) as store:
         (failed,) = soak.stored(store, store.systems()["system"][0]).to_dict("records")
     assert "wrong payload" in failed["reason"]
@@ -309,7 +312,7 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
 @pytest.fixture
 def example(tmp_path, monkeypatch) -> Path:
     """A program that the workflow takes for the installed example."""
-    monkeypatch.setattr(workflow, "installation_directory", lambda system, environment: tmp_path)
+    monkeypatch.setattr(trying, "installation_directory", lambda system, environment: tmp_path)
     program = tmp_path / "bin" / "swp_example_halo"
     program.parent.mkdir()
     program.touch(mode=0o700)
@@ -323,14 +326,14 @@ def job_on(system: str) -> Job:
 
 def test_the_example_is_started_on_this_machine_only(tmp_path, example):
     example.write_text(f"#!/bin/sh\ntouch '{tmp_path}/started'\n")
-    workflow.try_example(tmp_path / "x.table", job_on("cluster:cpu"), Console())
+    trying.try_example(tmp_path / "x.table", job_on("cluster:cpu"), Console())
     assert not (tmp_path / "started").exists()
-    workflow.try_example(tmp_path / "x.table", job_on("local:cpu"), Console())
+    trying.try_example(tmp_path / "x.table", job_on("local:cpu"), Console())
     assert (tmp_path / "started").exists()
 
 
 def test_an_example_that_hangs_is_told(tmp_path, example, monkeypatch):
     example.write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr(workflow, "EXAMPLE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(trying, "EXAMPLE_TIMEOUT_S", 0.5)
     with pytest.raises(DispatchError, match=r"did not end within 0\.5 s"):
-        workflow.try_example(tmp_path / "x.table", job_on("local:cpu"), Console())
+        trying.try_example(tmp_path / "x.table", job_on("local:cpu"), Console())

@@ -1,14 +1,13 @@
 """The plan of a campaign within a budget: its cases, its stages, and the launches so far.
 
-tuner/campaign/planned.py reads and writes it, tuner/campaign/planning.py makes it. The module does
-no input or output.
+tuner/campaign/order.py reads and writes it, tuner/campaign/planning.py makes it. The module does no
+input or output.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from tuner.campaign.times import START_S
@@ -131,11 +130,6 @@ class Plan:
     def start_s(self) -> float:
         """Return the expected time to start a launch."""
         return START_S * self.slow
-
-    @property
-    def config_file(self) -> Path:
-        """Return the path of ReFrame's configuration file."""
-        return Path(self.config)
 
     @property
     def tasks(self) -> list[Task]:

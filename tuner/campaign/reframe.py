@@ -30,12 +30,12 @@ from tuner.campaign.times import POLL_S
 from tuner.errors import SwitchpointError
 
 CHECKS = Path(__file__).resolve().parents[2] / "checks"
+CONFIGS = {"local": CHECKS / "config" / "local.py", "nodes": CHECKS / "config" / "nodes.py"}
+"""The configurations of this machine: as it is, and as several virtual nodes."""
+
 WARNINGS = ("skipping test", "does not exist")
 SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
 ENVIRONMENTS = ("-p", "--prgenv")  # options that add up when repeated
-PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"
-"""Environment variables that name the file of launches for the checks `planned` and `winners`."""
-
 _PR_SET_PDEATHSIG = 1
 
 
@@ -80,10 +80,19 @@ class Session:
         """Return the jobs that are not skipped."""
         return [job for job in self.jobs if job.result != "skip"]
 
-    def clear(self) -> None:
-        """Delete the directories of ReFrame's files."""
+    @property
+    def launches(self) -> int:
+        """Return the number of launches that are missing."""
+        return sum(job.launches for job in self.wanted)
+
+    def clear(self) -> Session:
+        """Delete the directories of ReFrame's files, and return the session."""
         for place in (self.stage, self.output):
             shutil.rmtree(place, ignore_errors=True)
+        return self
+
+
+NOTHING = Session([], [], Path(os.devnull), Path(os.devnull))
 
 
 @dataclass(frozen=True)
@@ -188,7 +197,7 @@ def dry_run(call: Call) -> Session:
 
 
 def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Session:
-    """Run a campaign, one job at a time, and call `tick` every half second.
+    """Run what a dry run has found, one job at a time, and call `tick` every half second.
 
     On Ctrl-C, SIGTERM and SIGHUP ReFrame is interrupted and waited for; KeyboardInterrupt or
     SystemExit passes on.

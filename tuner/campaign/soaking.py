@@ -7,92 +7,57 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 from rich.console import Console
 
 from tuner.campaign import reframe
+from tuner.campaign.batch import Batch
+from tuner.campaign.order import SOAKINGS, SOAKS, SoakJob, SoakLaunch, SoakOrder, keep_finished
 from tuner.campaign.plans import PlannedCase
 from tuner.campaign.reframe import Call, DispatchError, Job
-from tuner.campaign.times import LINE_S, MOST_SOAKS_S, SESSION_S
+from tuner.campaign.times import SESSION_S, START_S
 from tuner.domain.operations import APART
 from tuner.domain.tables import Table
-from tuner.paths import database_path, new_campaign, results_directory
-from tuner.rawfile import keeping
+from tuner.paths import database_path, new_campaign
 from tuner.selection import soaks, tuning
 from tuner.selection.soaks import Lack
 from tuner.store.store import Store
 
-SUFFIX = ".soaking.json"  # of the orders, beside the logs
-
-
-@dataclass(frozen=True, slots=True)
-class SoakLaunch:
-    """The soaks of one launch: each method so many times at each size, within a time."""
-
-    methods: list[str]
-    sizes: list[int]
-    executions: int
-    budget_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The soaks of one job: an operation on a layout."""
-
-    system: str  # ReFrame's, as local:cpu
-    environment: str
-    operation: str
-    nodes: int
-    ppn: int
-    launches: list[SoakLaunch]
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """The jobs of one session of ReFrame, and where they run."""
-
-    jobs: list[Wanted]
-    stage: str = ""
-
 
 @dataclass(frozen=True)
-class Site:
-    """The executions that a site requires, and where and how ReFrame runs the jobs.
+class SoakSite:
+    """The executions that a site requires, the time for them, and how ReFrame runs the jobs.
 
     `partitions` are by environment, where they differ from those in the results.
     """
 
     config: Path
     required: int
+    most_s: float
     options: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     partitions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, request: Call, jobs: Iterable[Job | PlannedCase], required: int) -> Site:
+    def of(
+        cls, call: Call, jobs: Iterable[Job | PlannedCase], required: int, most_s: float
+    ) -> SoakSite:
         """Return the site on which the jobs of a campaign ran."""
-        told = ("anonymous", "system_name", "swpbench")
+        passed_on = ("anonymous", "system_name", "swpbench")
         return cls(
-            request.config,
+            call.config,
             required,
-            reframe.without_selection(request.selection),
-            {name: value for name, value in request.variables.items() if name in told},
+            most_s,
+            reframe.without_selection(call.selection),
+            {name: value for name, value in call.variables.items() if name in passed_on},
             {job.environment: job.system for job in jobs},
         )
 
 
-def load(path: Path) -> Order:
-    """Read the order that `soak` wrote for the check. Raise OSError, msgspec.DecodeError."""
-    return msgspec.json.decode(path.read_bytes(), type=Order)
-
-
-def soak(
-    systems: Sequence[str], site: Site, console: Console, most_s: float = MOST_SOAKS_S
-) -> None:
+def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
     """Soak what the systems' tables would choose, until all that can be is done or time is up.
 
     A method that fails makes room for another one, which is soaked then. What cannot be soaked is
@@ -102,8 +67,9 @@ def soak(
         TuningError, StoreError: there is no table to be made.
         KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
     """
-    end_s = time.monotonic() + most_s
-    _keep_interrupted()
+    end_s = time.monotonic() + site.most_s
+    for name in SOAKINGS.campaigns():  # that were killed
+        keep_finished(name, SOAKINGS.load(SOAKINGS.path_of(name)).stage)
     before: list[tuple[str, Lack]] = []
     while site.required:
         with Store.open(database_path()) as store:
@@ -130,7 +96,7 @@ def soak(
             return
 
 
-def wanted(table: Table, site: Site, most_s: float) -> list[Wanted]:
+def wanted(table: Table, site: SoakSite, most_s: float) -> list[SoakJob]:
     """Return the jobs for the soaks that a table waits for; each soak gets an equal share of time.
 
     Methods with the same sizes share a launch, but for those that need one of their own.
@@ -143,7 +109,7 @@ def wanted(table: Table, site: Site, most_s: float) -> list[Wanted]:
     provenance = table.provenance
     system = site.partitions.get(provenance.environment, provenance.name)
     return [
-        Wanted(
+        SoakJob(
             *(system, provenance.environment, operation, nodes, ppn),
             list(_launches(of_job, share_s)),
         )
@@ -164,68 +130,23 @@ def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[SoakLa
         yield SoakLaunch(names, list(sizes), executions, budget_s)
 
 
-def _keep_interrupted() -> None:
-    """Copy to the results what killed sessions had finished."""
-    for path in _logs().glob(f"*{SUFFIX}"):
-        stage = load(path).stage
-        if stage and Path(stage).is_dir():
-            campaign = path.name.removesuffix(SUFFIX)
-            keeping.keep(keeping.complete_of_campaign(Path(stage), campaign))
-
-
-def _logs() -> Path:
-    return results_directory() / "logs"
-
-
-def _run(jobs: list[Wanted], site: Site, console: Console) -> None:
+def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
     """Run one session of ReFrame. Raise DispatchError when it cannot run the jobs."""
     name = new_campaign()
-    path = _logs() / f"{name}{SUFFIX}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write(Order(jobs), path)
-    variables = {**site.variables, "campaign": name}
+    path = SOAKINGS.path_of(name)
+    SOAKINGS.save(SoakOrder(jobs), path)
     options = ["--name=^winners", *site.options]
-    request = Call(site.config, options, variables, {reframe.SOAKS: str(path)}, "soak.py")
-    planned = reframe.dry_run(request)
-    planned.clear()
-    _write(Order(jobs, str(planned.stage)), path)
+    variables = {**site.variables, "campaign": name}
+    call = Call(site.config, options, variables, {SOAKS: str(path)}, "soak.py")
+    planned = reframe.dry_run(call).clear()
+    SOAKINGS.save(SoakOrder(jobs, str(planned.stage)), path)
+    launches = [launch for job in jobs for launch in job.launches]
+    expected_s = SESSION_S + sum(START_S + launch.budget_s for launch in launches)
+    soak = "switchpoint soak"
+    batch = Batch(name, "soaking", call, planned, len(launches), expected_s, resumed_by=soak)
     started_s = time.monotonic()
-    tick = _progress(planned.stage, name, sum(len(job.launches) for job in jobs), console)
-    try:
-        session = reframe.run(request, planned, _logs() / f"{name}.log", tick)
-    except (KeyboardInterrupt, SystemExit):
-        console.print("interrupted: `switchpoint soak` does the rest", highlight=False)
-        raise
-    finally:
-        keeping.keep(keeping.complete_of_campaign(planned.stage, name))
+    session = batch.run(console)
     for failure in session.failures:
         console.print(f"soak failed: {failure}", highlight=False, soft_wrap=True)
     console.print(f"soaked in {time.monotonic() - started_s:.0f} s", highlight=False)
     session.clear()
-
-
-def _write(order: Order, path: Path) -> None:
-    """Write the order so that a killed run leaves all of it or nothing."""
-    aside = path.with_suffix(".partial")
-    aside.write_bytes(msgspec.json.format(msgspec.json.encode(order), indent=1) + b"\n")
-    aside.replace(path)
-
-
-def _progress(stage: Path, campaign: str, launches: int, console: Console) -> Callable[[], None]:
-    """Return a function that prints a line now and then."""
-    started_s = time.monotonic()
-    next_s = started_s + LINE_S
-
-    def tick() -> None:
-        nonlocal next_s
-        now_s = time.monotonic()
-        if now_s >= next_s:
-            next_s = now_s + LINE_S
-            finished = keeping.complete_of_campaign(stage, campaign)
-            names = {path.name for path in [*finished, *keeping.of_campaign(campaign)]}
-            console.print(
-                f"soak: {len(names)} of {launches} launches, {now_s - started_s:.0f} s",
-                highlight=False,
-            )
-
-    return tick

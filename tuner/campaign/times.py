@@ -9,4 +9,5 @@ SOAKS_S = 15.0  # kept for the soaks of the winners, and ReFrame's work on them
 MOST_SOAKS_S = 30.0  # limit of all soaks of a fixed campaign; they seldom take half of that
 
 POLL_S = 0.5  # between looks at whether ReFrame has ended
+BAR_S = 1.0  # between updates of a bar; more frequent ones would disturb measurements
 LINE_S = 10.0  # between lines, where there is no terminal

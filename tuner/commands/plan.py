@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,6 @@ import click
 from tuner.commands.options import FILE, json_option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from tuner.campaign.plans import Budget
 
 
@@ -50,45 +47,14 @@ def plan(file: Path | None, as_json: bool) -> None:
     For each step its launches, how many are done, and their methods and sizes.
     """
     from tuner.campaign import planned
-    from tuner.commands.printing.plan import show_plan
+    from tuner.commands.printing.campaign import show_plan
     from tuner.commands.printing.results import console
 
-    path = file or planned.newest()
-    loaded = planned.load(path)
-    done = planned.done(loaded)
+    campaign = planned.PlannedCampaign.load(file or planned.newest())
+    done = planned.done(campaign.order)
     if as_json:
-        click.echo(json.dumps(asdict(loaded) | {"file": str(path), "done": sorted(done)}, indent=1))
+        click.echo(json.dumps(campaign.document() | {"done": sorted(done)}, indent=1))
         return
     out = console()
-    out.print(path, highlight=False, soft_wrap=True)
-    show_plan(loaded, done, out)
-
-
-def carry_out(
-    path: Path, dry_run: bool, as_json: bool, out: Console, required: int
-) -> dict[str, Any]:
-    """Show a plan and run it to its end, with its soaks; with `dry_run`, only show it."""
-    from tuner.campaign import planned
-    from tuner.campaign.reframe import Call
-    from tuner.campaign.soaking import Site
-    from tuner.campaign.times import SOAKS_S
-    from tuner.commands import workflow
-    from tuner.commands.printing.plan import show_plan
-
-    loaded = planned.load(path)
-    if dry_run and as_json:
-        click.echo(json.dumps(asdict(loaded) | {"file": str(path)}, indent=1))
-        return {}
-    show_plan(loaded, planned.done(loaded), out)
-    again = f"switchpoint run --plan {path}"
-    out.print(f"interrupted, it goes on by: {again}", highlight=False, soft_wrap=True)
-    if dry_run:
-        return {}
-    raw_files = planned.run(path, out)
-    ended = planned.load(path)
-    request = Call(ended.config_file, ended.options, ended.variables)
-    site = Site.of(request, ended.cases, required)
-    soaks_s = max(ended.budget_s - ended.spent_s, SOAKS_S)
-    return workflow.finish(ended.campaign, raw_files, ended.cases, site, out, soaks_s) | {
-        "plan": str(path)
-    }
+    out.print(campaign.path, highlight=False, soft_wrap=True)
+    show_plan(campaign.order, done, out)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tuner.campaign.reframe import CHECKS
+from tuner.campaign.reframe import CONFIGS
 from tuner.commands.options import NAMED_FILE, duration, require_soak_option, system_option
 from tuner.errors import SwitchpointError
 
@@ -36,7 +36,7 @@ def soak(
     its requirement.
     """
     from tuner.campaign import soaking
-    from tuner.commands import workflow
+    from tuner.commands.finish import tune_systems
     from tuner.commands.options import one_system, systems_of
     from tuner.commands.printing.results import console
     from tuner.machine.nodes import namespaces
@@ -46,7 +46,7 @@ def soak(
     from tuner.selection import soaks, tuning
     from tuner.store.store import Store
 
-    configs = {"local": CHECKS / "config" / "local.py", VIRTUAL: CHECKS / "config" / "nodes.py"}
+    configs = {"local": CONFIGS["local"], VIRTUAL: CONFIGS["nodes"]}
     out = console()
     with Store.open(database_path(), readonly=True) as store:
         names = [one_system(store, system)] if system else systems_of(store)
@@ -63,6 +63,6 @@ def soak(
                 f"{name} is not of this machine; name its configuration by --config"
             )
         with namespaces.available() if kind == VIRTUAL else nullcontext():
-            site = soaking.Site(its, required or soaks.ENOUGH)
-            soaking.soak([name], site, out, 60 * minutes)
-    workflow.tune_systems(names, out, required)
+            site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes)
+            soaking.soak([name], site, out)
+    tune_systems(names, out, required)

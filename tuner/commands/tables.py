@@ -137,7 +137,7 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
     if what:
         (show_models if what == "models" else show_overlap)(system, database, as_json)
         return
-    from tuner.campaign import orders
+    from tuner.campaign.order import partial
     from tuner.commands.printing import results as showing
     from tuner.studies.products import last_measured
 
@@ -154,7 +154,7 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         return
     out = showing.console()
     showing.show_systems(systems, campaigns, out)
-    for order in orders.partial():
+    for order in partial():
         out.print(str(order), highlight=False, soft_wrap=True)
     launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:

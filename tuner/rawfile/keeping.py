@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tuner.atomic import replacing
 from tuner.domain.records import Header, System
@@ -37,10 +39,11 @@ def keep(paths: Iterable[Path]) -> list[Path]:
 
 def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
     """Return the complete raw files of a campaign anywhere below a directory."""
-    return [path for path in reading.below(directory) if _is_complete(path, campaign)]
+    return [path for path in reading.below(directory) if is_complete(path, campaign)]
 
 
-def _is_complete(path: Path, campaign: str) -> bool:
+def is_complete(path: Path, campaign: str) -> bool:
+    """Return whether a raw file that may have vanished is of a campaign and has its last line."""
     try:
         header, complete = reading.read_ends(path)
     except FileNotFoundError:
@@ -84,6 +87,12 @@ def header_line(path: Path) -> bytes:
         return b""
 
 
+def end_record(path: Path) -> dict[str, Any]:
+    """Return the last line of a complete raw file: its seconds, and what was skipped, and why."""
+    *_, last = path.read_bytes().splitlines()
+    return dict(json.loads(last))
+
+
 def place_of(header: Header) -> Path:
     """Return the directory of a campaign's raw files."""
     return results_directory() / System.of(header).id / header.campaign
@@ -97,10 +106,11 @@ def _copy(path: Path) -> Path:
         )
         raise RawFileError(f"{shown(path)}: {what}")
     target = place_of(header) / path.name
-    if target.exists() and read_bytes(target) != read_bytes(path):
+    if not target.exists():
+        with replacing(target) as aside:
+            shutil.copyfile(path, aside)
+    elif read_bytes(target) != read_bytes(path):
         raise RawFileError(
             f"{shown(target)} exists and is another file; {shown(path)} is not copied"
         )
-    with replacing(target) as aside:
-        shutil.copyfile(path, aside)
     return target

@@ -38,7 +38,7 @@ class PySwitchpoint(PythonPackage):
     @property
     def import_modules(self):
         """Those that --test=root imports; modules of checks need ReFrame, which runs them."""
-        return ["tuner", "tuner.cli", "tuner.commands.workflow", "templates"] + (
+        return ["tuner", "tuner.cli", "tuner.commands.run", "templates"] + (
             ["dashboard.app"] if "+dashboard" in self.spec else []
         )
 

@@ -1,15 +1,56 @@
-"""Output of the plan of a campaign within a budget."""
+"""Output of what a campaign is to measure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from functools import singledispatch
 
 from rich.console import Console
+from rich.table import Table
 
+from tuner.campaign.campaigns import AnyCampaign
+from tuner.campaign.fixed import FixedCampaign
+from tuner.campaign.planned import PlannedCampaign, done
 from tuner.campaign.plans import STAGES, Plan
 from tuner.commands.printing.results import plain_grid
 from tuner.units import size_text
+
+
+@singledispatch
+def show_campaign(campaign: AnyCampaign, out: Console) -> None:
+    """Print what a campaign measures, and how long that takes."""
+
+
+@show_campaign.register
+def _(campaign: FixedCampaign, out: Console) -> None:
+    """Print the jobs of a campaign, what is skipped and why, and the expected time."""
+    table = Table("operation", "pattern", "scale", "processes", "environment", "launches", box=None)
+    for column in table.columns:
+        column.overflow = "fold"
+    for job in campaign.jobs:
+        table.add_row(
+            *(job.operation, job.pattern, job.scale, str(job.procs)),
+            *(f"{job.system} {job.environment}", str(job.launches)),
+        )
+    out.print(table)
+    skipped = Counter(
+        (job.scale, job.skipped_because) for job in campaign.planned.jobs if job.skipped_because
+    )
+    for (scale, reason), count in skipped.items():
+        out.print(f"skipped: {scale} ({count} jobs): {reason}")
+    out.print(
+        f"{len(campaign.jobs)} jobs, {campaign.planned.launches} launches of at most "
+        f"{campaign.order.budget_s:g} s; expected time: {campaign.expected_s / 60:.1f} min"
+    )
+
+
+@show_campaign.register
+def _(campaign: PlannedCampaign, out: Console) -> None:
+    """Print the plan, and how it goes on after an interruption."""
+    show_plan(campaign.order, done(campaign.order), out)
+    again = f"interrupted, it goes on by: {campaign.resumed_by}"
+    out.print(again, highlight=False, soft_wrap=True)
 
 
 def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:

@@ -1,0 +1,89 @@
+"""Batches: what ReFrame runs once, for each kind of campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from tuner.campaign import reframe
+from tuner.campaign.order import keep_finished, state
+from tuner.campaign.progress import progress
+from tuner.campaign.reframe import Call, DispatchError, Session
+from tuner.paths import results_directory
+from tuner.rawfile import keeping, reading
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The launches of a campaign, or of a stage of it, of which ReFrame runs what is missing."""
+
+    campaign: str
+    stage: str  # shown with the progress
+    call: Call
+    planned: Session  # by a dry run
+    launches: int  # of which some may be there already
+    expected_s: float
+    resumed_by: str = ""  # command, where `run --resume` is not what does it
+    others: int = 0  # launches of the campaign's other batches
+
+    @property
+    def log(self) -> Path:
+        """Return the path of ReFrame's output."""
+        return results_directory() / "logs" / f"{self.campaign}.log"
+
+    def run(self, console: Console) -> Session:
+        """Run the batch and show its progress; the finished launches are kept whatever happens.
+
+        Raises:
+            DispatchError: ReFrame did not run what was planned.
+            KeyboardInterrupt, SystemExit: interrupted, or terminated.
+        """
+        try:
+            return self._run_and_keep(console)
+        except (KeyboardInterrupt, SystemExit):
+            console.print(f"interrupted: {self}", highlight=False, soft_wrap=True)
+            raise
+
+    def _run_and_keep(self, console: Console) -> Session:
+        shown = self.stage, self.launches, self.expected_s, self._counter(), console
+        try:
+            with progress(*shown) as tick:
+                return reframe.run(self.call, self.planned, self.log, tick)
+        finally:
+            keep_finished(self.campaign, str(self.planned.stage))
+
+    def require_all(self, session: Session) -> None:
+        """Raise DispatchError when a job of the run failed, or a launch left no raw file."""
+        if session.failures:
+            failures = "\n  ".join(session.failures)
+            raise DispatchError(
+                f"failed:\n  {failures}\n{self}; `switchpoint tune` makes tables of what there is\n"
+                f"ReFrame's output is in {self.log}"
+            )
+        if self._done() != self.launches:
+            raise DispatchError(f"{self}; see {self.log}")
+
+    def __str__(self) -> str:
+        return state(self.campaign, self._done(), self.launches, self.resumed_by)
+
+    def _done(self) -> int:
+        return len(keeping.of_campaign(self.campaign)) - self.others
+
+    def _counter(self) -> Callable[[], int]:
+        """Return a function that counts the finished launches, and opens their files only once.
+
+        A launch is known by its header, as a file that is being copied is in two places.
+        """
+        headers: dict[Path, bytes] = {}
+
+        def count() -> int:
+            paths = {*keeping.of_campaign(self.campaign), *reading.below(self.planned.stage)}
+            for path in paths - headers.keys():
+                if keeping.is_complete(path, self.campaign) and (line := keeping.header_line(path)):
+                    headers[path] = line
+            return len({*headers.values()}) - self.others
+
+        return count

@@ -1,0 +1,22 @@
+"""Both kinds of campaigns that `switchpoint run` knows, found by the order of an earlier run.
+
+They have the same members, with which one is resumed, shown, run and soaked.
+"""
+
+from __future__ import annotations
+
+from tuner.campaign.fixed import FixedCampaign
+from tuner.campaign.order import FIXED, PLANS, OrderError, partial
+from tuner.campaign.planned import PlannedCampaign
+
+AnyCampaign = FixedCampaign | PlannedCampaign
+
+
+def find(name: str) -> AnyCampaign:
+    """Return the campaign of a name. Raise OrderError when there is none, or none to be read."""
+    if (path := PLANS.path_of(name)).is_file():
+        return PlannedCampaign.load(path)
+    if (path := FIXED.path_of(name)).is_file():
+        return FixedCampaign(FIXED.load(path))
+    known = ", ".join(order.campaign for order in partial()) or "none"
+    raise OrderError(f"no campaign {name} to resume; partial campaigns: {known}")

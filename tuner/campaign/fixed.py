@@ -1,0 +1,126 @@
+"""Campaigns whose launches are all known before they start: one batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from rich.console import Console
+
+from tuner.campaign import reframe
+from tuner.campaign.batch import Batch
+from tuner.campaign.order import FIXED, FixedOrder, keep_finished
+from tuner.campaign.reframe import NOTHING, Call, Job, Session
+from tuner.campaign.soaking import SoakSite
+from tuner.campaign.times import BUILD_S, JOB_S, LEAST_BUDGET_S, MOST_SOAKS_S, SOAKS_S, START_S
+from tuner.paths import new_campaign
+from tuner.rawfile import keeping
+
+TIME_BUDGET = "time budget"  # swpbench's reason
+
+
+@dataclass(frozen=True)
+class FixedCampaign:
+    """A campaign with the same number of launches for each job, which share its time."""
+
+    order: FixedOrder
+    planned: Session = NOTHING  # the missing launches
+    file: ClassVar[dict[str, str]] = {}  # none of interest to programs
+
+    @classmethod
+    def make(
+        cls,
+        config: Path,
+        options: list[str],
+        launches: int,
+        minutes: float,
+        variables: dict[str, str],
+    ) -> FixedCampaign:
+        """Return a campaign of all jobs that ReFrame would run.
+
+        `variables` of the checks are set besides those that make a campaign.
+
+        Raises:
+            DispatchError: nothing would run, or not everything that was asked for.
+        """
+        name = new_campaign()
+        variables = {"campaign": name, "launches": str(launches), **variables}
+        call = Call(config.absolute(), options, variables)
+        planned = reframe.dry_run(call).clear()
+        order = FixedOrder(name, call, 0.0, planned.launches, str(planned.stage))
+        spare_s = minutes * 60 - cls(order, planned).expected_s
+        budget_s = round(max(spare_s / planned.launches, LEAST_BUDGET_S), 2)
+        call = replace(call, variables=variables | {"budget_s": str(budget_s)})
+        return cls(msgspec.structs.replace(order, call=call, budget_s=budget_s), planned)
+
+    @property
+    def config(self) -> Path:
+        """Return ReFrame's configuration file."""
+        return self.order.call.config
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Return the jobs with missing launches."""
+        return self.planned.wanted
+
+    @property
+    def expected_s(self) -> float:
+        """Return the campaign's seconds if every launch uses its whole budget, with soaks."""
+        launches_s = self.planned.launches * (self.order.budget_s + START_S)
+        builds = len({(job.system, job.environment) for job in self.jobs})
+        return builds * BUILD_S + len(self.jobs) * JOB_S + launches_s + SOAKS_S
+
+    def resume(self) -> FixedCampaign:
+        """Return the campaign with its missing launches, if any; finished ones are kept first.
+
+        Raises:
+            DispatchError: ReFrame cannot plan it.
+        """
+        keep_finished(self.order.campaign, self.order.stage)
+        if self.order.done >= self.order.launches:
+            return self
+        return FixedCampaign(self.order, reframe.dry_run(self.order.call).clear())
+
+    def document(self) -> dict[str, Any]:
+        """Return what would run as a document for programs."""
+        return {
+            "launches": self.planned.launches,
+            "budget_s": self.order.budget_s,
+            "expected_s": self.expected_s,
+            "jobs": [asdict(job) for job in self.planned.jobs],
+        }
+
+    def run(self, console: Console) -> list[Path]:
+        """Measure what is missing, and return all raw files, which are then in the store.
+
+        Raises:
+            DispatchError: a job failed, or did not run; the finished launches are kept.
+            KeyboardInterrupt, SystemExit: interrupted, or terminated; as well.
+        """
+        order = self.order
+        if self.planned.launches:
+            FIXED.save(order, FIXED.path_of(order.campaign))
+            batch = Batch(
+                *(order.campaign, "measuring", order.call, self.planned, order.launches),
+                self.expected_s,
+            )
+            session = batch.run(console)
+            _show_left_out(keeping.of_campaign(order.campaign), console)
+            batch.require_all(session)
+            session.clear()
+        return keeping.of_campaign(order.campaign)
+
+    def soak_site(self, required: int) -> SoakSite:
+        """Return where and how the winners are soaked."""
+        return SoakSite.of(self.order.call, self.planned.jobs, required, MOST_SOAKS_S)
+
+
+def _show_left_out(raw_files: list[Path], console: Console) -> None:
+    """Print what launches did not measure, and why, most frequent first."""
+    skipped = (case for path in raw_files for case in keeping.end_record(path)["skipped"])
+    for reason, count in Counter(case["reason"] for case in skipped).most_common():
+        advice = "; `--minutes` gives more, an idle machine too" if reason == TIME_BUDGET else ""
+        console.print(f"left out: {count} cases: {reason}{advice}", highlight=False)

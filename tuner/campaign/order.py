@@ -1,0 +1,145 @@
+"""Orders: what campaigns are to measure. An order is a file of JSON, named after its campaign.
+
+An order and the raw files are the whole state of a campaign, so one that was killed can go on.
+There are three kinds: a fixed campaign, a plan within a budget, and soaks of winners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from tuner import atomic
+from tuner.campaign.plans import Plan
+from tuner.campaign.reframe import Call
+from tuner.errors import SwitchpointError
+from tuner.files import read_bytes
+from tuner.paths import results_directory
+from tuner.rawfile import keeping
+
+PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"
+"""Environment variables that name the order for the checks `planned` and `winners`."""
+
+T = TypeVar("T")
+
+
+class OrderError(SwitchpointError):
+    """Error of making, finding or reading an order; the message says why and what to do."""
+
+
+class FixedOrder(msgspec.Struct, frozen=True):
+    """A campaign whose launches are all known before it starts."""
+
+    campaign: str
+    call: Call = msgspec.field(name="request")
+    budget_s: float  # of a launch
+    launches: int  # of all jobs
+    stage: str  # where jobs run
+
+    @property
+    def done(self) -> int:
+        """Return the number of launches whose raw files are among the results."""
+        return len(keeping.of_campaign(self.campaign))
+
+    def __str__(self) -> str:
+        return state(self.campaign, self.done, self.launches)
+
+
+@dataclass(frozen=True, slots=True)
+class SoakLaunch:
+    """The soaks of one launch: each method so many times at each size, within a time."""
+
+    methods: list[str]
+    sizes: list[int]
+    executions: int
+    budget_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SoakJob:
+    """The soaks of one job: an operation on a layout."""
+
+    system: str  # ReFrame's, as local:cpu
+    environment: str
+    operation: str
+    nodes: int
+    ppn: int
+    launches: list[SoakLaunch]
+
+
+@dataclass(frozen=True, slots=True)
+class SoakOrder:
+    """The soaks of one session of ReFrame, and where they run."""
+
+    jobs: list[SoakJob]
+    stage: str = ""
+
+
+@dataclass(frozen=True)
+class Orders(Generic[T]):
+    """The files of one kind of order, in a directory of the results."""
+
+    kind: type[T]
+    what: str
+    directory: str
+    suffix: str
+
+    def path_of(self, campaign: str) -> Path:
+        """Return the path at which the order of a campaign is kept, if there is one."""
+        return results_directory() / self.directory / f"{campaign}{self.suffix}"
+
+    def campaigns(self) -> list[str]:
+        """Return the campaigns that have an order, the oldest first."""
+        paths = self.path_of("").parent.glob(f"*{self.suffix}")
+        return sorted(path.name.removesuffix(self.suffix) for path in paths)
+
+    def load(self, path: Path) -> T:
+        """Read an order. Raise OrderError when the file is none, OSError when it is unreadable."""
+        try:
+            return msgspec.json.decode(
+                read_bytes(path), type=self.kind, dec_hook=lambda kind, value: kind(value)
+            )
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise OrderError(f"{path}: not {self.what}: {error}") from error
+
+    def save(self, order: T, path: Path) -> None:
+        """Write an order; a killed run leaves the old one or the new one."""
+        content = msgspec.json.encode(order, enc_hook=str)
+        atomic.write(path, msgspec.json.format(content, indent=1) + b"\n")
+
+
+FIXED = Orders(FixedOrder, "an order of a campaign", "logs", ".order.json")
+PLANS = Orders(Plan, "a plan", "plans", ".json")
+SOAKINGS = Orders(SoakOrder, "an order of soaks", "logs", ".soaking.json")
+
+
+def partial() -> Iterator[FixedOrder]:
+    """Yield the fixed campaigns with some of their launches, the oldest first."""
+    for campaign in FIXED.campaigns():
+        order = FIXED.load(FIXED.path_of(campaign))
+        if 0 < order.done < order.launches:
+            yield order
+
+
+def state(campaign: str, done: int, launches: int, resumed_by: str = "") -> str:
+    """Return what is there of a campaign, and the command that measures the rest."""
+    counted = f"{done} of {launches} launches"
+    if done >= launches:
+        return f"campaign {campaign} has all {counted}"
+    command = resumed_by or f"switchpoint run --resume {campaign}"
+    return f"campaign {campaign} is partial: {counted}; `{command}` measures the rest"
+
+
+def keep_finished(campaign: str, stage: str) -> list[Path]:
+    """Keep what the jobs of an order have finished, and return all raw files of the campaign.
+
+    This is how every campaign is resumed, and how every batch ends; then the rest is measured. A
+    job that passed has copied its raw files to the results itself.
+    """
+    if stage:
+        keeping.keep(keeping.complete_of_campaign(Path(stage), campaign))
+    return keeping.of_campaign(campaign)

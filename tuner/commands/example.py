@@ -1,0 +1,86 @@
+"""Programs that use a new table: the installed example, and any other by the preloaded library."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from rich.console import Console
+
+from tuner.campaign.plans import PlannedCase
+from tuner.campaign.reframe import DispatchError, Job
+from tuner.machine.mpi import find_mpis, installation_directory, launch, shim
+from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.systems import THIS_MACHINE, launch_on
+
+EXAMPLE_SIZES = ["8", "1024", "65536"]
+EXAMPLE_TIMEOUT_S = 120
+
+RanJob = Job | PlannedCase
+"""A job, with all that is needed to start a program as it was started."""
+
+
+def try_example(table: Path, job: RanJob, console: Console) -> None:
+    """Run the example program with an exported table, as the job's ranks were run.
+
+    This is done only on this machine: elsewhere the ranks would start on a login node.
+
+    Raises:
+        DispatchError: the program fails, or does not end.
+    """
+    if job.system.partition(":")[0] not in THIS_MACHINE:
+        return
+    mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
+    installed = installation_directory(job.system, job.environment)
+    example = installed / "bin" / "swp_example_halo"
+    if mpi is None or not example.is_file():
+        return
+    start = launch_on(job.system, mpi, job.procs, job.ppn, installed)
+    program = [str(example), *EXAMPLE_SIZES]
+    command = [*start.argv_prefix, *program]
+    settings = {"SWITCHPOINT_TABLE": str(table), **start.env}
+    console.print(_again(job, settings, command, program), highlight=False, soft_wrap=True)
+    try:
+        answer = subprocess.run(
+            command,
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            timeout=EXAMPLE_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DispatchError(f"the example did not end within {EXAMPLE_TIMEOUT_S} s") from error
+    console.print(answer.stdout, end="", highlight=False, soft_wrap=True)
+    if answer.returncode != 0:
+        raise DispatchError(f"the example failed with the new table: {answer.stderr.strip()}")
+
+
+def print_preload_command(table: Path, job: RanJob, console: Console) -> None:
+    """Print the shell command that makes the collectives of any program use the table."""
+    mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
+    installed = installation_directory(job.system, job.environment)
+    library = shim(installed)
+    if mpi is None or library is None or job.system.partition(":")[0] != "local":
+        return
+    start = launch(mpi, job.procs, build=installed, preload=[library])
+    settings = {"SWITCHPOINT_TABLE": str(table), "SWITCHPOINT_REPORT": "1", **start.env}
+    if mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
+        settings["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
+    command = _shell(settings, [*start.argv_prefix, "./app"])
+    console.print(f"collectives of any program ./app: {command}", highlight=False, soft_wrap=True)
+
+
+def _again(job: RanJob, settings: dict[str, str], command: list[str], program: list[str]) -> str:
+    """Return the shell command that repeats the example, for virtual nodes also on later ones."""
+    if job.system.partition(":")[0] == SYSTEM:
+        ranks = ["-n", str(job.procs), "--ppn", str(job.ppn), "--environment", job.environment]
+        command = ["switchpoint", "nodes", "exec", *ranks, "--", *program]
+        settings = {"SWITCHPOINT_TABLE": settings["SWITCHPOINT_TABLE"]}
+    return _shell(settings, command)
+
+
+def _shell(settings: dict[str, str], command: list[str]) -> str:
+    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    return " ".join([*words, shlex.join(command)])

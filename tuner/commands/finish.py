@@ -1,0 +1,120 @@
+"""What follows the measurements of a campaign: soaks, tables, exports, and a try of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from tuner.campaign import soaking
+from tuner.campaign.campaigns import AnyCampaign
+from tuner.commands.example import RanJob, print_preload_command, try_example
+from tuner.commands.printing.results import show_products, show_table
+from tuner.domain import tables
+from tuner.domain.operations import COLLECTIVES
+from tuner.export import forms
+from tuner.models.fitting import last_fitted
+from tuner.paths import database_path, results_directory
+from tuner.selection import tuning
+from tuner.store.store import Store
+from tuner.studies.products import last_measured
+
+EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
+NO_METHODS = (
+    "what was measured is in the store; `switchpoint fit` fits models to probes, "
+    "`switchpoint show overlap` shows overlap, and tables heed soaks"
+)
+
+
+class Tuned(NamedTuple):
+    """A system's new table, and the file that applications read."""
+
+    table: tables.Table
+    path: Path
+
+
+def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[str, Any]:
+    """Measure a campaign, soak its winners, tune and export, and try the tables as the jobs ran.
+
+    The places of all results are printed and returned as a document.
+
+    Raises:
+        DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
+        KeyboardInterrupt: after a Ctrl-C, with the finished launches kept.
+    """
+    raw_files = campaign.run(console)
+    systems = systems_of(raw_files)
+    with Store.open(database_path()) as store:
+        tunable = [name for name in systems if store.campaigns_with_cells(name)]
+    soaking.soak(tunable, campaign.soak_site(required), console)
+    tuned = tune_systems(systems, console, required)
+    exported = [each.path.parent / name for each in tuned for name in EXPORTS.values()]
+    raw_directories = sorted({path.parent for path in raw_files})
+    places = {"raw files": raw_directories, "tables": exported, "database": [database_path()]}
+    for what, paths in places.items():
+        for path in paths:
+            console.print(f"{what:10} {path}", highlight=False, soft_wrap=True)
+    for each in tuned:
+        _try(each, campaign.jobs, console)
+    return {
+        "campaign": campaign.order.campaign,
+        "launches": len(raw_files),
+        **{what.replace(" ", "_"): [str(path) for path in paths] for what, paths in places.items()},
+        **campaign.file,
+    }
+
+
+def _try(tuned: Tuned, jobs: Sequence[RanJob], console: Console) -> None:
+    """Use a new table as the largest job ran, if one did in its environment.
+
+    None did when the results go under another system's name.
+    """
+    of_system = [job for job in jobs if job.environment == tuned.table.provenance.environment]
+    if not of_system:
+        return
+    largest = max(of_system, key=lambda job: (job.procs, -job.ppn))
+    operations = {rule.operation for rule in tuned.table.rules}
+    if operations & {"exchange", "discovery"}:
+        try_example(tuned.path, largest, console)
+    if operations & set(COLLECTIVES):
+        print_preload_command(tuned.path, largest, console)
+
+
+def systems_of(raw_files: list[Path]) -> list[str]:
+    """Return the systems of raw files that are among the results."""
+    return sorted({path.parent.parent.name for path in raw_files})
+
+
+def tune_systems(
+    systems: Sequence[str], console: Console, required: int | None = None
+) -> list[Tuned]:
+    """Tune and export systems by all their campaigns.
+
+    Where only probes were measured, there is nothing to choose from.
+
+    Raises:
+        TuningError, ExportError, StoreError: a table cannot be made or written.
+    """
+    tuned = []
+    for system in systems:
+        with Store.open(database_path()) as store:
+            if not store.campaigns_with_cells(system):
+                console.print(f"{system}: {NO_METHODS}", highlight=False, soft_wrap=True)
+                continue
+            table = tuning.tune(store, system, required_executions=required)
+            products = last_measured(store, system)
+            model = last_fitted(store, system)
+        if not table.rules and not products.empty:
+            console.print(f"{system}: no table, as sparse products make no rules")
+            show_products(system, products, console)
+            continue
+        directory = results_directory() / system
+        exported = {form: directory / name for form, name in EXPORTS.items()}
+        for form, path in exported.items():
+            forms.write(table, form, path, model)
+        show_table(table, 0, console)
+        show_products(system, products, console)
+        tuned.append(Tuned(table, exported["table"]))
+    return tuned

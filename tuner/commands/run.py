@@ -1,0 +1,187 @@
+"""`switchpoint run`: from a campaign to tables in use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.campaign.reframe import CONFIGS, ENVIRONMENTS, SELECTING
+from tuner.commands.browse import serve_somewhere
+from tuner.commands.options import (
+    NAMED_FILE,
+    duration,
+    json_option,
+    require_defaults,
+    require_soak_option,
+    whole_number,
+)
+from tuner.commands.plan import BUDGET
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tuner.campaign.plans import Budget
+
+DEFAULT_CHECKS = "--tag=tuning"
+RESUMING = ("resume", "plan_file", "dry_run", "required_executions", "as_json")
+"""The options that a resumed campaign does not fix."""
+
+
+@click.command()
+@click.option(
+    "--config",
+    type=NAMED_FILE,
+    help="ReFrame configuration of the system, instead of --system.",
+)
+@click.option(
+    "--system",
+    type=click.Choice(list(CONFIGS)),
+    help="local: this machine as it is. nodes: virtual nodes on this machine; those that are up, "
+    "or four at 1 Gbit/s until the end of the run.  [default: local]",
+)
+@click.option(
+    "--launches",
+    type=whole_number(1),
+    default=6,
+    show_default=True,
+    help="Launches of each case: five to choose a method, one to confirm it.",
+)
+@click.option(
+    "--minutes",
+    type=duration(0.1),
+    default=4.0,
+    show_default=True,
+    help="Time for the campaign, divided among its launches.",
+)
+@click.option(
+    "--budget",
+    metavar="BUDGET",
+    type=BUDGET,
+    help="Measure what is most useful within this time (10m), or within this share of the time of "
+    "an exhaustive campaign (15%); replaces --launches and --minutes.",
+)
+@click.option(
+    "--plan",
+    "plan_file",
+    type=NAMED_FILE,
+    help="Continue this plan of an earlier run with --budget.",
+)
+@click.option(
+    "--environment",
+    metavar="NAME",
+    help="Programming environment to measure, or 'all'. [default: (the first MPI found on this "
+    "machine; all on other systems)]",
+)
+@click.option(
+    "--anonymous-as",
+    metavar="NAME",
+    help="Omit host names from the raw files, and call the system NAME.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would run and the expected time.")
+@click.option("--resume", metavar="CAMPAIGN", help="Finish a partial campaign.")
+@require_soak_option
+@json_option
+@click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    context: click.Context,
+    config: Path | None,
+    system: str | None,
+    launches: int,
+    minutes: float,
+    budget: Budget | None,
+    plan_file: Path | None,
+    environment: str | None,
+    anonymous_as: str | None,
+    dry_run: bool,
+    resume: str | None,
+    required_executions: int | None,
+    as_json: bool,
+    reframe_options: tuple[str, ...],
+) -> None:
+    """Measure a campaign, soak what wins, choose, export the tables, and try them in a program.
+
+    REFRAME_OPTIONS are passed to ReFrame, for example to select checks: `switchpoint run -- -n
+    exchange`. By default the checks with the tag tuning run. On a terminal the dashboard starts at
+    the end.
+    """
+    from tuner.campaign.campaigns import find
+    from tuner.campaign.fixed import FixedCampaign
+    from tuner.campaign.planned import PlannedCampaign
+    from tuner.commands.finish import carry_out
+    from tuner.commands.printing.campaign import show_campaign
+    from tuner.commands.printing.results import console
+    from tuner.machine.nodes import namespaces
+    from tuner.selection import tuning
+
+    # With --json, standard output is for the JSON alone.
+    out = console(stderr=as_json)
+    required = tuning.required(required_executions)
+    if config is not None and system is not None:
+        raise click.UsageError("--config and --system both name a system: give one")
+    earlier = PlannedCampaign.load(plan_file) if plan_file else find(resume) if resume else None
+    if earlier is not None:
+        require_defaults(context, but=RESUMING)
+        config = earlier.config
+        system = "nodes" if config == CONFIGS["nodes"] else None
+    elif environment is None and config is None:
+        environment = default_environment(out, reframe_options)
+    selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
+    options = [*selection, *selecting(reframe_options)]
+    variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
+    with namespaces.available() if system == "nodes" else nullcontext():
+        config = config or CONFIGS[system or "local"]
+        if earlier is not None:
+            campaign = earlier.resume()
+        elif budget is not None:
+            campaign = PlannedCampaign.make(config, options, budget, variables)
+        else:
+            campaign = FixedCampaign.make(config, options, launches, minutes, variables)
+        if dry_run and as_json:
+            click.echo(json.dumps(campaign.document(), indent=1))
+            return
+        show_campaign(campaign, out)
+        if dry_run:
+            return
+        results = carry_out(campaign, required, out)
+    if system == "nodes" and namespaces.find(namespaces.name_meant()) is None:
+        out.print("the virtual nodes ended with the run; `switchpoint nodes up` makes others")
+    if as_json:
+        click.echo(json.dumps(results, indent=1))
+    elif out.is_terminal:
+        serve_somewhere(context)
+
+
+def default_environment(console: Console, options: Sequence[str]) -> str | None:
+    """Return the first MPI's name, and print why it is measured and how another is chosen.
+
+    Each further MPI would take as much time again. The name is None where ReFrame's options name
+    an environment, and where no MPI is found: then the site configuration says what to do.
+    """
+    from tuner.machine.mpi import find_mpis, why_first
+
+    mpis = find_mpis()
+    if not mpis or any(option.startswith(ENVIRONMENTS) for option in options):
+        return None
+    say = partial(console.print, highlight=False, soft_wrap=True)
+    say(f"measuring {mpis[0]}: {why_first(mpis[0])}")
+    for other in mpis[1:]:
+        say(f"to measure {other}: `switchpoint run --environment {other.name}`")
+    if mpis[1:]:
+        say("to measure every one: `switchpoint run --environment all`")
+    else:
+        say("no other MPI is on PATH: once its mpicc and mpiexec are, this says how to choose it")
+    return mpis[0].name
+
+
+def selecting(options: Sequence[str]) -> list[str]:
+    """Return ReFrame's options, with those that select a campaign's checks if none select any."""
+    if any(option.startswith(SELECTING) for option in options):
+        return list(options)
+    return [*options, DEFAULT_CHECKS]
