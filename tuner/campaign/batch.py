@@ -26,6 +26,7 @@ class Batch:
     planned: Session  # by a dry run
     launches: int  # of which some may be there already
     expected_s: float
+    built: bool = False  # the kernels, before this batch
     resumed_by: str = ""  # command, where `run --resume` is not what does it
     others: int = 0  # launches of the campaign's other batches
 
@@ -48,7 +49,7 @@ class Batch:
             raise
 
     def _run_and_keep(self, console: Console) -> Session:
-        shown = self.stage, self.launches, self.expected_s, self._counter(), console
+        shown = self.stage, self.launches, self.expected_s, self.built, self._counter(), console
         try:
             with progress(*shown) as tick:
                 return reframe.run(self.call, self.planned, self.log, tick)

@@ -165,6 +165,7 @@ class PlannedCampaign:
             *(self.order.campaign, plan.batches[-1].stage, call, reframe.dry_run(call)),
             launches=len(numbers),
             expected_s=starts_s + sum(task.budget_s for task in missing),
+            built=len(plan.batches) > 1,
             resumed_by=self.resumed_by,
             others=len(done(plan) - numbers),
         )

@@ -14,34 +14,40 @@ from tuner.campaign.times import BAR_S, LINE_S
 
 @contextmanager
 def progress(
-    stage: str, launches: int, expected_s: float, count: Callable[[], int], console: Console
+    stage: str,
+    launches: int,
+    expected_s: float,
+    built: bool,
+    count: Callable[[], int],
+    console: Console,
 ) -> Iterator[Callable[[], None]]:
     """Yield a function that shows how many launches have finished, if enough time has passed.
 
-    `count` returns their number; as long as it does not grow, the kernels are being built.
+    `count` returns their number; until there is one, the kernels are being built unless they are
+    `built`.
     """
     period_s = BAR_S if console.is_terminal else LINE_S
-    first, started_s, next_s = count(), time.monotonic(), 0.0
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(
-        *columns, console=console, refresh_per_second=1 / BAR_S, disable=not console.is_terminal
-    ) as bar:
-        shown = bar.add_task(f"{stage}: building the kernels", total=launches)
+    started_s, next_s = time.monotonic(), 0.0
+    bar = Progress(
+        *(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()),
+        console=console,
+        refresh_per_second=1 / BAR_S,
+        disable=not console.is_terminal,
+    )
+    shown = bar.add_task(stage, total=launches)
 
-        def tick() -> None:
-            nonlocal next_s
-            elapsed_s = time.monotonic() - started_s
-            if elapsed_s < next_s:
-                return
-            next_s = elapsed_s + period_s
-            done = count()
-            what, whole = f"{stage}: building the kernels", ""
-            if done > first:
-                what = f"{stage}: {done} of {launches} launches"
-                whole = f" of about {expected_s:.0f} s"
-            if console.is_terminal:
-                bar.update(shown, completed=done, description=what)
-            else:
-                console.print(f"{what}, {elapsed_s:.0f} s{whole}", highlight=False)
+    def tick() -> None:
+        nonlocal next_s
+        elapsed_s = time.monotonic() - started_s
+        if elapsed_s < next_s:
+            return
+        next_s = elapsed_s + period_s
+        what, whole, done = f"{stage}: building the kernels", "", count()
+        if done or built:
+            what, whole = f"{stage}: {done} of {launches} launches", f" of about {expected_s:.0f} s"
+        bar.update(shown, completed=done, description=what)
+        if not console.is_terminal:
+            console.print(f"{what}, {elapsed_s:.0f} s{whole}", highlight=False)
 
+    with bar:
         yield tick

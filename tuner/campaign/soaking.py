@@ -142,8 +142,11 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
     SOAKINGS.save(SoakOrder(jobs, str(planned.stage)), path)
     launches = [launch for job in jobs for launch in job.launches]
     expected_s = SESSION_S + sum(START_S + launch.budget_s for launch in launches)
-    soak = "switchpoint soak"
-    batch = Batch(name, "soaking", call, planned, len(launches), expected_s, resumed_by=soak)
+    batch = Batch(
+        *(name, "soaking", call, planned, len(launches), expected_s),
+        built=True,  # by the campaign that the winners are of
+        resumed_by="switchpoint soak",
+    )
     started_s = time.monotonic()
     session = batch.run(console)
     for failure in session.failures:

@@ -58,7 +58,7 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
     most = f"at most {plan.budget_s:.0f} s"
     if plan.share:
         most = f"{plan.share:.3g} of what everything would take, " + (
-            f"about {plan.budget_s:.0f} s" if plan.batches else "which the anchors tell"
+            f"about {plan.budget_s:.0f} s" if plan.batches else "which the anchors determine"
         )
     out.print(
         f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}, of which "
@@ -79,7 +79,7 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
     planned = {batch.stage: batch for batch in plan.batches}
     for stage in dict.fromkeys([*STAGES, *planned]):
         if stage not in planned:
-            stages.add_row(stage, "as the ones before tell", "", "", "")
+            stages.add_row(stage, "follows from those before", "", "", "")
             continue
         tasks = planned[stage].tasks
         count = Counter(

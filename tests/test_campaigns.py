@@ -1,0 +1,106 @@
+"""Campaigns by their orders: what is read, shown while they run, and found to be resumed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.synthetic_plan import Machine
+from tests.test_cli import fail
+from tuner.campaign import progress as showing
+from tuner.campaign.campaigns import find
+from tuner.campaign.fixed import FixedCampaign
+from tuner.campaign.order import FIXED, PLANS, SOAKINGS, OrderError, SoakJob, SoakLaunch
+from tuner.campaign.planned import PlannedCampaign
+from tuner.campaign.progress import progress
+from tuner.campaign.reframe import Call
+
+NAME = "20261121T034500Z"
+ORDER = {
+    "campaign": NAME,
+    "request": {
+        "config": "/a/local.py",
+        "selection": ["--prgenv=^mpich$", "--tag=smoke"],
+        "variables": {"campaign": NAME, "launches": "6", "budget_s": "1.75"},
+        "env": {},
+        "check_file": "",
+    },
+    "budget_s": 1.75,
+    "launches": 6,
+    "stage": "/a/stage",
+}
+SOAKING = {
+    "jobs": [
+        {
+            "system": "local:cpu",
+            "environment": "mpich",
+            "operation": "exchange",
+            "nodes": 1,
+            "ppn": 2,
+            "launches": [{"methods": ["nap"], "sizes": [8], "executions": 200, "budget_s": 3.0}],
+        }
+    ],
+    "stage": "/a/stage",
+}
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    return tmp_path
+
+
+def test_orders_of_any_version_are_read(results: Path) -> None:
+    path = results / "logs" / f"{NAME}.order.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(ORDER | {"of_later": 1}))
+    assert FIXED.campaigns() == [NAME]
+    order = FIXED.load(FIXED.path_of(NAME))
+    request = ORDER["request"]
+    assert order.call == Call(
+        Path("/a/local.py"), request["selection"], request["variables"], {}, ""
+    )
+    FIXED.save(order, path)
+    assert json.loads(path.read_text()) == ORDER
+    path.with_name(f"{NAME}.soaking.json").write_text(json.dumps(SOAKING))
+    soaks = SOAKINGS.load(SOAKINGS.path_of(NAME))
+    launch = SoakLaunch(["nap"], [8], 200, 3.0)
+    assert soaks.jobs == [SoakJob("local:cpu", "mpich", "exchange", 1, 2, [launch])]
+    assert soaks.stage == "/a/stage"
+
+
+def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
+    with pytest.raises(OrderError, match=f"no campaign {NAME} to resume; partial campaigns: none"):
+        find(NAME)
+    path = FIXED.path_of(NAME)
+    path.parent.mkdir()
+    path.write_text(json.dumps(ORDER))
+    assert isinstance(find(NAME), FixedCampaign)
+    plan = Machine(("direct",), lambda method, size, procs: 1e-6).plan()
+    PLANS.save(plan, PLANS.path_of(NAME))
+    assert find(NAME) == PlannedCampaign(plan, PLANS.path_of(NAME))
+    path.with_name("other.order.json").write_text("{}")
+    assert "other.order.json: not an order of a campaign" in fail("run", "--resume", "other")
+
+
+@pytest.mark.parametrize("built", [False, True])
+def test_progress_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], built: bool
+) -> None:
+    monkeypatch.setattr(showing, "LINE_S", 0.0)
+    counts = iter([0, 2])
+    shown = "race 1", 3, 20.4, built, lambda: next(counts), Console()
+    with progress(*shown) as tick:
+        tick()
+        tick()
+    monkeypatch.setattr(showing, "LINE_S", 10.0)
+    with progress(*shown[:4], lambda: 1, Console()) as tick:
+        tick()
+        tick()
+    begun = "0 of 3 launches, 0 s of about 20 s" if built else "building the kernels, 0 s"
+    assert capsys.readouterr().out.splitlines() == [
+        f"race 1: {begun}",
+        "race 1: 2 of 3 launches, 0 s of about 20 s",
+        "race 1: 1 of 3 launches, 0 s of about 20 s",
+    ]
