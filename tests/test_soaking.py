@@ -17,7 +17,7 @@ from tests.test_cli import fail, succeed
 from tests.test_workflow import corrupting, processes_below
 from tuner.campaign import soaking
 from tuner.campaign.reframe import CONFIGS
-from tuner.commands.finish import Tuned, systems_of, tune_systems
+from tuner.commands.finish import Tuned, tune_systems
 from tuner.machine.mpi import find_mpis, launch
 from tuner.paths import database_path
 from tuner.rawfile import keeping
@@ -56,7 +56,8 @@ def measured(results: Path, scratch: Path, system: str = "local:cpu") -> Tuned:
         raw_files.append(scratch / f"fast-{number}.jsonl")
         raw_files[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
     keeping.keep(raw_files)
-    (tuned,) = tune_systems(systems_of(list(results.glob("*/fast/*"))), Console())
+    (system,) = (path.parent.name for path in results.glob("*/fast"))
+    (tuned,) = tune_systems([system], Console())
     assert {rule.method for rule in tuned.table.rules} == {"direct"}
     return tuned
 

@@ -22,7 +22,7 @@ from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.reframe import CONFIGS, DispatchError, Job
 from tuner.cli import main
 from tuner.commands import example as trying
-from tuner.commands.finish import systems_of, tune_systems
+from tuner.commands.finish import Tuned, tune_systems
 from tuner.commands.run import selecting
 from tuner.machine.mpi import Mpi, available_cores, find_mpis, launch
 from tuner.paths import database_path
@@ -37,6 +37,11 @@ from tuner.studies import launches
 def results(tmp_path, monkeypatch):
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     return tmp_path
+
+
+def tuned(raw_files: list[Path]) -> list[Tuned]:
+    """The new tables of the systems of raw files that are among the results."""
+    return tune_systems(sorted({path.parent.parent.name for path in raw_files}), Console())
 
 
 def switchpoint(*arguments: str) -> str:
@@ -126,7 +131,7 @@ def test_a_second_campaign_adds_to_the_first(results):
     for seed, name in enumerate(names):
         spec = synthetic.Campaign(name=name, launches=3, samples=20, seed=seed)
         kept = keeping.keep(synthetic.write(results / "scratch" / name, spec))
-        ((table, path),) = tune_systems(systems_of(kept), Console())
+        ((table, path),) = tuned(kept)
         tables.append(table)
     assert [table.provenance.campaigns for table in tables] == [names[:1], names]
     assert [{rule.method for rule in table.rules} for table in tables] == [
@@ -140,10 +145,10 @@ def test_a_second_campaign_adds_to_the_first(results):
 def test_a_campaign_of_products_ends_without_a_table(results, capsys):
     spec = synthetic.Campaign(operation="spmv", patterns=(("matrix:bar", 3, 2.5),), sizes=(8,))
     kept = keeping.keep(synthetic.write(results / "scratch", spec))
-    assert tune_systems(systems_of(kept), Console()) == []
+    assert tuned(kept) == []
     assert "no table" in capsys.readouterr().out
     exchanges = keeping.keep(synthetic.write(results / "scratch", synthetic.Campaign()))
-    ((table, path),) = tune_systems(systems_of(exchanges), Console())
+    ((table, path),) = tuned(exchanges)
     assert "op=spmv" not in path.read_text()
     assert table.rules
     assert "sparse products, medians" in capsys.readouterr().out
@@ -152,7 +157,7 @@ def test_a_campaign_of_products_ends_without_a_table(results, capsys):
 def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
     (results / "scratch").mkdir()
     kept = keeping.keep(probes.write(results / "scratch", probes.Campaign()))
-    assert tune_systems(systems_of(kept), Console()) == []
+    assert tuned(kept) == []
     assert "in the store; `switchpoint fit` fits models to probes" in capsys.readouterr().out
 
 
@@ -287,7 +292,7 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(
                     busy.callback(loop.kill)
             words = [*options, "--launch", str(number)]
             launches.run(start, root / "bench" / "swpbench", words, path, timeout_s=TIMEOUT_S)
-    ((table, _),) = tune_systems(systems_of(keeping.keep(raw_files)), Console())
+    ((table, _),) = tuned(keeping.keep(raw_files))
     if count == 8:  # fewer show no busy launches
         assert trust.notes(table.provenance)
         assert "excluded: " in switchpoint("show")

@@ -22,7 +22,7 @@ from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, validate
 from tuner.commands.network import network
 from tuner.commands.nodes import nodes
-from tuner.commands.options import NAMED_FILE, json_option
+from tuner.commands.options import NAMED_FILE, config_option, json_option
 from tuner.commands.plan import plan
 from tuner.commands.regret import regret
 from tuner.commands.report import report
@@ -60,11 +60,7 @@ def main() -> None:
 
 
 @main.command()
-@click.option(
-    "--config",
-    type=NAMED_FILE,
-    help="Check this site configuration instead of this machine.",
-)
+@config_option("Check this site configuration instead of this machine.")
 @json_option
 def doctor(config: Path | None, as_json: bool) -> None:
     """Check prerequisites."""

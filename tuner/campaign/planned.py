@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +142,7 @@ class PlannedCampaign:
 
     def _plan_next(self) -> bool:
         """Add the next batch to the plan, and return whether there is one."""
-        cells = measured(self.order)
-        batch = next_batch(self.order, cells, baseline(cells))
+        batch = next_batch(self.order, *known(self.order))
         if batch is not None:
             self.order.batches.append(batch)
             self._save()
@@ -194,12 +194,12 @@ class PlannedCampaign:
 
     def _show_end(self, console: Console) -> None:
         """Print the cases for which there was no time, and the time spent."""
-        plan, cells = self.order, measured(self.order)
+        plan = self.order
         for case in (plan.cases[number] for number in plan.left_out):
             what = f"{case.operation} {case.pattern} on {case.procs} processes"
             console.print(f"left out: {what}: no time; give a larger --budget", highlight=False)
         spent = f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s"
-        if whole_s := exhaustive_s(plan, cells, baseline(cells)):
+        if whole_s := exhaustive_s(plan, *known(plan)):
             spent += (
                 f"; every method at every size is estimated to take {whole_s:.0f} s, of which that "
                 f"is {plan.spent_s / whole_s:.0%}"
@@ -261,29 +261,25 @@ def cost_share(campaigns: Collection[str]) -> float | None:
     for path in map(PLANS.path_of, sorted(campaigns)):
         plan = PLANS.load(path) if path.is_file() else None
         if plan and plan.batches:
-            cells = measured(plan)
-            shares.append(spent_s(plan) / exhaustive_s(plan, cells, baseline(cells)))
+            shares.append(spent_s(plan) / exhaustive_s(plan, *known(plan)))
     return sum(shares) / len(shares) if shares else None
 
 
-def measured(plan: Plan) -> list[Cell]:
-    """Return the cells of the plan's campaign, of all its systems."""
+def known(plan: Plan) -> tuple[list[Cell], Baseline]:
+    """Return the cells of the plan's campaign, of all its systems, and what a model predicts."""
     if not plan.batches:
-        return []
+        return [], _baseline([])
     with Store.open(database_path()) as store:
         campaigns = store.campaigns()
-        systems = campaigns[campaigns["campaign"] == plan.campaign]["system"]
-        return [
-            cell
-            for system in systems
-            for cell in store.contents(str(system), campaign=plan.campaign)
+        systems = list(campaigns[campaigns["campaign"] == plan.campaign]["system"])
+        cells = [
+            cell for name in systems for cell in store.contents(name, campaign=plan.campaign)
         ]
+    return cells, _baseline(systems)
 
 
-def baseline(cells: list[Cell]) -> Baseline:
+def _baseline(systems: list[str]) -> Baseline:
     """Return the predictions of the fitted model, if one system was measured and has parameters."""
-    systems = {cell.key.system for cell in cells}
-    known: dict[tuple[str, str, int, int, int], Times] = {}
     try:
         (system,) = systems
         with Store.open(database_path(), readonly=True) as store:
@@ -291,16 +287,16 @@ def baseline(cells: list[Cell]) -> Baseline:
     except (ValueError, SwitchpointError):
         return lambda case, method, size: None
 
+    @cache
+    def times_s(case: predicting.PatternCase, size: int) -> Times:
+        try:
+            return predicting.predictor(model, case).times(size)
+        except SwitchpointError:
+            return {}
+
     def predicted_s(case: PlannedCase, method: str, size: int) -> float | None:
-        key = case.operation, case.pattern, case.procs, case.ppn, size
-        if key not in known:
-            try:
-                known[key] = predicting.predictor(model, predicting.PatternCase(*key[:4])).times(
-                    size
-                )
-            except SwitchpointError:
-                known[key] = {}
-        time_s = known[key].get(method)
+        place = predicting.PatternCase(case.operation, case.pattern, case.procs, case.ppn)
+        time_s = times_s(place, size).get(method)
         return time_s if isinstance(time_s, float) and time_s > 0 else None
 
     return predicted_s

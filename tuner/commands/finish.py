@@ -45,7 +45,7 @@ def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[st
         KeyboardInterrupt: after a Ctrl-C, with the finished launches kept.
     """
     raw_files = campaign.run(console)
-    systems = systems_of(raw_files)
+    systems = sorted({path.parent.parent.name for path in raw_files})
     with Store.open(database_path()) as store:
         tunable = [name for name in systems if store.campaigns_with_cells(name)]
     soaking.soak(tunable, campaign.soak_site(required), console)
@@ -80,11 +80,6 @@ def _try(tuned: Tuned, jobs: Sequence[RanJob], console: Console) -> None:
         try_example(tuned.path, largest, console)
     if operations & set(COLLECTIVES):
         print_preload_command(tuned.path, largest, console)
-
-
-def systems_of(raw_files: list[Path]) -> list[str]:
-    """Return the systems of raw files that are among the results."""
-    return sorted({path.parent.parent.name for path in raw_files})
 
 
 def tune_systems(

@@ -106,14 +106,22 @@ require_soak_option = click.option(
 )
 
 
+def config_option(text: str) -> Option:
+    """Return the option `--config`, the file of a site's configuration."""
+    return click.option("--config", type=NAMED_FILE, help=text)
+
+
+def minutes_option(default: float, text: str) -> Option:
+    """Return the option `--minutes`, the time for a campaign."""
+    return click.option(
+        "--minutes", type=duration(0.1), default=default, show_default=True, help=text
+    )
+
+
 def launches_option(least: int, default: int, text: str) -> Option:
     """Return the option `--launches`, the number of launches."""
     return click.option(
-        "--launches",
-        type=whole_number(least),
-        default=default,
-        show_default=True,
-        help=text,
+        "--launches", type=whole_number(least), default=default, show_default=True, help=text
     )
 
 

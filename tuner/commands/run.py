@@ -15,11 +15,12 @@ from tuner.campaign.reframe import CONFIGS, ENVIRONMENTS, SELECTING
 from tuner.commands.browse import serve_somewhere
 from tuner.commands.options import (
     NAMED_FILE,
-    duration,
+    config_option,
     json_option,
+    launches_option,
+    minutes_option,
     require_defaults,
     require_soak_option,
-    whole_number,
 )
 from tuner.commands.plan import BUDGET
 
@@ -34,31 +35,15 @@ RESUMING = ("resume", "plan_file", "dry_run", "required_executions", "as_json")
 
 
 @click.command()
-@click.option(
-    "--config",
-    type=NAMED_FILE,
-    help="ReFrame configuration of the system, instead of --system.",
-)
+@config_option("ReFrame configuration of the system, instead of --system.")
 @click.option(
     "--system",
     type=click.Choice(list(CONFIGS)),
     help="local: this machine as it is. nodes: virtual nodes on this machine; those that are up, "
     "or four at 1 Gbit/s until the end of the run.  [default: local]",
 )
-@click.option(
-    "--launches",
-    type=whole_number(1),
-    default=6,
-    show_default=True,
-    help="Launches of each case: five to choose a method, one to confirm it.",
-)
-@click.option(
-    "--minutes",
-    type=duration(0.1),
-    default=4.0,
-    show_default=True,
-    help="Time for the campaign, divided among its launches.",
-)
+@launches_option(1, 6, "Launches of each case: five to choose a method, one to confirm it.")
+@minutes_option(4.0, "Time for the campaign, divided among its launches.")
 @click.option(
     "--budget",
     metavar="BUDGET",

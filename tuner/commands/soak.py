@@ -8,24 +8,19 @@ from pathlib import Path
 import click
 
 from tuner.campaign.reframe import CONFIGS
-from tuner.commands.options import NAMED_FILE, duration, require_soak_option, system_option
+from tuner.commands.options import (
+    config_option,
+    minutes_option,
+    require_soak_option,
+    system_option,
+)
 from tuner.errors import SwitchpointError
 
 
 @click.command()
-@click.option(
-    "--config",
-    type=NAMED_FILE,
-    help="ReFrame configuration of a system other than this machine.",
-)
+@config_option("ReFrame configuration of a system other than this machine.")
 @system_option("Only this system: ID or unique substring.")
-@click.option(
-    "--minutes",
-    type=duration(0.1),
-    default=10.0,
-    show_default=True,
-    help="Time for each system; the next call continues what was not finished.",
-)
+@minutes_option(10.0, "Time for each system; the next call continues what was not finished.")
 @require_soak_option
 def soak(
     config: Path | None, system: str | None, minutes: float, required_executions: int | None
