@@ -6,15 +6,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests import synthetic
 from tests.synthetic_plan import Machine
 from tests.test_cli import fail
 from tuner.campaign import progress as showing
+from tuner.campaign import reframe
+from tuner.campaign.batch import Batch
 from tuner.campaign.campaigns import find
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS, SOAKINGS, OrderError, SoakJob, SoakLaunch
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.progress import progress
-from tuner.campaign.reframe import Call
+from tuner.campaign.reframe import Call, DispatchError, Session
+from tuner.rawfile import keeping
 
 NAME = "20261121T034500Z"
 ORDER = {
@@ -104,3 +108,33 @@ def test_progress_is_a_line_now_and_then(
         "race 1: 2 of 3 launches, 0 s of about 20 s",
         "race 1: 1 of 3 launches, 0 s of about 20 s",
     ]
+
+
+def test_a_batch_that_ends_early_keeps_its_finished_launches(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without those of other campaigns, and the one that was cut off."""
+    planned = Session([], ["exchange @mpich: sanity: wrong"], results / "stage", results / "output")
+    call = Call(Path("local.py"), [], {})
+    batch = Batch(NAME, "race 1", call, planned, 3, 10.0, resumed_by="switchpoint run --plan p")
+
+    def run_and_interrupt(*arguments: object) -> Session:
+        tick = arguments[-1]
+        assert callable(tick)
+        *_, last = synthetic.write(planned.stage, synthetic.Campaign(name=NAME, launches=2))
+        last.write_bytes(last.read_bytes()[:-9])
+        synthetic.write(planned.stage, synthetic.Campaign(name="another", launches=1))
+        tick()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reframe, "run", run_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        batch.run(Console(width=200))
+    partial = f"campaign {NAME} (race 1) is partial: 1 of 3 launches; `switchpoint run --plan p`"
+    assert capsys.readouterr().out.splitlines() == [
+        "race 1: 1 of 3 launches, 0 s of about 10 s",
+        f"interrupted: {partial} measures the rest",
+    ]
+    assert len(keeping.of_campaign(NAME)) == 1
+    with pytest.raises(DispatchError, match=r"(?s)^failed:\n  exchange @mpich.* 1 of 3 .*/logs/"):
+        batch.require_all(planned)

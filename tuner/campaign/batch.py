@@ -27,7 +27,7 @@ class Batch:
     launches: int  # of which some may be there already
     expected_s: float
     built: bool = False  # the kernels, before this batch
-    resumed_by: str = ""  # command, where `run --resume` is not what does it
+    resumed_by: str = ""  # command; empty for a whole campaign, of which `run --resume` does it
     others: int = 0  # launches of the campaign's other batches
 
     @property
@@ -68,7 +68,8 @@ class Batch:
             raise DispatchError(f"{self}; see {self.log}")
 
     def __str__(self) -> str:
-        return state(self.campaign, self._done(), self.launches, self.resumed_by)
+        name = f"{self.campaign} ({self.stage})" if self.resumed_by else self.campaign
+        return state(name, self._done(), self.launches, self.resumed_by)
 
     def _done(self) -> int:
         return len(keeping.of_campaign(self.campaign)) - self.others

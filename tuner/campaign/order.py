@@ -134,12 +134,11 @@ def state(campaign: str, done: int, launches: int, resumed_by: str = "") -> str:
     return f"campaign {campaign} is partial: {counted}; `{command}` measures the rest"
 
 
-def keep_finished(campaign: str, stage: str) -> list[Path]:
-    """Keep what the jobs of an order have finished, and return all raw files of the campaign.
+def keep_finished(campaign: str, stage: str) -> None:
+    """Keep the raw files that the jobs of an order have finished.
 
     This is how every campaign is resumed, and how every batch ends; then the rest is measured. A
     job that passed has copied its raw files to the results itself.
     """
     if stage:
         keeping.keep(keeping.complete_of_campaign(Path(stage), campaign))
-    return keeping.of_campaign(campaign)

@@ -156,13 +156,13 @@ class PlannedCampaign:
         plan = self.order
         options = ["--name=^planned", *plan.options, "--keep-stage-files"]
         options += ["--dont-restage"] * Path(plan.stage).is_dir()
-        variables = {**plan.variables, "campaign": self.order.campaign}
+        variables = {**plan.variables, "campaign": plan.campaign}
         call = Call(self.config, options, variables, {PLAN: str(self.path)}, "planned.py")
         missing = remaining(plan)
         numbers = {task.number for task in [*plan.batches[-1].tasks, *missing]}
         starts_s = plan.slow * (SESSION_S + START_S * len(missing))
         return Batch(
-            *(self.order.campaign, plan.batches[-1].stage, call, reframe.dry_run(call)),
+            *(plan.campaign, plan.batches[-1].stage, call, reframe.dry_run(call)),
             launches=len(numbers),
             expected_s=starts_s + sum(task.budget_s for task in missing),
             built=len(plan.batches) > 1,
@@ -175,12 +175,8 @@ class PlannedCampaign:
 
         The time is taken from the clock too, as a busy machine needs longer than launches record.
         """
-        plan, before, started_s = (
-            self.order,
-            keeping.of_campaign(self.order.campaign),
-            time.monotonic(),
-        )
-        batch, took_s = self._batch(), 0.0
+        plan, started_s, took_s = self.order, time.monotonic(), 0.0
+        before, batch = keeping.of_campaign(plan.campaign), self._batch()
         try:
             session = batch.run(console)
             took_s = time.monotonic() - started_s - session.build_s
