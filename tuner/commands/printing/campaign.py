@@ -7,7 +7,6 @@ from collections.abc import Collection
 from functools import singledispatch
 
 from rich.console import Console
-from rich.table import Table
 
 from tuner.campaign.campaigns import AnyCampaign
 from tuner.campaign.fixed import FixedCampaign
@@ -25,15 +24,13 @@ def show_campaign(campaign: AnyCampaign, out: Console) -> None:
 @show_campaign.register
 def _(campaign: FixedCampaign, out: Console) -> None:
     """Print the jobs of a campaign, what is skipped and why, and the expected time."""
-    table = Table("operation", "pattern", "scale", "processes", "environment", "launches", box=None)
-    for column in table.columns:
-        column.overflow = "fold"
+    jobs = plain_grid("operation", "pattern", "scale", "processes", "environment", "launches")
     for job in campaign.jobs:
-        table.add_row(
+        jobs.add_row(
             *(job.operation, job.pattern, job.scale, str(job.procs)),
             *(f"{job.system} {job.environment}", str(job.launches)),
         )
-    out.print(table)
+    out.print(jobs)
     skipped = Counter(
         (job.scale, job.skipped_because) for job in campaign.planned.jobs if job.skipped_because
     )
