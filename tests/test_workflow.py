@@ -19,7 +19,7 @@ from tests import probes, synthetic
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
 from tuner.campaign.fixed import FixedCampaign
-from tuner.campaign.reframe import CONFIGS, DispatchError, Job
+from tuner.campaign.reframe import CONFIGS, Call, DispatchError, Job
 from tuner.cli import main
 from tuner.commands import example as trying
 from tuner.commands.finish import Tuned, tune_systems
@@ -180,7 +180,7 @@ def test_a_wrong_payload_fails_and_the_other_launches_are_kept(results, tmp_path
     selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
     variables = corrupting(mpi, tmp_path, "--launch 1") | {"sizes": "8"}
-    campaign = FixedCampaign.make(CONFIGS["local"], selection, 2, 0.1, variables)
+    campaign = FixedCampaign.make(Call(CONFIGS["local"], selection, variables), 2, 0.1)
     with pytest.raises(DispatchError, match="payload verified in 1 of 2 launches"):
         campaign.run(Console())
     (kept,) = keeping.of_campaign(campaign.order.campaign)
@@ -305,7 +305,7 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
     selection.append(f"--prefix={tmp_path / 'reframe'}")
     variables = corrupting(mpi, tmp_path, "soak")
     variables |= {"sizes": "8", "executions": "100", "methods": "direct"}
-    campaign = FixedCampaign.make(CONFIGS["local"], selection, 1, 0.1, variables)
+    campaign = FixedCampaign.make(Call(CONFIGS["local"], selection, variables), 1, 0.1)
     with pytest.raises(DispatchError, match=r"failed, and in no table: .*direct"):
         campaign.run(Console())
     with Store.open(database_path(), readonly=True) as store:

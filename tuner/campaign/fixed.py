@@ -31,25 +31,15 @@ class FixedCampaign:
     file: ClassVar[dict[str, str]] = {}  # none of interest to programs
 
     @classmethod
-    def make(
-        cls,
-        config: Path,
-        options: list[str],
-        launches: int,
-        minutes: float,
-        variables: dict[str, str],
-    ) -> FixedCampaign:
-        """Return a campaign of all jobs that ReFrame would run.
-
-        `variables` of the checks are set besides those that make a campaign.
+    def make(cls, call: Call, launches: int, minutes: float) -> FixedCampaign:
+        """Return a campaign of all jobs that ReFrame would run by a call.
 
         Raises:
             DispatchError: nothing would run, or not everything that was asked for.
         """
         name = new_campaign()
-        variables = {"campaign": name, "launches": str(launches), **variables}
-        call = Call(config.absolute(), options, variables)
-        planned = reframe.dry_run(call).clear()
+        variables = {"campaign": name, "launches": str(launches), **call.variables}
+        planned = reframe.dry_run(replace(call, variables=variables)).clear()
         order = FixedOrder(name, call, 0.0, planned.launches, str(planned.stage))
         spare_s = minutes * 60 - cls(order, planned).expected_s
         budget_s = round(max(spare_s / planned.launches, LEAST_BUDGET_S), 2)

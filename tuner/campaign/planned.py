@@ -6,7 +6,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,17 +49,16 @@ class PlannedCampaign:
         return cls(PLANS.load(path), path)
 
     @classmethod
-    def make(
-        cls, config: Path, options: list[str], budget: Budget, variables: dict[str, str]
-    ) -> PlannedCampaign:
-        """Plan a campaign over the jobs that ReFrame would run, and write the plan.
+    def make(cls, call: Call, budget: Budget) -> PlannedCampaign:
+        """Plan a campaign over the jobs that ReFrame would run by a call, and write the plan.
 
         Raises:
             DispatchError: nothing would run.
             OrderError: the budget is too small, or nothing can be tuned.
         """
         name = new_campaign()
-        session = reframe.dry_run(Call(config, options, variables | {"campaign": name})).clear()
+        variables = call.variables | {"campaign": name}
+        session = reframe.dry_run(replace(call, variables=variables)).clear()
         failed = _failed()
         cases = [
             PlannedCase(
@@ -80,13 +79,13 @@ class PlannedCampaign:
                 "larger --budget, or fewer cases, as in `-- --name=exchange`"
             )
         plan = Plan(
-            *(name, str(config.absolute()), budget.seconds or anchors_s(len(cases)), cases),
-            *(variables, reframe.without_selection(options), str(session.stage)),
+            *(name, str(call.config), budget.seconds or anchors_s(len(cases)), cases),
+            *(call.variables, reframe.without_selection(call.selection), str(session.stage)),
             share=budget.share,
         )
-        made = cls(plan, PLANS.path_of(name))
-        made._save()
-        return made
+        path = PLANS.path_of(name)
+        PLANS.save(plan, path)
+        return cls(plan, path)
 
     @property
     def file(self) -> dict[str, str]:
@@ -137,15 +136,12 @@ class PlannedCampaign:
         left_s = self.order.budget_s - self.order.spent_s
         return SoakSite.of(call, self.jobs, required, max(left_s, SOAKS_S))
 
-    def _save(self) -> None:
-        PLANS.save(self.order, self.path)
-
     def _plan_next(self) -> bool:
         """Add the next batch to the plan, and return whether there is one."""
         batch = next_batch(self.order, *known(self.order))
         if batch is not None:
             self.order.batches.append(batch)
-            self._save()
+            PLANS.save(self.order, self.path)
         return batch is not None
 
     def _batch(self) -> Batch:
@@ -184,7 +180,7 @@ class PlannedCampaign:
             plan.spent_s = max(spent_s(plan), plan.spent_s + took_s)
             made = {*keeping.of_campaign(plan.campaign)} - {*before}
             plan.slow = max((took_s - _seconds(made)) / (START_S * len(made) + SESSION_S), 1.0)
-            self._save()
+            PLANS.save(self.order, self.path)
         batch.require_all(session)
         return session
 
@@ -255,8 +251,7 @@ def cost_share(campaigns: Collection[str]) -> float | None:
     """Return the cost of planned campaigns over that of measuring everything; None if unplanned."""
     shares = []
     for path in map(PLANS.path_of, sorted(campaigns)):
-        plan = PLANS.load(path) if path.is_file() else None
-        if plan and plan.batches:
+        if path.is_file() and (plan := PLANS.load(path)).batches:
             shares.append(spent_s(plan) / exhaustive_s(plan, *known(plan)))
     return sum(shares) / len(shares) if shares else None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.campaign.reframe import CONFIGS, ENVIRONMENTS, SELECTING
+from tuner.campaign.reframe import CONFIGS, ENVIRONMENTS, SELECTING, Call
 from tuner.commands.browse import serve_somewhere
 from tuner.commands.options import (
     NAMED_FILE,
@@ -120,14 +120,15 @@ def run(
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
     options = [*selection, *selecting(reframe_options)]
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
+    config = (config or CONFIGS[system or "local"]).absolute()
+    call = Call(config, options, variables)
     with namespaces.available() if system == "nodes" else nullcontext():
-        config = config or CONFIGS[system or "local"]
         if earlier is not None:
             campaign = earlier.resume()
         elif budget is not None:
-            campaign = PlannedCampaign.make(config, options, budget, variables)
+            campaign = PlannedCampaign.make(call, budget)
         else:
-            campaign = FixedCampaign.make(config, options, launches, minutes, variables)
+            campaign = FixedCampaign.make(call, launches, minutes)
         if dry_run and as_json:
             click.echo(json.dumps(campaign.document(), indent=1))
             return

@@ -8,12 +8,7 @@ from pathlib import Path
 import click
 
 from tuner.campaign.reframe import CONFIGS
-from tuner.commands.options import (
-    config_option,
-    minutes_option,
-    require_soak_option,
-    system_option,
-)
+from tuner.commands.options import config_option, minutes_option, require_soak_option, system_option
 from tuner.errors import SwitchpointError
 
 

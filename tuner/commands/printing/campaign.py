@@ -46,8 +46,7 @@ def _(campaign: FixedCampaign, out: Console) -> None:
 def _(campaign: PlannedCampaign, out: Console) -> None:
     """Print the plan, and how it goes on after an interruption."""
     show_plan(campaign.order, done(campaign.order), out)
-    again = f"interrupted, it goes on by: {campaign.resumed_by}"
-    out.print(again, highlight=False, soft_wrap=True)
+    out.print(f"interrupted, it goes on by: {campaign.resumed_by}", highlight=False, soft_wrap=True)
 
 
 def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
