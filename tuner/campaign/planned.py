@@ -263,9 +263,7 @@ def known(plan: Plan) -> tuple[list[Cell], Baseline]:
     with Store.open(database_path()) as store:
         campaigns = store.campaigns()
         systems = list(campaigns[campaigns["campaign"] == plan.campaign]["system"])
-        cells = [
-            cell for name in systems for cell in store.contents(name, campaign=plan.campaign)
-        ]
+        cells = [cell for name in systems for cell in store.contents(name, campaign=plan.campaign)]
     return cells, _baseline(systems)
 
 
