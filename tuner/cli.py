@@ -51,7 +51,10 @@ class _Commands(click.Group):
             raise click.ClickException(f"{where}{error.strerror or error}") from error
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
 @click.version_option(__version__, prog_name="switchpoint")
 def main() -> None:
     """Measure MPI exchange methods, choose the fastest, and hand the choice to applications."""

@@ -45,7 +45,7 @@ class Batch:
         try:
             return self._run_and_keep(console)
         except (KeyboardInterrupt, SystemExit):
-            console.print(f"interrupted: {self}", highlight=False, soft_wrap=True)
+            console.print(f"interrupted: {self}", soft_wrap=True)
             raise
 
     def _run_and_keep(self, console: Console) -> Session:

@@ -113,4 +113,4 @@ def _show_left_out(raw_files: list[Path], console: Console) -> None:
     skipped = (case for path in raw_files for case in keeping.end_record(path)["skipped"])
     for reason, count in Counter(case["reason"] for case in skipped).most_common():
         advice = "; `--minutes` gives more, an idle machine too" if reason == TIME_BUDGET else ""
-        console.print(f"left out: {count} cases: {reason}{advice}", highlight=False)
+        console.print(f"left out: {count} cases: {reason}{advice}")

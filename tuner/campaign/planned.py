@@ -189,14 +189,14 @@ class PlannedCampaign:
         plan = self.order
         for case in (plan.cases[number] for number in plan.left_out):
             what = f"{case.operation} {case.pattern} on {case.procs} processes"
-            console.print(f"left out: {what}: no time; give a larger --budget", highlight=False)
+            console.print(f"left out: {what}: no time; give a larger --budget")
         spent = f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s"
         if whole_s := exhaustive_s(plan, *known(plan)):
             spent += (
                 f"; every method at every size is estimated to take {whole_s:.0f} s, of which that "
                 f"is {plan.spent_s / whole_s:.0%}"
             )
-        console.print(spent, highlight=False)
+        console.print(spent)
 
 
 def newest() -> Path:

@@ -47,7 +47,7 @@ def progress(
             what, whole = f"{stage}: {done} of {launches} launches", f" of about {expected_s:.0f} s"
         bar.update(shown, completed=done, description=what)
         if not console.is_terminal:
-            console.print(f"{what}, {elapsed_s:.0f} s{whole}", highlight=False)
+            console.print(f"{what}, {elapsed_s:.0f} s{whole}")
 
     with bar:
         yield tick

@@ -85,14 +85,13 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
         console.print(
             f"soaking what won, {site.required} executions each: {', '.join(names)}; "
             f"layouts and sizes: {len(lacking)}",
-            highlight=False,
             soft_wrap=True,
         )
         launches_s = max(left_s - SESSION_S, SESSION_S)
         try:
             _run([job for its in tables for job in wanted(its, site, launches_s)], site, console)
         except DispatchError as error:
-            console.print(f"not soaked: {error}", highlight=False, soft_wrap=True)
+            console.print(f"not soaked: {error}", soft_wrap=True)
             return
 
 
@@ -150,6 +149,6 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
     started_s = time.monotonic()
     session = batch.run(console)
     for failure in session.failures:
-        console.print(f"soak failed: {failure}", highlight=False, soft_wrap=True)
-    console.print(f"soaked in {time.monotonic() - started_s:.0f} s", highlight=False)
+        console.print(f"soak failed: {failure}", soft_wrap=True)
+    console.print(f"soaked in {time.monotonic() - started_s:.0f} s")
     session.clear()

@@ -24,17 +24,17 @@ def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> s
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8050,
-    show_default=True,
     help="Port; 0 selects a free one.",
 )
 @click.option(
     "--prefix",
     default="",
+    show_default=False,
     metavar="PATH",
     callback=_prefix,
     help="Path prefix behind a reverse proxy, for example /switchpoint.",
@@ -68,7 +68,7 @@ def serve_somewhere(context: click.Context) -> None:
 
 
 @click.command()
-@click.option("--output", type=FILE, default="report.html", show_default=True, help="Output file.")
+@click.option("--output", type=FILE, default="report.html", help="Output file.")
 @database_option
 def html(output: Path, database: Path) -> None:
     """Write the dashboard's pages to one file that needs no server."""

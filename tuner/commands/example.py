@@ -41,7 +41,7 @@ def try_example(table: Path, job: RanJob, console: Console) -> None:
     program = [str(example), *EXAMPLE_SIZES]
     command = [*start.argv_prefix, *program]
     settings = {"SWITCHPOINT_TABLE": str(table), **start.env}
-    console.print(_again(job, settings, command, program), highlight=False, soft_wrap=True)
+    console.print(_again(job, settings, command, program), soft_wrap=True)
     try:
         answer = subprocess.run(
             command,
@@ -52,7 +52,7 @@ def try_example(table: Path, job: RanJob, console: Console) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise DispatchError(f"the example did not end within {EXAMPLE_TIMEOUT_S} s") from error
-    console.print(answer.stdout, end="", highlight=False, soft_wrap=True)
+    console.print(answer.stdout, end="", soft_wrap=True)
     if answer.returncode != 0:
         raise DispatchError(f"the example failed with the new table: {answer.stderr.strip()}")
 
@@ -69,7 +69,7 @@ def print_preload_command(table: Path, job: RanJob, console: Console) -> None:
     if mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
         settings["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
     command = _shell(settings, [*start.argv_prefix, "./app"])
-    console.print(f"collectives of any program ./app: {command}", highlight=False, soft_wrap=True)
+    console.print(f"collectives of any program ./app: {command}", soft_wrap=True)
 
 
 def _again(job: RanJob, settings: dict[str, str], command: list[str], program: list[str]) -> str:

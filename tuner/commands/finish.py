@@ -55,7 +55,7 @@ def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[st
     places = {"raw files": raw_directories, "tables": exported, "database": [database_path()]}
     for what, paths in places.items():
         for path in paths:
-            console.print(f"{what:10} {path}", highlight=False, soft_wrap=True)
+            console.print(f"{what:10} {path}", soft_wrap=True)
     for each in tuned:
         _try(each, campaign.jobs, console)
     return {
@@ -96,7 +96,7 @@ def tune_systems(
     for system in systems:
         with Store.open(database_path()) as store:
             if not store.campaigns_with_cells(system):
-                console.print(f"{system}: {NO_METHODS}", highlight=False, soft_wrap=True)
+                console.print(f"{system}: {NO_METHODS}", soft_wrap=True)
                 continue
             table = tuning.tune(store, system, required_executions=required)
             products = last_measured(store, system)

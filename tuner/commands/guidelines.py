@@ -37,8 +37,7 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
     out = console()
     out.print(
         f"{name}, campaign {campaign or measured[0]}: {len(found)} violations of guidelines in "
-        f"{len(rows)} cells",
-        highlight=False,
+        f"{len(rows)} cells"
     )
     grid = plain_grid("operation", "nodes x ppn", "size", "method", "time", "slower than", "by")
     for each in found:

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from tuner.inputs.matrices.amg import Level
     from tuner.inputs.matrices.lookalike import Lookalike
 
-_seed_option = click.option(
-    "--seed", type=whole_number(0), default=1, show_default=True, help="Random seed."
-)
+_seed_option = click.option("--seed", type=whole_number(0), default=1, help="Random seed.")
 _directory_option = click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
@@ -107,7 +105,6 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
     "--nonzeros",
     type=whole_number(1),
     default=25,
-    show_default=True,
     help="Entries per row.",
 )
 @_seed_option

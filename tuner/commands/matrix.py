@@ -70,7 +70,6 @@ def info(file: Path, as_json: bool) -> None:
     "--seed",
     type=whole_number(0),
     default=1,
-    show_default=True,
     help="Random seed of METIS and Mt-KaHyPar.",
 )
 @json_option

@@ -74,7 +74,12 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 @click.option(
     "--op", "operation", required=True, help="exchange, discovery, overlap, or a collective."
 )
-@click.option("--pattern", default="", help="Communication pattern, as for `swpbench run`.")
+@click.option(
+    "--pattern",
+    default="",
+    show_default=False,
+    help="Communication pattern, as for `swpbench run`.",
+)
 @click.option("--procs", type=whole_number(1), required=True, help="Processes.")
 @click.option(
     "--ppn",
@@ -85,7 +90,6 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 @click.option(
     "--sizes",
     default="8:1M:x8",
-    show_default=True,
     callback=_sizes,
     help="Bytes per message or item; for collectives, bytes of a rank's block.",
 )
@@ -99,7 +103,6 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
     "--computation",
     "computations_s",
     default="0,10,100",
-    show_default=True,
     callback=computations,
     help="For overlap: computation of each process in microseconds, comma-separated.",
 )

@@ -35,13 +35,11 @@ def nodes() -> None:
     "--nodes",
     "count",
     default=DEFAULT_COUNT,
-    show_default=True,
     help="Number of nodes, at most 64.",
 )
 @click.option(
     "--rate",
     default=DEFAULT_RATE,
-    show_default=True,
     help="Bandwidth of a node's network card in each direction: 100mbit, 1gbit, …, or unlimited.",
 )
 @name_option

@@ -113,16 +113,12 @@ def config_option(text: str) -> Option:
 
 def minutes_option(default: float, text: str) -> Option:
     """Return the option `--minutes`, the time for a campaign."""
-    return click.option(
-        "--minutes", type=duration(0.1), default=default, show_default=True, help=text
-    )
+    return click.option("--minutes", type=duration(0.1), default=default, help=text)
 
 
 def launches_option(least: int, default: int, text: str) -> Option:
     """Return the option `--launches`, the number of launches."""
-    return click.option(
-        "--launches", type=whole_number(least), default=default, show_default=True, help=text
-    )
+    return click.option("--launches", type=whole_number(least), default=default, help=text)
 
 
 def budget_option(default_s: float, what: str = "a launch") -> Option:
@@ -132,7 +128,6 @@ def budget_option(default_s: float, what: str = "a launch") -> Option:
         "budget_s",
         type=duration(0.1),
         default=default_s,
-        show_default=True,
         help=f"Time for {what}, in seconds.",
     )
 

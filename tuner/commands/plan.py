@@ -56,5 +56,5 @@ def plan(file: Path | None, as_json: bool) -> None:
         click.echo(json.dumps(campaign.document() | {"done": sorted(done)}, indent=1))
         return
     out = console()
-    out.print(campaign.path, highlight=False, soft_wrap=True)
+    out.print(campaign.path, soft_wrap=True)
     show_plan(campaign.order, done, out)

@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     "count",
     type=whole_number(1),
     default=20,
-    show_default=True,
     help="Number of random problems, over all operations in turn, at three sizes each.",
 )
 @launches_option(1, 3, "Launches of each problem, after the one that selects the best method.")
 @budget_option(2.0)
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the problems.")
+@click.option("--seed", type=int, default=1, help="Seed of the problems.")
 @database_option
 @json_option
 def regret(
@@ -100,7 +99,7 @@ def regret(
         click.echo(json.dumps(document, indent=1))
     else:
         _show_verdict(verdict, lines, out)
-        out.print(study, highlight=False, soft_wrap=True)
+        out.print(study, soft_wrap=True)
     if not all(line.met for line in lines if line.achieved is not None):
         raise SystemExit(1)
 
@@ -111,8 +110,7 @@ def _show_outcomes(outcomes: list[RegretOutcome], out: Console) -> None:
         out.print(
             f"{problem.operation} {problem.pattern} on {problem.nodes} x {problem.ppn}, "
             f"{outcome.size_bytes} B: {methods['table']} {outcome.regret():+.1%} against "
-            f"{methods['best']}, {outcome.over_default - 1:+.1%} against {methods['default']}",
-            highlight=False,
+            f"{methods['best']}, {outcome.over_default - 1:+.1%} against {methods['default']}"
         )
 
 

@@ -27,7 +27,6 @@ def report() -> None:
 @click.option(
     "--by",
     default="contiguous",
-    show_default=True,
     metavar="PARTITION",
     help="Partition of the rows: contiguous, strided, graph, hypergraph, or a partition file.",
 )
@@ -42,14 +41,12 @@ def report() -> None:
     "--ppn",
     type=whole_number(1),
     default=16,
-    show_default=True,
     help="Processes per node, in rank order.",
 )
 @click.option(
     "--item-bytes",
     type=whole_number(1),
     default=8,
-    show_default=True,
     help="Size of a vector element.",
 )
 @json_option

@@ -155,7 +155,7 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
     mpis = find_mpis()
     if not mpis or any(option.startswith(ENVIRONMENTS) for option in options):
         return None
-    say = partial(console.print, highlight=False, soft_wrap=True)
+    say = partial(console.print, soft_wrap=True)
     say(f"measuring {mpis[0]}: {why_first(mpis[0])}")
     for other in mpis[1:]:
         say(f"to measure {other}: `switchpoint run --environment {other.name}`")

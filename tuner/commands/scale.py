@@ -24,7 +24,6 @@ def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
     return click.option(
         name,
         default=default,
-        show_default=True,
         metavar="N[,N...]",
         callback=whole_numbers,
         help=text,
@@ -33,14 +32,10 @@ def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
 
 def machine_option(default: str) -> Callable[..., Any]:
     """Return the option `--machine`, the name of a simulated machine."""
-    return click.option(
-        "--machine", default=default, show_default=True, metavar="NAME", help="Simulated machine."
-    )
+    return click.option("--machine", default=default, metavar="NAME", help="Simulated machine.")
 
 
-ppn_option = click.option(
-    "--ppn", type=whole_number(1), default=_PPN, show_default=True, help="Ranks per node."
-)
+ppn_option = click.option("--ppn", type=whole_number(1), default=_PPN, help="Ranks per node.")
 
 
 def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
@@ -87,21 +82,16 @@ def show_findings(findings: Sequence[Finding], campaign: str) -> None:
 @click.command()
 @machine_option("torus-4x4x2-bluegenep")
 @numbers_option("--procs", "64,128,256,512", "Ranks.")
-@click.option(
-    "--degree", type=whole_number(1), default=6, show_default=True, help="Neighbours per rank."
-)
+@click.option("--degree", type=whole_number(1), default=6, help="Neighbours per rank.")
 @numbers_option("--sweep", "1,4,16", "Numbers of neighbours to try on the largest rank count.")
 @click.option(
     "--matrices",
     metavar="NAMES",
     default="diffusion,elasticity,fe_rotor,cbuckle",
-    show_default=True,
     help="Comma-separated matrices, in contiguous blocks, whose neighbours are counted; empty for "
     "none.",
 )
-@click.option(
-    "--rows", type=whole_number(64), default=20000, show_default=True, help="Rows of each matrix."
-)
+@click.option("--rows", type=whole_number(64), default=20000, help="Rows of each matrix.")
 @ppn_option
 @json_option
 def dsde(
@@ -169,14 +159,12 @@ def dsde(
     "--rows",
     type=whole_number(64),
     default=40000,
-    show_default=True,
     help="Rows of the finest levels.",
 )
 @click.option(
     "--random-rows",
     type=whole_number(1),
     default=20,
-    show_default=True,
     help="Rows of random matrices per rank.",
 )
 @numbers_option("--nonzeros", "25,50,100", "Entries per row of random matrices.")
@@ -184,7 +172,6 @@ def dsde(
     "--simulated",
     type=whole_number(0),
     default=64,
-    show_default=True,
     help="Simulate up to this many ranks; predict times beyond.",
 )
 @ppn_option
@@ -238,7 +225,6 @@ def nap(
 @click.option(
     "--sizes",
     default="1K:64K:x8",
-    show_default=True,
     metavar="SIZES",
     callback=sizes,
     help="Sizes, as for swpbench.",
@@ -276,26 +262,21 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
     "--table",
     type=click.Choice(["2", "3"]),
     default="2",
-    show_default=True,
     help="The paper's table to compare with: 2 (Blue Gene/Q) or 3 (large scale).",
 )
 @click.option("--matrices", metavar="NAMES", show_default="the table's", help="Comma list.")
 @numbers_option("--procs", "32,64,128,256,512", "Ranks.")
-@click.option(
-    "--rows", type=whole_number(64), default=8000, show_default=True, help="Rows of each matrix."
-)
+@click.option("--rows", type=whole_number(64), default=8000, help="Rows of each matrix.")
 @click.option(
     "--by",
     type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
     default="contiguous",
-    show_default=True,
     help="Partition of the rows.",
 )
 @click.option(
     "--simulated",
     type=whole_number(0),
     default=512,
-    show_default=True,
     help="Simulate up to this many ranks; predict times beyond.",
 )
 @click.option(

@@ -41,21 +41,18 @@ study.add_command(stfw)
     "--by",
     type=click.Choice(["graph", "hypergraph"]),
     default="graph",
-    show_default=True,
     help="Partitioner: METIS or Mt-KaHyPar.",
 )
 @click.option(
     "--methods",
     metavar="SPECS",
     default="direct nap",
-    show_default=True,
     help="Method specs, separated by spaces.",
 )
 @click.option(
     "--system",
     type=click.Choice(["local", "nodes"]),
     default="local",
-    show_default=True,
     help="This machine as it is (local), or the virtual nodes that are up.",
 )
 @click.option(
@@ -119,14 +116,12 @@ def crossover(
     "--sizes",
     metavar="LIST",
     default="240 480 960 1920",
-    show_default=True,
     help="Numbers of unknowns, multiples of --procs, separated by spaces.",
 )
 @click.option(
     "--iterations",
     type=whole_number(1),
     default=100,
-    show_default=True,
     help="Iterations per launch.",
 )
 @launches_option(2, 5, "Number of pairs of launches.")
@@ -134,7 +129,6 @@ def crossover(
     "--layout-sizes",
     metavar="LIST",
     default="1K:64K:x4",
-    show_default=True,
     help="Sizes in bytes at which all layouts are measured, as for swpbench; empty for none.",
 )
 @budget_option(1.0, "a launch of layouts")

@@ -155,7 +155,7 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
     out = showing.console()
     showing.show_systems(systems, campaigns, out)
     for order in partial():
-        out.print(str(order), highlight=False, soft_wrap=True)
+        out.print(str(order), soft_wrap=True)
     launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:
         out.print()

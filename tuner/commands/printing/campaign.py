@@ -46,7 +46,7 @@ def _(campaign: FixedCampaign, out: Console) -> None:
 def _(campaign: PlannedCampaign, out: Console) -> None:
     """Print the plan, and how it goes on after an interruption."""
     show_plan(campaign.order, done(campaign.order), out)
-    out.print(f"interrupted, it goes on by: {campaign.resumed_by}", highlight=False, soft_wrap=True)
+    out.print(f"interrupted, it goes on by: {campaign.resumed_by}", soft_wrap=True)
 
 
 def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
@@ -58,8 +58,7 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
         )
     out.print(
         f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}, of which "
-        f"{plan.spent_s:.0f} s are spent",
-        highlight=False,
+        f"{plan.spent_s:.0f} s are spent"
     )
     cases = plain_grid("case", "operation", "pattern", "scale", "processes", "sizes", "methods")
     for number, case in enumerate(plan.cases):

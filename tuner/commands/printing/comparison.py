@@ -17,14 +17,14 @@ SHOWN_CHANGES = 20
 def show_comparison(a: Subject, b: Subject, comparison: Comparison, out: Console) -> None:
     """Print the changed cells, the moved switch points, and the cost of the other's table."""
     for letter, subject in (("A", a), ("B", b)):
-        out.print(f"{letter}: {subject.name}: {subject.mpi_library}", highlight=False)
+        out.print(f"{letter}: {subject.name}: {subject.mpi_library}")
     if comparison.common_ratio is None:
         out.print("no method was measured in the same case by both")
         return
     _show_changes(comparison, out)
     out.print("\nmeasured: what the times alone choose, soaked or not")
     _show_replaced(comparison.measured, out)
-    out.print(f"\ndeployable: what tables are exported with, {_requirement(a, b)}", highlight=False)
+    out.print(f"\ndeployable: what tables are exported with, {_requirement(a, b)}")
     if comparison.deployable == comparison.measured:
         out.print("the same as measured")
     else:
@@ -50,8 +50,7 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
     out.print(
         f"\n{len(changes)} of {comparison.compared} shared cells changed (at most "
         f"{FALSE_DISCOVERIES:.0%} of those by chance); on average over all, B takes "
-        f"{multiple_text(comparison.common_ratio or 1)} x the time of A",
-        highlight=False,
+        f"{multiple_text(comparison.common_ratio or 1)} x the time of A"
     )
     if not changes:
         return
@@ -100,14 +99,13 @@ def _show_loss(loss: Loss, out: Console) -> None:
         return
     out.print(
         f"with the table of B, the {loss.cases} cases of A take {loss.mean:+.1%} time in the mean "
-        f"and {loss.p95:+.1%} at the 95th percentile",
-        highlight=False,
+        f"and {loss.p95:+.1%} at the 95th percentile"
     )
     if loss.worst_where:
         where = loss.worst_where
         its = where.case
         case = f"{its.operation} {its.pattern} on {_layout(where)} at {size_text(its.bytes)}"
-        out.print(f"worst: {loss.worst:+.1%} by {where.method} for {case}", highlight=False)
+        out.print(f"worst: {loss.worst:+.1%} by {where.method} for {case}")
     if loss.without_rule:
         out.print(f"{loss.without_rule} cases have no rule in B: they take the default")
     if loss.not_measured:

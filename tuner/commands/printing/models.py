@@ -25,12 +25,12 @@ def show_model(model: SystemModel, out: Console) -> None:
     """Print the parameters with their intervals, and below why some are missing."""
     source = f"campaign {model.campaign}, samples: {model.samples}"
     simulated = "a simulated machine, whose parameters are given"
-    out.print(f"{model.system}: {source if model.campaign else simulated}", highlight=False)
+    out.print(f"{model.system}: {source if model.campaign else simulated}")
     for scope, pair in model.pairs.items():
         where = pair.layout
         crowded = ", oversubscribed" if where.oversubscribed else ""
         launches = f", launches: {where.launches}" if where.launches else ""
-        out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}{launches}", highlight=False)
+        out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}{launches}")
     shown = list(shown_parameters(model))
     for title, headings, rows in tables(shown):
         grid = _grid(title, "bytes", *headings)
@@ -39,13 +39,13 @@ def show_model(model: SystemModel, out: Console) -> None:
         out.print(grid)
     for each in shown:
         if not each.model:
-            out.print(f"{each.heading}: {each.text}", highlight=False)
+            out.print(f"{each.heading}: {each.text}")
     missing = [each for each in shown if each.reason]
     if missing:
-        out.print("- not identified:", highlight=False)
+        out.print("- not identified:")
     for each in missing:
         names = filter(None, (each.model, each.scope, each.sizes, each.name))
-        out.print(f"  {' '.join(names)}: {each.reason}", highlight=False)
+        out.print(f"  {' '.join(names)}: {each.reason}")
 
 
 def show_prediction(
@@ -69,28 +69,25 @@ def show_prediction(
     if grid.row_count:
         out.print(grid)
     for method, reason in reasons.items():
-        out.print(f"{method} is not predicted: {reason}", highlight=False)
+        out.print(f"{method} is not predicted: {reason}")
     for each in crossovers:
-        out.print(
-            f"from {size_text(each.size_bytes)} on {each.after}, before {each.before}",
-            highlight=False,
-        )
+        out.print(f"from {size_text(each.size_bytes)} on {each.after}, before {each.before}")
     if not leaders:
-        out.print("no method is predicted", highlight=False)
+        out.print("no method is predicted")
     elif len(leaders) == 1 and not crossovers:
-        out.print("one method is predicted to be the fastest at all these sizes", highlight=False)
+        out.print("one method is predicted to be the fastest at all these sizes")
 
 
 def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Console) -> None:
     """Print each form with its source, its times, and where it crosses `direct`."""
     if not forms:
-        out.print("the papers have no closed form of this pattern on one node", highlight=False)
+        out.print("the papers have no closed form of this pattern on one node")
     for form in forms:
         below = form.beats_direct_below_bytes
         told = "" if below is None else f"; faster than direct below {size_text(round(below))}"
-        out.print(f"{form.method}, {form.source}{told}:", highlight=False)
+        out.print(f"{form.method}, {form.source}{told}:")
         times = (f"{size_text(size)} {significant(1e6 * form.time_s(size))}" for size in sizes)
-        out.print(f"  {', '.join(times)} us", highlight=False)
+        out.print(f"  {', '.join(times)} us")
 
 
 def prediction_json(
@@ -135,14 +132,11 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
         title = f"{case.operation} {case.pattern}, {case.procs} ranks, {case.ppn} a node"
         if validation is None or not validation.errors:
             reason = outcome.reason or "none of its methods has a formula"
-            out.print(f"{title}: not predicted, {reason}", highlight=False)
+            out.print(f"{title}: not predicted, {reason}")
             continue
         correlation = validation.rank_correlation
         told = "too few methods" if correlation is None else f"{correlation:.2f}"
-        out.print(
-            f"{title}: {validation.close:.0%} within {CLOSE:.0%}, rank correlation {told}",
-            highlight=False,
-        )
+        out.print(f"{title}: {validation.close:.0%} within {CLOSE:.0%}, rank correlation {told}")
         grid = _grid("bytes", "method", "measured us", "predicted us", "error")
         for error in validation.errors:
             grid.add_row(
@@ -156,7 +150,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
         for what in ("predicted", "measured"):
             switches: list[SwitchPoint] = getattr(validation, f"{what}_switches")
             texts = [f"{s.before} to {s.after} at {size_text(s.size_bytes)}" for s in switches]
-            out.print(f"switch points {what}: {', '.join(texts) or 'none'}", highlight=False)
+            out.print(f"switch points {what}: {', '.join(texts) or 'none'}")
     _show_all(outcomes, out)
 
 
@@ -174,8 +168,7 @@ def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
     right = sum(loss == 0 for loss in losses)
     out.print(
         f"{told}; the fastest method is predicted at {right} of {len(losses)} sizes, what is "
-        f"predicted to be the fastest loses {sum(losses) / len(losses):.1%} in the mean",
-        highlight=False,
+        f"predicted to be the fastest loses {sum(losses) / len(losses):.1%} in the mean"
     )
 
 

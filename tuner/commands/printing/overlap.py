@@ -36,8 +36,7 @@ def show_overlap(
         crowded = ", oversubscribed" if oversubscribed else ""
         out.print(
             f"{system}: {pattern}, {procs} ranks on {nodes} x {ppn}{crowded}, "
-            f"launches: {rows['launches'].max()}; medians in us, means over ranks",
-            highlight=False,
+            f"launches: {rows['launches'].max()}; medians in us, means over ranks"
         )
         table = plain_grid(*_COLUMNS, *_PREDICTED)
         missing = ""
@@ -48,7 +47,7 @@ def show_overlap(
             table.add_row(*_measured_texts(row), *_predicted_texts(found))
         out.print(table)
         if missing:
-            out.print(f"no predictions: {missing}", highlight=False)
+            out.print(f"no predictions: {missing}")
 
 
 def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemModel | None]) -> str:

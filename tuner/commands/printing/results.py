@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -33,10 +34,9 @@ def console(stderr: bool = False) -> Console:
 
     Text is printed as it is: `[x]` in the words of an MPI library is no markup.
     """
-    terminal = Console(stderr=stderr, markup=False, emoji=False)
-    if terminal.is_terminal:
-        return terminal
-    return Console(stderr=stderr, markup=False, emoji=False, width=10_000, no_color=True)
+    make = partial(Console, stderr=stderr, markup=False, emoji=False, highlight=False)
+    terminal = make()
+    return terminal if terminal.is_terminal else make(width=10_000, no_color=True)
 
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
@@ -78,11 +78,10 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     out.print(
         f"{provenance.system}: {provenance.mpi_library}, {provenance.cpu_model}, "
         f"campaigns: {len(provenance.campaigns)}, launches: {provenance.launches}, "
-        f"last {provenance.date}",
-        highlight=False,
+        f"last {provenance.date}"
     )
     for note in trust.notes(provenance):
-        out.print(note, highlight=False)
+        out.print(note)
     grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
     before: tuple[str, ...] = ()
     for rule in table.rules:
@@ -93,29 +92,26 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         before = case
     out.print(grid)
     if any(rule.evidence.case.layout.oversubscribed for rule in table.rules):
-        out.print("(o) more ranks than cores", highlight=False)
+        out.print("(o) more ranks than cores")
     for mark, scheme, words in _SCHEMES:
         if any(rule.evidence.case.sync == scheme for rule in table.rules):
-            out.print(f"({mark}) {words}", highlight=False)
+            out.print(f"({mark}) {words}")
     if any(rule.interpolated for rule in table.rules):
         out.print(
             "(i) interpolated between the layouts measured on both sides, with the speed at the "
-            "one where the method gains less",
-            highlight=False,
+            "one where the method gains less"
         )
     if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
         out.print(
             "tie, undecided: the default stays; speed shown is that of the best alternative\n"
             "undecided: too few measurements; measure for longer with `switchpoint run --minutes`",
-            highlight=False,
             soft_wrap=True,
         )
     for note in soaks.notes(table):
-        out.print(note, highlight=False)
+        out.print(note)
     if unused_launches > 0:
         out.print(
-            f"this table does not use {unused_launches} launches; `switchpoint tune` uses all",
-            highlight=False,
+            f"this table does not use {unused_launches} launches; `switchpoint tune` uses all"
         )
 
 
@@ -129,7 +125,7 @@ def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
     if products.empty:
         return
     default = DEFAULT_METHODS["spmv"]
-    out.print(f"\n{system}: sparse products, medians", highlight=False)
+    out.print(f"\n{system}: sparse products, medians")
     grid = plain_grid(
         *("pattern", "nodes x ppn", "vectors", "method"),
         *("whole product", "exchange alone", "local part alone"),
