@@ -8,9 +8,7 @@ from tuner.machine.mpi import Mpi, find_mpis, scratch_directory, search_path
 
 
 def site(
-    system: dict[str, Any],
-    partitions: Sequence[dict[str, Any]],
-    mpis: Sequence[Mpi] | None = None,
+    system: dict[str, Any], partitions: Sequence[dict[str, Any]], mpis: Sequence[Mpi] | None = None
 ) -> dict[str, Any]:
     """Return a configuration of partitions, each of which runs one job at a time.
 

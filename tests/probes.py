@@ -81,10 +81,7 @@ def noisy(random: np.random.Generator, true_s: float, count: int, noise: Noise) 
 Truth = dict[str, Sequence[Protocol]]  # by scope
 
 LAPTOP: Truth = {
-    "on_node": (
-        Protocol(4096, 4e-7, 1e-7, 2e-7, 2e-10),
-        Protocol(np.inf, 9e-7, 2e-7, 5e-7, 1e-10),
-    )
+    "on_node": (Protocol(4096, 4e-7, 1e-7, 2e-7, 2e-10), Protocol(np.inf, 9e-7, 2e-7, 5e-7, 1e-10))
 }
 CLUSTER: Truth = LAPTOP | {
     "off_node": (

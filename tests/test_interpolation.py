@@ -173,10 +173,7 @@ decisions = st.dictionaries(
 
 @given(decisions, st.integers(1, 6), st.integers(1, 10), st.integers(0, 2**12))
 def test_one_rule_holds_and_no_method_appears_from_nowhere(
-    decided: dict[tuple[int, int], dict[tuple[int, int, int], str]],
-    nodes: int,
-    ppn: int,
-    size: int,
+    decided: dict[tuple[int, int], dict[tuple[int, int, int], str]], nodes: int, ppn: int, size: int
 ) -> None:
     found = [
         on(point(method, 2**power, (mmax, mavg + 0.5)), n, p)

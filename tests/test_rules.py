@@ -123,10 +123,7 @@ def test_degrees_that_differ_are_not() -> None:
 
 @pytest.mark.parametrize(
     ("statuses", "weakest"),
-    [
-        (["tie", "undecided", "default"], "undecided"),
-        (["default", "tie"], "tie"),
-    ],
+    [(["tie", "undecided", "default"], "undecided"), (["default", "tie"], "tie")],
 )
 def test_a_rule_is_as_good_as_its_weakest_point(statuses: list[str], weakest: str) -> None:
     points = [point("direct", 8**i, status=status) for i, status in enumerate(statuses)]

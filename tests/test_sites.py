@@ -50,9 +50,7 @@ ANSWERS = {
         "normal 30 Open:Active - - - - 0 0 0 0\nclosed 30 Closed:Inact - - - - 0 0 0 0\n",
         "bsub": "",
     },
-    "flux": {
-        "flux": 'case "$1" in resource) echo 4 192 ;; queue) echo batch ;; esac',
-    },
+    "flux": {"flux": 'case "$1" in resource) echo 4 192 ;; queue) echo batch ;; esac'},
 }
 PARTITIONS = {
     "slurm": [
@@ -194,10 +192,7 @@ def job_scripts(config: Path, place: Path) -> list[str]:
                 "#PBS -A m42",
             },
         ),
-        (
-            "lsf",
-            {"#BSUB -nnodes 4", "#BSUB -q normal", "#BSUB -x", "#BSUB -P m42"},
-        ),
+        ("lsf", {"#BSUB -nnodes 4", "#BSUB -q normal", "#BSUB -x", "#BSUB -P m42"}),
     ],
 )
 def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(

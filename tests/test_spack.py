@@ -19,12 +19,7 @@ TOOLCHAIN = str(CHECKOUT / "kernels" / "cmake" / "simgrid.cmake")
 CMAKE = (CHECKOUT / "kernels" / "CMakeLists.txt").read_text()
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 MANIFEST = yaml.safe_load((CHECKOUT / "spack.yaml").read_text())["spack"]
-DASHBOARD = {
-    "py-dash",
-    "py-dash-bootstrap-components",
-    "py-flask-compress",
-    "py-waitress",
-}
+DASHBOARD = {"py-dash", "py-dash-bootstrap-components", "py-flask-compress", "py-waitress"}
 
 
 def spec_name(package: str) -> str:

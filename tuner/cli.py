@@ -52,8 +52,7 @@ class _Commands(click.Group):
 
 
 @click.group(
-    cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
 )
 @click.version_option(__version__, prog_name="switchpoint")
 def main() -> None:

@@ -11,6 +11,6 @@ site_configuration = site(
             "descr": "one node, one job at a time",
             "processor": {"num_cpus": available_cores(), "num_cpus_per_core": 1},
             "extras": {"max_nodes": 1},
-        },
+        }
     ],
 )

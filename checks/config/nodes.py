@@ -25,6 +25,6 @@ site_configuration = site(
                 "num_cpus_per_core": 1,
             },
             "extras": {"max_nodes": nodes.count},
-        },
+        }
     ],
 )

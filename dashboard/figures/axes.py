@@ -206,11 +206,7 @@ def message(text: str, height: int = 240) -> Figure:
     return {
         "data": [],
         "layout": base_layout(
-            height,
-            margin=dict.fromkeys("lrtb", 16),
-            xaxis=hidden,
-            yaxis=hidden,
-            annotations=[note],
+            height, margin=dict.fromkeys("lrtb", 16), xaxis=hidden, yaxis=hidden, annotations=[note]
         ),
     }
 

@@ -7,15 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashboard.figures import traces
-from dashboard.figures.axes import (
-    GRID,
-    LINE,
-    Figure,
-    base_layout,
-    legend_below,
-    message,
-    time_axis,
-)
+from dashboard.figures.axes import GRID, LINE, Figure, base_layout, legend_below, message, time_axis
 from dashboard.figures.methods import short_name
 
 HEIGHT = 500

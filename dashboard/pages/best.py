@@ -90,8 +90,7 @@ def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
         frames.append(fastest.assign(row=text))
     best = pd.concat(frames, ignore_index=True)
     return best.assign(
-        default=default,
-        distinguished=(best["speedup_low"] > 1) | (best["method"] == default),
+        default=default, distinguished=(best["speedup_low"] > 1) | (best["method"] == default)
     )
 
 
@@ -140,11 +139,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
                     "The fastest method at each place, its speed as a multiple of the default's. "
                     "Pale: no significant difference from the default. ",
                     html.Span(
-                        [
-                            "Click a tile to show its samples; see ",
-                            parts["explore"],
-                            " for more.",
-                        ],
+                        ["Click a tile to show its samples; see ", parts["explore"], " for more."],
                         className="interactive",
                     ),
                 ],
@@ -154,7 +149,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             html.Details(
                 [html.Summary("As a table, each tile a link to its samples"), parts["listed"]]
             ),
-        ),
+        )
     ]
 
 

@@ -324,12 +324,7 @@ def _loss(loss: Loss) -> Component:
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        card(
-            "Cells that changed",
-            parts["summary"],
-            parts["changes"],
-            parts["rows"],
-        ),
+        card("Cells that changed", parts["summary"], parts["changes"], parts["rows"]),
         card(
             "Switch points that moved",
             html.P(

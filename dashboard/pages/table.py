@@ -13,13 +13,7 @@ from dash.development.base_component import Component
 from flask import Response, request
 
 from dashboard import ids, rules, soaked, web
-from dashboard.choice import (
-    Filters,
-    named,
-    newest_first,
-    operations_of,
-    system_options,
-)
+from dashboard.choice import Filters, named, newest_first, operations_of, system_options
 from dashboard.elements import Element, anchor, data_cell, element, row_head, table_row
 from dashboard.exported import exported
 from dashboard.figures.ribbons import DECIDED, ribbons
@@ -178,14 +172,7 @@ def _export(store: Store, query: TableQuery) -> list[Component]:
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
         card("Method by message size", parts["ribbons"]),
-        card(
-            "Rules",
-            html.P(
-                prose(_HINT),
-                className="hint",
-            ),
-            parts["rules"],
-        ),
+        card("Rules", html.P(prose(_HINT), className="hint"), parts["rules"]),
         card("Export of all rules", parts["form"], parts["export"]),
         html.Div(
             card(

@@ -38,9 +38,7 @@ COST, MEAN, P95, WORSE, FALSE = 0.15, 0.02, 0.08, 0.01, 0.02
 EXHAUSTIVE_COST, BEST, SIZES = "of measuring all", "over the best", "of the sizes"
 
 
-def curves(
-    lines: dict[str, tuple[float, float]],
-) -> Callable[[str, int, int], float]:
+def curves(lines: dict[str, tuple[float, float]]) -> Callable[[str, int, int], float]:
     """Return a truth whose latencies and bytes grow with the processes."""
 
     def truth(method: str, size: int, procs: int) -> float:

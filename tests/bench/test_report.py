@@ -88,11 +88,7 @@ def test_ratios_are_read_from_what_comparisons_print() -> None:
     assert list(ratios(SAID)) == [
         (f"{first}: by hand again", 1.1, "times by hand"),
         (f"{first}: direct", 1.2, "times by hand"),
-        (
-            f"{second}, 3 message(s) a rank, 8 B: nbx:barrier=ibarrier",
-            1.5,
-            "times known senders",
-        ),
+        (f"{second}, 3 message(s) a rank, 8 B: nbx:barrier=ibarrier", 1.5, "times known senders"),
         (
             f"{second}, 3 message(s) a rank, 8 B: nbx:barrier=ibarrier / known senders, "
             "the fastest of each",

@@ -14,13 +14,7 @@ import numpy as np
 
 from tests import probes, synthetic
 from tuner.domain.cases import Case, CellKey, Layout, ProbeKey, ProbeLaunch
-from tuner.domain.records import (
-    PART,
-    Cell,
-    Features,
-    Launch,
-    System,
-)
+from tuner.domain.records import PART, Cell, Features, Launch, System
 from tuner.models.system import SystemModel, encode, fit
 from tuner.rawfile import cells
 from tuner.rawfile.kinds.soak import Soak, SoakKey
@@ -113,11 +107,7 @@ def _soak(store: Store) -> None:
 
 
 def _write_campaign(
-    store: Store,
-    spec: synthetic.Campaign,
-    system: System,
-    number: int,
-    random: np.random.Generator,
+    store: Store, spec: synthetic.Campaign, system: System, number: int, random: np.random.Generator
 ) -> None:
     launches = [number * LAUNCHES + launch for launch in range(LAUNCHES)]
     made = [

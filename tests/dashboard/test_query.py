@@ -4,14 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from dashboard.query import (
-    INTEGER,
-    MalformedError,
-    Query,
-    UnknownError,
-    choose,
-    parameter,
-)
+from dashboard.query import INTEGER, MalformedError, Query, UnknownError, choose, parameter
 from tuner.domain.records import NAME, PATTERN_SPEC
 
 

@@ -48,8 +48,7 @@ def test_the_default_is_one_and_without_it_there_is_no_speedup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("system", "speedup"),
-    [("local-cpu-mpich-0", np.nan), ("simulated-torus-2-simgrid-0", 2)],
+    ("system", "speedup"), [("local-cpu-mpich-0", np.nan), ("simulated-torus-2-simgrid-0", 2)]
 )
 def test_one_sample_tells_something_of_simulated_machines_only(system: str, speedup: float) -> None:
     cells = [cell("direct", {1: 2e-6}, 1, system), cell("neighbor", {1: 1e-6}, 1, system)]

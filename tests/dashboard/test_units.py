@@ -29,8 +29,7 @@ def test_a_missing_interval_is_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.085, "+8.5 %"), (-0.02, "-2.0 %"), (-0.0004, "0 %"), (0.0, "0 %")],
+    ("share", "text"), [(0.085, "+8.5 %"), (-0.02, "-2.0 %"), (-0.0004, "0 %"), (0.0, "0 %")]
 )
 def test_a_change_that_rounds_to_nothing_has_no_sign(share: float, text: str) -> None:
     assert units.change_text(share) == text

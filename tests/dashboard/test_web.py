@@ -158,16 +158,7 @@ def a_directory(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "breakage",
-    [
-        missing,
-        a_directory,
-        garbage,
-        other_application,
-        older,
-        newer,
-        truncated,
-        cut_to_nothing,
-    ],
+    [missing, a_directory, garbage, other_application, older, newer, truncated, cut_to_nothing],
 )
 def test_a_store_that_can_not_be_read_is_503_with_its_reason(tmp_path: Path, breakage: Any) -> None:
     path = tmp_path / "switchpoint.db"

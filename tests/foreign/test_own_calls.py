@@ -29,8 +29,7 @@ def test_collectives_do_what_mpi_does(kernels: Kernels, tmp_path: Path, procs: i
 
 
 @pytest.mark.parametrize(
-    ("procs", "arguments"),
-    by_day([(2, "")], itertools.product([2, 4, 5], ["", "--persistent 20"])),
+    ("procs", "arguments"), by_day([(2, "")], itertools.product([2, 4, 5], ["", "--persistent 20"]))
 )
 def test_blocks_arrive(kernels: Kernels, tmp_path: Path, procs: int, arguments: str) -> None:
     table = tmp_path / "exchanges.table"

@@ -174,10 +174,7 @@ def test_a_wrong_transform_is_an_error(any_kernels: Kernels, tmp_path: Path) -> 
         (("--pattern", FT, "--sizes", "8"), "--sizes is of run, not of overlap"),
         (("--pattern", SPMV, "--methods", "gather:prefetch=2"), "an integer from 1 to 1 here"),
         ((), "--pattern SPEC is missing"),
-        (
-            ("--pattern", "ft:rows=1048576,elements=268435456"),
-            "more than a message holds",
-        ),
+        (("--pattern", "ft:rows=1048576,elements=268435456"), "more than a message holds"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_one_line(

@@ -40,10 +40,7 @@ def assert_features(kernels: Kernels, out: Path, pattern: str, halo: Halo, size:
 
 @pytest.mark.parametrize(
     ("path", "procs"),
-    by_day(
-        [*product(GOOD, [3]), (MATRICES / "general-real.mtx", 8)],
-        product(GOOD, [8]),
-    ),
+    by_day([*product(GOOD, [3]), (MATRICES / "general-real.mtx", 8)], product(GOOD, [8])),
     ids=lambda value: getattr(value, "stem", None),
 )
 def test_matrix_is_the_halo_of_its_product(

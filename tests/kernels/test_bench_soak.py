@@ -96,8 +96,7 @@ def test_a_wrong_byte_is_found_in_the_execution_that_it_is_in(
 @pytest.mark.parametrize(
     ("kernels", "operation"),
     by_day(
-        [("mpich", "exchange"), ("openmpi", "discovery")],
-        product(MPIS, ["exchange", "discovery"]),
+        [("mpich", "exchange"), ("openmpi", "discovery")], product(MPIS, ["exchange", "discovery"])
     ),
     indirect=["kernels"],
 )

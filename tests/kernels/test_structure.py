@@ -29,10 +29,7 @@ def matrices(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     scattered[11, :] = 1
     scattered[:, 40] = 1
     scattered[20:30, :] = 0
-    made = {
-        "mesh": load_example("bar")["A"],
-        "scattered": scattered,
-    }
+    made = {"mesh": load_example("bar")["A"], "scattered": scattered}
     for name, matrix in made.items():
         io.mmwrite(directory / f"{name}.mtx", matrix)
     return {name: directory / f"{name}.mtx" for name in made} | {

@@ -233,8 +233,7 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
 
 
 @pytest.mark.parametrize(
-    ("minutes", "checks"),
-    by_day([("0.1", "discovery.*=2_nodes.*random")], [("1", "discovery")]),
+    ("minutes", "checks"), by_day([("0.1", "discovery.*=2_nodes.*random")], [("1", "discovery")])
 )
 def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(
     nodes, tmp_path, monkeypatch, minutes, checks

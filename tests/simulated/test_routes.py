@@ -36,8 +36,7 @@ def sharing(routes: Iterable[tuple[tuple[int, int], object]]) -> set[frozenset[t
 @pytest.mark.parametrize(
     "name",
     by_day(
-        ["torus-5x3"],
-        ["torus-4x4x2", "fattree-2x3x4", "dragonfly-4x1x4x2", "dragonfly-3x2x4x2"],
+        ["torus-5x3"], ["torus-4x4x2", "fattree-2x3x4", "dragonfly-4x1x4x2", "dragonfly-3x2x4x2"]
     ),
 )
 def test_routes_share_links_as_in_simgrid(router, name, monkeypatch, tmp_path):

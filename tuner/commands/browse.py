@@ -26,10 +26,7 @@ def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> s
 @click.command()
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8050,
-    help="Port; 0 selects a free one.",
+    "--port", type=click.IntRange(0, 65535), default=8050, help="Port; 0 selects a free one."
 )
 @click.option(
     "--prefix",

@@ -35,10 +35,7 @@ def make() -> None:
 @make.command()
 @click.argument("names", nargs=-1)
 @click.option(
-    "--rows",
-    type=whole_number(2),
-    show_default="those of the original",
-    help="Number of rows.",
+    "--rows", type=whole_number(2), show_default="those of the original", help="Number of rows."
 )
 @_seed_option
 @_directory_option
@@ -101,12 +98,7 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
 @make.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--rows", type=whole_number(1), required=True, help="Rows and columns.")
-@click.option(
-    "--nonzeros",
-    type=whole_number(1),
-    default=25,
-    help="Entries per row.",
-)
+@click.option("--nonzeros", type=whole_number(1), default=25, help="Entries per row.")
 @_seed_option
 def random(file: Path, rows: int, nonzeros: int, seed: int) -> None:
     """Write a random matrix with equally many entries per row, compressed for .gz."""

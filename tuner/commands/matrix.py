@@ -67,10 +67,7 @@ def info(file: Path, as_json: bool) -> None:
     help="Blocks of rows, row r in part r mod K, METIS, or Mt-KaHyPar.",
 )
 @click.option(
-    "--seed",
-    type=whole_number(0),
-    default=1,
-    help="Random seed of METIS and Mt-KaHyPar.",
+    "--seed", type=whole_number(0), default=1, help="Random seed of METIS and Mt-KaHyPar."
 )
 @json_option
 def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None:

@@ -82,10 +82,7 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 )
 @click.option("--procs", type=whole_number(1), required=True, help="Processes.")
 @click.option(
-    "--ppn",
-    type=whole_number(1),
-    show_default="all",
-    help="Processes per node, in rank order.",
+    "--ppn", type=whole_number(1), show_default="all", help="Processes per node, in rank order."
 )
 @click.option(
     "--sizes",

@@ -31,12 +31,7 @@ def nodes() -> None:
 
 
 @nodes.command()
-@click.option(
-    "--nodes",
-    "count",
-    default=DEFAULT_COUNT,
-    help="Number of nodes, at most 64.",
-)
+@click.option("--nodes", "count", default=DEFAULT_COUNT, help="Number of nodes, at most 64.")
 @click.option(
     "--rate",
     default=DEFAULT_RATE,
@@ -76,17 +71,8 @@ def status(name: str, as_json: bool) -> None:
 
 
 @nodes.command("exec", context_settings={"ignore_unknown_options": True})
-@click.option(
-    "-n",
-    "--procs",
-    type=whole_number(1),
-    help="Number of ranks of an MPI program.",
-)
-@click.option(
-    "--ppn",
-    type=whole_number(1),
-    help="Ranks per node. [default: (distributed evenly)]",
-)
+@click.option("-n", "--procs", type=whole_number(1), help="Number of ranks of an MPI program.")
+@click.option("--ppn", type=whole_number(1), help="Ranks per node. [default: (distributed evenly)]")
 @click.option(
     "--environment",
     metavar="NAME",

@@ -18,11 +18,7 @@ def report() -> None:
 @report.command()
 @click.argument("matrix", type=click.Path(path_type=Path))
 @click.option(
-    "--parts",
-    required=True,
-    metavar="K[,K...]",
-    callback=whole_numbers,
-    help="Process counts.",
+    "--parts", required=True, metavar="K[,K...]", callback=whole_numbers, help="Process counts."
 )
 @click.option(
     "--by",
@@ -37,27 +33,11 @@ def report() -> None:
     show_default="direct, stfw of every number of dimensions, nap",
     help="Method specs, separated by spaces.",
 )
-@click.option(
-    "--ppn",
-    type=whole_number(1),
-    default=16,
-    help="Processes per node, in rank order.",
-)
-@click.option(
-    "--item-bytes",
-    type=whole_number(1),
-    default=8,
-    help="Size of a vector element.",
-)
+@click.option("--ppn", type=whole_number(1), default=16, help="Processes per node, in rank order.")
+@click.option("--item-bytes", type=whole_number(1), default=8, help="Size of a vector element.")
 @json_option
 def structure(
-    matrix: Path,
-    parts: list[int],
-    by: str,
-    methods: str,
-    ppn: int,
-    item_bytes: int,
-    as_json: bool,
+    matrix: Path, parts: list[int], by: str, methods: str, ppn: int, item_bytes: int, as_json: bool
 ) -> None:
     """Count messages, volumes and buffers of every method for the product of MATRIX with a vector.
 

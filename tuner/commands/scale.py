@@ -22,11 +22,7 @@ _PPN = 16
 def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
     """Return an option that takes a comma list."""
     return click.option(
-        name,
-        default=default,
-        metavar="N[,N...]",
-        callback=whole_numbers,
-        help=text,
+        name, default=default, metavar="N[,N...]", callback=whole_numbers, help=text
     )
 
 
@@ -155,17 +151,9 @@ def dsde(
 @click.command()
 @machine_option("torus-4x4x2-bluewaters")
 @numbers_option("--procs", "64,512", "Ranks.")
+@click.option("--rows", type=whole_number(64), default=40000, help="Rows of the finest levels.")
 @click.option(
-    "--rows",
-    type=whole_number(64),
-    default=40000,
-    help="Rows of the finest levels.",
-)
-@click.option(
-    "--random-rows",
-    type=whole_number(1),
-    default=20,
-    help="Rows of random matrices per rank.",
+    "--random-rows", type=whole_number(1), default=20, help="Rows of random matrices per rank."
 )
 @numbers_option("--nonzeros", "25,50,100", "Entries per row of random matrices.")
 @click.option(
@@ -223,11 +211,7 @@ def nap(
 @machine_option("torus-4x4x2-bluewaters")
 @numbers_option("--procs", "48,64,96", "Ranks.")
 @click.option(
-    "--sizes",
-    default="1K:64K:x8",
-    metavar="SIZES",
-    callback=sizes,
-    help="Sizes, as for swpbench.",
+    "--sizes", default="1K:64K:x8", metavar="SIZES", callback=sizes, help="Sizes, as for swpbench."
 )
 @ppn_option
 @json_option

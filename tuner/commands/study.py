@@ -44,10 +44,7 @@ study.add_command(stfw)
     help="Partitioner: METIS or Mt-KaHyPar.",
 )
 @click.option(
-    "--methods",
-    metavar="SPECS",
-    default="direct nap",
-    help="Method specs, separated by spaces.",
+    "--methods", metavar="SPECS", default="direct nap", help="Method specs, separated by spaces."
 )
 @click.option(
     "--system",
@@ -105,12 +102,7 @@ def crossover(
 
 
 @study.command()
-@click.option(
-    "--table",
-    type=NAMED_FILE,
-    required=True,
-    help="Table for the preloaded library.",
-)
+@click.option("--table", type=NAMED_FILE, required=True, help="Table for the preloaded library.")
 @click.option("--procs", type=whole_number(1), required=True, help="Processes.")
 @click.option(
     "--sizes",
@@ -118,12 +110,7 @@ def crossover(
     default="240 480 960 1920",
     help="Numbers of unknowns, multiples of --procs, separated by spaces.",
 )
-@click.option(
-    "--iterations",
-    type=whole_number(1),
-    default=100,
-    help="Iterations per launch.",
-)
+@click.option("--iterations", type=whole_number(1), default=100, help="Iterations per launch.")
 @launches_option(2, 5, "Number of pairs of launches.")
 @click.option(
     "--layout-sizes",

@@ -28,12 +28,7 @@ FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks
 # Plain names come first: what the user put on PATH wins over the names that Debian gives to MPIs
 # installed side by side.
 SUFFIXES = ("", ".mpich", ".openmpi")
-LABELS = {
-    "mpich": "MPICH",
-    "openmpi": "Open MPI",
-    "intelmpi": "Intel MPI",
-    "simgrid": "SimGrid",
-}
+LABELS = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI", "simgrid": "SimGrid"}
 INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
 MPICH_THROTTLE = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",

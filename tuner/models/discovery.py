@@ -111,12 +111,7 @@ def _probed_s(census: Census, began_s: Floats) -> float:
 
 Formula = Callable[[Census], float | NotIdentified]
 
-FORMULAS: dict[str, Formula] = {
-    "pex": _pex,
-    "pcx": _pcx,
-    "rsx": _rsx,
-    "nbx": _nbx,
-}
+FORMULAS: dict[str, Formula] = {"pex": _pex, "pcx": _pcx, "rsx": _rsx, "nbx": _nbx}
 
 
 def formula(spec: str) -> Formula | None:

@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 
 from tuner import stats
 from tuner.domain.cases import CellKey, LaunchKey, Layout
-from tuner.domain.records import (
-    PART,
-    Cell,
-    CellSummary,
-    Features,
-    Header,
-    Launch,
-    Part,
-    System,
-)
+from tuner.domain.records import PART, Cell, CellSummary, Features, Header, Launch, Part, System
 from tuner.rawfile.reading import BenchFile
 
 _Part = tuple[int, int, int, int, float, float, float]

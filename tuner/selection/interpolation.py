@@ -144,12 +144,7 @@ def _evidence(a: list[At], b: list[At], method: str, size: int) -> Point:
     if found:
         return weaker(found[0], found[-1])
     return a[0].point._replace(
-        method=method,
-        status="tie",
-        challenger=None,
-        ratio=None,
-        ratio_low=None,
-        ratio_high=None,
+        method=method, status="tie", challenger=None, ratio=None, ratio_low=None, ratio_high=None
     )
 
 

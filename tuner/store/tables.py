@@ -98,11 +98,7 @@ class Tables(Database):
             f"SELECT {', '.join(_RULE)} FROM rule WHERE system = ? ORDER BY rank",  # noqa: S608
             [system],
         )
-        return Table(
-            provenance,
-            [_rule(row) for row in rules],
-            [_point(row) for row in points],
-        )
+        return Table(provenance, [_rule(row) for row in rules], [_point(row) for row in points])
 
 
 def _point_row(point: Point) -> dict[str, Any]:

@@ -19,10 +19,7 @@ from tuner.errors import SwitchpointError
 from tuner.machine.mpi import Mpi, find_mpis, installation_directory, launch, shim
 from tuner.stats import Floats, mean_interval
 
-FORMS = {
-    "jacobi": ("rows", "columns-all", "columns-root"),
-    "adams": ("pab", "pabm"),
-}
+FORMS = {"jacobi": ("rows", "columns-all", "columns-root"), "adams": ("pab", "pabm")}
 TOLERANCE = 1e-12
 """Relative tolerance of results; a reduction by another method adds in another order."""
 
@@ -156,12 +153,7 @@ def _measure(request: RunsRequest, build: Build, application: str, form: str) ->
 
 
 def _run(
-    request: RunsRequest,
-    build: Build,
-    application: str,
-    form: str,
-    size: int,
-    preloaded: bool,
+    request: RunsRequest, build: Build, application: str, form: str, size: int, preloaded: bool
 ) -> _ApplicationRun:
     preload = [build.library] if preloaded else []
     start = launch(build.mpi, request.procs, build=build.root, preload=preload)

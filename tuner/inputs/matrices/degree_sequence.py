@@ -110,11 +110,7 @@ def _cv(target: Target, others: npt.NDArray[np.float64]) -> float:
 
 
 def _bisect(
-    rising: Callable[[float], float],
-    wanted: float,
-    low: float,
-    high: float,
-    steps: int = _STEPS,
+    rising: Callable[[float], float], wanted: float, low: float, high: float, steps: int = _STEPS
 ) -> float:
     """Return where a rising function has the wanted value."""
     for _ in range(steps):

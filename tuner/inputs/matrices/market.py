@@ -67,10 +67,7 @@ def read_pattern(path: Path) -> Pattern:
         MatrixError: it cannot be read or is malformed, with the line.
     """
     try:
-        with (
-            open_file(path) as file,
-            gzip.open(file) if path.suffix == ".gz" else file as lines,
-        ):
+        with open_file(path) as file, gzip.open(file) if path.suffix == ".gz" else file as lines:
             return _EntryReader(path, cast(BinaryIO, lines)).read()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise MatrixError(f"{path}: cannot be unpacked: {error}") from error

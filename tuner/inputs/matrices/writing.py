@@ -47,11 +47,7 @@ def write(
         OSError: it cannot be written; nothing is left of it.
     """
     head = f"{BANNER} matrix coordinate {field} {symmetry}\n% {comment}\n{rows} {rows} {entries}\n"
-    with (
-        replacing(path) as aside,
-        aside.open("wb") as plain,
-        _packed_as_named(path, plain) as file,
-    ):
+    with replacing(path) as aside, aside.open("wb") as plain, _packed_as_named(path, plain) as file:
         file.write(head.encode())
         for block in blocks:
             _write_block(file, block)
