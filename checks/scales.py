@@ -1,7 +1,5 @@
 """Named scales: how many processes, on how many nodes, resolved on a system's own processors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Files that are written whole: readers see the old one or the new one, never a part."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

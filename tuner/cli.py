@@ -3,8 +3,6 @@
 Each subcommand imports what it needs when it runs, so that all start fast.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Files that users name: only regular ones are read, and every name can be printed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

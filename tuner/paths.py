@@ -1,7 +1,5 @@
 """Directories of the results and of the user's own files, and names of new campaigns."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -3,8 +3,6 @@
 "Segments" are the samples of many cases in one array, one after the other, with their lengths.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

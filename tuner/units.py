@@ -3,8 +3,6 @@
 An end of an interval that is None or infinite is open.
 """
 
-from __future__ import annotations
-
 import math
 from typing import TypeGuard
 

@@ -1,7 +1,5 @@
 """Batches: what ReFrame runs once, for each kind of campaign."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

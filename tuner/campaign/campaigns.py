@@ -3,8 +3,6 @@
 They have the same members, with which one is resumed, shown, run and soaked.
 """
 
-from __future__ import annotations
-
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS, OrderError, partial
 from tuner.campaign.planned import PlannedCampaign

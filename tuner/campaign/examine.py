@@ -1,7 +1,5 @@
 """The checks of a site's configuration for `switchpoint doctor --config`."""
 
-from __future__ import annotations
-
 import runpy
 import shutil
 from pathlib import Path

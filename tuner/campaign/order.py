@@ -4,8 +4,6 @@ An order and the raw files are the whole state of a campaign, so one that was ki
 There are three kinds: a fixed campaign, a plan within a budget, and soaks of winners.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

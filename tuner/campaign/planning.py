@@ -7,8 +7,6 @@ from the plan and the cells alone, so that an interrupted campaign goes on where
 module does no input or output.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ tuner/campaign/order.py reads and writes it, tuner/campaign/planning.py makes it
 input or output.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The progress of a batch: a bar on a terminal, otherwise a line now and then."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

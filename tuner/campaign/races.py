@@ -3,8 +3,6 @@
 The module does no input or output.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping

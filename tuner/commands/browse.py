@@ -1,7 +1,5 @@
 """`switchpoint serve` and `report html`: the dashboard, started from the command line."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Programs that use a new table: the installed example, and any other by the preloaded library."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

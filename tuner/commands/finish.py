@@ -1,7 +1,5 @@
 """What follows the measurements of a campaign: soaks, tables, exports, and a try of the result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

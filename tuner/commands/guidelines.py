@@ -1,7 +1,5 @@
 """`switchpoint guidelines`: the operations that are slower than they should ever be."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`switchpoint matrix`: matrices as inputs, and partitions of their rows."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`switchpoint fit`, `predict` and `validate`: parameters, and the times that they predict."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

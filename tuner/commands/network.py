@@ -1,7 +1,5 @@
 """`switchpoint network`: the parameters that simulated machines have."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`switchpoint nodes`: several nodes on one machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

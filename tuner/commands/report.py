@@ -1,7 +1,5 @@
 """`switchpoint report`: properties of an input that are known without running on it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`switchpoint site`: the configuration by which ReFrame reaches a site's nodes."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

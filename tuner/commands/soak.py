@@ -1,7 +1,5 @@
 """`switchpoint soak`: very many executions of the winners, and new tables after them."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The keys that measurements and rules share: layouts, cases and cells."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Nested records as flat rows: the store, frames and documents have no other keys in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar, get_type_hints

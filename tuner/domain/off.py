@@ -1,7 +1,5 @@
 """Methods that a site does not use, as the library reads them (docs/reference/table.md)."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """The names of the operations that communicate, and the default method of each."""
 
-from __future__ import annotations
-
 COLLECTIVES = (
     "bcast",
     "gather",

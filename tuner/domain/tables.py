@@ -1,7 +1,5 @@
 """The table of a system: a decision at every measured size, and the rules made of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ choice is also left to it between the measured process counts, as libraries run 
 unchecked.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A table as JSON, with every decided point and the fitted parameters."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

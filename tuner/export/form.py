@@ -1,7 +1,5 @@
 """What a form of exported tables consists of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

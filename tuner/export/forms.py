@@ -1,7 +1,5 @@
 """The forms in which tables are exported, a module a form; and writing them to files."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

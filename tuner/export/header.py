@@ -1,7 +1,5 @@
 """A C header with the rules, for programs that choose methods themselves."""
 
-from __future__ import annotations
-
 from tuner.domain.tables import Table
 from tuner.export.form import Form
 from tuner.export.text import render

@@ -6,8 +6,6 @@ manual has too, are not used: 2021.18 was seen not to hold to them. So settings 
 process count.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tuner.domain.tables import Table

@@ -4,8 +4,6 @@ The library computes from them the same times (kernels/src/plan/model.c) as `tun
 Grammar: docs/reference/table.md.
 """
 
-from __future__ import annotations
-
 import math
 
 from tuner.models.costs import Costs, costs, fence_barriers

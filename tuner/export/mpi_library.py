@@ -4,8 +4,6 @@ Names and numbers of algorithms, and MPICH's own selection, are read from that v
 change from version to version, and a file for another one selects the wrong algorithms silently.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -7,8 +7,6 @@ measured: algorithms named here are run unchecked.
 On a node the library may take other code after some calls, which the environment prevents.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

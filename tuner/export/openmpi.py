@@ -1,7 +1,5 @@
 """Open MPI's rules file, which coll_tuned_dynamic_rules_filename names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tuner.domain.tables import Table

@@ -1,7 +1,5 @@
 """The method table that the library reads (docs/reference/table.md)."""
 
-from __future__ import annotations
-
 from tuner.domain.tables import Table
 from tuner.export.form import Form
 from tuner.export.model_lines import model_lines

@@ -1,7 +1,5 @@
 """What the text forms of a table have in common: its provenance, notes, and evidence in words."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

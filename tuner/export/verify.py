@@ -3,8 +3,6 @@
 For a file of an MPI library the check is whether that very version is here, as another misreads it.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

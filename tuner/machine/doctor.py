@@ -1,7 +1,5 @@
 """The parts that Switchpoint uses: which this machine has, and how to get the others."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ count only as a pair of one family. With more ranks than cores a launch makes wa
 their core away, each family in its own way; that setting is named, so that results can record it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

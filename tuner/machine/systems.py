@@ -1,7 +1,5 @@
 """The systems of this machine by ReFrame's names: itself, virtual nodes, simulations."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

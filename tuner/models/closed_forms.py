@@ -3,8 +3,6 @@
 Each is a bound in which messages wait for each other: every one of them takes its alpha.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ ceil(log2 P) steps. Hartmann, Kühnemann, Rauber, Rünger, "Adaptive selection o
 methods"; Thakur, Rabenseifner, Gropp, IJHPCA'05.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The parameters of a system as text, as the command and the pages show them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple

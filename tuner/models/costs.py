@@ -1,7 +1,5 @@
 """The parameters that predictions are composed of, as plain numbers, by message size."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -8,8 +8,6 @@ obeys the max-rate bound (Culler et al., PPoPP'93; Alexandrov et al., SPAA'95; G
 Samfass, EuroMPI'16). Where routes are known (simulated machines) each message is followed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ messages; a reduction that halves what it scatters; accumulating by small messag
 rounds (Hoefler, Siebert, Lumsdaine, PPoPP'10, and the collectives they call).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

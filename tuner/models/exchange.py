@@ -5,8 +5,6 @@ that `stfw` forwards are copied once a stage, and messages of scattered items ar
 are sent (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The fitting of a system's parameters to the probes of the store, and reading them back."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

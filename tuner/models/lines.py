@@ -1,7 +1,5 @@
 """One line through the points of one segment, with its replicates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

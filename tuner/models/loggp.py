@@ -7,8 +7,6 @@ Lichei, Rehm, IPDPS'07). PRTT(1, 0, s) = 2 (L + 2o + (s - 1) G), so its half is 
 Under load, all four are of messages that all ranks of a node send and receive at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

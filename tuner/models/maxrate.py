@@ -5,8 +5,6 @@ Samfass, EuroMPI'16; equation 10 of Bienz, Gropp, Olson, 2019). B_inj is signed:
 each other. With one process, or on the node, it is T = alpha + s / B_max.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

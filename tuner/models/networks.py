@@ -1,7 +1,5 @@
 """Fitted systems as networks to simulate, and simulated machines as models to predict with."""
 
-from __future__ import annotations
-
 from tuner.machine.simulation import networks
 from tuner.machine.simulation.machines import CORES, Machine
 from tuner.machine.simulation.networks import Network

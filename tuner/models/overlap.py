@@ -4,8 +4,6 @@ T is the computation of one row or block, N rows or columns, P processes, R elem
 that are sent together are one row of as many elements. P is 2 at least.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 COMPLEX_BYTES = 16

@@ -1,7 +1,5 @@
 """A fitted parameter: a value with its interval, or the reason why there is none."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec

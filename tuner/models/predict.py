@@ -1,7 +1,5 @@
 """Predictions of the methods of an operation on a pattern, and of where the best changes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Huber's (1964), and the number of segments is that of the least BIC (Schwarz 197
 below the noise of the points count as that noise.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Parameters that one quantity of probes gives: what they are fitted to, and by what."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field, fields
 from typing import NamedTuple

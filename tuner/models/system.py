@@ -1,7 +1,5 @@
 """The parameters of a system: one document that is fitted, stored, shown and predicted with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Comparison of predictions with measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise

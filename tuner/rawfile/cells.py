@@ -1,7 +1,5 @@
 """Cells, which join the samples of launches, and their summaries. No input or output."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from operator import itemgetter

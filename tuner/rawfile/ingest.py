@@ -4,8 +4,6 @@ A launch is known by its header line. Ingesting the same file again changes noth
 launch that has grown since replaces what was there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

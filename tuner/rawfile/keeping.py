@@ -1,7 +1,5 @@
 """Copies of raw files from the scratch directories of launches to the results and the store."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable

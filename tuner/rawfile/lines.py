@@ -5,8 +5,6 @@ launches that measure no cases. How lines depend on each other is checked in
 tuner/rawfile/reading.py.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

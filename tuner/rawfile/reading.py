@@ -4,8 +4,6 @@ A line that cannot be used becomes a Problem with file and line, and reading goe
 does not keep is ignored.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator

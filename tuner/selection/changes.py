@@ -3,8 +3,6 @@
 docs/explanation/statistics.md explains the test.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

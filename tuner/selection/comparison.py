@@ -3,8 +3,6 @@
 No input or output; docs/explanation/statistics.md explains the tests.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

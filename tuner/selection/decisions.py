@@ -5,8 +5,6 @@ and again in one that does not (docs/explanation/statistics.md). A tie keeps the
 or output.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ is not slower than its emulation by others, and less data does not take longer t
 violation is reported only where the 95 % intervals of the medians are apart. No input or output.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple

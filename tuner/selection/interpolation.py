@@ -5,8 +5,6 @@ between those of the neighbours. The fastest of the methods that they choose is 
 output.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ Boundaries lie at the geometric midpoints; the outermost intervals are open, so 
 degree is covered. No input or output.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -3,8 +3,6 @@
 The library (kernels/src/selection/choices.c) and the exported header match in the same way.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

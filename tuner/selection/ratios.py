@@ -3,8 +3,6 @@
 Times are logarithms of a launch's median seconds, so that ratios are differences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The compilation of points to rules, also for layouts between those measured. No I/O."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import groupby

@@ -5,8 +5,6 @@ of 8 bytes in every round. After large exchanges it is slower: caches are cold, 
 still at work. So canaries are compared after subtracting what is usual at their size.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter, defaultdict

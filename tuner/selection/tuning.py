@@ -1,7 +1,5 @@
 """The making of a system's table from its cells; the store keeps it."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """The store: one SQLite file, with a class for each group of its tables."""
 
-from __future__ import annotations
-
 from tuner.store.cells import Cells
 from tuner.store.launches import Launches
 from tuner.store.records import Records

@@ -5,8 +5,6 @@ forms and two parallel Adams methods, programs that know nothing of Switchpoint,
 without the preloaded library in launches that alternate.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

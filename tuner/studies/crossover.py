@@ -5,8 +5,6 @@ deal, balanced ones the time of a partitioner, but then every product is faster.
 in launches that alternate; the time to move the rows to their processes is not.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ Every rank sends to a few random others. The paper shows its times as curves onl
 simulated times stand those of its LogGP formulas, for the same network.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Statements of a paper, and whether a study reproduces them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -4,8 +4,6 @@ At every size the fastest layout of two and three dimensions is compared with th
 SMPI, which is set to choose as Open MPI does.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Launches of swpbench for a study: started, waited for, read back."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -4,8 +4,6 @@ The figures are those of Hartmann, Kuehnemann, Rauber, Ruenger (2005): a collect
 dimensions of a grid of processes, for all grids of two and three dimensions.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The paper ran 32768 processes on Blue Waters; this study runs fewer, on smaller 
 kinds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

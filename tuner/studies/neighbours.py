@@ -4,8 +4,6 @@ Hoefler, Siebert, Lumsdaine, PPoPP'10, assume few; they counted them in matrices
 finite elements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

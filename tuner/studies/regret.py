@@ -6,8 +6,6 @@ of other rules, and each choice is compared with the fastest of them. Noise make
 never smaller. Measurements are used as they are.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Launches of swpbench on a simulated machine, which are kept as one campaign."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ planned and by the paper's algorithm, which carries headers and has no plan; the
 by the model that has the parameters of the simulated network.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

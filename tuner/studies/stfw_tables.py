@@ -1,7 +1,5 @@
 """Tables 2 and 3 of the paper on store-and-forward with ours, and findings on scaling."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Output of what a campaign is to measure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from functools import singledispatch

@@ -1,7 +1,5 @@
 """Output of the differences between two campaigns or systems."""
 
-from __future__ import annotations
-
 from rich.console import Console
 
 from tuner.commands.printing.results import plain_grid

@@ -1,7 +1,5 @@
 """Output of fitted parameters, of predictions, and of their comparison with measurements."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict

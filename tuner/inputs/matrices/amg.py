@@ -4,8 +4,6 @@ The problems are those of Bienz, Gropp, Olson (2019): rotated anisotropic diffus
 epsilon = 0.001) and linear elasticity, both on squares. Coarse levels are smaller and denser.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

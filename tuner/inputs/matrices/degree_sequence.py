@@ -1,7 +1,5 @@
 """Rows' numbers of entries with a given sum, maximum and coefficient of variation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Real matrices for halo patterns: pyamg's examples, written as Matrix Market files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

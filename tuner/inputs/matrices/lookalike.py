@@ -5,8 +5,6 @@ entries of a row. The places of its entries are made up: near the diagonal for m
 anywhere for networks and optimisation.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 import zlib

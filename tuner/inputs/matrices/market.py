@@ -4,8 +4,6 @@ It reads coordinate files, and is as strict as the library's: values are checked
 Files are read and parsed in blocks; only when a block is invalid are its lines parsed one by one.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math

@@ -1,7 +1,5 @@
 """The owner of each row of a square matrix, and of the same element of a vector."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

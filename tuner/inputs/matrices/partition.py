@@ -5,8 +5,6 @@ kept as STEM.PARTITIONER.PARTS.part with a record of the matrix, STEM.….part.j
 or the file has changed since, a partition is made anew.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from dataclasses import dataclass

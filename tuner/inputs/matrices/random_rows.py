@@ -1,7 +1,5 @@
 """Random matrices with a constant number of entries in every row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

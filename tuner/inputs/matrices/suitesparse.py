@@ -1,7 +1,5 @@
 """The download of matrices of the SuiteSparse collection, by its Python client."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A symmetric pattern whose rows have given numbers of entries."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tuner.inputs.matrices.market import Indices

@@ -1,7 +1,5 @@
 """The writer of Matrix Market files, in blocks, packed by gzip when the name ends in .gz."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Counts of the method `direct` (BL of Selvitopi & Aykanat, SC'19)."""
 
-from __future__ import annotations
-
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.traffic import Traffic
 

@@ -5,8 +5,6 @@ number of processes, the last layer (greatest c_n) is incomplete, and a position
 is hosted by the one a layer below.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The messages of a sparse matrix's product with a vector: who needs what from whom."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """The methods that can be counted, by the specs that the library takes."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Protocol

@@ -3,8 +3,6 @@
 Ranks lie on the nodes in their order, `ppn` on each; the last node may have fewer.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Every rank sends the same messages as there, down to the last one (kernels/bench/patterns).
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

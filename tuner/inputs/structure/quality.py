@@ -1,7 +1,5 @@
 """The quality of a partition: balance, volume and messages of the product with a vector."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The table of `switchpoint report structure`: the messages of every method, without MPI."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The messages of a method, stage by stage, from which its time is predicted."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from tuner.inputs.matrices.market import Indices

@@ -3,8 +3,6 @@
 The library plans it rank by rank; here all ranks are planned at once, stage by stage.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tuner.inputs.matrices.market import Indices

@@ -1,7 +1,5 @@
 """The sums of messages as statistics that the library keeps of a plan."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Launches of MPI programs on virtual nodes: the launcher beside the switch, the ranks on nodes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

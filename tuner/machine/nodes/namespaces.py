@@ -4,8 +4,6 @@ A set hangs on one process, the switch (switch.sh). All its namespaces and every
 them end with that process, so nothing can be left behind, and no name can collide.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

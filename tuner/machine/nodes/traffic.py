@@ -1,7 +1,5 @@
 """The traffic of virtual nodes' network cards, as the kernel counts it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Launches of ranks on a simulated machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import templates

@@ -1,7 +1,5 @@
 """Simulated machines, named after their topology and network: dragonfly-8x1x8x1-aries."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ s / bytes_per_s; all messages on a link share its rate. On the node each message
 of the memory: SimGrid's loopback is not shared.
 """
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 from pathlib import Path

@@ -3,8 +3,6 @@
 A route function yields for each hop which of the pairs of nodes take a link, and the link's number.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The shapes of simulated networks: torus, dragonfly and fat tree, as SimGrid routes in them."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

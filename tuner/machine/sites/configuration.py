@@ -1,7 +1,5 @@
 """A site's ReFrame configuration: what was found and chosen, written by templates/site.py.j2."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The MPIs of a site as programming environments: from its modules, or from the path."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A site's scheduler, with its partitions and their nodes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

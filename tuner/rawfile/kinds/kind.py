@@ -1,7 +1,5 @@
 """The description of a kind of records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Overlap of communication and computation: methods with amounts of computation."""
 
-from __future__ import annotations
-
 from statistics import median
 from typing import Annotated, NamedTuple
 

@@ -1,7 +1,5 @@
 """Probes, which measure parameters of the models."""
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 import msgspec
