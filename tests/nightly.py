@@ -30,7 +30,7 @@ PYTEST = (sys.executable, "-m", "pytest", "--numprocesses", "2", "--no-loadscope
 
 
 @dataclass(frozen=True)
-class Part:
+class NightPart:
     """A part of the night: a command, or the nightly tests below some paths.
 
     A test belongs to the first part that names it. A failure of an optional part is reported as
@@ -61,13 +61,13 @@ def with_properties() -> tuple[str, ...]:
 
 
 PARTS = (  # limits add up to less than three hours: .ci/nightly installs missing parts before
-    Part("simgrid", 12, command=(CHECKOUT / ".ci" / "simgrid", SIMGRID), is_optional=True),
-    Part(
+    NightPart("simgrid", 12, command=(CHECKOUT / ".ci" / "simgrid", SIMGRID), is_optional=True),
+    NightPart(
         "properties",
         6,
         command=(*PYTEST, "--dist", "loadfile", "--hypothesis-profile=new", *with_properties()),
     ),
-    Part(
+    NightPart(
         "valgrind",
         20,
         tests=(
@@ -75,13 +75,13 @@ PARTS = (  # limits add up to less than three hours: .ci/nightly installs missin
             "tests/kernels/test_neighborhoods.py::test_valgrind_finds_nothing_in_neighborhoods",
         ),
     ),
-    Part("oracle", 36, tests=("tests/kernels/test_library.py",)),
-    Part("kernels", 18, tests=("tests/kernels/",)),
-    Part("foreign", 16, tests=("tests/foreign/",)),
-    Part("simulated", 10, tests=("tests/simulated/",), dist="loadfile"),
-    Part("rest", 12, tests=("tests/",), dist="loadfile"),
-    Part("campaign", 13, command=switchpoint("run", "--minutes", "10")),
-    Part(
+    NightPart("oracle", 36, tests=("tests/kernels/test_library.py",)),
+    NightPart("kernels", 18, tests=("tests/kernels/",)),
+    NightPart("foreign", 16, tests=("tests/foreign/",)),
+    NightPart("simulated", 10, tests=("tests/simulated/",), dist="loadfile"),
+    NightPart("rest", 12, tests=("tests/",), dist="loadfile"),
+    NightPart("campaign", 13, command=switchpoint("run", "--minutes", "10")),
+    NightPart(
         "soak",
         32,
         command=switchpoint(
@@ -93,7 +93,7 @@ PARTS = (  # limits add up to less than three hours: .ci/nightly installs missin
 
 
 @dataclass
-class Result:
+class NightResult:
     """The findings of a part."""
 
     part: str
@@ -108,7 +108,7 @@ class Result:
         return [self.part, *map(str, counts), f"{self.seconds / 60:.1f} min"]
 
 
-def command_of(part: Part, junit: Path) -> list[str | Path]:
+def command_of(part: NightPart, junit: Path) -> list[str | Path]:
     """Return the command of a part: its own, or pytest without the tests of parts before it."""
     if part.command:
         reported = part.command[: len(PYTEST)] == PYTEST
@@ -119,7 +119,7 @@ def command_of(part: Part, junit: Path) -> list[str | Path]:
     return [*command, *part.tests, *left]
 
 
-def run(part: Part, limit_min: float, directory: Path) -> Result:
+def run(part: NightPart, limit_min: float, directory: Path) -> NightResult:
     """Run a part, keep its findings in the directory, and return them."""
     junit, log = directory / f"{part.name}.xml", directory / f"{part.name}.log"
     junit.unlink(missing_ok=True)
@@ -127,7 +127,7 @@ def run(part: Part, limit_min: float, directory: Path) -> Result:
     env["PATH"] = f"{SIMGRID / 'bin'}:{env['PATH']}"
     with log.open("wb") as output:
         ended = run_limited(command_of(part, junit), limit_min * 60, env, output)
-    result = Result(part.name, seconds=ended.seconds)
+    result = NightResult(part.name, seconds=ended.seconds)
     if junit.exists():
         read_junit(junit, result)
     if not ended.in_time:
@@ -143,7 +143,7 @@ def run(part: Part, limit_min: float, directory: Path) -> Result:
     return result
 
 
-def read_junit(path: Path, result: Result) -> None:
+def read_junit(path: Path, result: NightResult) -> None:
     """Add the tests of pytest's file to a result."""
     reasons: Counter[str] = Counter()
     for case in ElementTree.parse(path).iter("testcase"):
@@ -157,10 +157,10 @@ def read_junit(path: Path, result: Result) -> None:
     result.skipped.update(reasons)
 
 
-def kept(path: Path) -> Result | None:
+def kept(path: Path) -> NightResult | None:
     """Return the findings of a part at this commit before, None when it was not run to its end."""
     try:
-        return Result(**json.loads(path.read_text()))
+        return NightResult(**json.loads(path.read_text()))
     except OSError:
         return None
 
@@ -172,7 +172,7 @@ def state() -> str:
     return f"{commit()['commit']:.12}" + (f"-{digest}" if changed.stdout else "")
 
 
-def show(results: Sequence[Result]) -> None:
+def show(results: Sequence[NightResult]) -> None:
     """Print the table, and below it the reasons of skips and the failures."""
     minutes = sum(result.seconds for result in results) / 60
     total = ["", "", "", "", f"{minutes:.1f} min"]

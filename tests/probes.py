@@ -17,7 +17,7 @@ SIZES = tuple(sorted((*OCTAVES, *(3 * 2**k for k in range(1, 19)))))
 
 
 @dataclass(frozen=True)
-class Protocol:
+class TrueProtocol:
     """The truth of messages up to a size: seconds, and bytes per second."""
 
     up_to_bytes: float
@@ -43,12 +43,12 @@ class Noise:
     launches: float = 0.0
 
 
-def protocol_of(truth: Sequence[Protocol], size: float) -> Protocol:
+def protocol_of(truth: Sequence[TrueProtocol], size: float) -> TrueProtocol:
     return next(each for each in truth if size <= each.up_to_bytes)
 
 
 def round_trip_s(
-    truth: Sequence[Protocol], size: int, messages: int = 1, delay_s: float = 0, pairs: int = 1
+    truth: Sequence[TrueProtocol], size: int, messages: int = 1, delay_s: float = 0, pairs: int = 1
 ) -> float:
     """Return PRTT(n, d, s); several pairs at once share the node by the max-rate model."""
     its = protocol_of(truth, size)
@@ -62,7 +62,7 @@ CROSSING = 1.25
 """The factor by which a message takes longer while one comes the other way."""
 
 
-def loaded_s(truth: Sequence[Protocol], size: int) -> float:
+def loaded_s(truth: Sequence[TrueProtocol], size: int) -> float:
     """Return the time of a further message while all ranks send and receive.
 
     g and G are three times as long.
@@ -78,21 +78,24 @@ def noisy(random: np.random.Generator, true_s: float, count: int, noise: Noise) 
     return values
 
 
-Truth = dict[str, Sequence[Protocol]]  # by scope
+Truth = dict[str, Sequence[TrueProtocol]]  # by scope
 
 LAPTOP: Truth = {
-    "on_node": (Protocol(4096, 4e-7, 1e-7, 2e-7, 2e-10), Protocol(np.inf, 9e-7, 2e-7, 5e-7, 1e-10))
+    "on_node": (
+        TrueProtocol(4096, 4e-7, 1e-7, 2e-7, 2e-10),
+        TrueProtocol(np.inf, 9e-7, 2e-7, 5e-7, 1e-10),
+    )
 }
 CLUSTER: Truth = LAPTOP | {
     "off_node": (
-        Protocol(8192, 2e-6, 5e-7, 8e-7, 1e-9, b_inj=5e8),
-        Protocol(np.inf, 5e-6, 8e-7, 1.5e-6, 4e-10, b_inj=1.25e9, b_node=7e9),
+        TrueProtocol(8192, 2e-6, 5e-7, 8e-7, 1e-9, b_inj=5e8),
+        TrueProtocol(np.inf, 5e-6, 8e-7, 1.5e-6, 4e-10, b_inj=1.25e9, b_node=7e9),
     )
 }
 
 
 @dataclass(frozen=True)
-class Campaign:
+class ProbeCampaign:
     """The parameters of a synthetic campaign of probes."""
 
     truth: Truth = field(default_factory=lambda: CLUSTER)
@@ -111,7 +114,7 @@ class Campaign:
     seed: int = 1
 
 
-def probes(spec: Campaign, launch: int) -> Iterator[tuple[dict[str, Any], float]]:
+def probes(spec: ProbeCampaign, launch: int) -> Iterator[tuple[dict[str, Any], float]]:
     """Yield every probe of a launch without its samples, and its true seconds."""
     for size in spec.sizes:
         for quantity, per_byte_s in (
@@ -138,7 +141,7 @@ def probes(spec: Campaign, launch: int) -> Iterator[tuple[dict[str, Any], float]
     yield {"quantity": "fence", "size_bytes": 0}, 2 * spec.barrier_s
 
 
-def header(spec: Campaign, launch: int) -> dict[str, Any]:
+def header(spec: ProbeCampaign, launch: int) -> dict[str, Any]:
     nodes = 2 if "off_node" in spec.truth else 1
     ppn = max(spec.pairs)
     cores = synthetic.Campaign(operation="probe", name=spec.name, cores=64)
@@ -150,7 +153,7 @@ def header(spec: Campaign, launch: int) -> dict[str, Any]:
     }
 
 
-def write(directory: Path, spec: Campaign) -> list[Path]:
+def write(directory: Path, spec: ProbeCampaign) -> list[Path]:
     """Write every launch of a campaign and return the files."""
     random = np.random.default_rng(spec.seed)
     paths = []
@@ -174,7 +177,7 @@ Launch = dict[tuple[float, ...], np.ndarray]
 
 
 def round_trips(
-    truth: Sequence[Protocol],
+    truth: Sequence[TrueProtocol],
     noise: Noise,
     seed: int,
     launches: int = 1,
@@ -194,7 +197,7 @@ def round_trips(
 
 
 def receives(
-    truth: Sequence[Protocol],
+    truth: Sequence[TrueProtocol],
     noise: Noise,
     seed: int,
     launches: int = 1,

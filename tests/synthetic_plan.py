@@ -22,7 +22,7 @@ Truth = Callable[[str, int, int], float]
 
 
 @dataclass(frozen=True)
-class Machine:
+class SyntheticMachine:
     """The methods of one operation, with noise of samples and launches, and drift, all relative."""
 
     methods: tuple[str, ...]
@@ -93,7 +93,7 @@ class Machine:
         return min(OVERHEAD * samples_s, max(task.budget_s, LEAST_BUDGET_S))
 
 
-def measure(machine: Machine, plan: Plan, results: Path, batches: int = 99) -> list[Cell]:
+def measure(machine: SyntheticMachine, plan: Plan, results: Path, batches: int = 99) -> list[Cell]:
     """Run a plan to its end, or so many batches, and return the cells of its store."""
     database = results / "switchpoint.db"
     for _ in range(batches):

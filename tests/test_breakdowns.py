@@ -74,7 +74,7 @@ def test_overlap_is_shown_beside_predictions(tmp_path: Path) -> None:
     assert "no parameters are fitted" in succeed(
         "show", "overlap", "--database", database, "--json"
     )
-    probes.write(tmp_path, probes.Campaign())
+    probes.write(tmp_path, probes.ProbeCampaign())
     ingest(database, [tmp_path])
     succeed("fit", "--database", database)
     rows = json.loads(succeed("show", "overlap", "--database", database, "--json"))
@@ -91,7 +91,7 @@ def test_overlap_is_shown_beside_predictions(tmp_path: Path) -> None:
 
 
 def test_without_overlap_there_is_nothing_to_show(tmp_path: Path) -> None:
-    probes.write(tmp_path, probes.Campaign(launches=1))
+    probes.write(tmp_path, probes.ProbeCampaign(launches=1))
     ingest(tmp_path / "s.db", [tmp_path])
     assert "--tag=overlap" in fail("show", "overlap", "--database", tmp_path / "s.db")
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tests import synthetic
-from tests.synthetic_plan import Machine
+from tests.synthetic_plan import SyntheticMachine
 from tests.test_cli import fail
 from tuner.campaign import progress as showing
 from tuner.campaign import reframe
@@ -81,7 +81,7 @@ def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
     path.parent.mkdir()
     path.write_text(json.dumps(ORDER))
     assert isinstance(find(NAME), FixedCampaign)
-    plan = Machine(("direct",), lambda method, size, procs: 1e-6).plan()
+    plan = SyntheticMachine(("direct",), lambda method, size, procs: 1e-6).plan()
     PLANS.save(plan, PLANS.path_of(NAME))
     assert find(NAME) == PlannedCampaign(plan, PLANS.path_of(NAME))
     path.with_name("other.order.json").write_text("{}")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.synthetic_plan import Machine, measure
+from tests.synthetic_plan import SyntheticMachine, measure
 from tests.test_planning import MACHINE, regrets
 from tests.test_rules import METHODS, on, point
 from tuner.domain.cases import Place
@@ -70,7 +70,7 @@ def test_where_neighbours_choose_other_grids_process_counts_between_lose_little(
 ) -> None:
     """Nearly every size has another best method on 4, 16 and 64 processes."""
     methods = ("direct", *(f"stfw:dims={dims}" for dims in range(2, 7)))
-    machine = Machine(methods, forwarded_s, seed=seed)
+    machine = SyntheticMachine(methods, forwarded_s, seed=seed)
     rules, _ = select(measure(machine, machine.plan(procs=(4, 16, 64), budget_s=1800), tmp_path))
     sizes = np.exp(np.linspace(math.log(8), math.log(131072), 100)).astype(int).tolist()
     over_best, over_default = [], []

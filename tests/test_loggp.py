@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from tests import probes
-from tests.probes import Noise, Protocol, receives, round_trips
+from tests.probes import Noise, TrueProtocol, receives, round_trips
 from tuner.models import loggp
 from tuner.models.loggp import LogGP
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
 from tuner.models.segments import FLOOR
 
 THREE = (
-    Protocol(512, 8e-7, 2e-7, 3e-7, 5e-10),
-    Protocol(8192, 1.5e-6, 3e-7, 6e-7, 2e-10),
-    Protocol(np.inf, 6e-6, 5e-7, 1.2e-6, 1e-10),
+    TrueProtocol(512, 8e-7, 2e-7, 3e-7, 5e-10),
+    TrueProtocol(8192, 1.5e-6, 3e-7, 6e-7, 2e-10),
+    TrueProtocol(np.inf, 6e-6, 5e-7, 1.2e-6, 1e-10),
 )
 TWO = THREE[1:]
-FOUR = (Protocol(64, 4e-7, 1e-7, 2e-7, 2e-9), *THREE)
+FOUR = (TrueProtocol(64, 4e-7, 1e-7, 2e-7, 2e-9), *THREE)
 CLEAN = Noise(samples=0.01, outliers=0)
 
 NAMES = {
@@ -32,7 +32,7 @@ NAMES = {
 }
 
 
-def fitted(truth: tuple[Protocol, ...], noise: Noise, seed: int, launches: int = 1) -> LogGP:
+def fitted(truth: tuple[TrueProtocol, ...], noise: Noise, seed: int, launches: int = 1) -> LogGP:
     found = loggp.fit(
         round_trips(truth, noise, seed, launches), receives(truth, noise, seed, launches)
     )
@@ -49,7 +49,7 @@ def parameters(model: LogGP) -> list[tuple[int, str, Parameter]]:
 
 
 @pytest.mark.parametrize("truth", [TWO, THREE, FOUR])
-def test_parameters_of_a_quiet_machine(truth: tuple[Protocol, ...]) -> None:
+def test_parameters_of_a_quiet_machine(truth: tuple[TrueProtocol, ...]) -> None:
     model = fitted(truth, CLEAN, 1)
     assert [each.up_to_bytes for each in model.protocols[:-1]] == [
         each.up_to_bytes for each in truth[:-1]
@@ -103,14 +103,14 @@ def test_a_ping_pong_alone_does_not_tell_the_latency() -> None:
 
 
 def test_overheads_as_long_as_the_trip_leave_no_latency() -> None:
-    truth = (Protocol(np.inf, 1e-9, 5e-7, 2e-7, 1e-10),)
+    truth = (TrueProtocol(np.inf, 1e-9, 5e-7, 2e-7, 1e-10),)
     for seed in range(5):
         (protocol,) = fitted(truth, Noise(samples=0.1), seed).protocols
         assert isinstance(protocol.latency, NotIdentified)
 
 
 def test_a_constant_time_has_no_time_per_byte() -> None:
-    truth = (Protocol(np.inf, 1e-6, 1e-7, 2e-7, 1e-25),)
+    truth = (TrueProtocol(np.inf, 1e-6, 1e-7, 2e-7, 1e-25),)
     for protocol in fitted(truth, CLEAN, 1).protocols:
         assert isinstance(protocol.beta, NotIdentified)
         assert isinstance(protocol.alpha, Estimate)

@@ -12,7 +12,7 @@ from tuner.machine.simulation import networks
 from tuner.machine.simulation.launch import settings
 from tuner.machine.simulation.machines import machine
 from tuner.machine.simulation.networks import NetworkError
-from tuner.models.loggp import LogGP, Protocol
+from tuner.models.loggp import LogGP, LogGPProtocol
 from tuner.models.networks import as_network
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
 from tuner.models.system import PairModel, ProbedLayout, SystemModel
@@ -104,9 +104,9 @@ def model(**pairs: LogGP) -> SystemModel:
     return SystemModel("site-x-mpich-123456", "20260101T000000Z", 100, fitted, UNKNOWN, UNKNOWN)
 
 
-def protocol(from_bytes, alpha_s, beta_s, send=UNKNOWN, receive=UNKNOWN, end=None) -> Protocol:
+def protocol(from_bytes, alpha_s, beta_s, send=UNKNOWN, receive=UNKNOWN, end=None) -> LogGPProtocol:
     rest = (UNKNOWN, UNKNOWN, UNKNOWN)
-    return Protocol(
+    return LogGPProtocol(
         from_bytes, end, *rest, send, receive, UNKNOWN, UNKNOWN, alpha_s=alpha_s, beta_s=beta_s
     )
 

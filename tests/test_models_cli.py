@@ -34,7 +34,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Probes, their fit, and a campaign whose times are 10 % above what is predicted."""
     directory = tmp_path_factory.mktemp("models")
     path = directory / "switchpoint.db"
-    probes.write(directory, probes.Campaign())
+    probes.write(directory, probes.ProbeCampaign())
     ingest(path, [directory])
     succeed("fit", "--database", path)
     with Store.open(path, readonly=True) as store:
@@ -68,7 +68,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_last_campaign_is_the_latest_whatever_its_name(tmp_path: Path) -> None:
     for name, date in (("zebra", "2026-01-01T00:00:00Z"), ("ape", "2026-02-01T00:00:00Z")):
         launches = probes.write(
-            tmp_path, probes.Campaign(probes.LAPTOP, launches=1, pairs=(1,), name=name, date=date)
+            tmp_path,
+            probes.ProbeCampaign(probes.LAPTOP, launches=1, pairs=(1,), name=name, date=date),
         )
         assert launches
         ran = synthetic.Campaign(name=f"{name}-methods", cores=64, launches=1, sizes=(8,))
@@ -85,8 +86,8 @@ def test_the_last_campaign_is_the_latest_whatever_its_name(tmp_path: Path) -> No
 def test_each_kind_of_pair_is_of_the_best_layout_that_has_it(tmp_path: Path) -> None:
     off_node = {"off_node": probes.CLUSTER["off_node"]}
     for spec in (
-        probes.Campaign(probes.LAPTOP, launches=2),
-        probes.Campaign(off_node | probes.LAPTOP, launches=1, oversubscribed=True),
+        probes.ProbeCampaign(probes.LAPTOP, launches=2),
+        probes.ProbeCampaign(off_node | probes.LAPTOP, launches=1, oversubscribed=True),
     ):
         probes.write(tmp_path, spec)
     assert ingest(tmp_path / "s.db", [tmp_path]).problems == []
@@ -173,7 +174,7 @@ def test_where_synchronous_sends_cost_nothing_any_more(tmp_path: Path) -> None:
     for synchronous_s in (1.5e-6, 1e-7):
         directory = tmp_path / str(synchronous_s)
         directory.mkdir()
-        spec = probes.Campaign(probes.LAPTOP, synchronous_s=synchronous_s, noise=noise)
+        spec = probes.ProbeCampaign(probes.LAPTOP, synchronous_s=synchronous_s, noise=noise)
         probes.write(directory, spec)
         ingest(directory / "s.db", [directory])
         (document,) = json.loads(succeed("fit", "--database", directory / "s.db", "--json"))

@@ -13,17 +13,17 @@ NIGHT = """
 import sys
 from pathlib import Path
 from tests import nightly
-from tests.nightly import Part
+from tests.nightly import NightPart
 
 place = Path(sys.argv.pop())
 nightly.build_root = lambda: place
 ran = f"echo ran >> {place / 'ran'}"
 nightly.PARTS = (
-    Part("good", 1, command=("sh", "-c", ran)),
-    Part("bad", 1, command=("sh", "-c", ran + "; exit 3")),
-    Part("spare", 1, command=("false",), is_optional=True),
-    Part("slow", 0.001, command=("sh", "-c", f"setsid sleep {sys.argv.pop()} & wait")),
-    Part("tested", 1, tests=(str(place / "test_three.py"),)),
+    NightPart("good", 1, command=("sh", "-c", ran)),
+    NightPart("bad", 1, command=("sh", "-c", ran + "; exit 3")),
+    NightPart("spare", 1, command=("false",), is_optional=True),
+    NightPart("slow", 0.001, command=("sh", "-c", f"setsid sleep {sys.argv.pop()} & wait")),
+    NightPart("tested", 1, tests=(str(place / "test_three.py"),)),
 )
 sys.exit(nightly.main())
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.synthetic_plan import Machine, cells_of, measure
+from tests.synthetic_plan import SyntheticMachine, cells_of, measure
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
 from tuner.campaign.plans import STAGES, Plan
@@ -36,7 +36,7 @@ def truth(method: str, size: int, procs: int) -> float:
     return math.log2(procs) / 2 * latency_s + per_byte_s * size * procs / 4
 
 
-MACHINE = Machine(tuple(CURVES), truth)
+MACHINE = SyntheticMachine(tuple(CURVES), truth)
 
 
 def no_model(*case: object) -> None:
@@ -142,7 +142,7 @@ def test_what_has_no_budget_left_is_not_refined(tmp_path: Path) -> None:
 @pytest.mark.parametrize("patterns", [6, pytest.param(40, marks=pytest.mark.nightly)])
 def test_equal_methods_seldom_win_under_drift(patterns: int, tmp_path: Path) -> None:
     """At 15 sizes of each pattern, though losers are dropped and the luckiest race on."""
-    machine = Machine(
+    machine = SyntheticMachine(
         ("direct", *(f"m:number={number}" for number in range(7))),
         lambda method, size, procs: 1e-5,
         launch_noise=0.02,

@@ -19,11 +19,11 @@ from tuner.inputs.structure.stages import MessageStage, stages
 from tuner.models import closed_forms, collectives, predict
 from tuner.models.collectives import Group
 from tuner.models.costs import costs
-from tuner.models.delivery import Network
+from tuner.models.delivery import RankNetwork
 from tuner.models.loggp import LogGP
-from tuner.models.loggp import Protocol as LogGPProtocol
+from tuner.models.loggp import LogGPProtocol as LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
-from tuner.models.maxrate import Protocol as MaxRateProtocol
+from tuner.models.maxrate import RateProtocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
 from tuner.models.system import Links, PairModel, ProbedLayout, SystemModel, decode, encode
 
@@ -68,7 +68,7 @@ def machine(**pairs: PairModel) -> SystemModel:
     return SystemModel(*("a-system", "a-campaign"), 1, pairs, exactly(COPYING), exactly(REDUCING))
 
 
-def delivery_s(network: Network, stage: MessageStage, item_bytes: float) -> float:
+def delivery_s(network: RankNetwork, stage: MessageStage, item_bytes: float) -> float:
     return float(network.ended_s(stage, item_bytes, np.zeros(network.procs)).max())
 
 

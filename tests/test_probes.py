@@ -14,7 +14,7 @@ from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 
-SMALL = probes.Campaign(sizes=(1, 64), launches=2, samples=5)
+SMALL = probes.ProbeCampaign(sizes=(1, 64), launches=2, samples=5)
 
 
 @pytest.fixture

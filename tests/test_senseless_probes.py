@@ -22,27 +22,27 @@ from tuner.rawfile.ingest import ingest
 SHAPES = ("true", "constant", "shrinking", "random", "swapped")
 QUANTITIES = ("prtt", "mutual", "receive", "prtt_synchronous", "copy", "reduce")
 SPOILT = (float("nan"), float("inf"), -1e-6, 0.0)
-NO_SATURATION = {"off_node": (probes.Protocol(np.inf, 2e-6, 5e-7, 8e-7, 1e-9, b_inj=5e8),)}
+NO_SATURATION = {"off_node": (probes.TrueProtocol(np.inf, 2e-6, 5e-7, 8e-7, 1e-9, b_inj=5e8),)}
 PATTERN = ("random:degree=3,seed=1", 3, 3.0)
 
 
 @dataclass(frozen=True)
-class Campaign:
+class SenselessCampaign:
     """Probes, what the times of each quantity look like, and one time in so many that is none."""
 
-    probes: probes.Campaign
+    probes: probes.ProbeCampaign
     shapes: dict[str, str]
     spoilt: float
     of_every: int
 
 
-def campaigns() -> st.SearchStrategy[Campaign]:
+def campaigns() -> st.SearchStrategy[SenselessCampaign]:
     sizes = st.one_of(
         st.just(probes.OCTAVES),
         st.lists(st.sampled_from(probes.OCTAVES), min_size=1, max_size=6, unique=True),
     )
     measured = st.builds(
-        probes.Campaign,
+        probes.ProbeCampaign,
         truth=st.sampled_from([probes.CLUSTER, probes.LAPTOP | NO_SATURATION, probes.LAPTOP]),
         sizes=sizes.map(sorted),
         pairs=st.sampled_from([(1,), (1, 2), (1, 2, 3, 4, 8)]),
@@ -54,7 +54,11 @@ def campaigns() -> st.SearchStrategy[Campaign]:
     )
     shapes = st.fixed_dictionaries({each: st.sampled_from(SHAPES) for each in QUANTITIES})
     return st.builds(
-        Campaign, measured, shapes, st.sampled_from(SPOILT), st.sampled_from([3, 50, 10**9])
+        SenselessCampaign,
+        measured,
+        shapes,
+        st.sampled_from(SPOILT),
+        st.sampled_from([3, 50, 10**9]),
     )
 
 
@@ -73,7 +77,7 @@ def shaped_s(
     }[shape]
 
 
-def write(directory: Path, campaign: Campaign) -> None:
+def write(directory: Path, campaign: SenselessCampaign) -> None:
     """As `probes.write` does, with times as the campaign has them."""
     spec = campaign.probes
     random = np.random.default_rng(spec.seed)
@@ -127,7 +131,7 @@ def is_sensible(document: Any) -> None:
                 assert protocol.get("beta_s", 0) >= 0
 
 
-def nothing_is_senseless(campaign: Campaign) -> None:
+def nothing_is_senseless(campaign: SenselessCampaign) -> None:
     with TemporaryDirectory() as scratch:
         directory = Path(scratch)
         database = directory / "s.db"

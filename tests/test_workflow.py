@@ -156,7 +156,7 @@ def test_a_campaign_of_products_ends_without_a_table(results, capsys):
 
 def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
     (results / "scratch").mkdir()
-    kept = keeping.keep(probes.write(results / "scratch", probes.Campaign()))
+    kept = keeping.keep(probes.write(results / "scratch", probes.ProbeCampaign()))
     assert tuned(kept) == []
     assert "in the store; `switchpoint fit` fits models to probes" in capsys.readouterr().out
 

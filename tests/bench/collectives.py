@@ -85,7 +85,7 @@ class Campaigns:
         seconds: float,
         launches: int,
         table: str = "",
-    ) -> dict[int, Trial]:
+    ) -> dict[int, JudgedTrial]:
         """Measure launches of an operation; return trials by size. Exit when one fails."""
         for number in range(launches):
             options = {
@@ -128,7 +128,7 @@ class Campaigns:
 
 
 @dataclass
-class Trial:
+class JudgedTrial:
     """The samples of one operation at one size, by method and launch, with their rounds."""
 
     selected: str = ""
@@ -152,9 +152,9 @@ class Trial:
         return float(values.mean()), float(low), float(high)
 
 
-def read_trials(paths: list[Path]) -> dict[int, Trial]:
+def read_trials(paths: list[Path]) -> dict[int, JudgedTrial]:
     """Return the trials in raw files of one operation, by size."""
-    trials: dict[int, Trial] = defaultdict(Trial)
+    trials: dict[int, JudgedTrial] = defaultdict(JudgedTrial)
     for launch, path in enumerate(paths):
         for record in map(json.loads, path.read_text().splitlines()):
             if record["record"] == "case":
@@ -165,7 +165,7 @@ def read_trials(paths: list[Path]) -> dict[int, Trial]:
 
 
 @dataclass
-class Verdict:
+class JudgingResult:
     """The results of the judging campaign for all operations so far."""
 
     operations: list[str]
@@ -174,7 +174,7 @@ class Verdict:
     figures: list[Figure] = field(default_factory=list)
     worst: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0})
 
-    def add(self, operation: str, size: int, trial: Trial) -> None:
+    def add(self, operation: str, size: int, trial: JudgedTrial) -> None:
         """Add the trial of a size, and print its line."""
         default = DEFAULT_METHODS[operation]
         log, low, high = trial.log_ratio("auto", default)
@@ -226,7 +226,7 @@ class Verdict:
         return not self.slower and not missing
 
 
-def worth_choosing(trials: dict[int, Trial], default: str) -> list[str]:
+def worth_choosing(trials: dict[int, JudgedTrial], default: str) -> list[str]:
     """Return the default, and the methods that are near the best at some size."""
     worth = {default}
     for trial in trials.values():
@@ -247,7 +247,7 @@ def compare(
         methods = " ".join(name if ":" in name else f"{name}:" for name in worth)  # no families
         campaigns.measure("choose", operation, methods, seconds, launches)
     table = campaigns.choose()
-    verdict = Verdict(operations)
+    verdict = JudgingResult(operations)
     print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
     for operation in operations:
         judged = campaigns.measure(

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
-from tests.synthetic_plan import Machine, measure
+from tests.synthetic_plan import SyntheticMachine, measure
 from tuner.campaign.planning import OVERHEAD
 from tuner.campaign.plans import Plan
 from tuner.campaign.times import START_S
@@ -87,16 +87,18 @@ class Tally:
 
 
 MACHINES = {
-    "far": Machine(tuple(FAR), curves(FAR)),
-    "few": Machine(tuple(FEW), curves(FEW)),
-    "close": Machine(tuple(CLOSE), curves(CLOSE)),
-    "noisy": Machine(tuple(FAR), curves(FAR), sample_noise=0.15, launch_noise=0.03),
-    "equal": Machine(tuple(EQUAL), curves(EQUAL), launch_noise=0.02, drift=0.2),
-    "some equal": Machine(tuple(WITH_EQUAL), curves(WITH_EQUAL), launch_noise=0.02, drift=0.2),
+    "far": SyntheticMachine(tuple(FAR), curves(FAR)),
+    "few": SyntheticMachine(tuple(FEW), curves(FEW)),
+    "close": SyntheticMachine(tuple(CLOSE), curves(CLOSE)),
+    "noisy": SyntheticMachine(tuple(FAR), curves(FAR), sample_noise=0.15, launch_noise=0.03),
+    "equal": SyntheticMachine(tuple(EQUAL), curves(EQUAL), launch_noise=0.02, drift=0.2),
+    "some equal": SyntheticMachine(
+        tuple(WITH_EQUAL), curves(WITH_EQUAL), launch_noise=0.02, drift=0.2
+    ),
 }
 
 
-def run(machine: Machine, seed: int, tally: Tally) -> None:
+def run(machine: SyntheticMachine, seed: int, tally: Tally) -> None:
     """Run one campaign."""
     machine = replace(machine, seed=seed)
     plan = machine.plan(procs=PROCS)
@@ -108,7 +110,7 @@ def run(machine: Machine, seed: int, tally: Tally) -> None:
     add_wrong(machine, points, tally)
 
 
-def add_cost(machine: Machine, plan: Plan, cells: list[Cell], tally: Tally) -> None:
+def add_cost(machine: SyntheticMachine, plan: Plan, cells: list[Cell], tally: Tally) -> None:
     exhaustive_s = sum(
         EXHAUSTIVE * machine.truth(method, size, case.procs)
         for case in plan.cases
@@ -130,7 +132,7 @@ def add_cost(machine: Machine, plan: Plan, cells: list[Cell], tally: Tally) -> N
         tally.stages[stage] += share
 
 
-def add_regret(machine: Machine, rules: list[Rule], seed: int, tally: Tally) -> None:
+def add_regret(machine: SyntheticMachine, rules: list[Rule], seed: int, tally: Tally) -> None:
     random = np.random.default_rng((7, seed))
     for procs in PROCS:
         drawn = np.exp(random.uniform(math.log(8), math.log(131072), HELD_OUT)).astype(int)
@@ -143,7 +145,7 @@ def add_regret(machine: Machine, rules: list[Rule], seed: int, tally: Tally) -> 
             tally.over_default.append(time_s / default_s - 1)
 
 
-def add_wrong(machine: Machine, points: list[Point], tally: Tally) -> None:
+def add_wrong(machine: SyntheticMachine, points: list[Point], tally: Tally) -> None:
     for point in points:
         tally.points += 1
         default_s = machine.truth("direct", point.case.size_bytes, point.case.layout.procs)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.collectives import Trial, Verdict, main, read_trials, worth_choosing
+from tests.bench.collectives import JudgedTrial, JudgingResult, main, read_trials, worth_choosing
 
 ROUNDS = range(1, 41)
 
 
-def trial(directory: Path, factor: float, selected: str) -> Trial:
+def trial(directory: Path, factor: float, selected: str) -> JudgedTrial:
     """Return three drifting launches; `auto` takes `factor` times as long as the default."""
     paths = []
     for launch in range(3):
@@ -57,7 +57,7 @@ def test_the_bar_is_held_where_the_choice_is_not_slower(
     held: bool,
     words: str,
 ) -> None:
-    verdict = Verdict(["bcast"])
+    verdict = JudgingResult(["bcast"])
     verdict.add("bcast", 64, trial(tmp_path, factor, selected))
     assert verdict.conclude() is held
     assert words in capsys.readouterr().out
@@ -66,12 +66,12 @@ def test_the_bar_is_held_where_the_choice_is_not_slower(
 def test_an_operation_that_nothing_was_compared_of_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = Verdict(["bcast", "reduce"])
+    verdict = JudgingResult(["bcast", "reduce"])
     verdict.add("bcast", 64, trial(tmp_path, 0.5, "ring"))
-    few = Trial(samples={method: {0: ([1], [1e-5])} for method in ("auto", "vendor")})
+    few = JudgedTrial(samples={method: {0: ([1], [1e-5])} for method in ("auto", "vendor")})
     verdict.add("reduce", 64, few)
     assert not verdict.conclude()
-    alone = Verdict(["reduce"])
+    alone = JudgingResult(["reduce"])
     alone.add("reduce", 64, few)
     assert not alone.conclude()
     said = capsys.readouterr().out
@@ -85,7 +85,9 @@ def test_methods_far_from_the_best_at_every_size_are_not_looked_at_again() -> No
         64: {"vendor": 9e-6, "ring": 4e-6, "star": 7e-6, "chain": 7e-6},
     }
     trials = {
-        size: Trial(samples={method: {0: ([1], [time_s])} for method, time_s in times.items()})
+        size: JudgedTrial(
+            samples={method: {0: ([1], [time_s])} for method, time_s in times.items()}
+        )
         for size, times in times_s.items()
     }
     assert worth_choosing(trials, "vendor") == ["ring", "star", "vendor"]

@@ -171,7 +171,7 @@ def _case(
 
 
 def _model() -> SystemModel:
-    spec = probes.Campaign()
+    spec = probes.ProbeCampaign()
     random = np.random.default_rng(spec.seed)
     launches = {}
     for number in range(spec.launches):

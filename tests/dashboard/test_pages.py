@@ -37,7 +37,7 @@ def test_the_overview_tells_how_steady_the_newest_campaign_was(tmp_path: Path) -
         for case in lines[1:3]:  # other work slowed the first two
             case["canary_s"] = [5 * value for value in case["canary_s"]]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    probes.write(tmp_path, probes.Campaign(name="20261201T000000Z", sizes=(8, 64), launches=1))
+    probes.write(tmp_path, probes.ProbeCampaign(name="20261201T000000Z", sizes=(8, 64), launches=1))
     database = tmp_path / "switchpoint.db"
     ingest(database, [tmp_path])
     with Store.open(database, readonly=True) as store:
@@ -374,7 +374,7 @@ def test_a_comparison_with_what_is_not_there_is_refused(upgraded: Path) -> None:
 
 def test_overlap_is_broken_down_and_predicted(tmp_path: Path) -> None:
     overlaps.write(tmp_path)
-    probes.write(tmp_path, probes.Campaign())
+    probes.write(tmp_path, probes.ProbeCampaign())
     path = tmp_path / "switchpoint.db"
     ingest(path, [tmp_path])
     _, parts = drawn(pages.overlap.PAGE, path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Halo:
+class OracleHalo:
     """The items by (sender, receiver)."""
 
     procs: int
@@ -49,7 +49,7 @@ def blocks(count: int, procs: int) -> list[int]:
     return [rank for rank, size in enumerate(sizes) for _ in range(size)]
 
 
-def matrix_halo(path: Path, procs: int, owners: list[int] | None = None) -> Halo:
+def matrix_halo(path: Path, procs: int, owners: list[int] | None = None) -> OracleHalo:
     """Return what the product of the matrix with a vector needs from other ranks.
 
     Rows are in blocks by default.
@@ -59,10 +59,12 @@ def matrix_halo(path: Path, procs: int, owners: list[int] | None = None) -> Halo
     needed: dict[tuple[int, int], set[int]] = defaultdict(set)
     for row, column in entries:
         needed[owner[column - 1], owner[row - 1]].add(column)
-    return Halo(procs, {pair: len(items) for pair, items in needed.items() if pair[0] != pair[1]})
+    return OracleHalo(
+        procs, {pair: len(items) for pair, items in needed.items() if pair[0] != pair[1]}
+    )
 
 
-def stencil_halo(grid: tuple[int, ...], points: int, edge: int) -> Halo:
+def stencil_halo(grid: tuple[int, ...], points: int, edge: int) -> OracleHalo:
     """Return the halo of blocks of edge^dim points on an open grid of ranks."""
     procs = 1
     for size in grid:
@@ -76,7 +78,7 @@ def stencil_halo(grid: tuple[int, ...], points: int, edge: int) -> Halo:
             moved = sum(steps)
             if moved and max(steps) == 1 and not (star and moved > 1):
                 items[sender, receiver] = edge ** (len(grid) - moved)
-    return Halo(procs, items)
+    return OracleHalo(procs, items)
 
 
 def _place(rank: int, grid: tuple[int, ...]) -> tuple[int, ...]:

@@ -10,13 +10,13 @@ import pytest
 from tests.conftest import by_day
 from tests.kernels.benchrun import bench
 from tests.kernels.conftest import Kernels
-from tests.kernels.halo import Halo, matrix_halo, read_entries, stencil_halo
+from tests.kernels.halo import OracleHalo, matrix_halo, read_entries, stencil_halo
 
 MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "good"
 GOOD = sorted(MATRICES.glob("*.mtx"))
 
 
-def assert_features(kernels: Kernels, out: Path, pattern: str, halo: Halo, size: int) -> str:
+def assert_features(kernels: Kernels, out: Path, pattern: str, halo: OracleHalo, size: int) -> str:
     """Runs both operations; returns the pattern as the header names it."""
     for operation in ("exchange", "discovery"):
         path = out.with_suffix(f".{operation}")

@@ -13,9 +13,9 @@ from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import standard_specs
 from tuner.models import predict
 from tuner.models.loggp import LogGP
-from tuner.models.loggp import Protocol as LogGPProtocol
+from tuner.models.loggp import LogGPProtocol as LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
-from tuner.models.maxrate import Protocol as MaxRateProtocol
+from tuner.models.maxrate import RateProtocol as MaxRateProtocol
 from tuner.models.parameter import Estimate, NotIdentified, Parameter
 from tuner.models.system import PairModel, ProbedLayout, SystemModel
 
@@ -23,7 +23,7 @@ UNKNOWN = NotIdentified("not measured")
 RELATIVE = 1e-9  # the table has ten digits
 
 
-class Machine:
+class RandomParameters:
     """Random parameters."""
 
     def __init__(self, seed: int) -> None:
@@ -124,7 +124,7 @@ def estimates(
 def test_exchanges_are_estimated_as_they_are_predicted(
     any_kernels: Kernels, tmp_path: Path, procs: int, ppn: int
 ) -> None:
-    machine = Machine(procs * 16 + ppn)
+    machine = RandomParameters(procs * 16 + ppn)
     model, halo = machine.model(), machine.exchange(procs, 0.4)
     found, autos = estimates(any_kernels, tmp_path, model, halo, ppn, item_bytes=7)
     predicted = predict.of_exchange(model, halo, ppn, list(found["exchange"])).times(7)
@@ -141,7 +141,7 @@ def test_discoveries_are_estimated_as_they_are_predicted(
     any_kernels: Kernels, tmp_path: Path, procs: int, ppn: int
 ) -> None:
     """Of a pattern that the hints describe in full: everybody sends as much to everybody."""
-    model = Machine(procs).model()
+    model = RandomParameters(procs).model()
     if procs > ppn:  # hints do not tell who is on the node: all pairs cost the same here
         model.pairs["on_node"] = model.pairs["off_node"]
     pairs = ((a, b) for a in range(procs) for b in range(procs) if a != b)

@@ -83,7 +83,7 @@ def test_the_doctor_finds_all_that_site_init_wrote(site_init):
 
 
 @dataclass(frozen=True)
-class Campaign:
+class SlurmCampaign:
     """Three launches of one job on two nodes, by an installed Switchpoint without sources."""
 
     place: Path
@@ -121,8 +121,8 @@ class Campaign:
 
 
 @pytest.fixture
-def campaign(require, site_init, tmp_path) -> Callable[..., Campaign]:
-    def make(name: str = "mpich", *options: str) -> Campaign:
+def campaign(require, site_init, tmp_path) -> Callable[..., SlurmCampaign]:
+    def make(name: str = "mpich", *options: str) -> SlurmCampaign:
         mpi = next((mpi for mpi in find_mpis() if mpi.name == name), None)
         require(name, mpi is not None, "this MPI is not installed")
         config = site_init(*options)
@@ -150,7 +150,7 @@ def campaign(require, site_init, tmp_path) -> Callable[..., Campaign]:
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_btl": "self,tcp",
         }
-        return Campaign(tmp_path, config, mpi, env)
+        return SlurmCampaign(tmp_path, config, mpi, env)
 
     return make
 

@@ -20,7 +20,7 @@ class KernelsError(SwitchpointError):
 
 
 @dataclass(frozen=True, slots=True)
-class Kernels:
+class BuiltKernels:
     """The kernels as built for an MPI: their directory, and their benchmark program."""
 
     mpi: Mpi
@@ -28,7 +28,7 @@ class Kernels:
     swpbench: Path
 
 
-def kernels(system: str, environment: str) -> Kernels:
+def kernels(system: str, environment: str) -> BuiltKernels:
     """Return the kernels that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
 
     An empty `environment` stands for any. Raises KernelsError.
@@ -42,7 +42,7 @@ def kernels(system: str, environment: str) -> Kernels:
             root = Path(named).absolute() if named else installation_directory(system, mpi.name)
             for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
                 if os.access(program, os.X_OK):
-                    return Kernels(mpi, root, program)
+                    return BuiltKernels(mpi, root, program)
     raise KernelsError(
         f"no built swpbench{' for ' if environment else ''}{environment}; `switchpoint run` builds "
         "the kernels, or name a build or installation by SWITCHPOINT_KERNELS"

@@ -14,7 +14,7 @@ from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.stages import MessageStage, stages
 from tuner.models.costs import Costs
-from tuner.models.delivery import Network
+from tuner.models.delivery import RankNetwork
 from tuner.models.maxrate import Rates
 
 STFW = "postal bound of equal messages between all pairs (Selvitopi & Aykanat, 2019)"
@@ -31,7 +31,7 @@ class ClosedForm:
     beats_direct_below_bytes: float | None = None
 
 
-def closed_forms(network: Network, halo: Halo, copy_s_per_byte: float) -> Iterator[ClosedForm]:
+def closed_forms(network: RankNetwork, halo: Halo, copy_s_per_byte: float) -> Iterator[ClosedForm]:
     """Yield the closed forms that hold for a pattern.
 
     That of `stfw` needs pairs that all send the same, that of `nap` several processes on nodes.
@@ -110,7 +110,7 @@ def _switch_point_bytes(sizes: tuple[int, ...], items: int, costs: Costs) -> flo
     return None
 
 
-def _nap(network: Network, off: Costs, halo: Halo) -> ClosedForm:
+def _nap(network: RankNetwork, off: Costs, halo: Halo) -> ClosedForm:
     gather, cross, distribute = stages(method("nap", halo.procs), halo, network.ppn)
     node = np.arange(halo.procs) // network.ppn
     leaves = node[cross.sender] != node[cross.receiver]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.models.loggp import LogGP, Protocol
+from tuner.models.loggp import LogGP, LogGPProtocol
 from tuner.models.maxrate import Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified, or_zero
 from tuner.models.system import PairModel, SystemModel
@@ -87,7 +87,7 @@ def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
     where = "on a node" if on_node else "between nodes"
     raise ModelError(
         f"{model.system}: no parameters of messages {where} in campaign {model.campaign}; "
-        "`switchpoint fit` tells what there is"
+        "`switchpoint fit` shows those that there are"
     )
 
 
@@ -103,7 +103,7 @@ def fence_barriers(model: SystemModel) -> float:
     return model.fence.value / barrier_s if barrier_s > 0 else 1.0
 
 
-def _message(protocol: Protocol, loaded: bool) -> Message:
+def _message(protocol: LogGPProtocol, loaded: bool) -> Message:
     send, receive = or_zero(protocol.overhead_send), or_zero(protocol.overhead_receive)
     gap, per_byte = protocol.gap, protocol.gap_per_byte
     gap_s = or_zero(gap)

@@ -43,7 +43,7 @@ class _Messages:
         return self.alpha_s + np.maximum(self.alone_s - self.moved_s, 0)
 
 
-class Network:
+class RankNetwork:
     """The nodes of the ranks, and the costs of messages.
 
     `off` is needed when some messages leave their node.

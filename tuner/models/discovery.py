@@ -12,7 +12,7 @@ import numpy as np
 
 from tuner.inputs.structure.stages import MessageStage
 from tuner.models.collectives import steps
-from tuner.models.delivery import Network
+from tuner.models.delivery import RankNetwork
 from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, NotIdentified
 from tuner.stats import Floats
 
@@ -24,7 +24,7 @@ _SMALL_BYTES = 8
 class Census:
     """The payload to deliver, `size_bytes` an item. A fence takes `fence_barriers` barriers."""
 
-    network: Network
+    network: RankNetwork
     payload: MessageStage
     size_bytes: float
     fence_barriers: float = 1.0

@@ -11,13 +11,13 @@ import numpy as np
 
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.stages import MessageStage
-from tuner.models.delivery import Network
+from tuner.models.delivery import RankNetwork
 
 
 def time_s(
     method: str,
     stages: Sequence[MessageStage],
-    network: Network,
+    network: RankNetwork,
     item_bytes: float,
     packed_items: int,
     copy_s_per_byte: float,

@@ -36,7 +36,7 @@ _NO_LOAD = NotIdentified("no floods of all ranks were measured")
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class LogGPProtocol:
     """The parameters of messages of from_bytes … up_to_bytes, in seconds; None is unbounded.
 
     alpha is L + o_s + o_r and beta the seconds per byte, both of single messages; gap and
@@ -63,7 +63,7 @@ class Protocol:
 class LogGP(msgspec.Struct, frozen=True, tag="LogGP"):
     """The protocols of one kind of pair by size, and the deviation of the points from their fit."""
 
-    protocols: list[Protocol]
+    protocols: list[LogGPProtocol]
     scale: float
 
 
@@ -100,7 +100,7 @@ def fit(
 
 def _protocol(
     from_bytes: int, up_to_bytes: int | None, part: Points, sets: list[Points], found: Segments
-) -> Protocol:
+) -> LogGPProtocol:
     line = fit_line(part, _rest(part), found.scale)
     flood, delayed, late, loaded, crossing = (
         fit_line(each, _rest(each), found.scale) if len(np.unique(each.keys[:, 0])) > 1 else None
@@ -113,10 +113,10 @@ def _protocol(
     # Overheads are of a message of one byte: copying makes those of others longer.
     send, _ = _parameters(delayed, _NO_DELAYS)
     receive, _ = _parameters(late, _NO_LATE)
-    latency: Parameter = NotIdentified("needs o_s and o_r, which a ping-pong alone cannot tell")
+    latency: Parameter = NotIdentified("needs o_s and o_r, which a ping-pong alone does not give")
     if isinstance(send, Estimate) and isinstance(receive, Estimate) and delayed and late:
         latency = _difference(line, delayed, late)
-    return Protocol(
+    return LogGPProtocol(
         from_bytes=from_bytes,
         up_to_bytes=up_to_bytes,
         alpha=alpha,

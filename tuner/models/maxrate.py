@@ -54,7 +54,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class RateProtocol:
     """The parameters of messages of from_bytes … up_to_bytes, bytes/s; None is unbounded."""
 
     from_bytes: int
@@ -69,7 +69,7 @@ class Protocol:
 class MaxRate(msgspec.Struct, frozen=True, tag="max-rate"):
     """The protocols by size, and the deviation of the points from their fit."""
 
-    protocols: list[Protocol]
+    protocols: list[RateProtocol]
     scale: float
 
 
@@ -99,14 +99,16 @@ def _groups(swept: Points) -> Integers:
     return np.unique(swept.keys[:, 1], return_inverse=True)[1]
 
 
-def _protocol(from_bytes: int, up_to_bytes: int | None, part: Points, found: Segments) -> Protocol:
+def _protocol(
+    from_bytes: int, up_to_bytes: int | None, part: Points, found: Segments
+) -> RateProtocol:
     curve = _Curve(part, found.scale)
     theta = curve.fit()
     if theta is None:
         line = parameter(curve.intercept, curve.intercepts, part.launches)
         flat = NotIdentified("time does not grow with size")
         rates = Rates(curve.intercept, None, 0.0, None, int(part.keys[:, 1].max()))
-        return Protocol(from_bytes, up_to_bytes, line, flat, flat, flat, rates)
+        return RateProtocol(from_bytes, up_to_bytes, line, flat, flat, flat, rates)
     rates = curve.rates(theta)
     all_rates = curve.replicates(theta)
     alpha, b_max = (
@@ -120,7 +122,7 @@ def _protocol(from_bytes: int, up_to_bytes: int | None, part: Points, found: Seg
         b_inj = curve.seen(rates, b_inj, most, of_one=rates.b_max or 0.0)
         if not _is_narrow(b_max):
             b_inj = NotIdentified("needs the rate of one process, which is not known well")
-    return Protocol(from_bytes, up_to_bytes, alpha, b_max, b_inj, b_node, rates)
+    return RateProtocol(from_bytes, up_to_bytes, alpha, b_max, b_inj, b_node, rates)
 
 
 def _is_narrow(b_max: Parameter) -> bool:

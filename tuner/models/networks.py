@@ -4,7 +4,7 @@ from tuner.machine.simulation import networks
 from tuner.machine.simulation.machines import CORES, Machine
 from tuner.machine.simulation.networks import Network
 from tuner.models import maxrate
-from tuner.models.loggp import LogGP, Protocol
+from tuner.models.loggp import LogGP, LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
 from tuner.models.system import Links, PairModel, ProbedLayout, SystemModel
@@ -76,7 +76,7 @@ def _loggp(protocols: list[tuple[networks.Protocol, float, float]], shared: bool
     ends = [each.from_bytes - 1 for each, _, _ in protocols[1:]]
     return LogGP(
         [
-            Protocol(
+            LogGPProtocol(
                 from_bytes=each.from_bytes,
                 up_to_bytes=end,
                 alpha=_exactly(latency_s + 2 * each.overhead_s),
@@ -99,7 +99,7 @@ def _shared(protocols: list[tuple[networks.Protocol, float, float]], node_rate: 
     ends = [each.from_bytes - 1 for each, _, _ in protocols[1:]]
     return MaxRate(
         [
-            maxrate.Protocol(
+            maxrate.RateProtocol(
                 *(each.from_bytes, end, _exactly(latency_s + 2 * each.overhead_s)),
                 *(_exactly(rate), _exactly(rate), _exactly(node_rate)),
                 Rates(latency_s + 2 * each.overhead_s, rate, rate, node_rate, _EVERY),
@@ -123,11 +123,13 @@ def _fitted(model: SystemModel, scopes: tuple[str, ...]) -> tuple[PairModel, Log
 
 
 def _protocol(
-    each: Protocol, begin: int, local: list[Protocol], link_rate: float
+    each: LogGPProtocol, begin: int, local: list[LogGPProtocol], link_rate: float
 ) -> networks.Protocol:
-    told = [o.value for o in (each.overhead_send, each.overhead_receive) if isinstance(o, Estimate)]
+    known = [
+        o.value for o in (each.overhead_send, each.overhead_receive) if isinstance(o, Estimate)
+    ]
     sizes = [other for other in local if other.from_bytes <= max(begin, 1)] or local[:1]
-    overhead = sum(told) / len(told) if told else sizes[-1].alpha_s / 2 if sizes else 0.0
+    overhead = sum(known) / len(known) if known else sizes[-1].alpha_s / 2 if sizes else 0.0
     overhead = min(overhead, each.alpha_s / 2)
     return networks.Protocol(
         from_bytes=begin,

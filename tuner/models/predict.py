@@ -13,7 +13,7 @@ from tuner.models import collectives, discovery, exchange
 from tuner.models.closed_forms import ClosedForm, closed_forms
 from tuner.models.collectives import Group
 from tuner.models.costs import costs, fence_barriers
-from tuner.models.delivery import Network
+from tuner.models.delivery import RankNetwork
 from tuner.models.discovery import Census
 from tuner.models.parameter import ModelError, NotIdentified, or_zero
 from tuner.models.system import SystemModel
@@ -72,7 +72,7 @@ def _rank(time_s: float | NotIdentified) -> float:
     return math.inf if isinstance(time_s, NotIdentified) else time_s
 
 
-def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) -> Network:
+def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) -> RankNetwork:
     """Return the network of so many processes, which all communicate at once where it is loaded.
 
     Raises ModelError when its parameters are missing, or nodes of a simulated machine.
@@ -85,7 +85,7 @@ def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) ->
     several = procs > ppn
     off = costs(model, on_node=False, loaded=loaded) if several else None
     on = costs(model, on_node=True, loaded=loaded) if ppn > 1 or off is None else off
-    return Network(procs, ppn, on, off, model.links)
+    return RankNetwork(procs, ppn, on, off, model.links)
 
 
 def of_exchange(

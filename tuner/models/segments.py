@@ -47,7 +47,7 @@ def cut(
     x, group and time_s have an entry for each point; `noise` is the relative deviation of a time,
     and `parameters` the number in a segment. There must be at least LEAST_SIZES distinct x.
     """
-    problem = _Problem(x, group, time_s, max(noise, FLOOR), parameters)
+    problem = _SegmentCosts(x, group, time_s, max(noise, FLOOR), parameters)
     fullest = _best_bounds(problem.costs(np.inf), problem.most_segments)[-1]
     costs = problem.costs(problem.deviation(fullest))
     found = _best_bounds(costs, problem.most_segments)
@@ -116,7 +116,7 @@ def _solve(
     return intercept, np.maximum(slopes, 0)
 
 
-class _Problem:
+class _SegmentCosts:
     """The costs of every possible segment."""
 
     def __init__(

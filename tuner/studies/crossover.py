@@ -21,7 +21,7 @@ from tuner.machine.mpi import LaunchCommand, launch
 from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.nodes.launch import launch as launch_on_nodes
 from tuner.machine.nodes.namespaces import meant
-from tuner.machine.systems import Kernels, kernels
+from tuner.machine.systems import BuiltKernels, kernels
 from tuner.paths import results_directory
 from tuner.rawfile import reading
 from tuner.stats import Floats, mean_interval
@@ -127,7 +127,7 @@ def study(request: CrossoverRequest) -> tuple[Study, Path]:
 
 
 def _measure(
-    request: CrossoverRequest, built: Kernels, part: str, number: int
+    request: CrossoverRequest, built: BuiltKernels, part: str, number: int
 ) -> tuple[Header, dict[str, float]]:
     """Measure one launch on rows dealt by `part`.
 
@@ -145,7 +145,7 @@ def _measure(
     return file.header, _medians(file)
 
 
-def _start(request: CrossoverRequest, built: Kernels) -> tuple[LaunchCommand, str]:
+def _start(request: CrossoverRequest, built: BuiltKernels) -> tuple[LaunchCommand, str]:
     """Return how to start the ranks, and what that system is called."""
     if not request.on_nodes:
         return launch(built.mpi, request.procs, build=built.root), _THIS_MACHINE

@@ -82,8 +82,8 @@ def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Co
         out.print("the papers have no closed form of this pattern on one node")
     for form in forms:
         below = form.beats_direct_below_bytes
-        told = "" if below is None else f"; faster than direct below {size_text(round(below))}"
-        out.print(f"{form.method}, {form.source}{told}:")
+        limit = "" if below is None else f"; faster than direct below {size_text(round(below))}"
+        out.print(f"{form.method}, {form.source}{limit}:")
         times = (f"{size_text(size)} {significant(1e6 * form.time_s(size))}" for size in sizes)
         out.print(f"  {', '.join(times)} us")
 
@@ -133,8 +133,8 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
             out.print(f"{title}: not predicted, {reason}")
             continue
         correlation = validation.rank_correlation
-        told = "too few methods" if correlation is None else f"{correlation:.2f}"
-        out.print(f"{title}: {validation.close:.0%} within {CLOSE:.0%}, rank correlation {told}")
+        rank = "too few methods" if correlation is None else f"{correlation:.2f}"
+        out.print(f"{title}: {validation.close:.0%} within {CLOSE:.0%}, rank correlation {rank}")
         grid = _grid("bytes", "method", "measured us", "predicted us", "error")
         for error in validation.errors:
             grid.add_row(
@@ -158,14 +158,14 @@ def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
     share = share_close(outcomes)
     if share is None:
         return
-    told = f"all: {share:.0%} of {sum(len(each.errors) for each in found)} within {CLOSE:.0%}"
+    summary = f"all: {share:.0%} of {sum(len(each.errors) for each in found)} within {CLOSE:.0%}"
     correlations = [r for each in found if (r := each.rank_correlation) is not None]
     if correlations:
-        told += f", rank correlation {sum(correlations) / len(correlations):.2f}"
+        summary += f", rank correlation {sum(correlations) / len(correlations):.2f}"
     losses = [loss for each in found for loss in each.losses]
     right = sum(loss == 0 for loss in losses)
     out.print(
-        f"{told}; the fastest method is predicted at {right} of {len(losses)} sizes, what is "
+        f"{summary}; the fastest method is predicted at {right} of {len(losses)} sizes, what is "
         f"predicted to be the fastest loses {sum(losses) / len(losses):.1%} in the mean"
     )
 
