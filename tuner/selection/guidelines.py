@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tuner.domain.cases import Layout
+from tuner.domain.flat import columns, take
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
 
 LEAST = 1.05
@@ -64,22 +66,23 @@ class _Time(NamedTuple):
     high_s: float
 
 
-_Case = tuple[str, str, int, int, bool, str]  # operation, pattern, nodes, ppn, oversubscribed, sync
-_Times = dict[_Case, dict[str, dict[int, _Time]]]
+class _Series(NamedTuple):
+    """A case at all sizes."""
+
+    operation: str
+    pattern: str
+    layout: Layout
+    sync: str
+
+
+_Times = dict[_Series, dict[str, dict[int, _Time]]]
 
 
 def violations(cells: Iterable[dict[str, Any]]) -> list[Violation]:
     """Return the violations in one campaign's cells, rows of `Store.cells`, the worst first."""
     times: _Times = {}
     for cell in cells:
-        case: _Case = (
-            cell["operation"],
-            cell["pattern"],
-            cell["nodes"],
-            cell["ppn"],
-            bool(cell["oversubscribed"]),
-            cell["sync"],
-        )
+        case = take(_Series, (cell[name] for name in columns(_Series)))
         time = _Time(cell["median_s"], cell["low_s"], cell["high_s"])
         if cell["method"] != AUTO and cell["launches"] > 1:
             times.setdefault(case, {}).setdefault(cell["method"], {})[cell["size_bytes"]] = time
@@ -102,21 +105,20 @@ def _falling(times: _Times) -> Iterator[Violation]:
 def _emulated(times: _Times) -> Iterator[Violation]:
     """Yield the collectives of the MPI library that are slower than others that do the same."""
     for case, methods in times.items():
-        operation, _, nodes, ppn, *_ = case
-        if operation not in COLLECTIVES:
+        if case.operation not in COLLECTIVES:
             continue
-        default = DEFAULT_METHODS[operation]
+        default = DEFAULT_METHODS[case.operation]
         for size, time in methods.get(default, {}).items():
             steps = []
-            for part in EMULATIONS.get(operation, []):
-                of_part = times.get((part.operation, *case[1:]), {}).get(default, {})
-                step = of_part.get(_scaled(size, part, nodes * ppn))
+            for part in EMULATIONS.get(case.operation, []):
+                of_part = times.get(case._replace(operation=part.operation), {}).get(default, {})
+                step = of_part.get(_scaled(size, part, case.layout.nodes * case.layout.ppn))
                 steps += [step] if step else []
-            if not steps or len(steps) < len(EMULATIONS[operation]):
+            if not steps or len(steps) < len(EMULATIONS[case.operation]):
                 continue
             whole = _Time(*map(sum, zip(*steps, strict=True)))
             if _is_slower(time, whole):
-                than = " and ".join(part.operation for part in EMULATIONS[operation])
+                than = " and ".join(part.operation for part in EMULATIONS[case.operation])
                 yield _violation(case, default, size, time, than, whole.median_s)
 
 
@@ -131,7 +133,7 @@ def _is_slower(time: _Time, than: _Time) -> bool:
 
 
 def _violation(
-    case: _Case, method: str, size: int, time: _Time, than: str, than_s: float
+    case: _Series, method: str, size: int, time: _Time, than: str, than_s: float
 ) -> Violation:
-    operation, pattern, nodes, ppn, *_ = case
-    return Violation(operation, pattern, nodes, ppn, method, size, time.median_s, than, than_s)
+    place = case.operation, case.pattern, case.layout.nodes, case.layout.ppn
+    return Violation(*place, method, size, time.median_s, than, than_s)

@@ -156,13 +156,13 @@ def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
     for its in table.provenance.soaks:
         for nodes, ppn, _, count in its.places:
             counted[its.operation, its.method, nodes, ppn] += count
-    return {
-        where: counted[where]
-        for run in _runs(table.points)
-        if (layout := run[0].case.layout)
-        and (where := (run[0].case.operation, run[0].method, layout.nodes, layout.ppn))
-        and not _is_default(where[:2])
-    }
+    found = {}
+    for first, *_ in _runs(table.points):
+        operation, nodes, ppn, *_ = first.case.place
+        if not _is_default((operation, first.method)):
+            where = operation, first.method, nodes, ppn
+            found[where] = counted[where]
+    return found
 
 
 def notes(table: Table) -> list[str]:
@@ -179,7 +179,7 @@ def notes(table: Table) -> list[str]:
         if each.failure
     ]
     required = table.provenance.required_executions
-    if withheld := {each[:4] for each in waiting(table)}:
+    if withheld := {(its.operation, its.method, its.nodes, its.ppn) for its in waiting(table)}:
         lines.append(
             f"faster, but in no rule before {required} executions in soaks: {_named(withheld)}; "
             "`switchpoint soak` does them"
