@@ -51,8 +51,8 @@ def lookalike(
 ) -> None:
     """Write look-alikes of the 22 matrices of the store-and-forward paper's Table 1.
 
-    NAMES are of that table, such as cbuckle and gupta2; without any, all. Prints targets and
-    results, and what is off by more than 10 %.
+    NAMES are those of that table, such as cbuckle and gupta2; the default is all. The
+    command prints targets, results, and deviations of more than 10 %.
     """
     from tuner.inputs.matrices import lookalike as looking
     from tuner.inputs.matrices.market import MatrixError

@@ -44,7 +44,7 @@ BUDGET = _BudgetType()
 def plan(file: Path | None, as_json: bool) -> None:
     """Show the plan in FILE, by default the newest of `switchpoint run --budget`.
 
-    For each step its launches, how many are done, and their methods and sizes.
+    List the launches of each stage, how many are done, and their methods and sizes.
     """
     from tuner.campaign import planned
     from tuner.commands.printing.campaign import show_plan

@@ -75,7 +75,7 @@ def init(
 ) -> None:
     """Write a site's configuration from what its scheduler and modules report.
 
-    At a terminal it asks for what neither they nor options say: which partitions, how many
+    At a terminal it asks for what they and the options leave open: which partitions, how many
     nodes, which account. Elsewhere it takes all partitions and nodes, and no account.
     """
     scheduler = SCHEDULERS[scheduler_name] if scheduler_name else schedulers.detect()
