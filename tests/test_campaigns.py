@@ -1,6 +1,7 @@
 """Campaigns by their orders: what is read, shown while they run, and found to be resumed."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,10 @@ def test_a_batch_that_ends_early_keeps_its_finished_launches(
     assert len(keeping.of_campaign(NAME)) == 1
     with pytest.raises(DispatchError, match=r"(?s)^failed:\n  exchange @mpich.* 1 of 3 .*/logs/"):
         batch.require_all(planned)
+
+
+def test_a_configuration_that_reframe_cannot_name_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / os.fsdecode(b"caf\xe9.py")
+    config.write_text("site_configuration = {}\n")
+    answer = fail("run", "--dry-run", "--config", str(config))
+    assert r"caf\xe9.py: ReFrame reads only paths that are UTF-8" in answer

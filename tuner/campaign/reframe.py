@@ -28,6 +28,7 @@ from typing import Any
 
 from tuner.campaign.times import POLL_S
 from tuner.errors import SwitchpointError
+from tuner.files import shown
 
 CHECKS = Path(__file__).resolve().parents[2] / "checks"
 CONFIGS = {"local": CHECKS / "config" / "local.py", "nodes": CHECKS / "config" / "nodes.py"}
@@ -167,6 +168,10 @@ def dry_run(call: Call) -> Session:
     Raises:
         DispatchError: ReFrame failed or warned of something left out, or no check is left to run.
     """
+    if shown(call.config) != str(call.config):
+        raise DispatchError(
+            f"{shown(call.config)}: ReFrame reads only paths that are UTF-8; rename it"
+        )
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         try:
