@@ -136,9 +136,9 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == SMOKE
-    soak = ["-r", "--name=soak.*kind=discovery", f"--prgenv=^{environment}$"]
-    soak += ["--setvar=executions=200", "--setvar=sizes=8", "--setvar=campaign=soak"]
-    assert "PASSED" in run_reframe(*soak, checkout=place)
+    soaking = ["-r", "--name=soak.*kind=discovery", f"--prgenv=^{environment}$"]
+    soaking += ["--setvar=executions=200", "--setvar=sizes=8", "--setvar=campaign=soak"]
+    assert "PASSED" in run_reframe(*soaking, checkout=place)
     with Store.open(database_path(), readonly=True) as store:
         (system,) = store.systems()["system"]
         assert set(soak.stored(store, system)["executions"]) == {200}
