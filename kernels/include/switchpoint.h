@@ -1,11 +1,12 @@
 /*
  * switchpoint.h: plan an MPI exchange or collective once, by the fastest known method, and execute it often.
  *
- * A function that returns int, but for swp_table_rules and _has, returns SWP_SUCCESS or one of enum
- * swp_error; swp_error_message() then tells what was wrong, where, and what to do. "Collective" means: every
- * rank of the communicator calls it, in the same order. A plan is used by one thread at a time; two plans in
- * two threads at once need MPI_THREAD_MULTIPLE. MPI must be initialised before the first call, unless it is
- * said to need no MPI, and every plan freed before MPI_Finalize. Buffers given to a call stay the caller's.
+ * A function that returns int returns SWP_SUCCESS or one of enum swp_error, unless its comment says
+ * otherwise; after an error swp_error_message() says what was wrong, where, and what to do. "Collective"
+ * means: every rank of the communicator calls it, in the same order. A plan is used by one thread at a time;
+ * two plans in two threads at once need MPI_THREAD_MULTIPLE. MPI must be initialised before any call that is
+ * not marked "needs no MPI", and every plan must be freed before MPI_Finalize. The caller keeps ownership of
+ * the buffers that it passes.
  */
 #ifndef SWITCHPOINT_H
 #define SWITCHPOINT_H
@@ -25,30 +26,30 @@ extern "C" {
 #define SWP_VERSION_MINOR 1
 #define SWP_VERSION_PATCH 0
 
-/* What a call can return. Planning errors are the same on every rank. */
+/* Return codes. Planning errors are the same on every rank. */
 enum swp_error {
   SWP_SUCCESS = 0,
   SWP_ERR_ARGUMENT,       /* an argument is out of range, or differs between ranks */
   SWP_ERR_MEMORY,         /* memory ran out */
   SWP_ERR_MPI,            /* an MPI call failed */
   SWP_ERR_METHOD,         /* unknown method, or a malformed method spec */
-  SWP_ERR_NOT_APPLICABLE, /* the method exists but cannot do this problem on these ranks */
-  SWP_ERR_MISMATCH,       /* what the senders send is not what the receivers expect */
+  SWP_ERR_NOT_APPLICABLE, /* the method exists but cannot solve this problem on these ranks */
+  SWP_ERR_MISMATCH,       /* sends and receives do not match */
   SWP_ERR_TABLE,          /* the method table cannot be read */
   SWP_ERR_TOO_LARGE,      /* a size exceeds what MPI's int counts can carry for this method */
-  SWP_ERR_STATE,   /* the plan of another operation, or a plan started twice or waited for without a start */
+  SWP_ERR_STATE,   /* the plan is for another operation, already started, or waited for but not started */
   SWP_ERR_POISONED /* an earlier execution of this plan failed; free it */
 };
 
-/* What is communicated: an exchange, a discovery, or one of the collectives of MPI. */
+/* The operations: exchange, discovery, and the collectives of MPI. */
 enum swp_operation {
 #define OPERATION(upper, ...) SWP_##upper,
 #include "switchpoint_operations.def" /* SWP_EXCHANGE, SWP_DISCOVERY, SWP_BCAST ... */
 #undef OPERATION
 };
 
-/* The name of an operation as tables and swpbench write it, "reduce_scatter_block"; NULL when there is none
-   of this number, so that a loop from 0 finds all. Static. Local; needs no MPI. */
+/* The name of an operation as written in tables and by swpbench, such as "reduce_scatter_block"; NULL if no
+   operation has this number, so a loop from 0 finds them all. A static string. Local; needs no MPI. */
 const char *swp_operation_name(int operation);
 
 /* The library's version, "major.minor.patch". Local; needs no MPI. */
@@ -57,45 +58,45 @@ const char *swp_version(void);
 /* The meaning of an error code, a static string; never NULL. Local; needs no MPI. */
 const char *swp_strerror(int error);
 
-/* What the last failing call on this thread found: one line, valid until the next failing call. */
+/* The message of the last failed call on this thread: one line, valid until the next failed call. */
 const char *swp_error_message(void);
 
-/* The error code of the MPI call that failed there; MPI_SUCCESS where it was none, or another rank's. */
+/* The code of the MPI error behind that failure; MPI_SUCCESS if it was not one of this rank's MPI calls. */
 int swp_error_mpi(void);
 
 /* ---- Methods ---------------------------------------------------------------------------------------- */
 
 struct swp_method_info {
-  unsigned operations;    /* that it does: bit 1 << SWP_BCAST and so on */
+  unsigned operations;    /* that it supports: bit 1 << SWP_BCAST and so on */
   const char *name;       /* as written in a spec, before the colon */
   const char *parameters; /* for example "dims=2..30 | grid=AxBx..."; "" when there are none */
   const char *summary;    /* one line */
-  const char *source;     /* where it comes from */
+  const char *source;     /* the publication or standard that defines it */
 };
 
 /* The index-th registered method, from 0; SWP_ERR_ARGUMENT past the last. Strings are static. Local. */
 int swp_method_list(int index, struct swp_method_info *info);
 
 /*
- * Writes into specs, separated by spaces and NUL-terminated, every spec of the method `name` that is worth
- * trying for an operation on `procs` processes: "stfw:dims=2 stfw:dims=3". Empty when none is applicable.
- * Local. Errors: SWP_ERR_METHOD (the operation has no such method), SWP_ERR_ARGUMENT (no such operation, does
- * not fit in length, a NULL, or procs < 1).
+ * Writes to specs every spec of the method `name` that is worth trying for an operation on `procs` processes,
+ * separated by spaces and NUL-terminated: "stfw:dims=2 stfw:dims=3". Empty if none is applicable. Local.
+ * Errors: SWP_ERR_METHOD (the operation has no such method), SWP_ERR_ARGUMENT (no such operation, specs
+ * longer than length, a NULL pointer, or procs < 1).
  */
 int swp_method_specs(enum swp_operation operation, const char *name, int procs, char *specs, size_t length);
 
 /*
- * Puts into the environment what makes the MPI library take the algorithm `name` of its own for a collective,
- * as the method "vendor:environment=NAME" wants it. For the whole process, and before MPI_Init: a library
- * looks there when it starts, and may say nothing of a name that it does not know. Local. Errors:
- * SWP_ERR_ARGUMENT, SWP_ERR_NOT_APPLICABLE (a library of which the variables are not known).
+ * Sets the environment variables that make the MPI library use its own algorithm `name` for a collective, as
+ * the method "vendor:environment=NAME" requires. Affects the whole process; call it before MPI_Init: a
+ * library reads them when it starts, and may silently ignore a name that it does not know. Local. Errors:
+ * SWP_ERR_ARGUMENT, SWP_ERR_NOT_APPLICABLE (the variables of this library are not known).
  */
 int swp_environment_set(enum swp_operation operation, const char *name);
 
 /*
- * Puts into the environment what makes the MPI library let its algorithms be chosen later, as the method
- * "vendor:algorithm=NAME" wants it under Open MPI 4; what is there already stays. For the whole process, and
- * before MPI_Init. Local.
+ * Sets the environment variables that let the MPI library's algorithms be chosen later, as the method
+ * "vendor:algorithm=NAME" requires under Open MPI 4; variables that are already set stay unchanged. Affects
+ * the whole process; call it before MPI_Init. Local.
  */
 void swp_environment_allow(void);
 
@@ -104,16 +105,16 @@ void swp_environment_allow(void);
 typedef struct swp_table swp_table;
 
 /*
- * Reads a method table on rank 0 and gives it to every rank of comm. Collective. Free with swp_table_free.
- * Errors, the same on every rank: SWP_ERR_TABLE, with file and line in swp_error_message(); SWP_ERR_ARGUMENT,
- * _MEMORY, _MPI.
+ * Reads a method table on rank 0 and distributes it to every rank of comm. Collective. Free with
+ * swp_table_free. Errors, the same on every rank: SWP_ERR_TABLE, with file and line in swp_error_message();
+ * SWP_ERR_ARGUMENT, _MEMORY, _MPI.
  */
 int swp_table_read(MPI_Comm comm, const char *path, swp_table **table);
 
-/* The number of rules. Local. */
+/* Returns the number of rules. Local. */
 int swp_table_rules(const swp_table *table);
 
-/* Whether there is a rule for the operation: 1 or 0. Local. */
+/* Returns 1 if there is a rule for the operation, otherwise 0. Local. */
 int swp_table_has(const swp_table *table, enum swp_operation operation);
 
 /* Frees a table and sets the pointer to NULL. NULL is allowed. Local. */
@@ -123,40 +124,41 @@ void swp_table_free(swp_table **table);
 
 typedef struct swp_plan swp_plan;
 
-/* What the caller knows beyond the problem; equal on every rank (checked). Start from SWP_HINTS_DEFAULT. */
+/* What the caller knows beyond the problem. Must be equal on every rank (checked). Start from
+   SWP_HINTS_DEFAULT. */
 struct swp_hints {
   unsigned flags;         /* SWP_ESTIMATE or SWP_MEASURE, and SWP_SAME_COMM */
-  int64_t executions;     /* how often the plan will be executed; 0: unknown, taken for many */
-  int64_t degree;         /* discovery: the most messages any rank will send at once; -1: unknown */
+  int64_t executions;     /* how often the plan will be executed; 0: unknown, assumed to be many */
+  int64_t degree;         /* discovery: the most messages any rank sends per execution; -1: unknown */
   int64_t bytes;          /* discovery: mean bytes per message; -1: unknown */
   const swp_table *table; /* used instead of the table named by SWITCHPOINT_TABLE; NULL: none */
-  int ppn;         /* 0: the machine's nodes, ranks that share memory; above: virtual ones of ppn ranks */
-  int placement;   /* which ranks are on one virtual node, of enum swp_placement */
-  double budget_s; /* of SWP_MEASURE; 0: one second */
+  int ppn;                /* 0: real nodes, whose ranks share memory; above: virtual nodes of ppn ranks */
+  int placement;          /* how ranks are placed on virtual nodes, one of enum swp_placement */
+  double budget_s;        /* for SWP_MEASURE; 0: one second */
 };
 
-/* With ppn ranks on each of ceil(P / ppn) virtual nodes: */
+/* The placement of P ranks on ceil(P / ppn) virtual nodes of ppn ranks: */
 enum swp_placement {
   SWP_PLACEMENT_BLOCK, /* rank r is on node r / ppn; the last may have fewer */
   SWP_PLACEMENT_CYCLIC /* rank r is on node r mod nodes */
 };
 
 #define SWP_ESTIMATE 0u  /* choose by table and model, without measuring */
-#define SWP_SAME_COMM 1u /* of a collective: see swp_collective_plan */
-#define SWP_MEASURE 2u   /* of an exchange or a collective: see swp_exchange_plan */
+#define SWP_SAME_COMM 1u /* for a collective: see swp_collective_plan */
+#define SWP_MEASURE 2u   /* for an exchange or a collective: see swp_exchange_plan */
 #define SWP_HINTS_DEFAULT {SWP_ESTIMATE, 0, -1, -1, NULL, 0, SWP_PLACEMENT_BLOCK, 0}
 
 /*
- * An exchange, as one rank sees it: items of one size in a send buffer, which of them go to whom, and how
- * many come from whom. A rank appears at most once in each list; the rank itself may appear.
+ * An exchange as seen by one rank: items of one size in a send buffer, which of them go to which rank, and
+ * how many arrive from each rank. A rank appears at most once in each list; the rank itself may appear.
  *
  * Message i goes to send_ranks[i] and carries the items send_items[send_offsets[i] .. send_offsets[i+1]-1],
- * in that order; with send_items NULL, the items send_offsets[i] .. send_offsets[i+1]-1 themselves (opaque
+ * in that order; if send_items is NULL, the items send_offsets[i] .. send_offsets[i+1]-1 themselves (opaque
  * messages). The data from recv_ranks[j] land in the receive buffer at items recv_offsets[j] ..
  * recv_offsets[j+1]-1, in the sender's order. A neighbour with no items is allowed and gets no message.
  */
 struct swp_exchange {
-  int64_t item_bytes; /* at least 1, equal on every rank; of no account where nsends and nrecvs are 0 */
+  int64_t item_bytes; /* at least 1, equal on every rank; ignored if nsends and nrecvs are 0 */
   int64_t nitems;     /* items in the send buffer */
   int nsends;
   const int *send_ranks;       /* nsends */
@@ -168,27 +170,27 @@ struct swp_exchange {
 };
 
 /*
- * Plans an exchange. Collective on comm, of which the plan keeps a private duplicate. `method` is a spec
- * such as "direct" or "stfw:dims=3", equal on every rank; NULL or "auto" selects: by the first rule that
- * matches of the user's table, the file that SWITCHPOINT_USER_TABLE names (it may be missing); then of a
- * table, that of the hints or else the one named by SWITCHPOINT_TABLE; then by what is fastest by the
- * parameters of a model that the table may carry (estimated; exchanges and discoveries only); else the
- * default ("direct"). Every such call reads the files again.
+ * Plans an exchange. Collective on comm, of which the plan keeps a private duplicate. `method` is a spec such
+ * as "direct" or "stfw:dims=3", equal on every rank. NULL or "auto" selects: the first matching rule of the
+ * user's table (the file named by SWITCHPOINT_USER_TABLE, which may be missing); else the first matching rule
+ * of the table in the hints, or of the one named by SWITCHPOINT_TABLE if the hints have none; else the method
+ * estimated to be fastest, if that table has the parameters of a model (exchanges and discoveries only); else
+ * the default ("direct"). Every such call reads the files again.
  *
- * With SWP_MEASURE, where the user's table has no rule, all applicable methods are raced on this very
- * exchange, in buffers of the library's own, for about hints.budget_s in all (a method that is slow to plan
- * or execute may overrun it); the default stays unless another is clearly faster. A method is taken only if
- * hints.executions make up for what planning it costs more. What was found is appended to the user's table,
- * if SWITCHPOINT_USER_TABLE is set, for plans of the same exchange in later runs. When the budget is too
- * short to tell, the plan is made as without SWP_MEASURE. A discovery cannot be raced (SWP_ERR_ARGUMENT): its
- * messages are not known when it is planned.
+ * With SWP_MEASURE, if the user's table has no matching rule, all applicable methods are raced on this very
+ * exchange, in buffers of the library's own, for about hints.budget_s in total (a method that is slow to plan
+ * or execute may exceed it). The default is used unless another method is clearly faster and hints.executions
+ * make up for its higher planning cost. The result is appended to the user's table, if SWITCHPOINT_USER_TABLE
+ * is set, for plans of the same exchange in later runs. If the budget is too short for a result, the plan is
+ * made as without SWP_MEASURE. A discovery cannot be raced (SWP_ERR_ARGUMENT): its messages are not known
+ * when it is planned.
  *
- * Methods that SWITCHPOINT_OFF lists are never used, at any operation, also if the caller names them
+ * Methods listed in SWITCHPOINT_OFF are never used, for any operation, even if the caller names them
  * (SWP_ERR_NOT_APPLICABLE).
  *
  * hints may be NULL. The problem's arrays are no longer needed afterwards. On an error, the same on every
  * rank, *plan is NULL. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE
- * (also a user's table that cannot be written), _TOO_LARGE.
+ * (also if the user's table cannot be written), _TOO_LARGE.
  */
 int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
                       const struct swp_hints *hints, swp_plan **plan);
@@ -200,18 +202,18 @@ int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const c
 int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints, swp_plan **plan);
 
 /*
- * A collective, with the arguments that the MPI function of its name takes, which mean what they mean there.
- * Types, and the operation of a reduction, must live as long as plans use them.
+ * A collective, with the arguments of the MPI function of the same name, which have the same meaning. Types,
+ * and the operation of a reduction, must stay valid as long as plans use them.
  *
  *   bcast                             recv_count, recv_type, root
- *   gather, scatter                   both sides, root; the side that MPI reads at the root only, at the root
+ *   gather, scatter                   both sides, root; a side that MPI reads only at the root, only there
  *   reduce                            recv_count, recv_type, op, root
  *   allreduce, reduce_scatter_block   recv_count, recv_type, op
  *   allgather, alltoall               both sides
  *   allgatherv                        send_count, send_type, recv_counts, displs, recv_type
  *
- * What MPI ignores may have any value here too; but the side that MPI_IN_PLACE is to take the place of must
- * have MPI_DATATYPE_NULL or another valid type.
+ * Arguments that MPI ignores may have any value here too, but the type of a side that MPI_IN_PLACE replaces
+ * must be MPI_DATATYPE_NULL or another valid type.
  */
 struct swp_collective {
   enum swp_operation operation; /* SWP_BCAST … */
@@ -219,147 +221,155 @@ struct swp_collective {
   MPI_Datatype send_type;
   int recv_count;
   MPI_Datatype recv_type;
-  const int *recv_counts, *displs; /* a number for each rank; of no account after the call */
+  const int *recv_counts, *displs; /* one entry per rank; not read after the call */
   MPI_Op op;
   int root;
 };
 
 /*
  * Plans a collective. Collective on comm. method, hints and errors as for swp_exchange_plan; the default is
- * "vendor". With "auto" the rules are kept in the plan, for swp_collective_set. What MPI wants equal on all
- * ranks is checked: operation, root, bytes, and whether the operation of a reduction is commutative and one
- * of MPI's.
+ * "vendor". With "auto" the plan keeps the rules, for swp_collective_set. The values that MPI requires to be
+ * equal on all ranks are checked: operation, root, bytes, and whether the operation of a reduction is
+ * commutative and predefined.
  *
- * SWP_MEASURE races methods on this very call, reductions on operands of zero bytes; a user's operation must
- * bear them. What it finds holds for these bytes; others that swp_collective_set gives go by the rules.
+ * SWP_MEASURE races methods on this very call, reductions on operands whose bytes are all zero, which a
+ * user-defined operation must accept. The result applies to this number of bytes; for others, set by
+ * swp_collective_set, the rules apply.
  *
  * With SWP_SAME_COMM in the flags of the hints the plan communicates on comm itself, which from then on
- * returns its errors; the caller keeps it for such plans alone, executes one of them at a time, in the same
- * order on all ranks, and frees it after them. For many plans on the same ranks: communicators are few.
+ * returns its errors. The caller must use comm for such plans only, execute one of them at a time, in the
+ * same order on all ranks, and free comm after them. This is for many plans on the same ranks, as the number
+ * of communicators is limited.
  */
 int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,
                         const struct swp_hints *hints, swp_plan **plan);
 
 /*
- * Gives the plan other counts, types, root, or operation of a reduction. Every rank calls it, with what MPI
- * wants of the call that follows; nothing is compared between ranks. A plan for which the method was selected
- * selects again, by a binary search among the rules and from what MPI makes equal on all ranks. It
- * communicates only when a method is chosen for the first time on this plan that has something to prepare.
- * A plan for a method of the caller's keeps it.
+ * Gives the plan other counts, types, root, or operation of a reduction. Every rank must call it, with
+ * arguments that MPI would accept for the call that follows; nothing is compared between ranks. If the method
+ * was selected, the plan selects again, by a binary search among the rules and from values that MPI requires
+ * to be equal on all ranks. It communicates only when it first chooses a method that needs preparation. A
+ * method that the caller named is kept.
  *
- * Errors: SWP_ERR_NOT_APPLICABLE (of the caller's method), the same on all ranks; SWP_ERR_ARGUMENT (also
- * another operation than planned), _MEMORY, _MPI, _STATE, _POISONED, of this rank alone where the others did
- * not meet the same. After an error the plan is as before, but the others wait for this rank if they go on.
+ * Errors: SWP_ERR_NOT_APPLICABLE (the caller's method cannot do the call), the same on all ranks;
+ * SWP_ERR_ARGUMENT (also for an operation other than planned), _MEMORY, _MPI, _STATE, _POISONED, on this rank
+ * only unless other ranks fail likewise. After an error the plan is unchanged, but the others wait for this
+ * rank if they go on.
  */
 int swp_collective_set(swp_plan *plan, const struct swp_collective *problem);
 
 /* ---- Selecting without a plan ----------------------------------------------------------------------- */
 
-/* The rules of a table for one collective operation on ranks of a known layout. For what stands between an
-   application and its MPI, and wants a plan only where the table has another method than "vendor". */
+/* The rules of a table for one collective operation on ranks of a known layout. For software between an
+   application and its MPI that needs a plan only where the table has a method other than "vendor". */
 typedef struct swp_selector swp_selector;
 
-/* Where ranks are. */
+/* The layout of the ranks. */
 struct swp_layout {
   int procs, nodes;
   int ppn;   /* the most ranks on one node */
-  int alone; /* not 0: there is no other rank in the job */
+  int alone; /* not 0: the job has no other ranks */
 };
 
-/* What MPI makes equal on all ranks of a call. */
+/* The values of a call that MPI requires to be equal on all ranks. */
 struct swp_facts {
   int64_t bytes;       /* as rules count them: docs/reference/table.md */
   int64_t total_bytes; /* of the vector, or of the blocks of all ranks */
-  int64_t most_bytes;  /* of the largest block; else as bytes */
-  int root;            /* 0 where the operation has none */
-  MPI_Op op;           /* MPI_OP_NULL where it is no reduction */
+  int64_t most_bytes;  /* of the largest block; equal to bytes where blocks do not differ */
+  int root;            /* 0 if the operation has none */
+  MPI_Op op;           /* MPI_OP_NULL if it is not a reduction */
 };
 
 /*
- * Makes a selector; the table must live as long. *selector is NULL when the table has no other method than
- * "vendor" for any call, not even one that is off, and on an error. Local; needs no MPI. Free with
+ * Makes a selector; the table must outlive it. *selector is NULL on an error, and if the table has no method
+ * other than "vendor" for any call, not even one that is off. Local; needs no MPI. Free with
  * swp_selector_free. Errors: SWP_ERR_ARGUMENT, _MEMORY.
  */
 int swp_selector_create(const swp_table *table, enum swp_operation operation, const struct swp_layout *layout,
                         swp_selector **selector);
 
-/* Whether a call of so many bytes (as in struct swp_facts) may have another method than "vendor": 0 if it
-   certainly has not. Local, for several threads at once, as all up to swp_selector_passed. */
+/* Returns 0 if a call of so many bytes (as in struct swp_facts) certainly has no method other than "vendor",
+   otherwise 1. Local. Like all functions down to swp_selector_passed, it may be called by several threads at
+   once. */
 int swp_selector_asks(const swp_selector *selector, int64_t bytes);
 
-/* The bytes from which on swp_selector_asks gives another answer, in increasing order: the first from which
-   it is 1, and so on by turns. Returns how many. For who has no time for a call. They are the selector's. */
+/* Returns the number of sizes at which the answer of swp_selector_asks changes, and points *bytes at them, in
+   increasing order: from the first on it is 1, from the second on 0, and so on. For callers that have no time
+   for a call. The selector owns the array. */
 int swp_selector_changes(const swp_selector *selector, const int64_t **bytes);
 
-/* What a selector has for a call. Strings are valid as long as the selector. */
+/* The choice of a selector for a call. Strings are valid as long as the selector. */
 struct swp_choice {
-  const char *method; /* the spec; NULL: "vendor", as it chooses by itself */
-  const char *passed; /* the spec of the rule that comes first, where its method is off or cannot do the call;
+  const char *method; /* the spec; NULL: "vendor", whose algorithm the MPI library chooses */
+  const char *passed; /* the spec of the first rule that matches, if its method is off or cannot do the call;
                          NULL: it is not passed over */
-  const char *why;    /* the reason for that */
-  int index, passed_index; /* the selector's own; -1: none */
+  const char *why;    /* the reason for passing it over */
+  int index, passed_index; /* internal to the selector; -1: none */
 };
 
 /* Finds the choice for a call, by one search among the rules. */
 void swp_selector_choose(const swp_selector *selector, const struct swp_facts *facts,
                          struct swp_choice *choice);
 
-/* The members of that choice: its method; and what is passed over, with the reason in *why. */
+/* Return single members of that choice: `method`; and `passed`, with the reason in *why. */
 const char *swp_selector_find(const swp_selector *selector, const struct swp_facts *facts);
 const char *swp_selector_passed(const swp_selector *selector, const struct swp_facts *facts,
                                 const char **why);
 
 /*
- * swp_collective_plan and swp_collective_set by a choice that was found for the problem, without another
- * search unless its method cannot be prepared: then by the next that can. The choice is that of the same
- * rule on all ranks; it is one of a selector for the problem's operation and the layout of comm. The plan
- * shares the selector, which must live until the plan is freed, and reads no table: of the hints, table and
- * SWP_MEASURE have no meaning. Errors as there; SWP_ERR_ARGUMENT also of a choice that is not the selector's.
+ * Like swp_collective_plan and swp_collective_set, with a choice already found for the problem; they search
+ * again only if its method cannot be prepared, and then use the next one that can be. The choice must come
+ * from the same rule on all ranks, and from a selector for the problem's operation and the layout of comm.
+ * The plan shares the selector, which must live until the plan is freed, and reads no table: the table and
+ * SWP_MEASURE in the hints are ignored. Errors as there; SWP_ERR_ARGUMENT also if the choice is not the
+ * selector's.
  */
 int swp_selector_plan(MPI_Comm comm, const struct swp_collective *problem, const swp_selector *selector,
                       const struct swp_choice *choice, const struct swp_hints *hints, swp_plan **plan);
 int swp_selector_set(swp_plan *plan, const struct swp_collective *problem, const struct swp_choice *choice);
 
-/* Frees a selector and sets the pointer to NULL, after all plans that share it. NULL is allowed. Local. */
+/* Frees a selector and sets the pointer to NULL. Free all plans that share it first. NULL is allowed.
+   Local. */
 void swp_selector_free(swp_selector **selector);
 
 /* ---- Plans ------------------------------------------------------------------------------------------ */
 
 /*
- * Describes the plan in one line: method, layout, and what it was chosen by (caller, rule with file and line,
- * model with the estimated times, or default; and the first rule that holds, where its method cannot be used,
- * with the reason). At most length-1 characters and a NUL. Local.
+ * Describes the plan in one line: method, layout, and how it was chosen (caller, rule with file and line,
+ * model with the estimated times, or default; and the first matching rule if its method cannot be used, with
+ * the reason). Writes at most length-1 characters and a NUL. Local.
  */
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length);
 
 /* The spec of the method that the plan uses; valid as long as the plan. Local. */
 const char *swp_plan_method(const swp_plan *plan);
 
-/* As swp_selector_passed, of the call that the plan of a collective is set to, and of methods too that could
-   not be prepared; NULL for other plans. Valid until the plan is set again. Local. */
+/* Like swp_selector_passed, for the call that the plan of a collective is set to; it also reports methods
+   that could not be prepared. NULL for other plans. Valid until the plan is set again. Local. */
 const char *swp_plan_passed(const swp_plan *plan, const char **why);
 
-/* What a plan does at each execution, the same on every rank unless said otherwise. Self-sends move no
-   message and do not count. */
+/* What a plan does at each execution; the same on every rank unless stated otherwise. Messages to oneself are
+   not counted. */
 struct swp_statistics {
   int procs, nodes, ppn; /* ppn: the most ranks on one node */
-  int stages;            /* of an exchange: 1 but for methods that forward */
+  int stages;            /* of an exchange: 1, except for methods that forward */
   int64_t mmax;          /* most messages sent by a rank */
   double mavg;           /* mean messages sent by a rank */
   double vavg_bytes;     /* mean bytes sent by a rank */
   int64_t vmax_bytes;    /* most bytes sent by a rank */
-  int64_t buffer_bytes;  /* largest over ranks: original sends and receives, and what it gets to pass on */
-  int64_t copied_bytes;  /* sum over ranks: bytes that the method copies itself, packing and unpacking */
-  int64_t hop_bytes;     /* sum over ranks: bytes sent, which counts a forwarded byte once per hop */
-  int64_t plan_bytes;    /* this rank: memory that the plan holds, without that of MPI's own objects */
-  /* Sums over ranks, by whether sender and receiver of a message are on one node: */
+  int64_t buffer_bytes;  /* largest over ranks: original sends and receives, and data to be forwarded */
+  int64_t copied_bytes;  /* sum over ranks: bytes that the method itself copies to pack and unpack */
+  int64_t hop_bytes;     /* sum over ranks: bytes sent; a forwarded byte counts once per hop */
+  int64_t plan_bytes;    /* this rank: memory that the plan holds, excluding MPI's own objects */
+  /* Sums over ranks, by whether sender and receiver of a message are on the same node: */
   int64_t on_node_messages, off_node_messages;
   int64_t on_node_bytes, off_node_bytes;
   int64_t off_node_mmax;       /* most messages to other nodes sent by a rank */
   int64_t off_node_vmax_bytes; /* most bytes to other nodes sent by a rank */
-  /* By sockets, where the library is built with hwloc; -1: unknown, as of virtual nodes. */
-  int sockets; /* the most of one node */
-  /* Those on a node with sender and receiver on one socket; -1 where a rank is bound to none, too. */
+  /* By sockets, if the library is built with hwloc; -1: unknown, for example on virtual nodes. */
+  int sockets; /* the most on one node */
+  /* On-node ones with sender and receiver on the same socket; -1 also if a rank is not bound to one
+     socket. */
   int64_t on_socket_messages, on_socket_bytes;
 };
 
@@ -371,44 +381,45 @@ struct swp_statistics {
 int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method);
 
 /*
- * Messages and bytes of stage `stage` (from 0): total over ranks, and the most of one rank. Any pointer may
- * be NULL. Local. Errors: SWP_ERR_ARGUMENT (no such stage).
+ * Messages and bytes of stage `stage` (from 0): the total over ranks, and the maximum of one rank. Any
+ * pointer may be NULL. Local. Errors: SWP_ERR_ARGUMENT (no such stage).
  */
 int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max, int64_t *bytes,
                    int64_t *bytes_max);
 
 /* Frees a plan and sets the pointer to NULL. NULL is allowed. Collective on the plan's ranks, which it may
-   synchronise: free several plans in the same order everywhere. Of a plan that an error has poisoned the
-   memory that MPI may still use is kept. Errors: SWP_ERR_STATE (started and not waited for; the plan stays),
-   SWP_ERR_MPI. */
+   synchronise: free several plans in the same order everywhere. If an error has poisoned the plan, memory
+   that MPI may still use is not released. Errors: SWP_ERR_STATE (started but not waited for; the plan is
+   kept), SWP_ERR_MPI. */
 int swp_plan_free(swp_plan **plan);
 
 /* ---- Executing -------------------------------------------------------------------------------------- */
 
 /*
  * Executes an exchange. send holds nitems items, recv recv_offsets[nrecvs]; they must not overlap, and may
- * change from call to call. Collective over the plan's ranks. Allocates nothing.
- * Errors: SWP_ERR_MPI, SWP_ERR_STATE, SWP_ERR_POISONED; they are this rank's alone. After an MPI error the
- * plan can only be freed, MPI may use the buffers of the failed call until MPI_Finalize, and other ranks may
- * wait for this one for ever: end the job.
+ * change from call to call. Collective over the plan's ranks. Allocates nothing. Errors: SWP_ERR_MPI,
+ * SWP_ERR_STATE, SWP_ERR_POISONED; they are local to this rank. After an MPI error the plan can only be
+ * freed, MPI may use the buffers of the failed call until MPI_Finalize, and other ranks may wait for this one
+ * for ever: end the job.
  */
 int swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
 
 /*
- * The same in two halves, for overlap: start, compute, then swp_wait. Until then send must not be written
- * and recv not be touched. Errors as for swp_exchange_execute; start is collective, but waits for no rank.
+ * The same in two steps, for overlap: start, compute, then call swp_wait. Until it returns, send must not be
+ * written and recv must not be accessed. Errors as for swp_exchange_execute; start is collective, but waits
+ * for no rank.
  *
- * Methods of several stages go on only inside the library, and other ranks need each stage.
+ * Methods with several stages progress only inside the library, and other ranks depend on each stage.
  * swp_exchange_execute, swp_test and swp_wait of any plan progress all exchanges that this process has
  * started, so every rank may complete its exchanges in its own order. Any other call that blocks for another
  * rank (an MPI call of the application, planning, freeing, a discovery) does not, and deadlocks if that rank
- * waits for such an exchange: there all ranks must keep one order, as of collective calls.
+ * waits for such an exchange: all ranks must make such calls in one order, as with collective calls.
  */
 int swp_exchange_start(swp_plan *plan, const void *send, void *recv);
 
-/* Progresses a started exchange. *done is 1 when it is complete (then no swp_wait is due), and 0 on an error:
-   a loop until done must look at the error too. Local. Errors: as swp_wait, and SWP_ERR_ARGUMENT (done is
-   NULL). */
+/* Progresses a started exchange. Sets *done to 1 when it is complete (then swp_wait must not be called), and
+   to 0 on an error: a loop until done must check the error too. Local. Errors: as for swp_wait, and
+   SWP_ERR_ARGUMENT (done is NULL). */
 int swp_test(swp_plan *plan, int *done);
 
 /* Completes a started exchange; waits for the ranks that send to this one.
@@ -416,16 +427,16 @@ int swp_test(swp_plan *plan, int *done);
 int swp_wait(swp_plan *plan);
 
 /*
- * Executes a collective, as the MPI function of its name does, with MPI_IN_PLACE where that may be given; a
- * bcast has its buffer in recv. Collective over the plan's ranks, and blocking as in MPI: it may return
- * before other ranks have called. With nothing to communicate it does nothing. Allocates nothing.
- * Errors: SWP_ERR_ARGUMENT (a buffer or side that is needed is missing, or the rank's own block has not the
- * bytes of the others), SWP_ERR_MPI, _STATE, _POISONED; this rank's alone, as of swp_exchange_execute.
+ * Executes a collective like the MPI function of the same name, with MPI_IN_PLACE where MPI allows it; the
+ * buffer of a bcast is recv. Collective over the plan's ranks, and blocking as in MPI: it may return before
+ * other ranks have called. With nothing to communicate it does nothing. Allocates nothing. Errors:
+ * SWP_ERR_ARGUMENT (a required buffer or side is missing, or the size of the rank's own block differs from
+ * that of the others), SWP_ERR_MPI, _STATE, _POISONED; local to this rank, as for swp_exchange_execute.
  */
 int swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 
-/* What a discovery delivered: nsources messages by increasing source rank. A message of zero bytes is
-   delivered like any other. Everything in it belongs to the inbox. */
+/* The messages that a discovery delivered: nsources, by increasing source rank. A message of zero bytes is
+   delivered like any other. The inbox owns all its arrays and data. */
 typedef struct swp_inbox {
   int nsources;
   const int *sources;   /* nsources */
@@ -435,13 +446,13 @@ typedef struct swp_inbox {
 
 /*
  * Sends data[i], bytes[i] long, to ranks[i] for each of nsends destinations (each at most once, the rank
- * itself allowed), and returns what came here. Collective. *inbox is NULL, for a new one, or an earlier
- * inbox, which is emptied and reused.
+ * itself allowed), and returns the messages sent to this rank. Collective. *inbox must be NULL, to create an
+ * inbox, or an earlier inbox, which is emptied and reused.
  *
- * Errors are this rank's alone. SWP_ERR_ARGUMENT (a NULL plan apart) and SWP_ERR_TOO_LARGE (over 2 GiB - 1):
- * this rank has sent nothing and its inbox is empty, the other ranks' calls go on without its messages, and
- * the plan stays good. SWP_ERR_MEMORY: the same while the arguments are read; later, as SWP_ERR_MPI, it
- * poisons the plan and takes the inbox away (*inbox is NULL), MPI may use data until MPI_Finalize, and other
+ * Errors are local to this rank. SWP_ERR_ARGUMENT (except for a NULL plan) and SWP_ERR_TOO_LARGE (over
+ * 2 GiB - 1): this rank has sent nothing and its inbox is empty, the other ranks' calls go on without its
+ * messages, and the plan stays usable. SWP_ERR_MEMORY: the same while the arguments are read; later, like
+ * SWP_ERR_MPI, it poisons the plan and sets *inbox to NULL, MPI may use data until MPI_Finalize, and other
  * ranks may wait for this one for ever: end the job. SWP_ERR_STATE, SWP_ERR_POISONED: nothing was done.
  */
 int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
