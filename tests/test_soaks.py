@@ -17,7 +17,7 @@ from tuner.rawfile.kinds import soak
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
-HANG = "hang: rank 0 got no further in 60 s: execution 10000"
+HANG = "hang: rank 0 made no progress in 60 s: execution 10000"
 
 
 def record(method: str, **fields: Any) -> dict[str, Any]:

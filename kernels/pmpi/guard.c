@@ -87,12 +87,11 @@ static void decide(struct place *place, struct trial *trial) {
   trial->dropped = lost >= LOST_PAIRS && ratio > LOST_RATIO;
   trial->settled = true;
   if (trial->dropped && place->rank == 0)
-    fprintf(
-        stderr,
-        "switchpoint: guard: on %d ranks %s by %s takes %.2f times as long as by the MPI library, at less "
-        "than %lld bytes: not used any more\n",
-        place->procs, swp_operation_name((int)trial->operation), trial->method, ratio,
-        1LL << trial->magnitude);
+    fprintf(stderr,
+            "switchpoint: guard: on %d ranks %s by %s takes %.2f times as long as by the MPI library below "
+            "%lld bytes: no longer used\n",
+            place->procs, swp_operation_name((int)trial->operation), trial->method, ratio,
+            1LL << trial->magnitude);
 }
 
 void guard_stop(struct place *place, struct trial *trial, enum guard_turn turn) {

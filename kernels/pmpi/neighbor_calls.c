@@ -95,7 +95,7 @@ static void __attribute__((noreturn)) break_promise(const struct place *place,
                                                     enum neighbor_function function, const char *text) {
   char message[MESSAGE_BYTES];
   snprintf(message, sizeof message,
-           "MPI_Neighbor_%s: rank %d of a communicator with %s=true calls it with %s: leave the key away, or "
+           "MPI_Neighbor_%s: rank %d of a communicator with %s=true calls it with %s: omit the key, or "
            "use a communicator for each set of counts",
            names[function], place->rank, KEY, text);
   startup_abort(message);

@@ -246,7 +246,7 @@ int64_t neighborhood_bytes(const struct neighborhood *neighborhood) {
 static bool is_as_planned(const struct part *part, struct side *side, const char *direction, char *text,
                           size_t length) {
   if (!read_side(part, side)) {
-    snprintf(text, length, "an argument that MPI does not allow, or a block beyond 2 GiB");
+    snprintf(text, length, "an argument that MPI does not allow, or a block over 2 GiB");
     return false;
   }
   for (int i = 0; i < side->count; i++)

@@ -40,7 +40,7 @@ int persistent_make(struct place *place, struct neighborhood *neighborhood, cons
   if (error == MPI_SUCCESS)
     error = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, new->tag, self, &new->request);
   if (error != MPI_SUCCESS)
-    startup_abort("the MPI library has no persistent request for the process itself");
+    startup_abort("cannot make a persistent request to the process itself: no memory, or an MPI call failed");
   while (*end != NULL)
     end = &(*end)->next;
   *end = new;

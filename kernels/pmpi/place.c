@@ -141,13 +141,13 @@ struct place *place_make(MPI_Comm comm) {
   if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
     return NULL;
   if (!inter && !layout_find(comm, &layout, &strangers))
-    startup_abort("no memory, or a failing MPI, to learn where the ranks of a communicator are");
+    startup_abort("cannot find the nodes of a communicator's ranks: no memory, or an MPI call failed");
   pthread_mutex_lock(&lock);
   struct place *place = add_place(comm, &layout, strangers);
   pthread_mutex_unlock(&lock);
   if (place ==
       NULL) /* other ranks may have theirs, and choose a method that this one would not take part in */
-    startup_abort("no memory, or a failing MPI, to remember a communicator");
+    startup_abort("cannot remember a communicator: no memory, or an MPI call failed");
   return place;
 }
 

@@ -64,9 +64,10 @@ void report_passed(enum swp_operation operation, const char *method, const char 
 void report_end(const swp_table *table) {
   if (!report_on)
     return;
-  fprintf(stderr, "switchpoint: %d rules; on rank 0, of operations with a rule:\n", swp_table_rules(table));
+  fprintf(stderr, "switchpoint: %d rules; calls on rank 0 of operations with a rule:\n",
+          swp_table_rules(table));
   if (tallies == NULL)
-    fprintf(stderr, "switchpoint: no call had a rule with another method than vendor\n");
+    fprintf(stderr, "switchpoint: no call had a rule with a method other than vendor\n");
   while (tallies != NULL) {
     struct tally *next = tallies->next;
     fprintf(stderr, "switchpoint: %s %s: %lld calls of %lld to %lld bytes\n",

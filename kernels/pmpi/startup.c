@@ -61,7 +61,7 @@ static void check_family(void) {
   for (size_t i = 0; i < sizeof built / sizeof *built; i++)
     if (strstr(text, built[i]) != NULL)
       return;
-  fprintf(stderr, "switchpoint: libswitchpoint_pmpi.so is built for %s, the program runs under %.40s\n",
+  fprintf(stderr, "switchpoint: libswitchpoint_pmpi.so is built for %s, but the program runs under %.40s\n",
           built[0], text);
   _exit(EXIT_FAILURE);
 }
@@ -71,7 +71,7 @@ static void share_settings(int rank, struct settings *settings) {
   const char *path = getenv("SWITCHPOINT_TABLE");
   *settings = (struct settings){.guard = is_set("SWITCHPOINT_GUARD")};
   if (rank == 0 && path != NULL && strlen(path) >= sizeof settings->path)
-    startup_abort("SWITCHPOINT_TABLE is too long a path");
+    startup_abort("the path in SWITCHPOINT_TABLE is too long");
   if (rank == 0 && path != NULL)
     strcpy(settings->path, path);
   PMPI_Bcast(settings, (int)sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -102,7 +102,7 @@ static void begin_world(void) {
   else
     swp_table_free(&read);
   if (!layout_begin())
-    startup_abort("no memory, or a failing MPI, to learn the nodes of all ranks");
+    startup_abort("cannot find the nodes of all ranks: no memory, or an MPI call failed");
   report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
   guard_on = settings.guard;
   neighborhood_on = swp_table_has(table, SWP_EXCHANGE);
@@ -165,7 +165,7 @@ static void read_alone(MPI_Session session) {
   if (PMPI_Group_from_session_pset(session, "mpi://SELF", &group) != MPI_SUCCESS ||
       PMPI_Comm_create_from_group(group, "switchpoint", MPI_INFO_NULL, MPI_ERRORS_RETURN, &self) !=
           MPI_SUCCESS)
-    startup_abort("a session has no communicator of this process alone, to read the table on");
+    startup_abort("cannot read the table: the session has no communicator of this process alone");
   PMPI_Group_free(&group);
   if (swp_table_read(self, path, &table) != SWP_SUCCESS)
     startup_abort(swp_error_message());

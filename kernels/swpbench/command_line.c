@@ -73,7 +73,7 @@ static int set_sizes(struct command_line *line, const char *value) {
 static int add_sizes(struct items *all, const struct items *sizes) {
   for (int64_t i = 0; i < all->count * sizes->count; i++)
     if (all->list[i / sizes->count] == sizes->list[i % sizes->count])
-      return failure_set("--races: %lld B is in two of them", (long long)sizes->list[i % sizes->count]);
+      return failure_set("--races: %lld B appears in two races", (long long)sizes->list[i % sizes->count]);
   for (int64_t i = 0; i < sizes->count; i++)
     items_add(all, sizes->list[i]);
   return 0;
@@ -86,7 +86,7 @@ static int add_race(struct command_line *line, char *text) {
   struct items sizes;
   int64_t samples = 0;
   if (options->nraces == RACES_MOST || !text)
-    return failure_set("--races: write at most %d of SIZES SAMPLES METHODS, separated by '|'", RACES_MOST);
+    return failure_set("--races: write at most %d parts SIZES SAMPLES METHODS, separated by '|'", RACES_MOST);
   if (parse_number("--races", samples_text, 1, SAMPLES_MOST, &samples))
     return -1;
   const int status = sizes_parse(sizes_text, &sizes) ? -1 : add_sizes(&line->sizes, &sizes);
@@ -161,34 +161,36 @@ static const struct bench_option OPTIONS[] = {
     {"--op", "OPERATION", "exchange, discovery, spmv, bcast, gather, ...", METHODS, METHODS,
      .set = set_operation},
     {"--pattern", "SPEC", "who sends to whom", METHODS | OVERLAP, METHODS | OVERLAP, .set = set_pattern},
-    {"--sizes", "LIST", "bytes per message or item, as 8:1M:x2,3000", ALL & ~OVERLAP, ALL & ~OVERLAP,
+    {"--sizes", "LIST", "bytes per message or item, for example 8:1M:x2,3000", ALL & ~OVERLAP, ALL & ~OVERLAP,
      .set = set_sizes},
-    {"--races", "LIST", "in their place parts \"SIZES SAMPLES METHODS\", separated by '|'", RUN, 0,
+    {"--races", "LIST", "instead of --sizes: parts \"SIZES SAMPLES METHODS\", separated by '|'", RUN, 0,
      .set = set_races},
-    {"--out", "FILE", "the file to write, new or empty", ALL, ALL, AT(options.out),
-     .wants = "the name of a file"},
-    {"--methods", "SPECS", "separated by spaces or ';'; all, auto, families, specs (all)", METHODS | OVERLAP,
-     0, AT(options.methods)},
-    {"--computation", "LIST", "of a rank, in flops or % of full rows, as 0,25%,2e6 (0 to 100%)", OVERLAP, 0,
-     AT(computation)},
+    {"--out", "FILE", "file to write, new or empty", ALL, ALL, AT(options.out), .wants = "a file name"},
+    {"--methods", "SPECS", "all, auto, families or specs, separated by spaces or ';' (all)",
+     METHODS | OVERLAP, 0, AT(options.methods)},
+    {"--computation", "LIST", "per rank, in flops or % of full rows, for example 0,25%,2e6 (0 to 100%)",
+     OVERLAP, 0, AT(computation)},
     {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", METHODS | OVERLAP, 0, .set = set_budget},
-    {"--max-samples", "N", "most samples of a case (200)", MEASURES, 0, .set = set_max_samples},
-    {"--executions", "N", "of each method at each size (10000)", SOAK, 0, .set = set_executions},
-    {"--limit", "SECONDS", "in which each rank must get on, else it hangs (60)", SOAK, 0, .set = set_limit},
+    {"--max-samples", "N", "maximum samples per case (200)", MEASURES, 0, .set = set_max_samples},
+    {"--executions", "N", "executions of each method at each size (10000)", SOAK, 0, .set = set_executions},
+    {"--limit", "SECONDS", "time without progress after which a rank is taken to hang (60)", SOAK, 0,
+     .set = set_limit},
     {"--sync", "window|hca|barrier", "how executions start together (window; hca on several machines)",
      MEASURES, 0, .set = set_sync},
-    {"--ppn", "N", "virtual nodes of N ranks (the machine's nodes)", METHODS, 0, .set = set_ppn},
-    {"--placement", "block|cyclic", "which ranks are on one virtual node (block)", METHODS, 0,
+    {"--ppn", "N", "virtual nodes of N ranks (real nodes)", METHODS, 0, .set = set_ppn},
+    {"--placement", "block|cyclic", "placement of ranks on virtual nodes (block)", METHODS, 0,
      .set = set_placement},
-    {"--seed", "N", "of the order of methods and of payloads (1)", METHODS | OVERLAP, 0, .set = set_seed},
+    {"--seed", "N", "seed of the order of methods and of payloads (1)", METHODS | OVERLAP, 0,
+     .set = set_seed},
     {"--launch", "N", "number of the launch within the campaign (0)", ALL, 0, .set = set_launch},
-    {"--campaign", "NAME", "groups launches (the date)", ALL, 0, AT(options.campaign), .wants = "a name"},
+    {"--campaign", "NAME", "name that groups launches (the date)", ALL, 0, AT(options.campaign),
+     .wants = "a name"},
     {"--system", "NAME", "system and partition (local:cpu)", ALL, 0, AT(options.system), .wants = "a name"},
     {"--environment", "NAME", "programming environment (default)", ALL, 0, AT(options.environment),
      .wants = "a name"},
-    {"--yield", "TEXT", "the MPI's yield setting in force, for the record", ALL, 0, AT(options.yield)},
+    {"--yield", "TEXT", "MPI's yield setting, recorded in the file", ALL, 0, AT(options.yield)},
     {"--anonymous", NULL, "write node0, node1, ... instead of host names", ALL, 0, AT(options.anonymous)},
-    {"--quiet", NULL, "no line per size", ALL, 0, AT(options.quiet)},
+    {"--quiet", NULL, "print no line per size", ALL, 0, AT(options.quiet)},
 };
 
 enum { NOPTIONS = sizeof OPTIONS / sizeof OPTIONS[0] };
@@ -238,12 +240,12 @@ static int next_option(int argc, char **argv, int *i, int *which, const char **v
 /* What of the options of methods must fit together. */
 static int check_methods(struct options *options) {
   if (options->placement != UNSET && options->ppn == 0)
-    return failure_set("--placement is of virtual nodes: give --ppn too");
+    return failure_set("--placement applies to virtual nodes: give --ppn too");
   if (options->placement == UNSET)
     options->placement = SWP_PLACEMENT_BLOCK;
   const bool is_collective = options->operation->operation >= SWP_BCAST;
   if (options->pattern.family->of_collectives != is_collective)
-    return failure_set("--op %s: the pattern of collectives, and theirs alone, is blocks",
+    return failure_set("--op %s: collectives, and no other operations, use the pattern blocks",
                        options->operation->name);
   if (options->operation->check)
     return options->operation->check(options->operation, &options->pattern, options->sizes_bytes,
@@ -273,7 +275,7 @@ static int parse_option(int argc, char **argv, int *i, bool *given, struct comma
   if (given[which])
     return failure_set("%s is given twice", option->name);
   if (!(option->commands & (int)line->command))
-    return failure_set("%s is of %s, not of %s", option->name, name_of(option->commands),
+    return failure_set("%s is an option of %s, not of %s", option->name, name_of(option->commands),
                        name_of(line->command));
   given[which] = true;
   return set_option(option, line, value);
@@ -315,19 +317,19 @@ void command_line_free(struct command_line *line) {
 
 void command_line_help(void) {
   printf("swpbench %s: measures the methods of MPI exchanges and collectives\n\n"
-         "  swpbench list           the methods: operation, name, parameters, summary\n"
+         "  swpbench list           lists the methods: operation, name, parameters, summary\n"
          "  swpbench table FILE     reads a method table as an application would\n"
          "  swpbench run OPTIONS    measures; start it with mpiexec\n"
          "  swpbench probe OPTIONS  measures parameters of models; start it with mpiexec\n"
          "  swpbench overlap OPTIONS\n"
          "                          measures how much communication hides behind computation; start it with "
          "mpiexec\n"
-         "  swpbench soak OPTIONS   executes methods very often, and looks for hangs, wrong bytes and leaks; "
+         "  swpbench soak OPTIONS   stress-tests methods for hangs, wrong bytes and leaks; "
          "start "
          "it with mpiexec\n"
          "  swpbench bfs [vertices=N,degree=N,clusters=N,inside=PERCENT,seed=N [METHODS]]\n"
-         "                          searches a random graph, one discovery a level; start it with mpiexec\n"
-         "  swpbench --version | --help\n\noptions, of (r)un, (p)robe, (o)verlap, (s)oak:\n",
+         "                          searches a random graph, one discovery per level; start it with mpiexec\n"
+         "  swpbench --version | --help\n\noptions of (r)un, (p)robe, (o)verlap, (s)oak:\n",
          swp_version());
   for (int i = 0; i < NOPTIONS; i++) {
     for (int c = 0; c < NCOMMANDS; c++)

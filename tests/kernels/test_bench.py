@@ -408,7 +408,7 @@ def test_sizes_of_a_launch_may_have_methods_and_samples_of_their_own(
 @pytest.mark.parametrize(
     ("races", "options", "message"),
     [
-        ("8 3 pex|8,16 3 nbx", (), "8 B is in two of them"),
+        ("8 3 pex|8,16 3 nbx", (), "8 B appears in two races"),
         ("8 none pex", (), '--races "none": write an integer'),
         ("8 3", (), "SIZES SAMPLES METHODS"),
         ("", (), "SIZES SAMPLES METHODS"),

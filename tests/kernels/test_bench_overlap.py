@@ -162,19 +162,19 @@ def test_a_wrong_transform_is_an_error(any_kernels: Kernels, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--pattern", "random"), '--pattern "random" is none of overlap'),
-        (("--pattern", "ft:rows=0"), "rows is an integer from 1 to"),
-        (("--pattern", FT, "--methods", "direct"), '"direct" is no method of ft'),
-        (("--pattern", FT, "--methods", "chunks:rows=6"), "rows is an integer from 1 to 5"),
-        (("--pattern", FT, "--methods", "slabs:by=get"), '"by=get" is no parameter of slabs'),
-        (("--pattern", FT, "--methods", "slabs:rows=2"), '"rows=2" is no parameter of slabs'),
-        (("--pattern", FT, "--methods", " "), "--methods names none"),
+        (("--pattern", "random"), '--pattern "random" is not a pattern of overlap'),
+        (("--pattern", "ft:rows=0"), "rows must be an integer from 1 to"),
+        (("--pattern", FT, "--methods", "direct"), '"direct" is not a method of ft'),
+        (("--pattern", FT, "--methods", "chunks:rows=6"), "rows must be an integer from 1 to 5"),
+        (("--pattern", FT, "--methods", "slabs:by=get"), '"by=get" is not a parameter of slabs'),
+        (("--pattern", FT, "--methods", "slabs:rows=2"), '"rows=2" is not a parameter of slabs'),
+        (("--pattern", FT, "--methods", " "), "--methods names no method"),
         (("--pattern", FT, "--computation", "1e99"), "full rows have"),
         (("--pattern", FT, "--computation", "50%,x"), "write a list of flops or percentages"),
-        (("--pattern", FT, "--sizes", "8"), "--sizes is of run, not of overlap"),
+        (("--pattern", FT, "--sizes", "8"), "--sizes is an option of run, not of overlap"),
         (("--pattern", SPMV, "--methods", "gather:prefetch=2"), "an integer from 1 to 1 here"),
         ((), "--pattern SPEC is missing"),
-        (("--pattern", "ft:rows=1048576,elements=268435456"), "more than a message holds"),
+        (("--pattern", "ft:rows=1048576,elements=268435456"), "exceed the largest message"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_one_line(

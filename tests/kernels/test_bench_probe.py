@@ -72,10 +72,10 @@ def test_parameters_are_fitted_to_what_it_measures(any_kernels: Kernels, tmp_pat
 @pytest.mark.parametrize(
     ("procs", "options", "message"),
     [
-        (1, ("--sizes", "8"), "probes need two ranks at least"),
-        (2, ("--sizes", "2G"), "probes are of at most 1G"),
+        (1, ("--sizes", "8"), "probes need at least two ranks"),
+        (2, ("--sizes", "2G"), "probes use at most 1G"),
         (2, (), "--sizes LIST is missing"),
-        (2, ("--sizes", "8", "--pattern", "random"), "--pattern is of run, not of probe"),
+        (2, ("--sizes", "8", "--pattern", "random"), "--pattern is an option of run, not of probe"),
     ],
 )
 def test_what_cannot_be_probed_is_refused_in_one_line(

@@ -69,7 +69,7 @@ def test_nothing_is_raced_where_setting_it_changes_nothing(
     result = measure(kernels_of("openmpi"), tmp_path / "o", "bcast", env=env)
     assert result.status == 0, result.stderr
     assert raced(result) == {"vendor"}
-    assert "not seen to change" in skipped(result)["binomial"]
+    assert "not observed to change" in skipped(result)["binomial"]
 
 
 def test_one_algorithm_alone_is_compared_with_those_not_named(
@@ -97,4 +97,4 @@ def test_an_algorithm_of_the_environment_is_a_launch_s_only_method(
     assert raced(alone) == {spec}
     among = measure(kernels, tmp_path / "among", "bcast", methods=f"{spec} binomial")
     assert among.status != 0
-    assert f"swpbench: --methods: {spec} holds for the whole launch" in among.stderr
+    assert f"swpbench: --methods: {spec} applies to the whole launch" in among.stderr

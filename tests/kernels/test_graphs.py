@@ -40,8 +40,8 @@ def test_a_search_that_loses_a_message_is_noticed(any_kernels: Kernels) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["vertices=0"], "vertices is an integer from 1"),
-        (["inside=101"], "inside is an integer from 0 to 100"),
+        (["vertices=0"], "vertices must be an integer from 1"),
+        (["inside=101"], "inside must be an integer from 0 to 100"),
         (["edges=3"], "edges=3"),
         (["degree=2", "direct"], "direct"),
         (["degree=2", "pex", "dense"], "swpbench bfs"),

@@ -75,7 +75,7 @@ static int add_word(struct expansion *expansion, char *word) {
 static int check_alone(const struct expansion *expansion) {
   for (int i = 0; i < expansion->count; i++)
     if (expansion->count > 1 && strncmp(expansion->methods[i].spec, ALONE, sizeof ALONE - 1) == 0)
-      return failure_set("--methods: %s holds for the whole launch; give it alone",
+      return failure_set("--methods: %s applies to the whole launch; give it alone",
                          expansion->methods[i].spec);
   return 0;
 }

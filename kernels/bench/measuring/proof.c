@@ -141,7 +141,7 @@ static bool is_proved(const struct workload *workload, struct contender *contend
   struct contender *contender = &contenders[index];
   bool alone = true, differs = false;
   const char *same = NULL;
-  snprintf(contender->reason, sizeof contender->reason, "no rank is seen to wait for another in it");
+  snprintf(contender->reason, sizeof contender->reason, "no rank was observed to wait for another in it");
   if (!sights[index].seen)
     return false;
   for (int i = 0; i < count; i++)
@@ -156,10 +156,10 @@ static bool is_proved(const struct workload *workload, struct contender *contend
     differs = has_other(workload, contender->spec, &sights[index]);
   if (differs && same)
     snprintf(contender->reason, sizeof contender->reason,
-             "the MPI library is not seen to run anything else than for %s", same);
+             "the MPI library was observed to run the same as for %s", same);
   else if (!differs)
     snprintf(contender->reason, sizeof contender->reason,
-             "setting it is not seen to change what the MPI library runs");
+             "setting it was not observed to change what the MPI library runs");
   return differs && same == NULL;
 }
 

@@ -109,7 +109,7 @@ static void end_of_hang(const struct where *where) {
     if (fails)
       snprintf(verdict.reason, sizeof verdict.reason, "rank 0: %.500s", failure_text());
     else
-      snprintf(verdict.reason, sizeof verdict.reason, "hang: rank 0 got no further in %g s: %s %lld",
+      snprintf(verdict.reason, sizeof verdict.reason, "hang: rank 0 made no progress in %g s: %s %lld",
                session->options->limit_s, now.doing, (long long)now.executions + 1);
     if (write_record(&verdict) || launch_close(&session->launch))
       fprintf(stderr, "swpbench: %s\n", failure_text());
@@ -181,7 +181,7 @@ static enum failure find_leak(const struct growth *growth, struct verdict *verdi
   verdict->growth_bytes = growth_leak_bytes(growth);
   if (verdict->growth_bytes == 0)
     return NONE;
-  failure_set("leak: %lld bytes more in use than after a quarter of the executions, and ever more",
+  failure_set("leak: %lld bytes more in use than after a quarter of the executions, and still growing",
               (long long)verdict->growth_bytes);
   return LEAK;
 }
@@ -315,7 +315,7 @@ int soak(const struct team *team, const struct options *options) {
   struct session session;
   int failed = 0;
   if (SWP_SIMULATED)
-    return team_agree(team, failure_set("soak is of real machines, not of simulated ones"));
+    return team_agree(team, failure_set("soak runs on real machines only, not on simulated ones"));
   int status = session_prepare(&session, team, options, "soak");
   now.session = &session;
   for (int i = 0; status == 0 && i < options->nsizes; i++)

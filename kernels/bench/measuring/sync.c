@@ -36,7 +36,7 @@ struct sync sync_create(const struct team *team, const char *name) {
   sync.falls_back = !*name && !sync.check.agrees;
   sync.scheme = sync_find(*name ? name : usual_scheme(&sync));
   if (sync.falls_back && team->rank == 0)
-    printf("swpbench: starts by barriers: the clocks of %d machines agree to %.3g us only\n", team->machines,
-           sync.check.error_s * 1e6);
+    printf("swpbench: executions start by barriers: the clocks of %d machines agree only to %.3g us\n",
+           team->machines, sync.check.error_s * 1e6);
   return sync;
 }

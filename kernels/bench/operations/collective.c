@@ -51,7 +51,7 @@ static int check(const struct operation *operation, const struct pattern_spec *p
     return failure_set("--pattern: %s has no root", operation->name);
   for (int i = 0; i < nsizes; i++) {
     if (sizes_bytes[i] > INT_MAX)
-      return failure_set("--sizes: %lld is over 2 GiB - 1, the most of a block", (long long)sizes_bytes[i]);
+      return failure_set("--sizes: %lld exceeds the largest block, 2 GiB - 1", (long long)sizes_bytes[i]);
     if (layouts[operation->operation].reduces && sizes_bytes[i] % (int64_t)sizeof(double) != 0)
       return failure_set("--sizes: %lld: %s adds doubles; write multiples of 8", (long long)sizes_bytes[i],
                          operation->name);

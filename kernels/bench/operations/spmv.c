@@ -29,7 +29,7 @@ static int check(const struct operation *operation, const struct pattern_spec *p
     return failure_set("--op spmv needs --pattern matrix:FILE, not %s", pattern->family->name);
   for (int i = 0; i < nsizes; i++)
     if (sizes_bytes[i] % (int64_t)sizeof(double) || sizes_bytes[i] / (int64_t)sizeof(double) > INT_MAX)
-      return failure_set("--sizes: %lld is not for --op spmv: 8 bytes for each vector, 8 for one",
+      return failure_set("--sizes: %lld: --op spmv needs 8 bytes for each vector; write multiples of 8",
                          (long long)sizes_bytes[i]);
   return 0;
 }

@@ -13,13 +13,13 @@ static int generate(const struct team *team, const struct pattern_spec *spec, st
   lists_allocate(&pattern->recvs, 0, 0);
   if (pattern->root >= team->procs)
     return team_agree(
-        team, failure_set("--pattern: root is %d, and there are %d ranks", pattern->root, team->procs));
+        team, failure_set("--pattern: root is %d, but there are %d ranks", pattern->root, team->procs));
   return 0;
 }
 
 const struct pattern_family pattern_blocks = {
     .name = "blocks",
-    .summary = "a collective, from or to `root` where it has one",
+    .summary = "a collective, from or to `root` if it has one",
     .of_collectives = true,
     .parameters = {{"root", 0, 0, INT_MAX}},
     .generate = generate,

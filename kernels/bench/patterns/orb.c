@@ -57,7 +57,7 @@ static int generate(const struct team *team, const struct pattern_spec *spec, st
 
 const struct pattern_family pattern_orb = {
     .name = "orb",
-    .summary = "rebalancing of `particles` a rank after a step of `step` thousandths of their cube",
+    .summary = "rebalancing of `particles` per rank after a step of `step` thousandths of their cube",
     .parameters = {{"particles", 4096, 1, INT64_C(1) << 31},
                    {"step", 10, 0, 1000},
                    {"seed", 1, 0, INT64_MAX}},

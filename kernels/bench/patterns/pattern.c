@@ -34,14 +34,14 @@ static int parse_parameter(const struct pattern_parameter *parameters, int count
     values[i] = strtoll(equals + 1, &end, 10);
     if (end != text + length || end == equals + 1 || errno || values[i] < parameter->least ||
         values[i] > parameter->most)
-      return failure_set("%s is an integer from %lld to %lld", parameter->name, (long long)parameter->least,
-                         (long long)parameter->most);
+      return failure_set("%s must be an integer from %lld to %lld", parameter->name,
+                         (long long)parameter->least, (long long)parameter->most);
     if (given[i])
       return failure_set("%s is given twice", parameter->name);
     given[i] = true;
     return 0;
   }
-  return failure_set("\"%.*s\" is no parameter here; see swpbench --help", length, text);
+  return failure_set("\"%.*s\" is not a parameter here; see swpbench --help", length, text);
 }
 
 int parameters_parse(const char *text, const struct pattern_parameter *parameters, int count,

@@ -306,9 +306,9 @@ static int prepare(struct probing *probing) {
   const struct options *options = probing->launch.options;
   int status = 0;
   if (options->sizes_bytes[options->nsizes - 1] > SIZE_MOST)
-    status = failure_set("--sizes: probes are of at most 1G");
+    status = failure_set("--sizes: probes use at most 1G");
   if (status == 0 && team->procs < 2)
-    status = failure_set("probes need two ranks at least; start more with mpiexec");
+    status = failure_set("probes need at least two ranks; start more with mpiexec");
   if (launch_open(&probing->launch, status))
     return -1;
   pairs_on_node(team, &probing->near);

@@ -115,7 +115,7 @@ int lines_next(struct lines *lines) {
   if (strlen(lines->line) != lines->length)
     return lines_refuse(lines, "a NUL byte: this is not a text file");
   if (lines->length > LINE_BYTES)
-    return lines_refuse(lines, "a line of over 65536 characters: this is no such file");
+    return lines_refuse(lines, "a line of over 65536 characters: the file has another format");
   while (lines->length > 0 && lines->line[lines->length - 1] == '\r')
     lines->line[--lines->length] = '\0';
   return 1;

@@ -99,7 +99,7 @@ static int read_size(struct matrix_market *matrix) {
       !parse_integer(tokens[2], 0, LARGEST, &matrix->entries))
     return refuse(matrix, "the size is not \"ROWS COLUMNS ENTRIES\", at least 1 1 0");
   if (matrix->rows != columns)
-    return refuse(matrix, "the matrix is not square, as one that is dealt by rows must be");
+    return refuse(matrix, "the matrix is not square, as partitioning by rows requires");
   if (matrix->entries / matrix->rows > columns ||
       (matrix->entries / matrix->rows == columns && matrix->entries % matrix->rows))
     return refuse(matrix, "more entries than the matrix has places");

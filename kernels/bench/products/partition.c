@@ -33,8 +33,8 @@ static int read_owner(const struct lines *lines, int parts, int *owner) {
     *owner = (int)part;
     return 0;
   }
-  return failure_set("%s:%lld: not a part number from 0 to %d, of as many parts as there are ranks",
-                     lines->path, (long long)lines->number, parts - 1);
+  return failure_set("%s:%lld: not a part number from 0 to %d, one part for each rank", lines->path,
+                     (long long)lines->number, parts - 1);
 }
 
 static int read_owners(struct lines *lines, struct partition *partition) {

@@ -82,7 +82,7 @@ done:
 
 const struct method swp_collective_pairwise = {
     .name = "pairwise",
-    .summary = "with one other rank in each of procs - 1 steps",
+    .summary = "each rank exchanges blocks with one other rank in each of procs - 1 steps",
     .source = "Thakur, Rabenseifner, Gropp, Optimization of collective communication in MPICH, 2005",
     .procedures =
         {

@@ -63,7 +63,7 @@ static int ring_allreduce(struct swp_plan *plan, const void *send, void *recv) {
 
 const struct method swp_collective_ring = {
     .name = "ring",
-    .summary = "each rank to the next, all around; allreduce as reduce-scatter and allgather",
+    .summary = "around a ring of ranks; allreduce as reduce-scatter and allgather",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
     .procedures =
         {

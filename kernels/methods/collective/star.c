@@ -110,7 +110,7 @@ static int star_reduce(struct swp_plan *plan, const void *send, void *recv) {
 
 const struct method swp_collective_star = {
     .name = "star",
-    .summary = "the root with every other rank",
+    .summary = "the root exchanges a message with every other rank",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
     .procedures =
         {

@@ -249,7 +249,7 @@ static int64_t moves_scratch_bytes(const struct swp_plan *plan) {
 static const char *why_unused(const char *algorithm) {
   if (strcmp(algorithm, "smp") == 0)
     return "it cannot be set without setting its own parts";
-  return strcmp(algorithm, "noncommutative") == 0 ? "it is for operations that do not commute" : NULL;
+  return strcmp(algorithm, "noncommutative") == 0 ? "it is only for operations that do not commute" : NULL;
 }
 
 static const char *vendor_applicable(const struct spec *spec, const struct features *features) {
@@ -261,14 +261,15 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
   if (!argument->given)
     return NULL;
   if (!features->predefined)
-    return "the operation is a program's own, which not every algorithm of a library does right";
+    return "the operation is user-defined, which not every algorithm of a library handles correctly";
   if (!swp_algorithm_known(features->operation, argument->word))
     return "the MPI library has no such algorithm, or Open MPI 4 was started "
            "without " OPENMPI_PREFIX OPENMPI_SWITCH "=1";
   if (why_unused(argument->word) != NULL)
     return why_unused(argument->word);
   /* Open MPI's, which elsewhere fails: all others run something else where they cannot do a call. */
-  return strcmp(argument->word, "two_proc") != 0 || features->procs == 2 ? NULL : "it is for two processes";
+  return strcmp(argument->word, "two_proc") != 0 || features->procs == 2 ? NULL
+                                                                         : "it is only for two processes";
 }
 
 /* The library's choice, and then each of its algorithms. */
@@ -292,8 +293,9 @@ static int vendor_plan(struct swp_plan *plan) {
   plan->method_state = swp_plan_allocate(plan, 1, sizeof(struct algorithm));
   error = plan->method_state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
   if (error == SWP_SUCCESS && swp_thread_level() == MPI_THREAD_MULTIPLE)
-    error = swp_fail(SWP_ERR_NOT_APPLICABLE,
-                     "vendor: the algorithm would hold for other threads too, whose calls are under way");
+    error =
+        swp_fail(SWP_ERR_NOT_APPLICABLE,
+                 "vendor: with MPI_THREAD_MULTIPLE the algorithm would also affect calls of other threads");
   TRY(swp_agree(plan->comm, error));
   TRY(swp_algorithm_open(plan->comm, plan->operation, argument->word, plan->method_state));
 done:
@@ -307,7 +309,7 @@ static void vendor_free(struct swp_plan *plan) {
 
 const struct method swp_collective_vendor = {
     .name = "vendor",
-    .summary = "the collective of the MPI library, as it chooses, or by an algorithm of its own",
+    .summary = "the MPI library's collective, with the algorithm it chooses or a named one of its own",
     .source = "the MPI library",
     .usage = "algorithm=NAME or environment=NAME",
     .parameters = {[ALGORITHM] = {"algorithm", PARAMETER_WORD, 0, 0, NULL},

@@ -21,8 +21,8 @@ static const char *rsx_applicable(const struct spec *spec, const struct features
   (void)spec;
 #if defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION < 5
   if (!features->shared_memory && !features->alone)
-    return "on a part of the ranks, on several nodes, Open MPI 4 may confuse its windows with those of the "
-           "others";
+    return "on some of the job's ranks, on several nodes, Open MPI 4 may confuse its windows with those of "
+           "other ranks";
 #else
   (void)features;
 #endif

@@ -48,7 +48,7 @@ struct state {
 static const char *shared_applicable(const struct spec *spec, const struct features *features) {
   (void)spec;
   if (SWP_SIMULATED)
-    return "it polls memory, and simulated time stands still meanwhile";
+    return "it polls memory, during which simulated time stands still";
   return features->shared_memory ? NULL : "the ranks are on several nodes, which share no memory";
 }
 

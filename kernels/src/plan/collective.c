@@ -51,7 +51,7 @@ static int check_block(const struct swp_plan *plan, const char *name, const stru
   if (swp_is_block(plan, side))
     return SWP_SUCCESS;
   return swp_fail(SWP_ERR_ARGUMENT,
-                  "%s: %s is not in place: count x type must be %lld bytes, those of a block",
+                  "%s: %s is not in place: count x type must be %lld bytes, the size of a block",
                   swp_shapes[plan->operation].name, name, (long long)own_block_bytes(plan));
 }
 

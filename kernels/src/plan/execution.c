@@ -13,7 +13,7 @@ int swp_plan_check(const struct swp_plan *plan, enum swp_operation operation, en
     return swp_fail(SWP_ERR_ARGUMENT, "%s: plan is NULL", call);
   enum swp_operation kind = swp_is_collective(plan->operation) ? SWP_BCAST : plan->operation;
   if (kind != operation)
-    return swp_fail(SWP_ERR_STATE, "%s: this is the plan of another operation (%s)", call,
+    return swp_fail(SWP_ERR_STATE, "%s: the plan is for another operation (%s)", call,
                     swp_shapes[plan->operation].name);
   if (plan->state == PLAN_POISONED)
     return swp_fail(SWP_ERR_POISONED, "%s: an earlier execution of this plan failed; free it", call);
@@ -129,9 +129,9 @@ static int check_duplicates(struct discovery_plan *discovery, int nsends, const 
     discovery->scratch_length = nsends;
   }
   int duplicate = swp_find_duplicate(ranks, nsends, discovery->scratch);
-  return duplicate < 0
-             ? SWP_SUCCESS
-             : swp_fail(SWP_ERR_ARGUMENT, "discovery: rank %d is twice among the destinations", duplicate);
+  return duplicate < 0 ? SWP_SUCCESS
+                       : swp_fail(SWP_ERR_ARGUMENT, "discovery: rank %d appears twice among the destinations",
+                                  duplicate);
 }
 
 /* *self becomes the index of the message to this rank, or -1. */

@@ -43,15 +43,15 @@ static int check_list(const char *what, int count, const int *ranks, const int64
   swp_release(sorted);
   return duplicate < 0
              ? SWP_SUCCESS
-             : swp_fail(SWP_ERR_ARGUMENT, "exchange: rank %d is twice in %s_ranks", duplicate, what);
+             : swp_fail(SWP_ERR_ARGUMENT, "exchange: rank %d appears twice in %s_ranks", duplicate, what);
 }
 
 /* No sum over ranks of what is sent and received, forwarded a few times, exceeds 64 bits. */
 static int check_volume(const char *what, int64_t items, int64_t item_bytes, int procs) {
   if (items <= INT64_MAX / 4 / procs / item_bytes)
     return SWP_SUCCESS;
-  return swp_fail(SWP_ERR_ARGUMENT, "exchange: %lld %s items of %lld bytes are too many for 64 bits",
-                  (long long)items, what, (long long)item_bytes);
+  return swp_fail(SWP_ERR_ARGUMENT, "exchange: %lld %s items of %lld bytes exceed 64 bits", (long long)items,
+                  what, (long long)item_bytes);
 }
 
 static int check_send_items(const struct swp_exchange *exchange) {

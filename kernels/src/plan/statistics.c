@@ -73,7 +73,7 @@ int swp_statistics_find(struct exchange_plan *exchange) {
   MPI_TRY(MPI_Allreduce(mine, sum, VALUES, MPI_UINT64_T, MPI_SUM, plan->comm)); /* hashes wrap */
   if (sum[DIFFERENCE] != 0)
     return swp_fail(SWP_ERR_MISMATCH,
-                    "exchange: the sends of all ranks are not the receives of all ranks; compare "
+                    "exchange: the sends of all ranks do not match the receives of all ranks; compare "
                     "ranks and item counts on both sides");
   set_statistics(plan, max, sum, statistics);
   statistics->stages = 1;

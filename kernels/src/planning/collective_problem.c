@@ -20,7 +20,7 @@ static int read_side(const char *name, int count, MPI_Datatype type, struct side
   MPI_TRY(MPI_Type_get_true_extent(type, &side->low, &side->span));
   MPI_TRY(MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner));
   if (size < 0)
-    return swp_fail(SWP_ERR_TOO_LARGE, "collective: %s_type has more bytes than can be told", name);
+    return swp_fail(SWP_ERR_TOO_LARGE, "collective: the size of %s_type cannot be represented", name);
   side->item_bytes = size;
   side->dense = combiner == MPI_COMBINER_NAMED && side->extent == size && side->low == 0;
 done:
@@ -97,7 +97,7 @@ static int count_bytes(const struct swp_plan *plan, const struct call *call, str
   int64_t total, most;
   count_items(plan, call, side->count, &total, &most);
   if (__builtin_mul_overflow(total, side->item_bytes, &features->total_bytes))
-    return swp_fail(SWP_ERR_TOO_LARGE, "collective: over 2^63 bytes");
+    return swp_fail(SWP_ERR_TOO_LARGE, "collective: more than 2^63 bytes");
   features->most_bytes = most * side->item_bytes;
   features->bytes =
       plan->operation == SWP_ALLGATHERV ? features->total_bytes / plan->procs : features->most_bytes;
@@ -130,7 +130,7 @@ int swp_collective_begin(struct collective_plan *collective, const struct swp_co
   if (problem == NULL)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_collective_plan: problem is NULL");
   if (problem->operation != plan->operation)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_collective_plan: %d is no collective operation",
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_collective_plan: %d is not a collective operation",
                     (int)problem->operation);
   if (plan->operation == SWP_ALLGATHERV) {
     collective->counts = swp_plan_allocate(plan, 4 * (int64_t)plan->procs, sizeof *collective->counts);
@@ -168,6 +168,6 @@ int swp_selector_set(swp_plan *plan, const struct swp_collective *problem, const
   if (error != SWP_SUCCESS)
     return error;
   if (!swp_choice_match(collective_plan_of(plan)->choices, choice, &match))
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_set: the choice is not of the plan's selector");
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_set: the choice is not from the plan's selector");
   return set(plan, problem, &match);
 }

@@ -39,7 +39,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
       {"root", features->root},
       {"number of bytes", features->bytes},
       {"number of bytes of all ranks", features->total_bytes},
-      {"largest of the numbers of bytes", features->most_bytes},
+      {"largest number of bytes", features->most_bytes},
       {"commutativity of the operation", features->commutative},
       {"operation of the reduction", features->predefined},
   };
@@ -75,7 +75,7 @@ static int check_hints(const struct swp_hints *hints, enum swp_operation operati
                     hints->flags);
   if ((hints->flags & SWP_MEASURE) != 0 && operation == SWP_DISCOVERY)
     return swp_fail(SWP_ERR_ARGUMENT, "hints.flags: SWP_MEASURE has nothing to measure in a discovery, which "
-                                      "is told its messages at each execution");
+                                      "gets its messages only at execution");
   if (!(hints->budget_s >= 0 && hints->budget_s <= 1e6))
     return swp_fail(SWP_ERR_ARGUMENT, "hints.budget_s is %g; write seconds up to 1e6, or 0", hints->budget_s);
   if (hints->executions < 0 || hints->degree < -1 || hints->bytes < -1)
@@ -105,7 +105,8 @@ struct request {
 /* A selector's choices stand for its table. */
 static int take_selector(struct swp_plan *plan, const struct request *request) {
   if (request->match->index < 0 || request->selector->features.procs != plan->procs)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_plan: this is no choice of a selector for %s on %d ranks",
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "swp_selector_plan: the choice is not from a selector for %s on %d ranks",
                     swp_shapes[plan->operation].name, plan->procs);
   plan->hints.table = request->selector->table;
   return SWP_SUCCESS;
@@ -201,7 +202,7 @@ static int begin(MPI_Comm own, const struct request *request, const struct swp_h
   struct swp_plan *plan = swp_plan_new(request->operation);
   int error = SWP_SUCCESS;
   if (result == NULL)
-    error = swp_fail(SWP_ERR_ARGUMENT, "planning: the place for the plan is NULL");
+    error = swp_fail(SWP_ERR_ARGUMENT, "planning: the pointer to the plan is NULL");
   else if (plan == NULL)
     error = swp_fail(SWP_ERR_MEMORY, "planning: no memory for a plan");
   error = swp_agree(own, error);
@@ -282,7 +283,8 @@ int swp_selector_plan(MPI_Comm comm, const struct swp_collective *problem, const
 
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length) {
   if (plan == NULL || text == NULL || length == 0)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_describe: plan and text must be given, length be at least 1");
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "swp_plan_describe: plan and text must not be NULL, length must be at least 1");
   const char *layout = plan->layout;
   int used = snprintf(text, length, "%s %s%s%s, chosen by ", swp_shapes[plan->operation].name,
                       plan->spec.text, layout[0] != '\0' ? ", " : "", layout);

@@ -20,7 +20,7 @@ static const char HEAD[] =
     "switchpoint-table 1\n# Rules that SWP_MEASURE found. Remove a line to have it measured again.\n";
 
 static int cannot_write(const char *path) {
-  return swp_fail(SWP_ERR_TABLE, "%s: cannot be written, and is named by %s: %s", path, SWP_USER_TABLE,
+  return swp_fail(SWP_ERR_TABLE, "%s, named by %s, cannot be written: %s", path, SWP_USER_TABLE,
                   strerror(errno));
 }
 

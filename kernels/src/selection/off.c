@@ -47,7 +47,8 @@ static int check_word(const char *word, size_t length) {
     memcpy(text, word, length);
   for (int operation = 0; operation < OPERATIONS; operation++) {
     if (strcmp(text, swp_shapes[operation].default_method) == 0)
-      return swp_fail(SWP_ERR_METHOD, "%s: %s cannot be off: it is what others fall back to", SWP_OFF, text);
+      return swp_fail(SWP_ERR_METHOD, "%s: %s cannot be off: it is the method that others fall back to",
+                      SWP_OFF, text);
     known = known || swp_spec_parse((enum swp_operation)operation, text, &spec) == SWP_SUCCESS;
   }
   return known ? SWP_SUCCESS

@@ -51,10 +51,11 @@ int swp_selector_create(const swp_table *table, enum swp_operation operation, co
                         swp_selector **selector) {
   int error = SWP_SUCCESS;
   if (selector == NULL)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_create: the place for the selector is NULL");
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_create: the pointer to the selector is NULL");
   *selector = NULL;
   if (layout == NULL || layout->procs < 1 || !swp_is_collective(operation) || (int)operation >= OPERATIONS)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_create: no layout, or operation %d is no collective",
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "swp_selector_create: layout is NULL, or operation %d is not a collective",
                     (int)operation);
   struct swp_selector *made = swp_allocate(1, sizeof *made, NULL);
   if (made == NULL)

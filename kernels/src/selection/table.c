@@ -70,7 +70,7 @@ static int parse_condition(struct reader *reader, int condition, const char *val
     return BROKEN(reader, "malformed range '%s' of %s; write LOW:HIGH, LOW:*, or *", value,
                   condition_names[condition]);
   if (range->low > range->high)
-    return BROKEN(reader, "the ends of %s=%s are exchanged", condition_names[condition], value);
+    return BROKEN(reader, "the ends of %s=%s are reversed", condition_names[condition], value);
   return SWP_SUCCESS;
 }
 
@@ -164,7 +164,7 @@ static int parse_rule(struct reader *reader, char *line) {
   for (int i = 0; i < CONDITIONS; i++)
     if (swp_is_collective(rule->operation) && fields.conditions[i] &&
         (i == CONDITION_MMAX || i == CONDITION_MAVG))
-      return BROKEN(reader, "%s has no degree, and no condition %s", fields.op, condition_names[i]);
+      return BROKEN(reader, "%s has no degree; remove the condition %s", fields.op, condition_names[i]);
   if (swp_spec_parse(rule->operation, fields.method, &rule->spec) != SWP_SUCCESS) {
     char why[ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "%s", swp_error_message());
@@ -284,7 +284,7 @@ int swp_table_text(const char *path, char **text, int64_t *length) {
   if (fseek(file, 0, SEEK_END) != 0 || (*length = ftell(file)) < 0 || fseek(file, 0, SEEK_SET) != 0)
     error = swp_fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
   else if (*length > INT_MAX)
-    error = swp_fail(SWP_ERR_TABLE, "%s: over 2 GiB is no method table", path);
+    error = swp_fail(SWP_ERR_TABLE, "%s: not a method table: over 2 GiB", path);
   else if ((*text = swp_allocate((size_t)*length + 1, 1, NULL)) == NULL)
     error = swp_fail(SWP_ERR_MEMORY, "%s: no memory for %lld bytes", path, (long long)*length);
   else if (fread(*text, 1, (size_t)*length, file) != (size_t)*length)

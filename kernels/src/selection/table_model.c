@@ -94,8 +94,7 @@ static int parse_pair(struct reader *reader, const char *text, struct said *said
   for (int pair = 0; pair < PAIR_KINDS; pair++)
     if (strcmp(text, pair_names[pair]) == 0)
       said->pair = pair;
-  return said->pair >= 0 ? SWP_SUCCESS
-                         : BROKEN(reader, "unknown pair '%s'; on_node and off_node are known", text);
+  return said->pair >= 0 ? SWP_SUCCESS : BROKEN(reader, "unknown pair '%s'; write on_node or off_node", text);
 }
 
 static int parse_fields(struct reader *reader, const struct kind *kind, char *line, struct said *said) {
@@ -141,7 +140,8 @@ static int keep_rate(struct reader *reader, const double *v, struct pair_model *
   if (error != SWP_SUCCESS)
     return error;
   if (v[4] < 1 || (v[1] > 0 && v[1] + (v[4] - 1) * v[2] <= 0))
-    return BROKEN(reader, "no rate of %.0f processes: b_max + (processes - 1) b_inj must be positive", v[4]);
+    return BROKEN(reader, "the rate of %.0f processes, b_max + (processes - 1) b_inj, must be positive",
+                  v[4]);
   pair->rates[pair->nrates++] = (struct rates){v[0], v[1], v[2], v[3], v[4]};
   return SWP_SUCCESS;
 }

@@ -282,7 +282,7 @@ int swp_algorithm_open(MPI_Comm comm, enum swp_operation operation, const char *
   const struct variable *variable = known_variable(operation);
   const struct name *known = find_name(variable, name);
   if (known == NULL)
-    error = swp_fail(SWP_ERR_NOT_APPLICABLE, "vendor: the MPI library has no %s algorithm %s to be set",
+    error = swp_fail(SWP_ERR_NOT_APPLICABLE, "vendor: the MPI library has no %s algorithm %s that can be set",
                      swp_shapes[operation].name, name);
   TRY(swp_agree(comm, error));
   if (variable->family->by_call)
@@ -355,10 +355,12 @@ int swp_environment_set(enum swp_operation operation, const char *name) {
   const struct library *library = this_library();
   char variable[VARIABLE_BYTES];
   if (name == NULL || operation < SWP_BCAST || swp_operation_name((int)operation) == NULL)
-    return swp_fail(SWP_ERR_ARGUMENT, "swp_environment_set: a collective and a name must be given");
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "swp_environment_set: the operation must be a collective and name must not be NULL");
   if (library == NULL)
-    return swp_fail(SWP_ERR_NOT_APPLICABLE,
-                    "swp_environment_set: how this MPI library is told of algorithms is not known");
+    return swp_fail(
+        SWP_ERR_NOT_APPLICABLE,
+        "swp_environment_set: the variables that set this MPI library's algorithms are not known");
   variable_name(library->variable, library->upper, operation, variable);
   setenv(variable, name, 1);
   if (library->also != NULL)

@@ -140,7 +140,7 @@ static int search_all(const struct team *team, const struct graph *graph, struct
 static void report(const struct team *team, struct searcher *searchers, int count, const struct tally *tally,
                    bool serial) {
   const double discoveries = (double)tally->levels * team->procs;
-  printf("%d searches, %.1f levels each; in a level a rank tells %.2f others, at most %lld\n", SEARCHES,
+  printf("%d searches, %.1f levels each; in a level a rank sends to %.2f others, at most %lld\n", SEARCHES,
          (double)tally->levels / SEARCHES, (double)tally->messages / discoveries,
          (long long)tally->messages_most);
   for (int i = 0; i < count; i++)

@@ -66,7 +66,7 @@ static int parse_pattern(struct race *race, const char *text) {
     if (strlen(kernels[i]->name) == length && strncmp(kernels[i]->name, text, length) == 0)
       overlap->kernel = kernels[i];
   if (!overlap->kernel)
-    return failure_set("--pattern \"%s\" is none of overlap; see swpbench --help", text);
+    return failure_set("--pattern \"%s\" is not a pattern of overlap; see swpbench --help", text);
   const struct pattern_parameter *parameters = overlap->kernel->parameters;
   if (parameters_parse(text[length] ? text + length + 1 : NULL, parameters, PATTERN_PARAMETERS,
                        overlap->values)) {

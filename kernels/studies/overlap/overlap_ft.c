@@ -94,9 +94,8 @@ static int create(struct overlap *overlap) {
   ft->row = 2 * elements;
   ft->block = rows * ft->row;
   if (ft->block > INT_MAX || rows * procs > INT_MAX / 2)
-    return failure_set(
-        "--pattern: %lld rows of %lld elements are more than a message holds, 2^31 - 1 doubles",
-        (long long)rows, (long long)elements);
+    return failure_set("--pattern: %lld rows of %lld elements exceed the largest message, 2^31 - 1 doubles",
+                       (long long)rows, (long long)elements);
   overlap->full_flops = (int64_t)((double)(rows * procs) * fft_flops(elements));
   ft->own = allocate_aligned(procs * ft->block);
   if (overlap->puts)

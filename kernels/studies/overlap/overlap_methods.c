@@ -67,9 +67,9 @@ static int read_parameter(const struct overlap_family *family, const char *text,
     *value = strtoll(equals + 1, &end, 10);
     if (end == text + length && *value >= 1 && *value <= most)
       return 0;
-    return failure_set("%s is an integer from 1 to %lld here", family->parameter, (long long)most);
+    return failure_set("%s must be an integer from 1 to %lld here", family->parameter, (long long)most);
   }
-  return failure_set("\"%.*s\" is no parameter of %s", length, text, family->name);
+  return failure_set("\"%.*s\" is not a parameter of %s", length, text, family->name);
 }
 
 static int read_method(const struct overlap *overlap, const char *word, int length, struct list *list) {
@@ -92,7 +92,7 @@ static int read_method(const struct overlap *overlap, const char *word, int leng
     add_values(list, family, value, by, most);
     found = true;
   }
-  return found ? 0 : failure_set("\"%.*s\" is no method of %s", length, word, overlap->kernel->name);
+  return found ? 0 : failure_set("\"%.*s\" is not a method of %s", length, word, overlap->kernel->name);
 }
 
 int overlap_methods(const struct overlap *overlap, const char *text, struct overlap_method **methods,
@@ -108,7 +108,7 @@ int overlap_methods(const struct overlap *overlap, const char *text, struct over
   if (status)
     failure_place("--methods");
   else if (list.count == 0)
-    status = failure_set("--methods names none");
+    status = failure_set("--methods names no method");
   *methods = list.methods;
   *count = list.count;
   return status;
