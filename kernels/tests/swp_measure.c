@@ -281,7 +281,8 @@ static void a_table_that_cannot_be_used_is_an_error_before_the_race(const struct
   expect_error(of, &hints, SWP_ERR_TABLE, ":2: ");
   test_case("%s: user's table without a place", of->operation);
   name_table("/no/such/place/user.table");
-  expect_error(of, &hints, SWP_ERR_TABLE, "/no/such/place/user.table: cannot be written");
+  expect_error(of, &hints, SWP_ERR_TABLE,
+               "/no/such/place/user.table, named by SWITCHPOINT_USER_TABLE, cannot be written");
   EXPECT_EQUAL(races, 0);
   hints.flags = SWP_ESTIMATE;
   swp_plan *plan = NULL;
