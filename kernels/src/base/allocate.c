@@ -18,7 +18,7 @@ void *swp_allocate_buffer(size_t bytes) {
   return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
 }
 
-/* What so many bytes take. */
+/* The bytes that an allocation of so many bytes takes. */
 static int64_t rounded(size_t bytes) {
   return (int64_t)((bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
 }
@@ -68,7 +68,7 @@ void swp_array_trim(struct array *array, size_t bytes, int64_t *account) {
   array->capacity = array->count;
 }
 
-/* Kept memory, which tools for leaks shall find in use. */
+/* Kept memory, listed so that leak checkers find it in use. */
 struct kept {
   struct kept *next;
   void *memory;

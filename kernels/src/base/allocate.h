@@ -13,26 +13,26 @@
  */
 void *swp_allocate(size_t count, size_t bytes, int64_t *account);
 
-/* Memory whose content is of no account, aligned likewise: for payload, which zeroing would cost a second
- * pass. */
+/* Uninitialised memory, aligned likewise: for payload, for which zeroing would cost a second pass. */
 void *swp_allocate_buffer(size_t bytes);
 
 void swp_release(void *memory);
 
-/* Elements that become more; items is NULL or to be released. */
+/* A growing array; items is NULL or must be released. */
 struct array {
   void *items;
   int64_t count, capacity;
 };
 
-/* A zeroed element more; NULL, with nothing changed, when memory runs out. `*account` as above. */
+/* Appends and returns a zeroed element; NULL, with nothing changed, if memory runs out. `*account` as
+   above. */
 void *swp_array_add(struct array *array, size_t bytes, int64_t *account);
 
-/* With keep, swp_release by this thread keeps the memory for ever: for what MPI may still read or write.
-   Returns what was set before. */
+/* With keep, swp_release by this thread never frees memory, as MPI may still read or write it. Returns the
+   previous setting. */
 bool swp_release_keeps(bool keep);
 
-/* Gives back the room for more elements, if memory allows. */
+/* Shrinks the array to its elements, if memory allows. */
 void swp_array_trim(struct array *array, size_t bytes, int64_t *account);
 
 /* For tests: the n-th allocation from now on (1: the next) fails, and all after it; 0 switches this off. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static _Thread_local char message[ERROR_TEXT_BYTES];
-static _Thread_local int mpi_code; /* of the failed MPI call that the message tells of */
+static _Thread_local int mpi_code; /* of the failed MPI call that the message describes */
 
 int swp_fail(int error, const char *format, ...) {
   va_list arguments;
@@ -71,7 +71,7 @@ int swp_agree(MPI_Comm comm, int error) {
   int rank, procs;
   if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS || MPI_Comm_size(comm, &procs) != MPI_SUCCESS)
     return swp_fail(SWP_ERR_MPI, "not a usable communicator");
-  /* The worst error wins, and of equal ones the lowest rank. */
+  /* The worst error wins, and among equal ones that of the lowest rank. */
   int64_t mine = (int64_t)error << 32 | (procs - 1 - rank), worst = mine;
   int mpi_error = MPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, comm);
   if (mpi_error != MPI_SUCCESS)

@@ -1,4 +1,4 @@
-/* Error codes with a text per thread; after an agreement, every rank goes the same way. */
+/* Error codes with a text per thread; after an agreement, every rank continues in the same way. */
 #ifndef SWP_ERROR_H
 #define SWP_ERROR_H
 
@@ -16,7 +16,7 @@ int swp_fail_mpi(int mpi_error, const char *call) __attribute__((cold));
 /* Return the worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
 int swp_agree(MPI_Comm comm, int error);
 
-/* A hash of a text (NULL as ""), not negative: ranks that must have equal texts compare it. */
+/* A nonnegative hash of a text (NULL as ""), which ranks compare where their texts must be equal. */
 int64_t swp_text_hash(const char *text);
 
 /* Leaves the enclosing function through its label `done` with `error` set when an MPI call fails. */

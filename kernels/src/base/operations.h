@@ -1,4 +1,4 @@
-/* What the library knows of each operation, from switchpoint_operations.def. */
+/* The properties of each operation, from switchpoint_operations.def. */
 #ifndef SWP_OPERATIONS_H
 #define SWP_OPERATIONS_H
 

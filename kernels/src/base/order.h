@@ -1,4 +1,4 @@
-/* Orders of items by what they begin with, for qsort and bsearch. */
+/* Comparisons of items by their first member, for qsort and bsearch. */
 #ifndef SWP_ORDER_H
 #define SWP_ORDER_H
 

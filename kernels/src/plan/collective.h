@@ -26,7 +26,7 @@ bool swp_is_root(const struct swp_plan *plan);
 /* Whether a side has a type, and the bytes of the other ranks' blocks. */
 bool swp_is_block(const struct swp_plan *plan, const struct side *side);
 
-/* Sets what features say of a reduction's operation, or of MPI_OP_NULL. Local. Errors: SWP_ERR_MPI. */
+/* Sets the features of a reduction's operation, or of MPI_OP_NULL. Local. Errors: SWP_ERR_MPI. */
 int swp_read_op(MPI_Op op, struct features *features);
 
 #endif

@@ -55,7 +55,7 @@ HOT static int begin(struct swp_plan *plan, const void *send, void *recv, const 
   return SWP_SUCCESS;
 }
 
-/* Ends the background progress of a plan that forwards. *done when it is complete by that. */
+/* Ends the background progress of a plan that forwards. *done is true if that completed it. */
 static int reclaim(struct swp_plan *plan, bool *done) {
   const struct background *background = &exchange_plan_of(plan)->background;
   swp_outstanding_take(exchange_plan_of(plan));
@@ -169,7 +169,7 @@ static int deliver_to_self(const struct swp_plan *plan, const struct outbox *out
   return SWP_SUCCESS;
 }
 
-/* Messages may still come into it. */
+/* MPI may still write messages into it. */
 static void abandon_inbox(swp_inbox **result, struct inbox *inbox) {
   *result = NULL;
   swp_release_keeps(true);
@@ -177,7 +177,7 @@ static void abandon_inbox(swp_inbox **result, struct inbox *inbox) {
   swp_release_keeps(false);
 }
 
-/* A rank that cannot send still takes part, because the others wait for it. What comes is dropped. */
+/* A rank that cannot send still takes part, because the others wait for it. Messages to it are dropped. */
 static int keep_pace(struct swp_plan *plan, swp_inbox **result, struct inbox *inbox, int error) {
   char why[ERROR_TEXT_BYTES];
   struct inbox *sink = inbox != NULL ? inbox : discovery_plan_of(plan)->spare_inbox;
@@ -193,7 +193,7 @@ static int keep_pace(struct swp_plan *plan, swp_inbox **result, struct inbox *in
   return swp_plan_poison(plan, failed);
 }
 
-/* The inbox that the caller gives, or a new one; *inbox stays NULL on an error. */
+/* Takes the caller's inbox, or a new one; *inbox stays NULL on an error. */
 static int take_inbox(swp_inbox **result, struct inbox **inbox) {
   if (result == NULL)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_discovery_execute: inbox is NULL");

@@ -1,10 +1,10 @@
-/* What a discovery sends and receives, as methods see it. */
+/* The messages that a discovery sends and receives, as methods see them. */
 #ifndef SWP_INBOX_H
 #define SWP_INBOX_H
 
 #include "switchpoint.h"
 
-/* What a rank sends. A message to itself is delivered before the method runs; methods pass over it. */
+/* The messages that a rank sends. One to itself is delivered before the method runs; methods skip it. */
 struct outbox {
   int nsends;
   const int *ranks;
@@ -27,10 +27,10 @@ void swp_inbox_destroy(struct inbox *inbox);
 /* Empties an inbox for reuse; its memory stays. */
 void swp_inbox_empty(struct inbox *inbox);
 
-/* Orders the messages by source and fills what the caller sees. */
+/* Sorts the messages by source and fills in what the caller sees. */
 void swp_inbox_finish(struct inbox *inbox);
 
-/* The inbox behind what the caller sees, and the other way. */
+/* Convert what the caller sees to the inbox, and back. */
 struct inbox *swp_inbox_of(swp_inbox *seen);
 swp_inbox *swp_inbox_seen(struct inbox *inbox);
 

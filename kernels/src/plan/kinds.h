@@ -1,4 +1,4 @@
-/* The kinds of plans: each has a plan, and what only its kind needs. */
+/* The kinds of plans: each has a plan, and the members that only its kind needs. */
 #ifndef SWP_KINDS_H
 #define SWP_KINDS_H
 
@@ -17,7 +17,7 @@ struct stage {
 /* Numbers of a rank's traffic: messages and bytes; those off the node; those on a socket. */
 enum { TRAFFIC = 6 };
 
-/* Of a started exchange that forwards: how it went on while this process waited for something else. */
+/* The progress of a started exchange that forwards, made while this process waited for something else. */
 struct background {
   struct exchange_plan *next;
   bool complete;
@@ -28,7 +28,7 @@ struct background {
 struct exchange_plan {
   struct swp_plan plan;
   const struct problem *problem;
-  struct problem *own_problem; /* NULL of a trial, whose problem is another plan's */
+  struct problem *own_problem; /* NULL in a trial, which uses another plan's problem */
 
   /* Set by the method while planning, this rank's share: */
   int nstages;
@@ -41,7 +41,7 @@ struct exchange_plan {
   struct background background;
 };
 
-/* A plan of this kind, as itself. */
+/* Convert a plan to its kind. */
 #define exchange_plan_of(plan)                                                                               \
   _Generic((plan),                                                                                           \
       const struct swp_plan *: (const struct exchange_plan *)(const void *)(plan),                           \
@@ -53,7 +53,7 @@ int swp_plan_stages(struct swp_plan *plan, int nstages);
 /* Counts a message that this rank sends in a stage at each execution. */
 void swp_plan_count(struct swp_plan *plan, int stage, int peer, int64_t bytes);
 
-/* Tells of a message that this rank receives in a stage: what estimates need beside those sent. */
+/* Counts a message that this rank receives in a stage, which estimates need besides those sent. */
 void swp_plan_count_receive(struct swp_plan *plan, int stage, int peer, int64_t bytes);
 
 /* ---- Discovery ---- */
@@ -62,7 +62,7 @@ struct discovery_plan {
   struct swp_plan plan;
   int *scratch; /* sorted destinations, to find duplicates */
   int scratch_length;
-  struct inbox *spare_inbox; /* for what comes while the caller's arguments are wrong */
+  struct inbox *spare_inbox; /* for messages that arrive while the caller's arguments are wrong */
 };
 
 static inline struct discovery_plan *discovery_plan_of(struct swp_plan *plan) {
@@ -71,8 +71,8 @@ static inline struct discovery_plan *discovery_plan_of(struct swp_plan *plan) {
 
 /* ---- Collective ---- */
 
-/* Items of one type. Absent, with the null type, where MPI ignores the side on this rank, and in the place of
-   MPI_IN_PLACE. */
+/* Items of one type. Absent, with the null type, where MPI ignores the side on this rank or MPI_IN_PLACE
+   replaces it. */
 struct side {
   int count; /* of a block; of the vector where there are no blocks */
   MPI_Datatype type;
@@ -83,12 +83,12 @@ struct side {
 };
 
 struct call {
-  struct side send, recv;          /* bcast and reductions: recv alone tells of both buffers */
+  struct side send, recv;          /* bcast and reductions: recv alone describes both buffers */
   const int *recv_counts, *displs; /* allgatherv: in items of recv, by rank; recv.count is the rank's own */
   MPI_Op op;
 };
 
-/* Of choices, by index: the first that holds, and the first before it that cannot be used (-1: none), and
+/* Indices of the first choice that matches and the first before it that cannot be used (-1: none), and
    why. */
 struct match {
   int index, passed;
@@ -100,7 +100,7 @@ struct collective_plan {
   const struct procedure *procedure; /* of the method, for the operation */
   struct call call;
   int *counts;   /* memory of the call's recv_counts and displs, for two calls */
-  char *scratch; /* as many bytes as the procedure asked for, at least; aligned to 64 */
+  char *scratch; /* at least the bytes that the procedure asked for; aligned to 64 */
   int64_t scratch_bytes;
 
   /* The methods that it may use: */
@@ -116,7 +116,7 @@ struct collective_plan {
       const struct swp_plan *: (const struct collective_plan *)(const void *)(plan),                         \
       default: (struct collective_plan *)(void *)(plan))
 
-/* What methods read of it. */
+/* The members that methods read. */
 static inline const struct call *call_of(const struct swp_plan *plan) {
   return &collective_plan_of(plan)->call;
 }

@@ -1,6 +1,6 @@
 /*
- * What a method is: the one extension point of the library. A method is one file with static functions and
- * one `const struct method`, and one line in methods.def. See CONTRIBUTING.md, "Add a method".
+ * The definition of a method, the library's one extension point. A method is one file with static functions
+ * and one `const struct method`, and one line in methods.def. See CONTRIBUTING.md, "Add a method".
  */
 #ifndef SWP_METHOD_H
 #define SWP_METHOD_H
@@ -9,7 +9,7 @@
 
 enum { SPEC_PARAMETERS = 3, SPEC_BYTES = 256, GRID_DIMS = 62, WORD_BYTES = 64 };
 
-/* For what each execution runs: such functions lie together, apart from planning and failing. */
+/* For functions that each execution runs: placed together, apart from planning and error handling. */
 #define HOT __attribute__((hot))
 
 struct swp_plan;
@@ -21,7 +21,7 @@ enum parameter_type {
   PARAMETER_INTEGER, /* low .. high */
   PARAMETER_GRID,    /* sizes low .. high, written 8x4x2 */
   PARAMETER_CHOICE,  /* one of `choices`; its index is the value */
-  PARAMETER_WORD     /* letters, digits, _ and -: what the method knows at run time only */
+  PARAMETER_WORD     /* letters, digits, _ and -: known to the method only at run time */
 };
 
 struct parameter {
@@ -46,7 +46,7 @@ struct spec {
   char text[SPEC_BYTES]; /* canonical */
 };
 
-/* What every rank knows about a problem, and all that selection and `applicable` may read. */
+/* The facts that every rank knows about a problem; selection and `applicable` may read nothing else. */
 struct features {
   enum swp_operation operation;
   int procs, nodes, ppn;
@@ -54,7 +54,7 @@ struct features {
   bool alone;          /* all ranks of the job are here */
   bool early_ibarrier; /* of a discovery: MPI_Ibarrier completes before all have called it */
   int64_t executions;  /* that are expected; 0: unknown */
-  int64_t mmax;        /* -1: unknown, of a discovery without hint */
+  int64_t mmax;        /* -1: unknown, for a discovery without hint */
   double mavg;         /* -1: unknown */
   int64_t bytes;       /* mean payload bytes per message; -1: unknown */
 
@@ -64,15 +64,15 @@ struct features {
   int64_t most_bytes;  /* of the largest block; else as bytes */
   int root;            /* 0 where the operation has none */
   bool commutative;    /* the operation of a reduction; true where nothing is reduced, as the next */
-  bool predefined;     /* it is one of MPI's own, and so the type is */
+  bool predefined;     /* it is predefined, and so is the type */
 };
 
 /* How a method does one collective operation. */
 struct procedure {
-  /* Does what plan->call says, and blocks: see call.h. Absent: the method does not do this operation. */
+  /* Executes plan->call, and blocks: see call.h. Absent: the method does not support this operation. */
   int (*run)(struct swp_plan *plan, const void *send, void *recv);
 
-  /* Of plan->call.scratch. Absent: none. Local. */
+  /* The size of plan->call.scratch. Absent: none. Local. */
   int64_t (*scratch_bytes)(const struct swp_plan *plan);
 
   /* NULL when the method can do this call, otherwise why not. Absent: always. */
@@ -92,25 +92,26 @@ struct method {
   bool (*variant)(enum swp_operation operation, int index, int procs, char *text, size_t length);
 
   /* Collective. Sets plan->method_state, and for an exchange the stages (swp_plan_stages, swp_plan_count).
-     Errors need not be agreed: the caller does that; but a rank that fails must not leave others waiting.
-     Of a collective: when the method is first chosen on a plan, for calls of any bytes, root and types of the
-     plan's operation; absent when there is nothing to prepare. */
+     Errors need not be agreed: the caller does that; but a rank that fails must not leave others waiting. For
+     a collective it is called when the method is first chosen on a plan, for calls of any bytes, root and
+     types of the plan's operation; absent if there is nothing to prepare. */
   int (*plan)(struct swp_plan *plan);
 
-  /* Called once for each call of plan, on every rank, also where plan failed on this rank or on another: with
-     plan->method_state half made, or NULL as plan found it. The caller releases plan->method_state itself. */
+  /* Called once for each call of plan, on every rank, even if plan failed on this rank or another:
+     plan->method_state may then be incomplete, or still NULL. The caller releases plan->method_state
+     itself. */
   void (*free)(struct swp_plan *plan);
 
-  /* Sets *seconds to what the model says that an execution takes; negative: it cannot tell. Of an exchange on
-     a plan of this method, of a discovery by the features alone. Absent: the method has no formula.
-     Collective. Errors, agreed: SWP_ERR_MPI. */
+  /* Sets *seconds to the model's estimate of an execution; negative: unknown. For an exchange from a plan of
+     this method, for a discovery from the features alone. Absent: the method has no formula. Collective.
+     Errors, agreed: SWP_ERR_MPI. */
   int (*estimate)(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
-  /* Exchange: begin, and go on; with block, until *done. */
+  /* Exchange: start, and progress; with block, until *done. */
   int (*start)(struct swp_plan *plan, const char *send, char *recv);
   int (*advance)(struct swp_plan *plan, bool block, bool *done);
 
-  /* Discovery: send what is in the outbox, put what comes into the inbox (swp_inbox_add). */
+  /* Discovery: send the messages in the outbox, add those received to the inbox (swp_inbox_add). */
   int (*execute)(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox);
 
   /* Collectives, by enum swp_operation. */
@@ -129,8 +130,8 @@ const struct method *swp_method_at(int index);
 /* The method of this name for the operation, or NULL. */
 const struct method *swp_method_find(enum swp_operation operation, const char *name, size_t length);
 
-/* Writes the index-th spec of a method worth trying for the operation; false past the last, and where the
-   method does not do that. */
+/* Writes the index-th spec of a method worth trying for the operation; false past the last, and if the method
+   does not support it. */
 bool swp_method_variant(const struct method *method, enum swp_operation operation, int index, int procs,
                         char *text, size_t length);
 

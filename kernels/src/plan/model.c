@@ -42,7 +42,7 @@ void swp_tally_receive(const struct model *model, bool off_node, int64_t bytes, 
   tally->arrive_s += cost->per_byte_s * (double)bytes;
 }
 
-/* What the max-rate model says of the bytes that this rank sends to other nodes. */
+/* The time of the bytes that this rank sends to other nodes, by the max-rate model. */
 static double bound_s(const struct pair_model *off_node, const struct tally *tally,
                       const struct crowd *crowd) {
   if (off_node->nrates == 0 || tally->leaving_bytes == 0)

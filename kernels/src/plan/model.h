@@ -1,4 +1,4 @@
-/* Parameters of messages, as a table carries them, and the times that are composed of them: the equations of
+/* Parameters of messages, as a table carries them, and the times composed of them: the equations of
    tuner/models (costs.py, delivery.py). */
 #ifndef SWP_MODEL_H
 #define SWP_MODEL_H
@@ -9,7 +9,7 @@ enum { MODEL_PROTOCOLS = 8 }; /* of one kind of pair at most */
 
 enum pair_kind { PAIR_ON_NODE, PAIR_OFF_NODE, PAIR_KINDS };
 
-/* What messages cost that have at most so many bytes, and more than those of the protocol before. */
+/* The cost of messages of at most so many bytes, and more than those of the protocol before. */
 struct message_cost {
   double up_to_bytes; /* of the last INFINITY */
   double alpha_s;     /* L + 2o */
@@ -38,8 +38,8 @@ struct pair_model {
 struct model {
   struct pair_model pairs[PAIR_KINDS];
   double copy_s_per_byte; /* 0: not known */
-  double fence_barriers;  /* that MPI_Win_fence takes as long as. 0: not known */
-  double cores; /* of a node; more ranks wait for each other's, of which nothing is told. 0: not known */
+  double fence_barriers;  /* number of barriers that take as long as MPI_Win_fence. 0: not known */
+  double cores;           /* of a node; with more ranks than cores there is no estimate. 0: not known */
 };
 
 /* A rank's messages of one stage. */
@@ -51,29 +51,30 @@ struct tally {
   int64_t leaving, leaving_bytes;
 };
 
-/* What leaves a node in a stage, and how large messages are that do. */
+/* The bytes that leave a node in a stage, and how large their messages are. */
 struct crowd {
   int64_t senders, bytes;
   double mean_bytes;
 };
 
-/* By what methods are estimated. */
+/* The basis of estimates. */
 struct estimate {
   const struct model *model;
   MPI_Comm node; /* MPI_COMM_NULL where no rate bounds what leaves a node */
 };
 
-/* What a message of so many bytes between ranks of this kind costs. */
+/* The cost of a message of so many bytes between ranks of this kind. */
 const struct message_cost *swp_cost_of(const struct pair_model *pair, double bytes);
 
-/* Alpha, and what the bytes of a message alone take longer than those of many. */
+/* Alpha, plus the extra time of a lone message's bytes over those of many messages. */
 double swp_ahead_s(const struct message_cost *cost, double bytes);
 
 /* Adds a message that this rank sends, or receives, to its tally; off: to or from another node. */
 void swp_tally_send(const struct model *model, bool off_node, int64_t bytes, struct tally *tally);
 void swp_tally_receive(const struct model *model, bool off_node, int64_t bytes, struct tally *tally);
 
-/* D: of this rank, all messages begun together; ahead_s has the overheads of one sent and one received. */
+/* D of this rank, with all messages begun together; ahead_s has the overheads of one sent and one
+   received. */
 double swp_delivery_s(const struct model *model, const struct tally *tally, const struct crowd *crowd);
 
 #endif

@@ -34,7 +34,7 @@ void swp_outstanding_take(struct exchange_plan *exchange) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Who finds another thread at it leaves it to that. */
+/* A thread that finds another one doing this leaves it to that one. */
 void swp_outstanding_progress(void) {
   if (pthread_mutex_trylock(&lock) != 0)
     return;

@@ -13,14 +13,14 @@ enum plan_state { PLAN_IDLE, PLAN_STARTED, PLAN_POISONED };
 
 enum { LAYOUT_BYTES = 96, CHOSEN_BYTES = 1024 };
 
-/* What plans of all kinds have. It is the first member of each kind's own: see kinds.h. */
+/* The part that plans of all kinds share, the first member of each kind: see kinds.h. */
 struct swp_plan {
-  /* First what every execution reads, in one cache line: an exchange of a microsecond feels each other. */
+  /* Members that every execution reads come first, in one cache line, for exchanges of a microsecond. */
   enum swp_operation operation;
   enum plan_state state;
   MPI_Comm comm; /* private */
-  bool yields;   /* more ranks than cores on this node: polling gives the core away */
-  bool polls;    /* so much that waiting polls, as MPI's own does not give it away */
+  bool yields;   /* more ranks than cores on this node: polling yields the core */
+  bool polls;    /* oversubscribed, and MPI's own waiting does not yield: waiting polls instead */
   bool forwards; /* of an exchange in several stages: other ranks wait for this one in between */
   bool has_self; /* of an exchange: there is a message to this rank itself */
   unsigned idle_polls;
@@ -45,25 +45,25 @@ struct swp_plan {
 /* Memory that lives as long as the plan; the method frees it. NULL when memory runs out. */
 void *swp_plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes);
 
-/* SWP_ERR_MEMORY with a text that names the method. */
+/* Returns SWP_ERR_MEMORY with a text that names the method. */
 int swp_plan_no_memory(const struct swp_plan *plan);
 
-/* Lets the method of plan->spec plan; swp_plan_unprepare is due in any case. Collective. Errors, agreed: the
-   method's. */
+/* Calls `plan` of the method of plan->spec; swp_plan_unprepare must be called in any case. Collective.
+   Errors, agreed: the method's. */
 int swp_plan_prepare(struct swp_plan *plan);
 
-/* Frees what the method planned, if it was called for that. */
+/* Calls `free` of the method, if its `plan` was called. */
 void swp_plan_unprepare(struct swp_plan *plan);
 
-/* Whether the plan is of the operation (of any collective: SWP_BCAST) and in the state. Errors:
+/* Checks that the plan is for the operation (any collective: SWP_BCAST) and in the state. Errors:
    SWP_ERR_ARGUMENT, _STATE, _POISONED. */
 int swp_plan_check(const struct swp_plan *plan, enum swp_operation operation, enum plan_state expected,
                    const char *call);
 
-/* Allows no further execution. Gives the error. */
+/* Forbids further executions. Returns the error. */
 int swp_plan_poison(struct swp_plan *plan, int error);
 
-/* Whether a rank that waits inside MPI gives its core away. */
+/* Whether a rank that waits inside MPI yields its core. */
 bool swp_mpi_yields(void);
 
 /* Whether started exchanges need this process to forward: see outstanding.h. */
@@ -76,9 +76,9 @@ static inline bool swp_outstanding_any(void) {
 /* The part of swp_progress that polls. */
 int swp_progress_poll(struct swp_plan *plan, int count, MPI_Request *requests, bool block, bool *done);
 
-/* Tests the requests, or with block waits for all of them, giving the core away where the plan yields.
-   Methods wait by this and swp_plan_relax alone, which let other started exchanges go on. Inline: an exchange
-   of a microsecond feels each line of code that is not in the cache. */
+/* Tests the requests, or with block waits for all of them, yielding the core where the plan yields. Methods
+   wait only by this and swp_plan_relax, which let other started exchanges progress. Inline: each line of code
+   that is not in the cache slows a microsecond exchange. */
 static inline int swp_progress(struct swp_plan *plan, int count, MPI_Request *requests, bool block,
                                bool *done) {
   if (!block || plan->polls || swp_outstanding_any())
@@ -88,7 +88,7 @@ static inline int swp_progress(struct swp_plan *plan, int count, MPI_Request *re
   return *done ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Waitall");
 }
 
-/* For loops that poll: lets other started exchanges go on, and gives the core away where the plan yields. */
+/* For loops that poll: lets other started exchanges progress, and yields the core where the plan yields. */
 void swp_plan_relax(struct swp_plan *plan);
 
 #endif

@@ -18,7 +18,7 @@ int swp_find_duplicate(const int *ranks, int count, int *sorted) {
   return -1;
 }
 
-/* Ranks in range and each at most once; offsets from 0 on, never decreasing. */
+/* Checks that ranks are in range and each occurs at most once, and that offsets never decrease. */
 static int check_list(const char *what, int count, const int *ranks, const int64_t *offsets, int procs) {
   if (count < 0)
     return swp_fail(SWP_ERR_ARGUMENT, "exchange: n%ss is %d", what, count);
@@ -126,8 +126,8 @@ static int64_t message_runs(const struct swp_exchange *exchange, int i, struct r
   return nruns;
 }
 
-/* Spreads (source, destination, bytes) over 64 bits, so that sums of them reveal what has no partner.
-   The finaliser of splitmix64. */
+/* Hashes (source, destination, bytes) to 64 bits, so that sums reveal messages without a partner. The
+   finaliser of splitmix64. */
 static uint64_t message_hash(int source, int destination, int64_t bytes) {
   uint64_t x = (uint64_t)source << 32 | (uint32_t)destination;
   for (int i = 0; i < 2; i++) {

@@ -49,7 +49,7 @@ void swp_problem_free(struct problem *problem);
 /* Where the last byte of each of the application's buffers lies. */
 void swp_problem_spans(const struct problem *problem, int64_t *send_bytes, int64_t *recv_bytes);
 
-/* A rank that is twice among `count` ranks, or -1. `sorted` has room for them. */
+/* Returns a rank that occurs twice among `count` ranks, or -1. `sorted` has room for them. */
 int swp_find_duplicate(const int *ranks, int count, int *sorted);
 
 /* Copies runs of `from` to consecutive bytes at `to`, and back. */

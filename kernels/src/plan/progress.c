@@ -1,13 +1,13 @@
-/* Waiting. MPI libraries that poll without yielding need milliseconds a message when ranks outnumber cores.
- */
+/* Waiting. MPI libraries that poll without yielding need milliseconds per message when ranks outnumber
+   cores. */
 #include "outstanding.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A library that itself yields in every poll would give the core away twice a poll: much more than what a
-   few polls cost where it does not. */
+/* With a library that yields in every poll, yielding here too would double the yields, which cost much more
+   than a few polls without yielding. */
 enum { POLLS_PER_YIELD = 16 };
 
 void swp_plan_relax(struct swp_plan *plan) {
@@ -17,8 +17,7 @@ void swp_plan_relax(struct swp_plan *plan) {
     sched_yield();
 }
 
-/* Open MPI finds by itself that ranks outnumber cores; MPICH 5 is told by a variable, MPICH 4 by our preload.
- */
+/* Open MPI detects that ranks outnumber cores; MPICH 5 needs a variable, MPICH 4 our preload. */
 bool swp_mpi_yields(void) {
 #ifdef OPEN_MPI
   const char *setting = getenv("OMPI_MCA_mpi_yield_when_idle");
@@ -30,7 +29,7 @@ bool swp_mpi_yields(void) {
 #endif
 }
 
-/* MPI_Test gives the code of what failed, MPI_Testall has it in a status only. */
+/* MPI_Test returns the error code of a failed request, MPI_Testall has it only in a status. */
 static int test(int count, MPI_Request *requests, int *complete) {
   return count == 1 ? MPI_Test(requests, complete, MPI_STATUS_IGNORE)
                     : MPI_Testall(count, requests, complete, MPI_STATUSES_IGNORE);

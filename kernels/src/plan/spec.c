@@ -51,7 +51,7 @@ static const char *read_word(const char *text, struct argument *argument) {
   return text + length;
 }
 
-/* Reads one value; gives where it ends, or NULL when it is malformed or out of range. */
+/* Reads one value; returns its end, or NULL if it is malformed or out of range. */
 static const char *read_value(const struct parameter *parameter, const char *text,
                               struct argument *argument) {
   switch (parameter->type) {
@@ -68,7 +68,7 @@ static const char *read_value(const struct parameter *parameter, const char *tex
   return end != NULL && argument->value >= parameter->low && argument->value <= parameter->high ? end : NULL;
 }
 
-/* Writes one value; gives where it ends. */
+/* Writes one value; returns its end. */
 static char *write_value(const struct parameter *parameter, const struct argument *argument, char *text,
                          const char *end) {
   size_t room = (size_t)(end - text);

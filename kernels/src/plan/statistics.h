@@ -1,11 +1,11 @@
-/* The statistics of plans: what this rank counted, over all ranks. */
+/* The statistics of plans: this rank's counts, reduced over all ranks. */
 #ifndef SWP_STATISTICS_H
 #define SWP_STATISTICS_H
 
 #include "kinds.h"
 
-/* Of an exchange's problem, and the features that all ranks know by them; whether every send has its receive.
-   Collective. Errors: SWP_ERR_MISMATCH, _MPI. */
+/* Of an exchange's problem, and the features that follow for all ranks; checks that every send has its
+   receive. Collective. Errors: SWP_ERR_MISMATCH, _MPI. */
 int swp_statistics_find(struct exchange_plan *exchange);
 
 /* Of the stages of an exchange's method. Collective. Errors: SWP_ERR_MEMORY, _MPI. */

@@ -27,7 +27,7 @@ done:
   return error;
 }
 
-/* A side that may be MPI_IN_PLACE's: without a usable type it is absent. */
+/* A side that MPI_IN_PLACE may replace: without a usable type it is absent. */
 static int read_optional_side(const char *name, int count, MPI_Datatype type, struct side *side) {
   if (type != MPI_DATATYPE_NULL && count >= 0)
     return read_side(name, count, type, side);
@@ -104,7 +104,7 @@ static int count_bytes(const struct swp_plan *plan, const struct call *call, str
   return SWP_SUCCESS;
 }
 
-/* Reads a problem into a copy of the plan's call, and the features that it decides. */
+/* Reads a problem into a copy of the plan's call, and sets the features that follow from it. */
 static int read_problem(const struct swp_plan *plan, const struct swp_collective *problem, struct call *call,
                         struct features *features) {
   const struct shape *shape = &swp_shapes[plan->operation];

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Predictions that differ by less than this factor are not told apart (models/validation.py, CLOSE). */
+/* Predictions that differ by less than this factor count as equal (models/validation.py, CLOSE). */
 static const double CLEARLY = 1.15;
 
 /* An exchange is planned by the method, for its messages. */
@@ -26,7 +26,7 @@ done:
   return error;
 }
 
-/* Whether the model is of ranks like these, which have cores of their own. */
+/* Whether the model applies to ranks like these, which have cores of their own. */
 static bool has_parameters(const struct model *model, const struct features *features) {
   if (model->cores > 0 && features->ppn > model->cores)
     return false;

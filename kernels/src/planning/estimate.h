@@ -1,5 +1,5 @@
 /*
- * What the model in a table says of methods, where no rule holds. Methods say themselves what they take: see
+ * Estimates of methods by the model in a table, where no rule matches. Each method computes its own: see
  * `estimate` in method.h. Collectives are not estimated: their default, the library's own, has no formula.
  */
 #ifndef SWP_ESTIMATE_H
@@ -9,16 +9,16 @@
 #include "table.h"
 
 /*
- * Sets *spec to the method that is predicted to take least, where that is clearly less than the default
- * takes, and evidence, which has EVIDENCE_BYTES, to the times. *found is false, and nothing set, where the
- * model has not the parameters of these ranks or this operation. Collective on plan->comm, and the same on
- * every rank. Errors, agreed: SWP_ERR_METHOD, _MEMORY, _MPI.
+ * Sets *spec to the method predicted to be fastest, if it is clearly faster than the default, and evidence,
+ * of EVIDENCE_BYTES, to the times. *found is false, and nothing is set, if the model lacks the parameters for
+ * these ranks or this operation. Collective on plan->comm, and the same on every rank. Errors, agreed:
+ * SWP_ERR_METHOD, _MEMORY, _MPI.
  */
 int swp_estimate_method(struct swp_plan *plan, const struct swp_table *table, struct spec *spec,
                         char *evidence, bool *found);
 
-/* Seconds that the model says one execution by the method takes; negative: it cannot tell. Plans the exchange
-   methods for it, and forgets the plans. Collective, errors as above; the method must be applicable. */
+/* Estimates the seconds of one execution by the method; negative: unknown. Plans exchange methods for this,
+   and discards the plans. Collective, errors as above; the method must be applicable. */
 int swp_estimate_seconds(struct swp_plan *plan, const struct model *model, const char *method,
                          double *seconds);
 

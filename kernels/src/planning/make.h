@@ -8,7 +8,7 @@
 /* A zeroed plan of the operation's kind, without a communicator; NULL when memory runs out. */
 struct swp_plan *swp_plan_new(enum swp_operation operation);
 
-/* Where the plan's ranks are. The plan releases the topology. */
+/* Sets the layout of the plan's ranks. The plan releases the topology. */
 void swp_plan_place(struct swp_plan *plan, struct topology *topology);
 
 /* Plans an exchange or a discovery by the method. Collective. Errors, agreed: the method's. */

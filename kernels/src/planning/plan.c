@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Checks that what must be equal on all ranks is: the greatest and the least of each value are the same. A
+/* Checks the values that must be equal on all ranks: the greatest and the least of each must be the same. A
    rank without messages learns the size of items. */
 static int check_equal(struct swp_plan *plan, const char *method) {
   const int64_t ANY = INT64_MIN; /* of a rank that has no say */
@@ -60,7 +60,7 @@ done:
   return error;
 }
 
-/* What is unknown of a discovery comes from the caller's hints. */
+/* The unknown features of a discovery come from the caller's hints. */
 static int discovery_features(struct swp_plan *plan) {
   plan->features.mmax = plan->hints.degree;
   plan->features.mavg = (double)plan->hints.degree;
@@ -126,7 +126,7 @@ static int create_spare_inbox(struct discovery_plan *discovery) {
   return discovery->spare_inbox != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for an inbox");
 }
 
-/* What this rank can do and check by itself. */
+/* The work and checks that this rank can do by itself. */
 static int begin_plan(struct swp_plan *plan, const struct request *request) {
   int error = check_hints(&plan->hints, plan->operation);
   if (error == SWP_SUCCESS && request->match != NULL)
@@ -142,7 +142,7 @@ static int begin_plan(struct swp_plan *plan, const struct request *request) {
   return swp_collective_begin(collective_plan_of(plan), request->collective);
 }
 
-/* Features that are known when the problem is. */
+/* The features that follow from the problem. */
 static int find_features(struct swp_plan *plan) {
   if (plan->operation == SWP_EXCHANGE)
     return swp_statistics_find(exchange_plan_of(plan));
@@ -279,7 +279,7 @@ int swp_selector_plan(MPI_Comm comm, const struct swp_collective *problem, const
   return create_plan(comm, &request, hints, plan);
 }
 
-/* ---- What a plan says of itself ---- */
+/* ---- Descriptions of a plan ---- */
 
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length) {
   if (plan == NULL || text == NULL || length == 0)

@@ -8,11 +8,11 @@
 #include "choices.h"
 #include "kinds.h"
 
-/* Makes ready to use choices, which must live as long as the plan. Local. Errors: SWP_ERR_MEMORY. */
+/* Prepares the plan to use choices, which must live as long as the plan. Local. Errors: SWP_ERR_MEMORY. */
 int swp_prepare_begin(struct collective_plan *collective, const struct choices *choices);
 
-/* Finds the choice for these features and makes its method the plan's. Collective when that has something to
-   prepare and did not yet. On an error, the same on every rank, the method stays as it was. Errors:
+/* Finds the choice for these features and makes its method the plan's. Collective if that has something to
+   prepare and has not done so yet. On an error, the same on every rank, the method stays as it was. Errors:
    SWP_ERR_NOT_APPLICABLE, those of planning. */
 int swp_prepare_choice(struct collective_plan *collective, const struct features *features);
 

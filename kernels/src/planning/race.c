@@ -13,8 +13,8 @@
 
 enum { ROUNDS_LEAST = 9, ROUNDS_MOST = 49, BATCH_MOST = 1000, WARM_UPS = 2 };
 
-static const double BUDGET_S = 1;   /* where the hints tell none */
-static const double BATCH_S = 2e-4; /* executions are repeated to take so long, beside starts that differ */
+static const double BUDGET_S = 1;        /* where the hints set none */
+static const double BATCH_S = 2e-4;      /* executions are repeated to take so long, as starts differ */
 static const double PLAN_AGAIN_S = 0.01; /* a plan that took longer is not made again only to time it */
 static const double HOPELESS = 4;        /* times as slow as the default, while warming up */
 static const double CLEARLY = 0.98;      /* of the default's time */
@@ -40,8 +40,8 @@ struct race {
 
 /* ---- One sample ---- */
 
-/* Seconds of an execution, of the slowest rank, out of so many after each other. All ranks leave with the
-   same values, or the same error. */
+/* Seconds per execution on the slowest rank, from so many consecutive ones. All ranks leave with the same
+   values, or the same error. */
 static int sample(struct race *race, struct swp_plan *trial, int executions, double *seconds) {
   int error = SWP_SUCCESS, own = SWP_SUCCESS;
   MPI_Comm comm = race->plan->comm;
@@ -87,7 +87,7 @@ done:
   return error;
 }
 
-/* The second time, what is made once for a communicator is there already. */
+/* The second time, objects made once per communicator exist already. */
 static int plan_runner(struct race *race, const struct spec *spec, struct runner *runner) {
   int error = SWP_SUCCESS;
   double again_s;
@@ -292,14 +292,14 @@ static void tell(struct race *race, struct outcome *outcome) {
     snprintf(outcome->evidence + used, EVIDENCE_BYTES - used, ", and %d more", left);
 }
 
-/* Planning and executions of each method are a line over the number of executions: the lowest ones. */
+/* The time of each method, with planning, is a line over the number of executions: finds the lowest ones. */
 static void decide(struct race *race, struct outcome *outcome) {
   const struct runner *now = &race->runners[0];
   int64_t from = 0;
   for (int i = 0; i < race->count; i++)
     race->runners[i].median_s = race->runners[i].out ? 0 : median(race->runners[i].seconds, race->rounds);
   const int challengers = count_challengers(race);
-  /* One who wins all rounds has won enough. */
+  /* A method that wins all rounds has won enough. */
   outcome->decided = race->rounds >= ROUNDS_LEAST && race->rounds >= square_lead(challengers);
   begin_stretch(outcome, 0, &now->trial->spec);
   for (int i = 1; i < race->count; i++)

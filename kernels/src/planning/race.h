@@ -4,7 +4,7 @@
 
 #include "choices.h"
 
-/* From so many executions on, this method takes least, its planning included. */
+/* From so many executions on, this method is fastest, planning included. */
 struct stretch {
   int64_t from;
   struct spec spec;
@@ -19,13 +19,13 @@ struct outcome {
 
 /*
  * Plans the default and every other applicable method, executes them on buffers of its own in rounds of
- * random order until the budget of the hints is spent, and tells which is to be used from how many executions
+ * random order until the budget of the hints is spent, and finds which one to use from how many executions
  * on. The default stays unless another is clearly faster. Collective on plan->comm; the outcome is the same
  * on every rank; swp_outcome_release is due in any case. Errors, agreed: SWP_ERR_MEMORY, _METHOD, _MPI.
  */
 int swp_race(struct swp_plan *plan, struct outcome *outcome);
 
-/* The method for so many executions, 0: unknown, and so taken for many. */
+/* Returns the method for so many executions; 0: unknown, assumed to be many. */
 const struct spec *swp_outcome_for(const struct outcome *outcome, int64_t executions);
 
 void swp_outcome_release(struct outcome *outcome);

@@ -43,7 +43,7 @@ done:
   return error;
 }
 
-/* Of nothing, no method is faster. */
+/* With nothing to send, no method is faster. */
 static int wants_race(struct swp_plan *plan, const swp_table *users, bool *wanted) {
   struct spec spec;
   enum source source = FROM_DEFAULT;
@@ -56,7 +56,7 @@ static int wants_race(struct swp_plan *plan, const swp_table *users, bool *wante
   return error;
 }
 
-/* Races, and remembers what that found in the user's table. *found is false when the budget was too short. */
+/* Races, and appends the result to the user's table. *found is false when the budget was too short. */
 static int race(struct swp_plan *plan, struct selection *selection, bool *found) {
   int error = SWP_SUCCESS;
   bool remembers;

@@ -5,7 +5,7 @@
 #include "choices.h"
 #include "kinds.h"
 
-/* What a plan may choose from. */
+/* The choices of a plan. */
 struct selection {
   struct sources sources;
   struct spec found; /* the caller's, or the race's */

@@ -56,7 +56,7 @@ static void find_row(const struct call *call, int procs, int64_t *first, int64_t
   *count = last - *first;
 }
 
-/* MPI_IN_PLACE is where a side has no block: the caller's problem leaves nothing else to mean. */
+/* A side without a block stands for MPI_IN_PLACE: the caller's problem allows no other meaning. */
 static int make_collective_buffers(const struct swp_plan *plan, struct buffers *buffers) {
   const enum swp_operation operation = plan->operation;
   const struct shape *shape = &swp_shapes[operation];

@@ -1,4 +1,4 @@
-/* Writes what races found behind the rules of the user's table. */
+/* Appends the results of races to the user's table. */
 #define _DEFAULT_SOURCE /* gethostname, realpath */
 #include "user_table.h"
 
@@ -75,7 +75,7 @@ static void append(char *text, size_t room, const char *format, ...) {
   va_end(arguments);
 }
 
-/* The mean degree has digits without end: an interval around it. */
+/* The mean degree may have infinitely many digits: writes an interval around it. */
 static void write_degree(const struct features *features, char *text, size_t room) {
   const double digit = 1e6, low = (double)(int64_t)(features->mavg * digit) / digit;
   append(text, room, " mmax=%lld mavg=%.6f:%.6f", (long long)features->mmax, low, low + 1 / digit);
@@ -104,7 +104,7 @@ static void write_rules(const struct swp_plan *plan, const struct outcome *outco
   }
 }
 
-/* The table's text with the rules behind it, which must be a table. *text is to be released. */
+/* Appends the rules to the table's text; the result must be a valid table. *text must be released. */
 static int compose(const char *path, const char *rules, char **text) {
   char *old = NULL;
   int64_t length = 0;

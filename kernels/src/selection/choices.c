@@ -35,7 +35,7 @@ static bool within(const struct range *range, double value) {
   return value >= range->low && value <= range->high ? true : range->low <= 0 && isinf(range->high);
 }
 
-/* All but the condition on bytes. Executions of unknown number are taken for many. */
+/* Checks all conditions but that on bytes. An unknown number of executions is assumed to be large. */
 static bool is_for(const struct rule *rule, const struct features *features) {
   double executions = features->executions > 0 ? (double)features->executions : INFINITY;
   return rule->operation == features->operation && within(&rule->ranges[CONDITION_NODES], features->nodes) &&
@@ -175,7 +175,7 @@ int swp_choices_first(const struct choices *choices, const struct features *feat
   return swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: %s", choices->list[choices->count - 1].spec.text, why);
 }
 
-/* Appends to the text what there is room for. */
+/* Appends to the text as far as there is room. */
 #define APPEND(text, length, ...) snprintf((text) + strlen(text), (length) - strlen(text), __VA_ARGS__)
 
 static void explain_passed(const struct choice *choice, const char *why, char *text, size_t length) {

@@ -1,6 +1,6 @@
 /*
- * Which method, and why: what the caller, a race, the rules of tables and a model have for one operation on
- * ranks of one layout, by priority, and the default behind them. The first that holds and can be used is
+ * Which method, and why: the choices of the caller, a race, the rules of tables and a model for one operation
+ * on ranks of one layout, by priority, and last the default. The first that matches and can be used is
  * chosen, by a binary search among bytes, without communication.
  */
 #ifndef SWP_CHOICES_H
@@ -23,7 +23,7 @@ struct choice {
   int owner; /* the first choice with this spec: what is prepared for it holds for all of them */
 };
 
-/* From so many bytes on, the first choice that is not off and whose bytes hold. */
+/* From so many bytes on, the first choice that is not off and whose bytes match. */
 struct step {
   double from_bytes;
   int first;
@@ -38,7 +38,7 @@ struct choices {
   bool hurried;                  /* a race was wanted, and its budget too short */
 };
 
-/* Where choices come from, by priority; each may be NULL. Of a caller's method there is no other. */
+/* Where choices come from, by priority; each may be NULL. With a caller's method there is no other. */
 struct sources {
   const struct spec *caller;
   const swp_table *users;
@@ -49,20 +49,20 @@ struct sources {
   bool hurried;
 };
 
-/* Collects what the sources have for the features, whatever their bytes. The tables may be freed afterwards.
- * Local. swp_choices_release is due in any case. Errors: SWP_ERR_MEMORY. */
+/* Collects the choices of the sources for the features, for any bytes. The tables may be freed afterwards.
+   Local. swp_choices_release is due in any case. Errors: SWP_ERR_MEMORY. */
 int swp_choices_compile(const struct sources *sources, const struct features *features, int64_t *account,
                         struct choices **choices);
 
 /* NULL is allowed. */
 void swp_choices_release(struct choices *choices);
 
-/* Finds the first choice for the features. refused, where it is not NULL, has by owner why a method cannot be
-   used, or NULL. Local. Errors, the same on every rank: SWP_ERR_NOT_APPLICABLE. */
+/* Finds the first choice for the features. refused, if not NULL, holds by owner the reason why a method
+   cannot be used, or NULL. Local. Errors, the same on every rank: SWP_ERR_NOT_APPLICABLE. */
 int swp_choices_first(const struct choices *choices, const struct features *features,
                       const char *const *refused, struct match *match);
 
-/* Writes what a choice was made by, and which rule was passed over; for people. `length` is at least 1. */
+/* Writes for people why a choice was made, and which rule was passed over. `length` is at least 1. */
 void swp_choices_explain(const struct choices *choices, const struct match *match, char *text, size_t length);
 
 #endif

@@ -19,7 +19,7 @@ static bool is_default(const struct choices *choices, int index) {
   return choices->list[index].owner == choices->list[choices->count - 1].owner;
 }
 
-/* As struct swp_choice tells it. */
+/* In the form of struct swp_choice. */
 static const char *method_of(const struct choices *choices, int index) {
   return is_default(choices, index) ? NULL : choices->list[index].spec.text;
 }
@@ -85,7 +85,7 @@ int swp_selector_asks(const swp_selector *selector, int64_t bytes) {
   return passed % 2;
 }
 
-/* What methods are asked about. False: MPI does not know the operation. */
+/* Sets the features that methods are asked about. False: MPI does not know the operation. */
 static bool read_facts(const swp_selector *selector, const struct swp_facts *facts,
                        struct features *features) {
   *features = selector->features;

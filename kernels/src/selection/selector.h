@@ -1,4 +1,4 @@
-/* A selector, and what plans take from it. */
+/* A selector, and the parts that plans use. */
 #ifndef SWP_SELECTOR_H
 #define SWP_SELECTOR_H
 
@@ -14,7 +14,7 @@ struct swp_selector {
   struct features features; /* what is the same for all calls */
 };
 
-/* What the caller's choice is among the choices; false: it is none of them. */
+/* Finds the caller's choice among the selector's; false: it is none of them. */
 bool swp_choice_match(const struct choices *choices, const struct swp_choice *choice, struct match *match);
 
 #endif

@@ -1,4 +1,4 @@
-/* Parses the method table and gives it to all ranks. Grammar: docs/reference/table.md. */
+/* Parses the method table and distributes it to all ranks. Grammar: docs/reference/table.md. */
 #include "communicator.h"
 #include "off.h"
 #include "allocate.h"
@@ -74,7 +74,7 @@ static int parse_condition(struct reader *reader, int condition, const char *val
   return SWP_SUCCESS;
 }
 
-/* What a rule's fields say, as text, so that op may come after method. */
+/* A rule's fields as text, so that op may come after method. */
 struct fields {
   const char *op, *method;
   bool evidence, conditions[CONDITIONS];
@@ -261,7 +261,7 @@ int swp_table_parse(const char *path, const char *text, size_t length, struct sw
   return error;
 }
 
-/* Before it is opened: who opens a FIFO waits for a writer. */
+/* Checked before it is opened: opening a FIFO waits for a writer. */
 static int open_table(const char *path, FILE **file) {
   struct stat status;
   *file = NULL;

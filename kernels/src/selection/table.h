@@ -40,12 +40,12 @@ struct swp_table {
  * SWP_ERR_MEMORY. */
 int swp_table_parse(const char *path, const char *text, size_t length, struct swp_table **table);
 
-/* Reads a whole file. *text, with a NUL behind it, is to be released. Local. Errors: SWP_ERR_TABLE, _MEMORY.
- */
+/* Reads a whole file. *text, which ends with a NUL, must be released. Local. Errors: SWP_ERR_TABLE,
+   _MEMORY. */
 int swp_table_text(const char *path, char **text, int64_t *length);
 
 /* The table that a variable of rank 0's environment names, or NULL; an optional one may be missing.
-   Collective. To be freed. Errors, agreed. */
+   Collective. The caller frees it. Errors, agreed. */
 int swp_table_named(MPI_Comm comm, int rank, const char *variable, bool optional, swp_table **table);
 
 #endif

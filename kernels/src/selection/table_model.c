@@ -10,8 +10,8 @@ enum { VALUES = 6, DIGITS = 15, EXPONENT_MOST = 40 };
 
 static const char *const pair_names[PAIR_KINDS] = {[PAIR_ON_NODE] = "on_node", [PAIR_OFF_NODE] = "off_node"};
 
-/* What a line may be about. All its fields are needed, each once; `at` is the place of the only one in the
-   model, or in that of the pair. */
+/* The subjects of lines. A line needs all fields of its subject, each once; `at` is the place of the only one
+   in the model, or in that of the pair. */
 static const struct kind {
   const char *name;
   bool of_pair;
@@ -29,7 +29,7 @@ static const struct kind {
 /* The first kinds by their place above; they have code of their own. */
 enum { MESSAGE, RATE, SYNCHRONOUS, KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* What a line says: the values by their place among the fields. */
+/* A parsed line: the values by their place among the fields. */
 struct said {
   int pair; /* -1: not yet */
   bool given[VALUES];

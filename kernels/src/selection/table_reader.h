@@ -1,4 +1,4 @@
-/* What the parts of the method table's parser share. */
+/* Declarations that the parts of the method table's parser share. */
 #ifndef SWP_TABLE_READER_H
 #define SWP_TABLE_READER_H
 
@@ -7,7 +7,7 @@
 
 enum { PROVENANCE_KEYS = 64 };
 
-/* Where the parser is. */
+/* The state of the parser. */
 struct reader {
   struct swp_table *table;
   int line;

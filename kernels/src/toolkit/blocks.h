@@ -9,7 +9,7 @@ struct blocks {
   MPI_Datatype type;
   MPI_Aint extent;
   int n;
-  int64_t items;              /* of all blocks, which are as equal as can be, and lie one behind the other */
+  int64_t items;              /* of all blocks, which are as equal as possible, and contiguous */
   const int *counts, *displs; /* unless these are given, by block */
 };
 
@@ -62,12 +62,12 @@ struct fold {
 /* With `root` as the first rank, and those before it behind the last. */
 struct fold swp_fold(const struct swp_plan *plan, int root);
 
-/* What a position stands for begins with this rank, counted from the root; procs behind the last position. */
+/* The first rank that a position stands for, counted from the root; procs behind the last position. */
 static inline int swp_fold_first(const struct fold *fold, int position) {
   return position < fold->pairs ? 2 * position : position + fold->pairs;
 }
 
-/* The rank that is there. */
+/* The rank at a position. */
 static inline int swp_fold_rank(const struct fold *fold, int position) {
   return (swp_fold_first(fold, position) + fold->root) % fold->procs;
 }

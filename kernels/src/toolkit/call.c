@@ -1,4 +1,4 @@
-/* What the methods of collectives share: items in memory and on their way. */
+/* Functions that the methods of collectives share: items in memory and in messages. */
 #include "call.h"
 
 #include <limits.h>
@@ -29,7 +29,7 @@ int swp_pack(const struct swp_plan *plan, const struct side *side, const void *b
     return SWP_SUCCESS;
   }
   MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
-  if (position < size) /* MPICH 4.0.2 packs a part only, of types made when there are some 500 others */
+  if (position < size) /* MPICH 4.0.2 packs only a part of types made when some 500 others exist */
     MPI_TRY(MPI_Sendrecv(buffer, (int)count, side->type, plan->rank, COLLECTIVE_TAG, bytes, (int)size,
                          MPI_PACKED, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
 done:
@@ -101,7 +101,7 @@ done:
   return error;
 }
 
-/* One by one: of several, MPI has the code of what failed in a status only. */
+/* One by one: for several, MPI has the error code only in a status. */
 int swp_complete(struct swp_plan *plan, int count, MPI_Request *requests) {
   int error = SWP_SUCCESS;
   bool complete;

@@ -1,6 +1,7 @@
 /*
- * One call of a collective, as methods see it, and what they may use to do it. What is equal on every rank is
- * in plan->features; all here is this rank's own: types may differ between ranks, and so may their sizes.
+ * One call of a collective, as methods see it, and functions for executing it. Values equal on every rank are
+ * in plan->features; everything here is this rank's own: types may differ between ranks, and so may their
+ * sizes.
  */
 #ifndef SWP_CALL_H
 #define SWP_CALL_H
@@ -65,10 +66,10 @@ int swp_join(const struct swp_plan *plan, void **sum, void **other, int first, i
 const char *swp_image_applicable(const struct spec *spec, const struct features *features);
 int64_t swp_image_scratch_bytes(const struct swp_plan *plan);
 
-/* Gives the bytes, which at the root are those of the buffer. Errors: SWP_ERR_MPI. */
+/* Sets *image to the bytes, which at the root are those of the buffer. Errors: SWP_ERR_MPI. */
 int swp_image_begin(const struct swp_plan *plan, const void *buffer, char **image);
 
-/* Brings them to the buffer. Errors: SWP_ERR_MPI. */
+/* Copies them to the buffer. Errors: SWP_ERR_MPI. */
 int swp_image_end(const struct swp_plan *plan, const char *image, void *buffer);
 
 #endif

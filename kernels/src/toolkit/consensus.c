@@ -15,7 +15,7 @@ const char *swp_consensus_applicable(const struct spec *spec, const struct featu
   return wrong ? "MPI_Ibarrier of this library completes before all ranks have called it" : NULL;
 }
 
-/* In the round of distance d of the dissemination barrier, rank r hears from r − d and tells r + d. */
+/* In the round of distance d of the dissemination barrier, rank r receives from r − d and sends to r + d. */
 static int start_round(struct swp_plan *plan, int distance, MPI_Request requests[2]) {
   int procs = plan->procs, error = SWP_SUCCESS;
   int to = (int)(((int64_t)plan->rank + distance) % procs), from = (plan->rank - distance + procs) % procs;
@@ -48,7 +48,7 @@ int swp_consensus_examine(struct swp_plan *plan) {
     if (!last)
       MPI_TRY(MPI_Ibarrier(plan->comm, &request));
     TRY(meet(plan));
-    TRY(meet(plan)); /* so that what is wrong has had its time */
+    TRY(meet(plan)); /* so that a premature completion has had time to show */
     if (!last)
       MPI_TRY(MPI_Test(&request, &early, MPI_STATUS_IGNORE));
     TRY(meet(plan));

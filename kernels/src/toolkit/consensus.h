@@ -1,22 +1,22 @@
 /*
- * Nonblocking consensus (Hoefler, Siebert, Lumsdaine, PPoPP'10). Synchronous sends tell a rank when all it
- * sent has been received; it then enters a nonblocking barrier, and receives until that completes.
+ * Nonblocking consensus (Hoefler, Siebert, Lumsdaine, PPoPP'10). By synchronous sends a rank knows when all
+ * its messages have been received; it then enters a nonblocking barrier, and receives until that completes.
  */
 #ifndef SWP_CONSENSUS_H
 #define SWP_CONSENSUS_H
 
 #include "probing.h"
 
-/* barrier=ibarrier|dissemination: the second is of our own, for libraries whose MPI_Ibarrier is wrong or
-   slow. The values of the parameter, NULL-terminated. */
+/* barrier=ibarrier|dissemination: the second is our own, for libraries whose MPI_Ibarrier is wrong or slow.
+   The values of the parameter, NULL-terminated. */
 enum consensus_barrier { BARRIER_MPI, BARRIER_DISSEMINATION };
 extern const char *const swp_consensus_barriers[];
 
-/* Sees once a communicator whether MPI_Ibarrier completes before all ranks have called it, as SimGrid's does,
-   and sets the plan's features. Collective on plan->comm. Errors: SWP_ERR_MPI. */
+/* Tests once per communicator whether MPI_Ibarrier completes before all ranks have called it, as SimGrid's
+   does, and sets the plan's features. Collective on plan->comm. Errors: SWP_ERR_MPI. */
 int swp_consensus_examine(struct swp_plan *plan);
 
-/* The parameter, the first one of the methods that have it, and why its barrier cannot be had, or NULL. */
+/* The parameter, the first one of the methods that have it, and why its barrier cannot be used, or NULL. */
 #define CONSENSUS_USAGE "barrier=ibarrier|dissemination"
 #define CONSENSUS_PARAMETER {"barrier", PARAMETER_CHOICE, 0, 0, swp_consensus_barriers}
 const char *swp_consensus_applicable(const struct spec *spec, const struct features *features);
@@ -30,8 +30,8 @@ struct consensus {
   MPI_Request requests[2]; /* the barrier's: Ibarrier, or receive and send of the round */
 };
 
-/* Sends what is in the outbox and receives what others send here. Collective. Errors: SWP_ERR_MEMORY, after
-   which all ranks have gone through it nevertheless if there was room for the sends; SWP_ERR_MPI. */
+/* Sends the messages in the outbox and receives those sent to this rank. Collective. Errors: SWP_ERR_MEMORY,
+   after which all ranks have gone through it nevertheless if there was room for the sends; SWP_ERR_MPI. */
 int swp_consensus(struct swp_plan *plan, struct consensus *consensus, const struct outbox *outbox,
                   struct inbox *inbox);
 

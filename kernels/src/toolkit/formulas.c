@@ -31,7 +31,7 @@ done:
   return error;
 }
 
-/* What is packed of messages whose items do not lie together. */
+/* The bytes that are packed of messages whose items are not contiguous. */
 static double packed_bytes(const struct problem *problem) {
   double bytes = 0;
   for (int i = 0; i < problem->nsends; i++)
@@ -114,7 +114,7 @@ double swp_barrier_s(const struct census *c) {
   return seconds;
 }
 
-/* X, as far as the hints tell: every rank sends and receives as many messages of the mean bytes. */
+/* X, as far as the hints specify it: every rank sends and receives as many messages of the mean bytes. */
 double swp_payload_s(const struct swp_plan *plan, const struct model *model) {
   const struct features *features = &plan->features;
   const double k = (double)features->mmax, bytes = (double)features->bytes;

@@ -1,4 +1,4 @@
-/* What estimates of methods are composed of: the equations of tuner/models (exchange.py, discovery.py). */
+/* The parts of estimates of methods: the equations of tuner/models (exchange.py, discovery.py). */
 #ifndef SWP_FORMULAS_H
 #define SWP_FORMULAS_H
 
@@ -8,7 +8,7 @@ enum { COUNT_BYTES = 4 };
 
 /* ---- Exchange: `estimate` of methods that are made of messages ---- */
 
-/* The sum of D over the stages as planned, and what is packed. */
+/* The sum of D over the stages as planned, and the packing. */
 int swp_estimate_messages(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
 /* The same of a method that copies all that it sends at each stage, as it forwards. */
@@ -32,7 +32,7 @@ double swp_round_s(const struct census *census, int distance, double bytes);
 /* By dissemination. */
 double swp_barrier_s(const struct census *census);
 
-/* X, as far as the hints tell: every rank sends and receives as many messages of the mean bytes. */
+/* X, as far as the hints specify it: every rank sends and receives as many messages of the mean bytes. */
 double swp_payload_s(const struct swp_plan *plan, const struct model *model);
 
 /* X of methods that find a message before they receive it: its bytes follow those of the one before. */

@@ -27,21 +27,21 @@ bool swp_grid_from_sizes(int procs, int ndims, const int *sizes, struct grid *gr
 bool swp_grid_incomplete(const struct grid *grid);
 
 /* Where a message from source to destination is after stages 1 … stage: coordinates up to `stage` are the
-   destination's, the others the source's. Gives the process. */
+   destination's, the others the source's. Returns the process. */
 int swp_grid_route(const struct grid *grid, int source, int destination, int stage);
 
 /* The processes that `rank` may send to, and receive from, in a stage (from 1), without itself, increasing.
-   Writes at most 2·(k_d − 1) ranks, gives how many. */
+   Writes at most 2·(k_d − 1) ranks and returns how many. */
 int swp_grid_neighbors(const struct grid *grid, int rank, int stage, int *neighbors);
 
-/* The index of a rank that is among so many neighbours. */
+/* The index of a rank among so many neighbours, which must include it. */
 int swp_grid_neighbor_index(const int *neighbors, int count, int rank);
 
 /* The most messages that a process sends in all stages: Σ(k_d − 1), and for an incomplete grid the same
    again for all stages but the last, because a process may also act for the position that it hosts. */
 int64_t swp_grid_message_bound(const struct grid *grid);
 
-/* Orders destinations so that those on one way lie together: coordinate 1 is the most significant. */
+/* Orders destinations so that those on the same route are adjacent: coordinate 1 is the most significant. */
 int64_t swp_grid_route_key(const struct grid *grid, int destination);
 
 /* "8x4x2". */

@@ -1,4 +1,4 @@
-/* Lists of numbers between ranks that know each other: how many, then they themselves. */
+/* Lists of numbers between ranks that know each other: first the counts, then the numbers. */
 #include "mail.h"
 
 #include <limits.h>

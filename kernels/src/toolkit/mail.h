@@ -4,7 +4,7 @@
 
 #include "kinds.h"
 
-/* Numbers that become more. A number that finds no memory spoils the list, which swp_mail_exchange tells. */
+/* A growing list of numbers. If memory runs out, the list is invalid, and swp_mail_exchange reports it. */
 struct numbers {
   struct array array; /* of int64_t */
   bool spoilt;
@@ -35,8 +35,8 @@ void swp_mail_begin(struct mail *mail, int nboxes);
 
 /*
  * Fills `in` of all boxes. Collective over the plan's ranks, each with its own partners; a partner may be the
- * rank itself. `error` is what went wrong on this rank before: it is agreed on, and nothing is sent.
- * Errors, agreed but for SWP_ERR_MPI: that, SWP_ERR_MEMORY, SWP_ERR_TOO_LARGE.
+ * rank itself. `error` is an earlier error of this rank: it is agreed on, and nothing is sent. Errors, agreed
+ * but for SWP_ERR_MPI: that, SWP_ERR_MEMORY, SWP_ERR_TOO_LARGE.
  */
 int swp_mail_exchange(struct swp_plan *plan, struct mail *mail, int error);
 

@@ -1,4 +1,4 @@
-/* What the methods over MPI's vector collectives share. */
+/* Functions that the methods over MPI's vector collectives share. */
 #include "packed.h"
 
 #include <limits.h>

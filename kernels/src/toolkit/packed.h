@@ -1,4 +1,5 @@
-/* What the methods over MPI's vector collectives share: consecutive send data, int counts and offsets. */
+/* Functions that the methods over MPI's vector collectives share: consecutive send data, int counts and
+   offsets. */
 #ifndef SWP_PACKED_H
 #define SWP_PACKED_H
 
@@ -8,12 +9,12 @@ struct packed {
   MPI_Datatype item;
   int *send_counts, *send_offsets; /* per send of the problem, in items */
   int *recv_counts, *recv_offsets; /* per receive */
-  bool in_place;                   /* every message lies together: the caller's buffer is used as it is */
+  bool in_place;                   /* every message is contiguous: the caller's buffer is used as it is */
   char *staging;
   MPI_Request request; /* of the collective under way */
 };
 
-/* Before swp_packed_plan: what swp_packed_free may be given. */
+/* The value before swp_packed_plan, which swp_packed_free accepts. */
 #define PACKED_NONE ((struct packed){.item = MPI_DATATYPE_NULL})
 
 /* Plans one stage of the problem's messages. Errors: SWP_ERR_MEMORY, SWP_ERR_MPI, SWP_ERR_TOO_LARGE. */

@@ -63,7 +63,7 @@ done:
   return error;
 }
 
-/* Kept by all ranks or by none: who has one does not split. */
+/* Kept by all ranks or by none, as a rank that has one does not split. */
 static int make_kept(const struct swp_plan *plan, const struct division *division, int color, int order,
                      struct parts *parts, MPI_Comm *comm) {
   struct part *made = swp_allocate(1, sizeof *made, NULL);

@@ -7,8 +7,8 @@
 
 #include "plan.h"
 
-/* What a division of the ranks is called, so that it is found again: equal on all ranks, and only for the
-   same division. */
+/* The name of a division of the ranks, by which it is found again: equal on all ranks, and only for the same
+   division. */
 struct division {
   const char *name; /* static */
   int64_t first, second;
@@ -19,7 +19,7 @@ struct division {
 int swp_part_take(struct swp_plan *plan, const struct division *division, int color, int order,
                   MPI_Comm *part);
 
-/* The plan needs it no more. MPI_COMM_NULL is allowed. Collective on the part. */
+/* Ends the plan's use of the part. MPI_COMM_NULL is allowed. Collective on the part. */
 void swp_part_give(const struct swp_plan *plan, MPI_Comm *part);
 
 #endif

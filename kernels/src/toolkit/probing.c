@@ -1,4 +1,4 @@
-/* What the discovery methods share that receive from unknown senders. */
+/* Functions that discovery methods that receive from unknown senders share. */
 #include "probing.h"
 
 int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int count) {

@@ -1,4 +1,4 @@
-/* What the discovery methods share that receive from unknown senders. */
+/* Functions that discovery methods that receive from unknown senders share. */
 #ifndef SWP_PROBING_H
 #define SWP_PROBING_H
 
@@ -23,12 +23,13 @@ int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int coun
 int swp_probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
                      bool synchronous);
 
-/* Receives one message of this call into the inbox; with block, waits for it. *received tells. One for which
-   there is no memory is dropped, so that its sender need not wait, and the call's failure set. */
+/* Receives one message of this call into the inbox; with block, waits for it. *received says whether it did.
+   A message for which there is no memory is dropped, so that its sender need not wait, and sets the call's
+   failure. */
 int swp_probing_receive(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, bool block,
                         bool *received);
 
-/* Receives `count` messages and completes the sends; the next call uses the other tag. Gives the call's
+/* Receives `count` messages and completes the sends; the next call uses the other tag. Returns the call's
    failure. */
 int swp_probing_finish(struct swp_plan *plan, struct probing *probing, struct inbox *inbox, int64_t count);
 

@@ -1,4 +1,4 @@
-/* What the discovery methods share that forward: parcels in letters between known partners. */
+/* Functions that discovery methods that forward share: parcels in letters between known partners. */
 #include "relay.h"
 
 #include "probing.h"
@@ -37,7 +37,7 @@ void swp_relay_free(struct relay *relay) {
   swp_inbox_destroy(relay->outgoing);
 }
 
-/* The first failure of a call is the one that is told. */
+/* The first failure of a call is the one that is reported. */
 static void no_memory(const struct swp_plan *plan, struct relay *relay, int64_t bytes) {
   if (relay->failure == SWP_SUCCESS)
     relay->failure =

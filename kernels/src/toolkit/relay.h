@@ -1,7 +1,7 @@
 /*
- * What the discovery methods share that forward: parcels, each a message of the caller with a header, which
- * travel in letters between known partners. A rank that fails sends letters that say so, and takes all that
- * come: whoever may miss a parcel by it fails too, and nobody waits for it.
+ * Functions that discovery methods that forward share: parcels, each a message of the caller with a header,
+ * which travel in letters between known partners. A rank that fails sends letters that say so, and takes all
+ * that come: a rank that may miss a parcel because of it fails too, and none waits for it.
  */
 #ifndef SWP_RELAY_H
 #define SWP_RELAY_H
@@ -18,7 +18,7 @@ struct parcel {
 
 enum { STAYS = -1 };
 
-/* What one partner gets in a stage: headers and data of parcels, or an error. */
+/* The letter to one partner in a stage: headers and data of parcels, or an error. */
 struct letter {
   int64_t bytes;
   void *data;
@@ -32,7 +32,7 @@ struct relay {
   struct inbox *received, *outgoing; /* letters of this call, and of the stage at hand */
   int turn;                          /* calls take turns between two tags a stage */
   int failure;                       /* of this call so far */
-  char failure_letter;               /* what partners are told of it */
+  char failure_letter;               /* its text, sent to partners */
 };
 
 /* Prepares for stages with at most so many partners. Local. Errors: SWP_ERR_MEMORY. */
@@ -40,11 +40,11 @@ int swp_relay_plan(struct swp_plan *plan, struct relay *relay, int most_partners
 
 void swp_relay_free(struct relay *relay);
 
-/* Begins a call: holds what the caller sends to other ranks. */
+/* Begins a call: holds the caller's messages to other ranks. */
 void swp_relay_begin(struct swp_plan *plan, struct relay *relay, const struct outbox *outbox);
 
-/* Packs a letter to every partner from the parcels whose `next` tells so, which are held no longer; after a
-   failure, letters that tell of it. */
+/* Packs a letter to every partner from the parcels whose `next` names it, which are held no longer; after a
+   failure, packs letters that report it. */
 void swp_relay_pack(struct swp_plan *plan, struct relay *relay, int npartners);
 
 /* Holds the parcels of a letter, which must stay in memory until the call ends. */
@@ -55,7 +55,7 @@ void swp_relay_open(struct swp_plan *plan, struct relay *relay, int from, const 
 int swp_relay_stage(struct swp_plan *plan, struct relay *relay, int stage, int npartners,
                     const int *partners);
 
-/* Ends a call: all that is held goes into the inbox. Errors: those that this rank met or was told of. */
+/* Ends a call: all that is held goes into the inbox. Errors: those of this rank, or reported to it. */
 int swp_relay_deliver(struct swp_plan *plan, struct relay *relay, struct inbox *inbox);
 
 #endif

@@ -164,7 +164,7 @@ int swp_schedule_start(struct swp_plan *plan, const char *send, char *recv) {
   schedule->stage = 0;
   TRY(post_receives(plan, schedule));
   TRY(send_stage(plan, schedule));
-  /* What comes next may begin at once where nothing is to be received before. */
+  /* The next stage may begin at once if there is nothing to receive first. */
   while (schedule->stage + 1 < schedule->nstages && schedule->stages[schedule->stage].recvs.count == 0) {
     const struct schedule_stage *stage = &schedule->stages[schedule->stage];
     bool done;

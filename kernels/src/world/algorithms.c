@@ -29,7 +29,7 @@ static const struct family {
   bool upper;
   bool by_call;
   const char *enabled_by;  /* a variable that must be true; NULL: none */
-  const char *bypassed_by; /* a variable that else makes other code run, on some nodes and after some calls */
+  const char *bypassed_by; /* otherwise makes other code run, on some nodes and after some calls */
   int bypass_off;
 } families[] = {
     {MPICH_ALGORITHM, true, true, NULL, MPICH_BYPASS, 1},
@@ -43,7 +43,7 @@ struct name {
   int value;
 };
 
-/* What the library says of one operation. */
+/* The library's algorithms for one operation. */
 struct variable {
   bool known;
   struct array names; /* kept for ever; empty: none can be set */
@@ -89,8 +89,8 @@ static bool in_name(char c) {
 }
 
 /*
- * MPICH tells the values, in order, in the text only: "NAME - what it is", a line each. Version 4.0 has lost
- * the ends of the lines, so that a name may follow upon the last word of the line before.
+ * MPICH names the values, in order, only in the description: "NAME - what it is", one per line. Version 4.0
+ * has lost the ends of the lines, so a name may directly follow the last word of the line before.
  */
 static void read_description(struct variable *variable, const char *text) {
   static const char *const ends[] = {"algorithm", "ree", "llgather", "ing"}; /* small letters of the words */
@@ -140,7 +140,7 @@ static int access_variable(int index, void *value, bool write) {
   return error;
 }
 
-/* Whether the family's algorithms can be had: its switch is on, or can be put on. */
+/* Whether the family's algorithms can be used: its switch is on, or can be turned on. */
 static bool can_enable(const struct family *family) {
   char text[TEXT_BYTES], on = 0;
   int index, scope;
@@ -178,9 +178,9 @@ int swp_thread_level(void) {
   return level;
 }
 
-/* The library's names stay what they are, so they are read once. The interface is never finalised:
-   MPICH 4.0.2 would lose its variables with that, and crash when they are asked for again. It gets the
-   level that MPI has: what is asked for here is what Open MPI 4 tells from then on. */
+/* The library's names stay what they are, so they are read once. The interface is never finalised: MPICH
+   4.0.2 would lose its variables with that, and crash when they are asked for again. It is initialised with
+   MPI's thread level, because Open MPI 4 reports the level requested here from then on. */
 static const struct variable *known_variable(enum swp_operation operation) {
   struct variable *variable = &variables[operation];
   int provided;
@@ -257,7 +257,7 @@ static int prepare_communicator(const struct variable *variable, int value, MPI_
       access_variable(index, &was_on, false) != MPI_SUCCESS ||
       access_variable(variable->index, &own, false) != MPI_SUCCESS)
     error = fail("MPI_T_cvar_read");
-  const bool known = error == SWP_SUCCESS; /* what to put back */
+  const bool known = error == SWP_SUCCESS; /* the value to restore */
   if (known)
     error = write_switch(variable->family, true);
   if (error == SWP_SUCCESS && access_variable(variable->index, &value, true) != MPI_SUCCESS)
@@ -322,7 +322,7 @@ static const struct library {
   const char *version; /* what the text of its version begins with */
   const char *variable;
   bool upper;
-  const char *also, *also_value; /* what makes the library look at it */
+  const char *also, *also_value; /* a variable that the library needs too, and its value */
 } libraries[] = {
     {"Intel(R) MPI", INTEL_ALGORITHM, true, NULL, NULL},
     {"MPICH", MPICH_ALGORITHM, true, MPICH_BYPASS, "none"},

@@ -27,8 +27,8 @@ struct algorithm {
   struct setting settings[SETTINGS];
 };
 
-/* What MPI_Query_thread tells; MPI_THREAD_MULTIPLE where only sessions are open, of which nobody tells.
- * Local. */
+/* The level that MPI_Query_thread returns; MPI_THREAD_MULTIPLE if only sessions are open, whose level is
+   unknown. Local. */
 int swp_thread_level(void);
 
 /* The index-th name that can be set for the operation; NULL past the last. Static. Local; needs no MPI. */
@@ -43,8 +43,8 @@ bool swp_algorithm_known(enum swp_operation operation, const char *name);
 int swp_algorithm_open(MPI_Comm comm, enum swp_operation operation, const char *name,
                        struct algorithm *algorithm);
 
-/* Around a call by this algorithm. Local. No other thread of the process may then be in such a call: the
-   variable is one for all. */
+/* Called around a call by this algorithm. Local. No other thread of the process may then be in such a call:
+   the variable is one for all. */
 void swp_algorithm_begin(const struct algorithm *algorithm);
 void swp_algorithm_end(const struct algorithm *algorithm);
 

@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 
 /*
- * A duplicate of the caller's communicator that returns its errors; that of making it is returned too,
- * whatever error handler the caller has set. Collective. *own is MPI_COMM_NULL on an error.
- * Errors: SWP_ERR_ARGUMENT (no communicator, or an intercommunicator), SWP_ERR_MPI.
+ * A duplicate of the caller's communicator that returns its errors; an error in making it is returned too,
+ * whatever error handler the caller has set. Collective. *own is MPI_COMM_NULL on an error. Errors:
+ * SWP_ERR_ARGUMENT (no communicator, or an intercommunicator), SWP_ERR_MPI.
  */
 int swp_comm_duplicate(MPI_Comm comm, MPI_Comm *own);
 

@@ -5,7 +5,7 @@
 enum { SOCKET_UNKNOWN = -1 };
 
 /*
- * *count: the sockets of this process's machine; *own: that on which all cores lie that the process may use.
+ * *count: the sockets of this process's machine; *own: the one with all cores that the process may use.
  * SOCKET_UNKNOWN without hwloc, and *own where the process is not bound to one socket. Found at the first
  * call. Local.
  */

@@ -123,7 +123,7 @@ done:
   return error;
 }
 
-/* The nodes of all ranks, where no formula tells them. */
+/* The nodes of all ranks, where no formula yields them. */
 static int list_nodes(MPI_Comm comm, struct topology *topology, int node) {
   int error = SWP_SUCCESS;
   size_t procs = (size_t)topology->procs, nodes = (size_t)topology->nodes;
@@ -147,7 +147,7 @@ done:
   return error;
 }
 
-/* Whether the formulas of an order give this rank's node and place. */
+/* Whether the formulas of an order yield this rank's node and place. */
 static bool follows(struct topology *topology, enum topology_order order, int rank, int node, int local) {
   topology->order = order;
   return swp_topology_node(topology, rank) == node && swp_topology_local(topology, rank) == local;

@@ -39,7 +39,7 @@ struct topology {
  */
 int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struct topology **topology);
 
-/* Give one more holder its topology. swp_topology_release is due for each. Local. */
+/* Adds a holder of the topology. Each must call swp_topology_release. Local. */
 struct topology *swp_topology_hold(struct topology *topology);
 
 /* NULL is allowed. Local. */

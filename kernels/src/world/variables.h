@@ -5,7 +5,7 @@
 #ifndef SWP_VARIABLES_H
 #define SWP_VARIABLES_H
 
-/* MPICH: read at every call. DEVICE_COLLECTIVES else makes other code run, on some nodes and after some
+/* MPICH: read at every call. DEVICE_COLLECTIVES otherwise makes other code run, on some nodes and after some
    calls; FALLBACK decides what becomes of a call that the algorithm cannot do. */
 #define MPICH_ALGORITHM "MPIR_CVAR_%s_INTRA_ALGORITHM"
 #define MPICH_BYPASS "MPIR_CVAR_DEVICE_COLLECTIVES"
