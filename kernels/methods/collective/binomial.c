@@ -23,7 +23,7 @@ static struct place find_place(const struct swp_plan *plan, int root) {
   return place;
 }
 
-/* The rank so many positions further, or back. */
+/* The rank so many positions further on, or back. */
 static int peer(const struct swp_plan *plan, int distance) {
   return (plan->rank + distance + plan->procs) % plan->procs;
 }
@@ -56,7 +56,7 @@ static int binomial_bcast(struct swp_plan *plan, const void *send, void *recv) {
 
 /* ---- Blocks ---- */
 
-/* Blocks of the subtree. A leaf has its own only, and rank 0 as root those of all in order. */
+/* Blocks of the subtree. A leaf has only its own, and rank 0 as root has all blocks in order. */
 static int64_t blocks_scratch_bytes(const struct swp_plan *plan) {
   struct place place = find_place(plan, plan->features.root);
   bool direct = place.subtree == 1 || (plan->rank == 0 && place.position == 0);
@@ -180,8 +180,9 @@ static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
 }
 
 /*
- * Result in recv at the root. What comes is of the ranks behind this one, so it is the right operand, and
- * becomes the result. An operation that does not commute needs positions to be ranks, also for other roots.
+ * The result is in recv at the root. A received partial result is of the ranks behind this one, so it is the
+ * right operand, and becomes the result. An operation that does not commute needs positions to be ranks, also
+ * for other roots.
  */
 static int tree_reduce(struct swp_plan *plan, const void *own, void *recv, int root) {
   const struct call *call = call_of(plan);
@@ -192,7 +193,7 @@ static int tree_reduce(struct swp_plan *plan, const void *own, void *recv, int r
   void *partial[2] = {swp_side_place(side, side->count, scratch_of(plan)),
                       swp_side_place(side, side->count, second)};
   const void *sum = own;
-  if (plan->rank == root && root == top && own != recv) { /* so that the last lies where it must */
+  if (plan->rank == root && root == top && own != recv) { /* so that the last one is in the right place */
     partial[1] = recv;
     for (int bit = 1; bit < place.subtree; bit <<= 1)
       next = 1 - next;

@@ -1,6 +1,6 @@
 /*
  * bruck: ceil(log2 P) steps for any number of ranks P. Blocks lie packed in the order in which they are met:
- * those of an allgather from the rank's own one on, those of an alltoall by the distance they have to go.
+ * for an allgather from the rank's own one on, for an alltoall by the distance that they have to go.
  */
 #include "blocks.h"
 
@@ -12,7 +12,7 @@ static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
   return plan->features.total_bytes;
 }
 
-/* Bytes of so many blocks from a rank's on. */
+/* Bytes of so many blocks, beginning with a rank's. */
 static int run_bytes(const struct swp_plan *plan, const struct blocks *blocks, int first, int count) {
   int64_t items = 0;
   for (int i = 0; i < count; i++)
@@ -54,7 +54,7 @@ static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
   return (plan->procs + 2 * (plan->procs / 2)) * plan->features.bytes;
 }
 
-/* Sends the blocks on that have `distance` in the distance they go; those that come take their places. */
+/* Sends on the blocks whose distance has the bit `distance`; received blocks take their places. */
 static int forward(struct swp_plan *plan, int distance) {
   int procs = plan->procs, count = 0, error = SWP_SUCCESS;
   size_t block = (size_t)plan->features.bytes;

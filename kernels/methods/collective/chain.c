@@ -1,4 +1,4 @@
-/* chain: from each rank to the next, in segments: while one is sent on, the one behind it comes. */
+/* chain: from each rank to the next, in segments: while one is sent on, the next one is received. */
 #include "call.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * hypercube: an exchange along each of log2 P dimensions. Allreduce and allgather double what a rank has
- * (recursive doubling); reduce_scatter_block halves what it still has to reduce (recursive halving). Of
+ * (recursive doubling); reduce_scatter_block halves what it still has to reduce (recursive halving). For
  * other numbers of ranks, some pairs act as one (blocks.h).
  */
 #include "blocks.h"
@@ -56,18 +56,18 @@ done:
 
 /* ---- Reduce_scatter_block ---- */
 
-/* Blocks of all ranks, twice: a partial result, and what comes. */
+/* Blocks of all ranks, twice: a partial result, and the one received. */
 static int64_t halving_scratch_bytes(const struct swp_plan *plan) {
   return 2 * swp_side_room(&call_of(plan)->recv, (int64_t)call_of(plan)->recv.count * plan->procs);
 }
 
-/* A partial result, and room for the next one. The first is the operand, which stays as it is. */
+/* A partial result, and room for the next one. The first is the operand, which stays unchanged. */
 struct halves {
   struct blocks sum, rooms[2];
   int next;
 };
 
-/* Joins the blocks that came to the next room with those of the partial result. */
+/* Joins the blocks received in the room for the next result with those of the partial result. */
 static int join_blocks(const struct swp_plan *plan, struct halves *halves, int from, int items) {
   struct blocks *room = &halves->rooms[halves->next];
   int error = SWP_SUCCESS;

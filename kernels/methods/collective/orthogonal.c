@@ -13,7 +13,7 @@
 
 enum { GRID };
 
-/* A dimension, and the ranks that differ from this one in its coordinate only. */
+/* A dimension, and the ranks that differ from this one only in its coordinate. */
 struct level {
   MPI_Comm comm; /* by that coordinate */
   int size, coordinate;
@@ -87,8 +87,8 @@ static int root_of(const struct swp_plan *plan, const struct level *level) {
 }
 
 /*
- * The levels below this one have this rank as the root of their group, and at this one it is another member:
- * where it gives away what it has gathered, or gets what it spreads. All of them at the root itself.
+ * At the levels below the returned one this rank is the root of its group; at that one it is another member,
+ * which passes on the gathered data or receives the data to spread. The root itself is one at all levels.
  */
 static int root_levels(const struct swp_plan *plan) {
   const struct state *state = plan->method_state;
@@ -121,7 +121,7 @@ done:
   return error;
 }
 
-/* Of the root if its items are bytes already, none; a single block likewise. */
+/* None at the root if its items are bytes already, nor for a single block. */
 static int64_t rooted_scratch_bytes(const struct swp_plan *plan, const struct side *all,
                                     const struct side *own) {
   int below = ranks_below(plan);
@@ -255,7 +255,7 @@ static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
   return (call_of(plan)->recv.dense ? 1 : 2) * plan->features.total_bytes;
 }
 
-/* Blocks of a matrix of so many rows, to those of its transpose. */
+/* Copies the blocks of a matrix of so many rows to those of its transpose. */
 static void transpose(const char *from, char *to, int rows, int columns, size_t block) {
   for (int column = 0; column < columns; column++)
     for (int row = 0; row < rows; row++, to += block)
@@ -340,7 +340,8 @@ static int64_t reduce_scatter_scratch_bytes(const struct swp_plan *plan) {
   return swp_side_room(&call_of(plan)->recv, partial_items(plan));
 }
 
-/* The last dimension is the first, so that what a group shares out is in a row: not the order of ranks. */
+/* The last dimension is the first, so that the blocks that a group distributes are contiguous; they are not
+   in the order of ranks. */
 static int orthogonal_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
   const struct state *state = plan->method_state;
   const struct call *call = call_of(plan);

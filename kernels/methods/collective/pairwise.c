@@ -5,8 +5,8 @@
 
 /* ---- Alltoall ---- */
 
-/* Of a block that is sent from where that of the same rank comes to. Ranks may not be asked who is in place.
- */
+/* The limit of blocks that are exchanged in place. It always applies, as no rank knows which others are in
+   place. */
 static const char *alltoall_applicable(const struct spec *spec, const struct features *features) {
   (void)spec;
   return features->bytes <= INT_MAX ? NULL : "the block of a rank is over 2 GiB - 1";
@@ -49,8 +49,8 @@ static int64_t reduction_scratch_bytes(const struct swp_plan *plan) {
 }
 
 /*
- * The operands come from the ranks before this one, then from the last rank down to the one behind. Each is
- * joined as the left operand, those that come second to a sum of their own: this keeps the order of ranks.
+ * Operands are received from the ranks before this one, then from the last rank down to the next one. Each is
+ * joined as the left operand, the second group into a sum of its own: this keeps the order of ranks.
  */
 static int pairwise_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
   const struct call *call = call_of(plan);

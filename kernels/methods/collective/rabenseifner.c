@@ -9,8 +9,8 @@ struct range {
   int first, end;
 };
 
-/* What a position still reduces after so many steps: in each it keeps a half, the upper one where its bit
-   is set. */
+/* The range that a position still reduces after so many steps: in each it keeps a half, the upper one if its
+   bit is set. */
 static struct range range_of(int items, int position, int steps) {
   struct range range = {0, items};
   for (int step = 0; step < steps; step++) {
@@ -23,13 +23,13 @@ static struct range range_of(int items, int position, int steps) {
   return range;
 }
 
-/* The partial result is in `sum`; what comes, in `other`. */
+/* The partial result is in `sum`, the received one in `other`. */
 struct reduction {
   struct fold fold;
   void *sum, *other;
 };
 
-/* What comes, and the partial result of ranks without a recv. */
+/* The received result, and the partial result of ranks without a recv. */
 static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
   return swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
 }
@@ -51,7 +51,7 @@ static int exchange(struct swp_plan *plan, const struct reduction *reduction, st
                           peer);
 }
 
-/* Of a position: reduces its own piece. Gives the number of steps. */
+/* Reduces the own piece of a position. Returns the number of steps. */
 static int reduce_scatter(struct swp_plan *plan, struct reduction *reduction, int *steps) {
   const struct side *side = &call_of(plan)->recv;
   const struct fold *fold = &reduction->fold;
@@ -113,7 +113,8 @@ done:
 
 /* ---- Reduce ---- */
 
-/* The pieces go to a position: a rank sends what it has gathered where its bit and the position's differ. */
+/* The pieces go to a position: a rank sends the pieces that it has gathered if its bit and the position's
+   differ. */
 static int gather(struct swp_plan *plan, const struct reduction *reduction, int steps, int top) {
   const struct side *side = &call_of(plan)->recv;
   const struct fold *fold = &reduction->fold;

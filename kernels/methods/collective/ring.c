@@ -1,7 +1,7 @@
 /*
- * ring: every rank sends to the next and receives from the one before, procs - 1 times. What goes around is
- * a block in allgather, the partial result of a block in reduce_scatter_block; allreduce does both with the
- * pieces of its vector.
+ * ring: every rank sends to the next and receives from the one before, procs - 1 times. An allgather passes
+ * blocks around, a reduce_scatter_block partial results of blocks; an allreduce does both with the pieces of
+ * its vector.
  */
 #include "blocks.h"
 
@@ -13,7 +13,7 @@ static int ring_allgather(struct swp_plan *plan, const void *send, void *recv) {
 
 /* ---- Reductions ---- */
 
-/* What goes around is received in two places in turn, the largest piece is the first. */
+/* Partial results are received in two places in turn; the largest piece is the first. */
 static int64_t block_scratch_bytes(const struct swp_plan *plan) {
   return 2 * swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
 }

@@ -51,7 +51,7 @@ done:
 
 enum { ROOMS = 3 };
 
-/* The result while the operand of the root is in its place, and two operands. */
+/* The result, while the root's operand occupies its place, and two operands. */
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
   const struct side *side = &call_of(plan)->recv;
   return plan->rank == plan->features.root ? ROOMS * swp_side_room(side, side->count) : 0;
@@ -75,7 +75,7 @@ done:
   return error;
 }
 
-/* While an operand is joined, the next one comes. */
+/* While an operand is joined, the next one is received. */
 static int reduce_at_root(struct swp_plan *plan, const void *own, void *recv) {
   const struct side *side = &call_of(plan)->recv;
   bool own_is_last = operand_of(plan, 0) == plan->rank;

@@ -1,7 +1,7 @@
 /*
  * twolevel: within the nodes and between them, each by the MPI library: one rank of every node, its leader,
- * speaks for the node. As MPI libraries do it themselves where they know the nodes; here also on virtual
- * ones.
+ * speaks for the node. MPI libraries do this themselves where they know the nodes; here it also works on
+ * virtual ones.
  */
 #include "twolevel.h"
 
@@ -20,7 +20,7 @@ static const char *twolevel_applicable(const struct spec *spec, const struct fea
 
 /* ---- Planning ---- */
 
-/* Room of the same size for each node, also where some have fewer ranks. */
+/* Room of the same size for each node, even if some have fewer ranks. */
 static int64_t slot_of(const struct swp_plan *plan, int rank) {
   return (int64_t)swp_topology_node(plan->topology, rank) * plan->features.ppn +
          swp_topology_local(plan->topology, rank);
@@ -68,8 +68,8 @@ done:
 
 /* ---- Leaders ---- */
 
-/* Of this rank in a call. The leaders are the root and its peers, if it has one on each node; else the first
-   rank of each. */
+/* This rank's role in a call. The leaders are the root and its peers, if it has one on each node; else the
+   first rank of each. */
 struct place {
   int leader; /* local number of the leaders */
   int root_node;
@@ -89,7 +89,7 @@ static struct place find_place(const struct swp_plan *plan) {
   return place;
 }
 
-/* A root that does not lead gives its node the data first, and so the leader. */
+/* A root that is not a leader first distributes the data on its node, and so to the leader. */
 static int twolevel_bcast(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
   struct place place = find_place(plan);
@@ -132,7 +132,7 @@ static bool is_slots(const struct swp_plan *plan, const struct side *side) {
   return side->dense && state->in_order && plan->procs == plan->features.nodes * plan->features.ppn;
 }
 
-/* To the order of ranks, and from it. */
+/* Copy slots to the order of ranks, and back. */
 static int unpack_slots(const struct swp_plan *plan, const struct side *side, const char *slots, void *recv) {
   const struct twolevel *state = plan->method_state;
   int error = SWP_SUCCESS;
@@ -154,8 +154,8 @@ done:
   return error;
 }
 
-/* The blocks of a node, gathered at a rank of it, where `blocks` has room for all, else for this rank's. What
-   is behind those of a small node travels, too. */
+/* The blocks of a node, gathered at a rank of it, where `blocks` has room for all, else for this rank's. The
+   unused room of a small node is sent too. */
 static int gather_node(struct swp_plan *plan, int leader, const void *send, const void *recv, char *blocks) {
   const struct twolevel *state = plan->method_state;
   int block = (int)plan->features.bytes, error = SWP_SUCCESS;

@@ -1,4 +1,4 @@
-/* Within the nodes and between them: what planning finds, and the procedure that has a file of its own. */
+/* Within the nodes and between them: the result of planning, and the procedure that has its own file. */
 #ifndef SWP_TWOLEVEL_H
 #define SWP_TWOLEVEL_H
 

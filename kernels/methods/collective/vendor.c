@@ -1,5 +1,5 @@
-/* vendor: the collective of the MPI library, as it chooses to do it, or by the algorithm of its own that is
-   named. By its PMPI name, which a preloaded library that calls this one does not see. */
+/* vendor: the MPI library's collective, with the algorithm that it chooses or a named one of its own. It is
+   called by its PMPI name, so a preloaded library that calls this one does not intercept it. */
 #include "algorithms.h"
 #include "call.h"
 #include "variables.h"
@@ -13,9 +13,9 @@ _Static_assert(WORD_BYTES >= (int)ALGORITHM_BYTES, "a spec has room for the name
 /* ---- Bytes ---- */
 
 /*
- * A call that moves items, as one of bytes, which is the same on every rank: algorithms of MPI libraries cut
- * and forward what one rank's type has, and are wrong where types differ between ranks. Items are what the
- * call was before.
+ * Turns a call that moves items into one that moves bytes, the same on every rank: algorithms of MPI
+ * libraries cut and forward data by one rank's type, and are wrong if types differ between ranks. `struct
+ * items` keeps the original call.
  */
 struct items {
   struct call call;
@@ -68,7 +68,8 @@ static int64_t bytes_scratch_bytes(const struct swp_plan *plan) {
 
 /* ---- To bytes ---- */
 
-/* What a collective reads from recv: the vector of a bcast, and in place the rank's block, or all blocks. */
+/* The items that a collective reads from recv: the vector of a bcast, and in place the rank's block, or all
+   blocks. */
 static int pack_recv(const struct swp_plan *plan, const void *send, const void *recv, char *bytes,
                      int64_t own_place) {
   const struct side *side = &call_of(plan)->recv;
@@ -96,7 +97,7 @@ static struct side bytes_side(int64_t bytes) {
       .count = (int)bytes, .type = MPI_BYTE, .item_bytes = 1, .extent = 1, .span = 1, .dense = true};
 }
 
-/* Makes the plan's call, and the buffers, those of bytes; a reduction stays what it is. */
+/* Replaces the plan's call and the buffers by those of bytes; a reduction stays unchanged. */
 static int bytes_begin(struct swp_plan *plan, const void **send, void **recv, struct items *items) {
   struct call *call = &collective_plan_of(plan)->call;
   bool listed = plan->operation == SWP_ALLGATHERV;
@@ -130,7 +131,7 @@ done:
 
 /* ---- To items ---- */
 
-/* Makes the call what it was, and without an error of it, which this gives, brings the bytes to the items. */
+/* Restores the call, and copies the bytes to the items unless the call failed. Returns the error. */
 static int bytes_end(struct swp_plan *plan, const struct items *items, const void *bytes, int error) {
   const int *places = call_of(plan)->displs;
   struct call *call = &collective_plan_of(plan)->call;
@@ -152,8 +153,8 @@ done:
 
 /* ---- The calls ---- */
 
-/* Calls on `comm`, and tells of a failed call as the standard names it. The library's own choice, which may
-   take 20 ns, pays for a branch only; what a named algorithm moves, it gets as bytes. */
+/* Calls on `comm`, and reports a failed call by its standard name. The library's own choice, which may take
+   20 ns, costs only a branch more; a named algorithm gets its data as bytes. */
 #define VENDOR(call)                                                                                         \
   do {                                                                                                       \
     const struct algorithm *algorithm_ = plan->method_state;                                                 \
@@ -210,7 +211,7 @@ static int vendor_allgather(struct swp_plan *plan, const void *send, void *recv)
 
 static int vendor_allgatherv(struct swp_plan *plan, const void *send, void *recv) {
   const struct call *call = call_of(plan);
-  if (plan->procs == 1) /* MPICH 4.0.2 then takes no notice of displs */
+  if (plan->procs == 1) /* MPICH 4.0.2 then ignores displs */
     return send == MPI_IN_PLACE ? SWP_SUCCESS
                                 : swp_copy(plan, &call->send, send, call->send.count, &call->recv,
                                            swp_item(&call->recv, recv, call->displs[0]), call->recv.count);
@@ -242,8 +243,8 @@ static int64_t moves_scratch_bytes(const struct swp_plan *plan) {
 }
 
 /*
- * Why an algorithm is never used; NULL: it may be. Both are MPICH's. The variable of `smp` holds for the
- * collectives that it is made of too, and it is no part of itself: told to fail, some ranks do, and others
+ * Why an algorithm is never used; NULL: it may be. Both are MPICH's. The variable of `smp` also applies to
+ * the collectives that it is made of, and it cannot contain itself: told to fail, some ranks do, and others
  * wait for ever. `noncommutative` writes past its memory for types whose data do not begin at 0.
  */
 static const char *why_unused(const char *algorithm) {
@@ -267,7 +268,7 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
            "without " OPENMPI_PREFIX OPENMPI_SWITCH "=1";
   if (why_unused(argument->word) != NULL)
     return why_unused(argument->word);
-  /* Open MPI's, which elsewhere fails: all others run something else where they cannot do a call. */
+  /* Open MPI's, which fails elsewhere: all others run another algorithm if they cannot do a call. */
   return strcmp(argument->word, "two_proc") != 0 || features->procs == 2 ? NULL
                                                                          : "it is only for two processes";
 }

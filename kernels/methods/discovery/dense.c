@@ -1,12 +1,12 @@
 /*
  * dense: every rank sends one message to every other, an empty one where it has none, so that all know how
- * many come: a single round, without a consensus. O(P) messages a call. It is the one-stage form of a
+ * many to expect: a single round, without a consensus. O(P) messages a call. It is the one-stage form of a
  * store-and-forward discovery (topology T_1 of Selvitopi and Aykanat, SC'19).
  */
 #include "inbox.h"
 #include "plan.h"
 
-/* The tag tells whether there is a message, as a message may have zero bytes. */
+/* The tag shows whether there is a message, as a message may have zero bytes. */
 enum { TAG_NOTHING, TAG_MESSAGE };
 
 /* Two communicators take turns: a fast rank's next call must not match a slow rank's wildcard probe. */
@@ -45,7 +45,7 @@ done:
   return error;
 }
 
-/* Messages first, as they take longer; then nothing to all the others, each rank beginning with the next. */
+/* Messages first, as they take longer; then empty ones to all others, beginning with the next rank. */
 static int send_all(struct swp_plan *plan, struct state *state, MPI_Comm comm, const struct outbox *outbox,
                     int *count) {
   int error = SWP_SUCCESS;

@@ -1,9 +1,10 @@
 /*
  * nap: node-aware discovery, after the node-aware exchange of Bienz, Gropp and Olson (2019). Ranks of a node
- * combine what goes to the same other node in one letter, nodes find their senders by nonblocking consensus,
- * and what has come is distributed on the node. Messages on the node go with the first of these steps.
+ * combine messages to the same other node in one letter, nodes find their senders by nonblocking consensus,
+ * and received letters are distributed on the node. Messages on the node are sent in the first of these
+ * steps.
  *
- * As no rank knows the volumes, destination nodes are dealt in turn: of node M, local rank N mod (ranks on M)
+ * As no rank knows the volumes, destination nodes are dealt in turn: on node M, local rank N mod (ranks on M)
  * sends to node N, where local rank M mod (ranks on N) receives.
  */
 #include "consensus.h"
@@ -74,12 +75,12 @@ static int nap_plan(struct swp_plan *plan) {
   return error;
 }
 
-/* The index among the neighbours of the rank at a place on the node. */
+/* The index among the neighbours of the rank with a local number. */
 static int neighbor_at(const struct state *state, int local) {
   return local == state->local ? STAYS : local < state->local ? local : local - 1;
 }
 
-/* To those on the node what is theirs, and to the leader of its destination node what goes to another. */
+/* Sends messages on the node to their receivers, and others to the rank that has their destination node. */
 static int gather(struct swp_plan *plan, struct state *state) {
   for (int64_t i = 0; i < state->relay.nheld; i++) {
     struct parcel *parcel = &state->relay.held[i];
@@ -91,7 +92,7 @@ static int gather(struct swp_plan *plan, struct state *state) {
   return swp_relay_stage(plan, &state->relay, GATHER, state->size - 1, state->neighbors);
 }
 
-/* Packs for the nodes dealt to this rank; gives what there is to send. */
+/* Packs for the nodes dealt to this rank; returns what there is to send. */
 static struct outbox pack_for_nodes(struct swp_plan *plan, struct state *state) {
   const struct topology *topology = plan->topology;
   struct outbox outbox = {0, state->ranks, state->bytes, state->data};
@@ -119,7 +120,7 @@ static int cross(struct swp_plan *plan, struct state *state) {
   swp_inbox_empty(state->arrived);
   int error = swp_consensus(plan, &state->consensus, &outbox, state->arrived);
   if (error == SWP_ERR_MEMORY)
-    state->relay.failure = error; /* to be told to the node, too */
+    state->relay.failure = error; /* to be reported on the node, too */
   else if (error != SWP_SUCCESS)
     return error;
   swp_inbox_finish(state->arrived);

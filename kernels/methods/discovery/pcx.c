@@ -1,6 +1,6 @@
 /*
- * pcx: personalized census. MPI_Reduce_scatter_block tells every rank how many messages come, which it then
- * probes for (Hoefler, Siebert, Lumsdaine, PPoPP'10). O(P) a call.
+ * pcx: personalized census. By MPI_Reduce_scatter_block every rank learns how many messages to expect, and
+ * then probes for them (Hoefler, Siebert, Lumsdaine, PPoPP'10). O(P) a call.
  */
 #include "formulas.h"
 #include "probing.h"

@@ -1,6 +1,6 @@
 /*
- * pex: personalized exchange. Every rank tells every other how much comes (MPI_Alltoall), then receives are
- * posted (Hoefler, Siebert, Lumsdaine, PPoPP'10). O(P) a call.
+ * pex: personalized exchange. Every rank sends every other the size of its message (MPI_Alltoall), then
+ * receives are posted (Hoefler, Siebert, Lumsdaine, PPoPP'10). O(P) a call.
  */
 #include "formulas.h"
 #include "inbox.h"

@@ -5,18 +5,18 @@
 #include "formulas.h"
 #include "probing.h"
 
-/* Some libraries spoil windows whose size is not a multiple of 16 bytes. */
+/* Some libraries corrupt windows whose size is not a multiple of 16 bytes. */
 enum { WINDOW_BYTES = 64 };
 
 struct state {
   struct probing probing;
   MPI_Win window;
   int *counter;  /* in the window */
-  int *previous; /* what each addition returns, which nobody reads; room for as many as probing has */
+  int *previous; /* the unused results of the additions; room for as many as probing has */
 };
 
-/* Open MPI 4 names the files behind windows alike for two disjoint communicators, and both windows are spoilt
-   when they are made at the same time. Windows of shared memory are spared. */
+/* Open MPI 4 gives the files behind windows of two disjoint communicators the same names, which corrupts both
+   if they are made at the same time. Shared-memory windows are not affected. */
 static const char *rsx_applicable(const struct spec *spec, const struct features *features) {
   (void)spec;
 #if defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION < 5
@@ -74,7 +74,7 @@ static int reserve(struct swp_plan *plan, struct state *state, int count) {
 }
 
 /* By MPI_Fetch_and_op, as each MPI_Accumulate of MPICH 5.0.2 loses 128 bytes in windows that the library
-   allocated; but SimGrid waits for what each fetches. */
+   allocated; but SimGrid waits for the result of each. */
 static int increment(const struct state *state, int rank, int *previous) {
   static const int one = 1;
   int error = SWP_SUCCESS;

@@ -1,7 +1,7 @@
 /*
- * shared: for ranks of one node. Each rank owns a board in memory that all share, where it writes how much it
- * sends to whom, and small messages themselves; everybody reads everybody's board. Large messages go by MPI,
- * with receives of the right size. O(P) a call, but no message where there is nothing to send.
+ * shared: for ranks of one node. Each rank owns a board in memory that all share, where it writes the size of
+ * its message to each rank, and small messages themselves; every rank reads all boards. Large messages go by
+ * MPI, with receives of the right size. O(P) a call, but no message where there is nothing to send.
  */
 #include "inbox.h"
 #include "plan.h"
@@ -20,7 +20,7 @@ enum {
   POLLS_PER_PROGRESS = 64
 };
 
-/* Tells one rank of its message. */
+/* The entry for one rank's message. */
 struct notice {
   int32_t bytes, offset;
 };
@@ -66,7 +66,7 @@ static size_t round_up(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/* Memory of a window is backed where it is first touched: without room that is a SIGBUS. */
+/* Memory of a window is allocated when first touched: without room that raises SIGBUS. */
 static int check_room(const struct swp_plan *plan, const struct state *state) {
   struct statvfs place;
   if (statvfs("/dev/shm", &place) != 0)
@@ -79,7 +79,7 @@ static int check_room(const struct swp_plan *plan, const struct state *state) {
                   (unsigned long long)available, (unsigned long long)needed);
 }
 
-/* No board is read before planning ends, which is when all ranks have zeroed theirs. */
+/* No board is read before planning ends, when all ranks have zeroed theirs. */
 static int map_boards(struct swp_plan *plan, struct state *state) {
   int error = SWP_SUCCESS, unit;
   MPI_Aint bytes;

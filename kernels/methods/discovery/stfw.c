@@ -1,7 +1,7 @@
 /*
  * stfw: store-and-forward over a virtual process topology T_n, as published (Selvitopi & Aykanat, SC'19,
  * Algorithm 1): submessages carry headers and are sorted at every stage of every call. A rank sends to all
- * its neighbours of a stage, empty letters included, so that nobody needs to know its senders.
+ * its neighbours of a stage, empty letters included, so that no rank needs to know its senders.
  */
 #include "grid.h"
 #include "relay.h"

@@ -1,6 +1,6 @@
 /*
  * alltoallv: the dense collective of MPI, counts of zero where there is no neighbour. Its arrays are O(P).
- * Counts are in items, so that MPI's int carries what fits.
+ * Counts are in items, so that more fits MPI's int.
  */
 #include "packed.h"
 

@@ -1,7 +1,7 @@
 /*
  * nap: node-aware exchange in three steps (Bienz, Gropp, Olson, "Node aware sparse matrix-vector
  * multiplication", 2019): ranks of a node gather what another node needs, each value once; one message goes
- * from node to node; its receiver distributes it. What stays on the node goes directly, meanwhile.
+ * from node to node; its receiver distributes it. Meanwhile messages on the node are sent directly.
  */
 #include "formulas.h"
 #include "nap.h"

@@ -1,4 +1,4 @@
-/* Node-aware exchange: what planning finds out, step by step. */
+/* Node-aware exchange: the results of planning, step by step. */
 #ifndef SWP_NAP_H
 #define SWP_NAP_H
 
@@ -6,17 +6,17 @@
 #include "nap_bundle.h"
 #include "schedule.h"
 
-/* Stages of the schedule. On-node messages go beside those between nodes. */
+/* Stages of the schedule. On-node messages are sent beside those between nodes. */
 enum { STAGE_GATHER, STAGE_NODES, STAGE_DISTRIBUTE, NAP_STAGES };
 
-/* Where a bundle is in all that its node sends to the other one, and who sends that. */
+/* The place of a bundle in all data from its node to the other one, and the rank that sends it. */
 struct placement {
   int64_t begin;
   int64_t node_bytes;
   int shares, first; /* as in struct lot */
 };
 
-/* What goes between this rank and one of another node. */
+/* The data between this rank and one of another node. */
 struct part {
   int node; /* the other */
   int peer;
@@ -30,13 +30,13 @@ struct assignment {
 };
 
 /* Deals the nodes to the ranks, through the first rank of each node. Collective; errors are agreed but for
-   those of the last step. swp_nap_assignment_free is due in any case. */
+   those of the last step. swp_nap_assignment_free must be called in any case. */
 int swp_nap_assign(struct swp_plan *plan, const struct bundles *bundles, bool sharing, int error,
                    struct assignment *assignment);
 void swp_nap_assignment_free(struct assignment *assignment);
 
-/* Numbers of a slice, of what of it has come with a slice for another node, and of what is for whom, in the
-   lists that travel. */
+/* Numbers in the lists sent: of a slice, of its bytes already sent in a slice for another node, and of the
+   bytes for each rank. */
 enum { SLICE_NODE, SLICE_OFFSET, SLICE_BYTES, SLICE_REPEATS, SLICE_EXTRACTS, SLICE_NUMBERS };
 enum { REPEAT_OFFSET, REPEAT_FROM_NODE, REPEAT_FROM_OFFSET, REPEAT_BYTES, REPEAT_NUMBERS };
 enum { EXTRACT_DESTINATION, EXTRACT_AT, EXTRACT_OFFSET, EXTRACT_BYTES, EXTRACT_NUMBERS };
@@ -50,7 +50,7 @@ struct slice {
   int64_t first_number; /* of its numbers in the list for that rank */
 };
 
-/* What one rank of the node is sent to pass on, each byte once. */
+/* The bytes that one rank of the node receives to pass on, each once. */
 struct gathering {
   struct array sent; /* struct run of the caller's buffer, in the order of the message */
   struct array seen; /* struct sighting of the same bytes, by offset */
@@ -64,26 +64,26 @@ struct nap {
   struct bundles bundles;
   struct assignment assignment;
   struct array slices;          /* of this rank's bundles, by node and share */
-  struct gathering *gatherings; /* what each rank of the node gets of them */
+  struct gathering *gatherings; /* the bytes of them that each rank of the node gets */
   struct receive *expected;     /* the problem's receives by increasing peer */
   struct array *extracts;       /* per local rank: runs of the incoming buffer for it */
-  struct array runs, pieces;    /* of the message at hand */
+  struct array runs, pieces;    /* of the current message */
 };
 
-/* Cuts the bundles at the shares of their nodes and lists every slice, with what of it is for whom, for the
-   rank of the node that sends it. Local. */
+/* Cuts the bundles at the shares of their nodes and lists every slice, with the receivers of its bytes, for
+   the rank of the node that sends it. Local. */
 int swp_nap_list_slices(struct nap *nap, struct mail *mail);
 
-/* Goes through the slices that a rank listed: `*part` becomes the part of `slice`; gives the next one. */
+/* Iterates over the slices that a rank listed: sets `*part` to the part of `slice`, returns the next one. */
 const int64_t *swp_nap_next_slice(struct part **part, const int64_t *slice);
 
 /* The first extract of a slice that a rank listed. */
 const int64_t *swp_nap_extracts(const int64_t *slice);
 
-/* Schedules the messages that gather, and those between nodes, from the lists that came. Local. */
+/* Schedules the messages that gather, and those between nodes, from the lists received. Local. */
 int swp_nap_schedule_gather(struct nap *nap, const struct mail *slices);
 
-/* The rank of a place on this node. */
+/* The rank with a local number on this node. */
 int swp_nap_rank_here(const struct nap *nap, int local);
 
 /* A box to and from every rank of the node. Local. */

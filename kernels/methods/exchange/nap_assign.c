@@ -1,6 +1,7 @@
 /*
- * Node-aware exchange: who of a node talks to which rank of which other node. The first rank of a node, its
- * leader, is told all volumes, deals them, and settles with the leaders of the other nodes who talks to whom.
+ * Node-aware exchange: which rank of a node communicates with which rank of which other node. The first rank
+ * of a node, its leader, collects all volumes, deals them, and agrees with the leaders of the other nodes on
+ * the pairs.
  */
 #include "nap.h"
 
@@ -10,14 +11,14 @@
 
 #include <stdlib.h>
 
-/* What one rank of the node has for another node. */
+/* The data of one rank of the node for another node. */
 struct contribution {
   int node, local;
   int64_t bytes;
   int64_t begin; /* in what the node sends to the other */
 };
 
-/* What only the leader knows. */
+/* Data that only the leader has. */
 struct leader {
   struct array contributions; /* by node, then local rank */
   struct array sends;         /* struct lot of each node that is sent to, by node */
@@ -44,7 +45,7 @@ static int compare_contributions(const void *a, const void *b) {
   return (x->local > y->local) - (x->local < y->local);
 }
 
-/* ---- Up: every rank tells the leader its bundles, and from which nodes it receives ---- */
+/* ---- Up: every rank sends the leader its bundles, and the nodes from which it receives ---- */
 
 static int mail_to_leader(struct assigner *a, struct mail *mail) {
   swp_mail_begin(mail, a->leads ? a->size : 1);
@@ -141,7 +142,7 @@ done:
   return error;
 }
 
-/* ---- Across: leaders tell how much comes from whom, and answer who receives it ---- */
+/* ---- Across: leaders send the volumes and senders, and answer with the receivers ---- */
 
 /* A box for the leader of every node that is sent to and of every node that sends, these first. */
 static int mail_to_leaders(const struct assigner *a, struct mail *mail, bool forth) {
@@ -203,7 +204,7 @@ done:
   return error;
 }
 
-/* Tells the leaders of the origins who receives; `mail` then has who receives what is sent from here. */
+/* Sends the leaders of the origins the receivers; `mail` then has the receivers of this node's data. */
 static int answer(struct assigner *a, struct mail *mail, int error) {
   if (error == SWP_SUCCESS)
     error = mail_to_leaders(a, mail, false);
@@ -215,7 +216,7 @@ static int answer(struct assigner *a, struct mail *mail, int error) {
   return swp_mail_exchange(a->plan, mail, error);
 }
 
-/* ---- Down: the leader tells every rank where its bundles are, and its parts ---- */
+/* ---- Down: the leader sends every rank the places of its bundles, and its parts ---- */
 
 static void tell_part(struct mail *mail, int local, bool sent, int node, int peer, int64_t bytes) {
   const int64_t words[] = {sent, node, peer, bytes};
@@ -305,7 +306,7 @@ int swp_nap_assign(struct swp_plan *plan, const struct bundles *bundles, bool sh
                        .size = swp_topology_node_size(plan->topology, node),
                        .leads = swp_topology_local(plan->topology, plan->rank) == 0};
   struct mail answers = {0};
-  /* What fails on one rank only is agreed on in the next step. */
+  /* An error on one rank only is agreed on in the next step. */
   error = gather_volumes(&a, error);
   error = announce(&a, error);
   TRY(answer(&a, &answers, error));

@@ -1,6 +1,6 @@
 /*
- * Node-aware exchange: what a rank has for each other node, every value once. Values are told apart by where
- * they lie, so the same is done for lists of items and for opaque messages, which share nothing.
+ * Node-aware exchange: a rank's data for each other node, every value once. Values are identified by their
+ * address, so lists of items and opaque messages, which share nothing, are treated alike.
  */
 #include "nap_bundle.h"
 
@@ -24,7 +24,7 @@ static int compare_runs(const void *a, const void *b) {
   return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Sorts the runs and makes one of those that overlap or touch. */
+/* Sorts the runs and merges those that overlap or touch. */
 static void unite(struct bundle *bundle) {
   struct run *runs = bundle->runs;
   int64_t kept = 0;
@@ -109,8 +109,8 @@ void swp_bundles_free(struct bundles *bundles) {
   swp_release(bundles->begins);
 }
 
-/* The run that holds a position of the bundle (`begins`) or of the caller's buffer: the last that does not
-   begin behind it. */
+/* The run that holds a position of the bundle (`begins`) or of the caller's buffer: the last one that does
+   not begin behind it. */
 static int64_t find_run(const struct bundle *bundle, int64_t place, bool in_bundle) {
   int64_t low = 0, high = bundle->nruns;
   while (high - low > 1) {

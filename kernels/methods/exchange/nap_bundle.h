@@ -1,4 +1,4 @@
-/* Node-aware exchange: what a rank has for each other node, every value once. */
+/* Node-aware exchange: a rank's data for each other node, every value once. */
 #ifndef SWP_NAP_BUNDLE_H
 #define SWP_NAP_BUNDLE_H
 
@@ -24,8 +24,8 @@ struct bundles {
   const struct send **sends;
 };
 
-/* Sorts the problem's messages to other nodes. Local. swp_bundles_free is due in any case.
-   Errors: SWP_ERR_MEMORY. */
+/* Sorts the problem's messages to other nodes. Local. swp_bundles_free must be called in any case. Errors:
+   SWP_ERR_MEMORY. */
 int swp_bundles_make(const struct swp_plan *plan, struct bundles *bundles);
 void swp_bundles_free(struct bundles *bundles);
 

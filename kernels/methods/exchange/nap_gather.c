@@ -1,6 +1,7 @@
 /*
- * Node-aware exchange: gathering. A rank's bundle for a node is cut where ranks share that node; what a slice
- * holds for whom is listed for the rank that sends it. That rank gets a value once, for however many nodes.
+ * Node-aware exchange: gathering. A rank's bundle for a node is cut where ranks share that node; the
+ * receivers of a slice's bytes are listed for the rank that sends it. That rank gets a value once, for
+ * however many nodes.
  */
 #include "nap.h"
 #include "nap_deal.h"
@@ -8,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Bytes of the caller's buffer, and where in what another rank of the node sends they come first. */
+/* Bytes of the caller's buffer, and their first place in the data that another rank of the node sends. */
 struct sighting {
   struct run run;
   int node;
@@ -80,8 +81,8 @@ static void add_repeat(const struct slice *slice, struct numbers *list, int64_t 
   swp_numbers_add_all(list, REPEAT_NUMBERS, numbers);
 }
 
-/* Adds a run of a slice, at `at` in the part, to what its rank gets, but for what that has: `*old` and
-   further of `seen`. What is passed by goes to `merged`. False when memory runs out. */
+/* Adds a run of a slice, at `at` in the part, to its rank's data, except for bytes that it has: `*old` and
+   further of `seen`. Sightings passed go to `merged`. False when memory runs out. */
 static bool gather_run(struct gathering *gathering, const struct slice *slice, struct run run, int64_t at,
                        const struct sighting **old, struct array *merged, struct numbers *list) {
   const struct sighting *end = (struct sighting *)gathering->seen.items + gathering->seen.count;
@@ -105,7 +106,7 @@ static bool gather_run(struct gathering *gathering, const struct slice *slice, s
   return true;
 }
 
-/* Adds a slice to what its rank gets. False when memory runs out. */
+/* Adds a slice to its rank's data. False when memory runs out. */
 static bool gather_slice(struct nap *nap, const struct slice *slice, struct numbers *list) {
   struct gathering *gathering = &nap->gatherings[slice->local];
   const struct sighting *old = gathering->seen.items, *end = old + gathering->seen.count;
@@ -224,13 +225,13 @@ const int64_t *swp_nap_extracts(const int64_t *slice) {
   return slice + SLICE_NUMBERS + slice[SLICE_REPEATS] * REPEAT_NUMBERS;
 }
 
-/* Adds bytes that come to be passed on. False when memory runs out. */
+/* Adds bytes received to be passed on. False when memory runs out. */
 static bool add_gathered(struct nap *nap, int64_t offset, int64_t bytes) {
   exchange_plan_of(nap->plan)->forwarded_bytes += bytes;
   return bytes == 0 || swp_run_add(&nap->runs, offset, bytes);
 }
 
-/* The slices of another rank come into the parts that they belong to, but for what they repeat. */
+/* Puts the slices of another rank into their parts, except for bytes that they repeat. */
 static int receive_slices(struct nap *nap, const struct box *box) {
   const int64_t *slice = box->in, *last = box->in + box->nin, *next;
   struct part *part = nap->assignment.sends.items;
@@ -251,7 +252,7 @@ static int receive_slices(struct nap *nap, const struct box *box) {
                                                      PLACE_OUTGOING, nap->runs.items, nap->runs.count);
 }
 
-/* This rank's own slice of a part becomes nap->runs, none or those of one slice; gives where it begins. */
+/* This rank's own slice of a part becomes nap->runs, none or those of one slice; returns where it begins. */
 static int own_runs(struct nap *nap, const struct part *part, int64_t *begin) {
   const struct slice *slice = nap->slices.items;
   nap->runs.count = 0;
@@ -265,7 +266,7 @@ static int own_runs(struct nap *nap, const struct part *part, int64_t *begin) {
   return SWP_SUCCESS;
 }
 
-/* A part that is all this rank's own, in one run, is sent from where it is; others have a place. */
+/* A part that is entirely this rank's own, in one run, is sent from where it is; others get a place. */
 static bool lies_together(const struct nap *nap, const struct part *part) {
   const struct run *own = nap->runs.items;
   return nap->runs.count == 1 && own->bytes == part->bytes;
@@ -284,7 +285,7 @@ static int place_parts(struct nap *nap) {
   return SWP_SUCCESS;
 }
 
-/* Adds the copies of what a rank's slice for a part repeats from the parts before it. */
+/* Adds copies of the bytes that a rank's slice for a part repeats from the parts before it. */
 static int copy_repeats(struct nap *nap, const struct part *part, const struct box *box) {
   const struct array *parts = &nap->assignment.sends;
   const int64_t *slice = box->in, *last = box->in + box->nin;

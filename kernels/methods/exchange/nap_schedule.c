@@ -1,6 +1,7 @@
 /*
- * Node-aware exchange: the schedule. Every rank tells the senders of its node which bytes of its bundles are
- * for whom; they tell their receivers, and these the ranks of their node what will come. Then all is known.
+ * Node-aware exchange: the schedule. Every rank sends the receivers of its bundles' bytes to the senders of
+ * its node; these inform their receivers, which inform the ranks of their node what to expect. Then all is
+ * known.
  */
 #include "nap.h"
 
@@ -107,7 +108,7 @@ static int find_place(const struct nap *nap, int64_t source, int64_t at, int64_t
   return SWP_SUCCESS;
 }
 
-/* Whether a part is, from its first to its last byte, what this rank wants of it. */
+/* Whether this rank wants a part from its first to its last byte. */
 static bool lies_as_wanted(const struct nap *nap, const struct part *part, const struct box *box) {
   int64_t offset = 0;
   for (const int64_t *n = box->in; n < box->in + box->nin; n += 1 + EXTRACT_NUMBERS) {
@@ -135,8 +136,7 @@ done:
   return error;
 }
 
-/* Tells the rank of the node that an extract is for of its arrival, joined with the one before when it goes
- * on. */
+/* Announces an extract to the rank of the node that it is for, joined with the one before if contiguous. */
 static void tell_arrival(struct numbers *list, int64_t source, int64_t at, int64_t bytes) {
   if (list->spoilt)
     return;
@@ -235,7 +235,7 @@ done:
   return error;
 }
 
-/* What crosses nodes. A local error is passed on to the next step, where all ranks agree on it. */
+/* Messages between nodes. A local error is passed on to the next step, where all ranks agree on it. */
 static int schedule_off_node(struct nap *nap, bool sharing) {
   struct mail slices = {0}, parts = {0}, arrivals = {0};
   int error = swp_nap_assign(nap->plan, &nap->bundles, sharing, begin(nap), &nap->assignment);

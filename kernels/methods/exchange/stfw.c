@@ -4,7 +4,7 @@
  * and nothing is allocated at execution.
  *
  * Planning of store-and-forward: every message ("parcel") is routed stage by stage, headers included, once.
- * What a rank holds and where it lies then fixes the messages of each stage, and every copy.
+ * The parcels that a rank holds, and their places, then determine the messages of each stage, and every copy.
  *
  * A message of a stage that holds only the rank's own parcels is sent from the caller's buffer, and one of
  * which every parcel has arrived is received into it. The others are packed and unpacked.
@@ -38,7 +38,7 @@ struct scheduler {
   struct receive *expected; /* the problem's receives by increasing peer */
   struct array held;        /* of struct parcel */
   int *neighbors;           /* room for those of the largest stage */
-  /* Of the stage at hand: */
+  /* Of the current stage: */
   struct mail mail; /* a box for each neighbour, by increasing rank */
   int64_t nout;     /* held parcels that leave, in front */
 };
@@ -91,7 +91,7 @@ static void scheduler_end(struct scheduler *s) {
   swp_release(s->neighbors);
 }
 
-/* Finds who gets what in this stage, and lists it for every neighbour. */
+/* Finds the parcels for each neighbour in this stage, and lists them for it. */
 static int list_parcels(struct scheduler *s, int stage) {
   int rank = s->plan->rank, count = swp_grid_neighbors(s->grid, rank, stage, s->neighbors);
   struct parcel *held = s->held.items;
