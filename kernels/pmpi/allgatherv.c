@@ -58,7 +58,7 @@ EXPORTED int MPI_Allgatherv(const void *send, int send_count, MPI_Datatype send_
 
 #ifdef SWP_HAVE_LARGE_COUNTS
 
-/* Where blocks of an allgatherv go. */
+/* The places of an allgatherv's blocks. */
 struct blocks {
   const MPI_Count *counts;
   const MPI_Aint *displs;
@@ -66,8 +66,8 @@ struct blocks {
   int64_t most, total; /* items of one block, and of all */
 };
 
-/* Counts the items. Whether all blocks are INT_MAX bytes at most, which all ranks answer alike; of a type
-   without bytes there may be any number of items. */
+/* Counts the items. Whether all blocks are INT_MAX bytes at most, which all ranks answer alike; a type
+   without bytes may have any number of items. */
 static bool count_blocks(struct place *place, struct blocks *blocks) {
   MPI_Count size = blocks->type == MPI_DATATYPE_NULL ? -1 : dispatch_size(place, blocks->type);
   if (size <= 0)
@@ -82,8 +82,8 @@ static bool count_blocks(struct place *place, struct blocks *blocks) {
   return true;
 }
 
-/* Copies counts and displacements to twice as many ints as there are ranks. False where a displacement is
-   too large, which this rank alone knows: the blocks are then to come one after the other. */
+/* Copies counts and displacements to twice as many ints as there are ranks. False where a displacement is too
+   large, which only this rank knows: the blocks are then received one after the other. */
 static bool narrow(const struct blocks *blocks, int procs, int *counts, int *displs) {
   bool fits = true;
   for (int i = 0; i < procs; i++) {
@@ -96,7 +96,7 @@ static bool narrow(const struct blocks *blocks, int procs, int *counts, int *dis
   return fits;
 }
 
-/* Room for all items one after the other; *memory is to be freed. Gives the first item's address. */
+/* Room for all items one after the other; the caller frees *memory. Returns the first item's address. */
 static char *make_row(const struct blocks *blocks, MPI_Aint *extent, void **memory) {
   MPI_Aint lower, low, span, behind = 0;
   PMPI_Type_get_extent(blocks->type, &lower, extent);
@@ -106,7 +106,7 @@ static char *make_row(const struct blocks *blocks, MPI_Aint *extent, void **memo
   return *memory == NULL ? NULL : (char *)*memory - low - (behind < 0 ? behind : 0);
 }
 
-/* To where the caller wants them. */
+/* Copies the blocks to their places. */
 static void move_blocks(struct place *place, const struct blocks *blocks, char *row, MPI_Aint extent,
                         char *recv) {
   for (int i = 0; i < place->procs; row += blocks->counts[i++] * extent)
@@ -115,7 +115,7 @@ static void move_blocks(struct place *place, const struct blocks *blocks, char *
                   place->own, MPI_STATUS_IGNORE);
 }
 
-/* As dispatch. */
+/* Like dispatch. */
 static bool dispatch_blocks(struct place *place, const void *send, MPI_Count send_count,
                             MPI_Datatype send_type, char *recv, const struct blocks *blocks, int *result) {
   MPI_Aint extent;

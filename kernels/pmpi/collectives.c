@@ -1,15 +1,15 @@
 /*
- * The collectives of MPI, as the application calls them: the table's method where there is one, and else the
- * MPI library's own, with the arguments as they came. Of functions with large counts (MPI-4), which some
- * callers, as mpi4py, use for all, those that need none are what the others are.
+ * The collectives of MPI, as the application calls them: by the table's method if there is one, otherwise by
+ * the MPI library's own, with unchanged arguments. Calls with large counts (MPI-4), which some callers such
+ * as mpi4py always use, are treated like the others if their counts fit an int.
  */
 #include "dispatch.h"
 #include "startup.h"
 
 #include <limits.h>
 
-/* Whether a block fits an int: its bytes tell, equally on all ranks, and not its count, as types may differ.
- */
+/* Whether a block fits an int: decided by its bytes, which are equal on all ranks; counts differ with
+   types. */
 static bool is_small(struct place *place, MPI_Count count, MPI_Datatype type) {
   if (count < 0 || count > INT_MAX || type == MPI_DATATYPE_NULL)
     return false;
@@ -20,7 +20,7 @@ static bool is_small(struct place *place, MPI_Count count, MPI_Datatype type) {
 #define LIST(...) __VA_ARGS__
 
 /*
- * A function. What the table leaves to the MPI library is to cost little: the search calls nothing, so that
+ * A function. Calls that the table leaves to the MPI library must cost little: the search calls nothing, so
  * no register has to be saved. Parameters and arguments are in parentheses, without the communicator. Then
  * come the items of a block (or of the vector), their type, and the items of all blocks; root and op; the
  * buffers; and the rest of the problem.
@@ -56,7 +56,7 @@ static bool is_small(struct place *place, MPI_Count count, MPI_Datatype type) {
 #define VECTOR_GIVEN send, recv, count, type, op
 #define VECTOR_MEANT .recv_count = (int)count, .recv_type = type
 
-/* On the side that has blocks at the root. */
+/* For the side that has blocks at the root. */
 #define AT_ROOT(there, elsewhere) (place->rank == root ? there : elsewhere)
 
 #define BLOCKS(count) ((int64_t)(count) * place->procs)

@@ -1,8 +1,7 @@
 /*
- * Memory of accelerators: told by what a process has loaded, as one buffer's kind is not known to other
- * ranks. Run-time systems are libraries, or linked into the program, which then carries code for devices.
- * Drivers do not count, nor does such code in what MPI libraries are made of: those have it for their own
- * sake.
+ * Memory of accelerators: detected by what a process has loaded, as other ranks do not know a buffer's kind.
+ * Run-time systems are libraries, or linked into the program, which then contains code for devices. Drivers
+ * do not count, nor does such code in the components of MPI libraries, which have it for their own use.
  */
 #define _GNU_SOURCE
 #include "device.h"
@@ -17,7 +16,7 @@
 
 static const char *const runtimes[] = {"libcudart.so", "libamdhip64.so", "libsycl.so", "libomptarget.so"};
 
-/* Of CUDA, HIP, and OpenMP offload before and since LLVM 20. */
+/* The run-time systems of CUDA, HIP, and OpenMP offload before and since LLVM 20. */
 static const char *const sections[] = {".nv_fatbin", ".hip_fatbin", "omp_offloading_entries",
                                        "llvm_offload_entries"};
 
@@ -33,8 +32,8 @@ static bool has_any(const char *name, const char *const *words, size_t count) {
 
 #define HAS_ANY(name, words) has_any(name, words, sizeof(words) / sizeof *(words))
 
-/* Whether a file in memory, of this process's own class, has a section for devices. Nothing in it is
- * believed. */
+/* Whether a file in memory, of this process's own class, has a section for devices. None of its contents is
+   trusted. */
 static bool has_section(const char *file, size_t bytes) {
   const ElfW(Ehdr) *head = (const void *)file;
   if (bytes < sizeof *head || head->e_shentsize != sizeof(ElfW(Shdr)) || head->e_shoff > bytes ||

@@ -18,7 +18,7 @@ MPI_Count dispatch_size(struct place *place, MPI_Datatype type) {
   return size;
 }
 
-/* A call by a method, NULL: the MPI library's; and a rule that was passed over. */
+/* Reports a call by a method, NULL: the MPI library's; and a rule that was passed over. */
 static void report(enum swp_operation operation, int64_t bytes, const char *method, const char *passed,
                    const char *why) {
   if (!report_on)
@@ -56,7 +56,7 @@ int dispatch_mpi_error(int error) {
   return error == SWP_ERR_MEMORY ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
 }
 
-/* Through the error handler of the communicator; gives the code. */
+/* Calls the error handler of the communicator; returns the code. */
 static int hand_over(struct place *place, enum swp_operation operation, int error) {
   int *code = &place->errors[operation - FIRST_OPERATION];
   if (error != SWP_ERR_POISONED)
@@ -65,16 +65,16 @@ static int hand_over(struct place *place, enum swp_operation operation, int erro
   return *code;
 }
 
-/* Whether the MPI library would do the reduction, as it says itself of no items: then without a message. */
+/* Whether the MPI library would do the reduction: it is asked with no items, which sends no message. */
 static bool is_valid_reduction(const struct swp_collective *problem, const struct place *place) {
   return problem->op == MPI_OP_NULL ||
          PMPI_Allreduce(MPI_IN_PLACE, NULL, 0, problem->recv_type, problem->op, place->own) == MPI_SUCCESS;
 }
 
-/* By the choice for the call, or by the MPI library, as the guard wants it. */
+/* How a call is done: by the choice for it, or by the MPI library, as the guard decides. */
 enum by { BY_METHOD, BY_VENDOR };
 
-/* Sets the plan to the problem, or makes it. Errors as of planning and setting. */
+/* Sets the plan to the problem, or makes it. Errors as for planning and setting. */
 static int prepare(struct place *place, const struct swp_collective *problem, enum by by, swp_plan **plan) {
   const swp_selector *selector = place->selectors->list[problem->operation - FIRST_OPERATION].selector;
   struct swp_hints hints = SWP_HINTS_DEFAULT;
@@ -90,7 +90,7 @@ static int prepare(struct place *place, const struct swp_collective *problem, en
   return error;
 }
 
-/* Does the call. False, with nothing done, when the MPI library is to have it. */
+/* Does the call. False, with nothing done, if it is left to the MPI library. */
 static bool execute(struct place *place, const struct swp_collective *problem, enum by by, const void *send,
                     void *recv, int *result) {
   swp_plan **plan =
@@ -106,7 +106,7 @@ static bool execute(struct place *place, const struct swp_collective *problem, e
   return true;
 }
 
-/* The same, as the guard wants it; *by tells how. */
+/* The same, as the guard decides; sets *by to how it was done. */
 static bool execute_guarded(struct place *place, const struct swp_collective *problem, const void *send,
                             void *recv, int *result, enum by *by) {
   struct trial *trial;

@@ -1,11 +1,11 @@
 /*
- * Fortran that calls MPI past what stands before its C functions. Open MPI's does so throughout: here stand
- * its Fortran functions too, under the names that mpif.h and the module mpi call, and those that mpi_f08
- * does. Of MPICH and its kin, the few functions of mpi_f08 that have no buffers do.
+ * Fortran interfaces that bypass the C functions. Open MPI's always do: its Fortran functions are defined
+ * here too, under the names that mpif.h and the module mpi call, and those that mpi_f08 calls. In MPICH and
+ * its derivatives, only the few functions of mpi_f08 without buffers do.
  */
 #include "startup.h"
 
-/* Where Fortran has other integers than C, its programs go without. */
+/* Where Fortran's integers differ from C's, its programs are not supported. */
 #ifdef SWP_FORTRAN_INT
 
 #include <stddef.h>

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of each 50 calls one is timed by either; equal methods lose 9 of 10 pairs in 1 % of the cases. */
+/* Of each 50 calls, one is timed by either; equal methods lose 9 of 10 pairs in 1 % of the cases. */
 enum { PERIOD = 50, METHOD_TURN = 12, VENDOR_TURN = 37, PAIRS = 10, LOST_PAIRS = 9 };
 
-static const double LOST_RATIO = 1.05; /* what is slower by less is not worth a change */
+static const double LOST_RATIO = 1.05; /* a method that is slower by less is kept */
 
 struct trial {
   struct trial *next;
@@ -56,7 +56,7 @@ enum guard_turn guard_next(struct place *place, enum swp_operation operation, co
 }
 
 void guard_start(struct place *place, struct trial *trial) {
-  PMPI_Barrier(place->own); /* what ranks waited for before is not the method's */
+  PMPI_Barrier(place->own); /* earlier waiting is not the method's */
   trial->start_s = PMPI_Wtime();
 }
 
@@ -72,7 +72,7 @@ static double median(const double *values) {
   return (sorted[PAIRS / 2 - 1] + sorted[PAIRS / 2]) / 2;
 }
 
-/* On the times of the slowest rank each, which all ranks have. */
+/* Decides on the times of the slowest rank each, which all ranks have. */
 static void decide(struct place *place, struct trial *trial) {
   double mine[2 * PAIRS], most[2 * PAIRS];
   const double *by_method = most, *by_vendor = most + PAIRS;

@@ -1,7 +1,7 @@
 /*
  * The guard, on with SWITCHPOINT_GUARD: a few calls of each rule are timed against the MPI library's own, and
  * where a method loses on this job, it is not used any more. Calls are sampled by their number on the
- * communicator, and times are put together by a reduction, so that all ranks drop the same.
+ * communicator, and times are combined by a reduction, so that all ranks drop the same rules.
  */
 #ifndef SWP_GUARD_H
 #define SWP_GUARD_H
@@ -14,15 +14,15 @@ extern bool guard_on;
 /* Calls of one method for an operation on a communicator, of bytes within a factor of two. */
 struct trial;
 
-/* What is to be done with a call. */
+/* What to do with a call. */
 enum guard_turn {
   GUARD_GO_ON,       /* nothing special */
-  GUARD_TIME_METHOD, /* call guard_start before it, and guard_stop behind */
+  GUARD_TIME_METHOD, /* call guard_start before it, and guard_stop after it */
   GUARD_TIME_VENDOR, /* the same, with the MPI library's own */
-  GUARD_DROPPED      /* to be left to the MPI library */
+  GUARD_DROPPED      /* leave it to the MPI library */
 };
 
-/* The next call of the method; its trial too. The same on all ranks. */
+/* Counts the next call of the method, and sets its trial. The same on all ranks. */
 enum guard_turn guard_next(struct place *place, enum swp_operation operation, const char *method,
                            int64_t bytes, struct trial **trial);
 

@@ -49,7 +49,7 @@ static bool translate(MPI_Group group, int procs, int *ranks) {
   return done;
 }
 
-/* Counts nodes and the most ranks on one. False when a rank is unknown, or memory is. */
+/* Counts nodes and the most ranks on one. False if a rank is unknown, or memory runs out. */
 static bool count_nodes(const int *world_ranks, struct swp_layout *layout, bool *unknown) {
   int *counts = calloc((size_t)world_nodes, sizeof *counts);
   for (int i = 0; counts != NULL && i < layout->procs; i++) {
@@ -78,7 +78,7 @@ static bool find_in_world(MPI_Comm comm, struct swp_layout *layout, bool *unknow
   return found;
 }
 
-/* By asking, on a communicator that is freed again. */
+/* Asks MPI, on a communicator that is freed again. */
 static bool ask(MPI_Comm comm, struct swp_layout *layout) {
   MPI_Comm apart;
   int rank, node;

@@ -1,4 +1,4 @@
-/* Where the ranks of a communicator are, without asking them. */
+/* The nodes of a communicator's ranks, found without communication. */
 #ifndef SWP_LAYOUT_H
 #define SWP_LAYOUT_H
 

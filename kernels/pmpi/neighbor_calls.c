@@ -1,6 +1,6 @@
 /*
  * Neighbourhood collectives as the application calls them, and the key `swp_fixed_counts` of a communicator's
- * info, by which it promises that plain ones have the same counts in every call, on every rank.
+ * info, by which it promises that nonpersistent ones have the same counts in every call, on every rank.
  */
 #define _GNU_SOURCE
 #include "dispatch.h"
@@ -22,7 +22,7 @@ static const char *const names[NEIGHBOR_FUNCTIONS] = {"allgather", "allgatherv",
 
 /* ---- The promise ---- */
 
-/* 1 and 0: true and false; -1: nothing is said. */
+/* 1 and 0: true and false; -1: not set. */
 static int read_key(MPI_Info info) {
   char value[MPI_MAX_INFO_VAL] = "";
   int given = 0;
@@ -39,7 +39,7 @@ static void take_promise(struct place *place, bool fixed) {
   place->fixed_counts = fixed;
 }
 
-/* The functions that give a communicator an info are collective; all ranks must say the same. */
+/* The functions that set a communicator's info are collective; all ranks must give the same value. */
 static void note_info(MPI_Comm comm, MPI_Info info) {
   int inter = 1, said = read_key(info);
   if (!neighborhood_on || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
@@ -90,7 +90,7 @@ EXPORTED int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sou
 
 /* ---- Plain calls ---- */
 
-/* A rank cannot tell the others, which are about to do the call by the plan. */
+/* A rank cannot inform the others, which are about to do the call by the plan. */
 static void __attribute__((noreturn)) break_promise(const struct place *place,
                                                     enum neighbor_function function, const char *text) {
   char message[MESSAGE_BYTES];
@@ -101,7 +101,7 @@ static void __attribute__((noreturn)) break_promise(const struct place *place,
   startup_abort(message);
 }
 
-/* A call on a communicator with the promise; without, the place is NULL. */
+/* A call on a communicator with the promise; without it, the place is NULL. */
 struct call {
   struct place *place;
   struct neighborhood *neighborhood;
@@ -136,7 +136,7 @@ static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function funct
   return method != NULL;
 }
 
-/* Behind the call, by whomever; gives what the application gets. */
+/* Runs after the call, whoever did it; returns the application's return code. */
 static int end(const struct call *call, int error) {
   if (call->turn == GUARD_TIME_METHOD || call->turn == GUARD_TIME_VENDOR)
     guard_stop(call->place, call->trial, call->turn);
@@ -154,13 +154,13 @@ static int execute(const struct call *call, const void *send, void *recv) {
 
 #ifdef SWP_HAVE_PERSISTENT
 
-/* The Fortran interfaces of MPI libraries start and wait past the names that stand here. */
+/* The Fortran interfaces of MPI libraries start and wait without calling the functions defined here. */
 static bool is_fortran(const void *caller) {
   Dl_info info;
   return dladdr(caller, &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, "fort") != NULL;
 }
 
-/* False: the request is to be the MPI library's. Collective. */
+/* False: the request is left to the MPI library. Collective. */
 static bool make_persistent(const void *caller, MPI_Comm comm, const struct part *send_part,
                             const struct part *recv_part, const void *send, void *recv, MPI_Request *request,
                             int *result) {
@@ -186,7 +186,7 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
 
 #define LIST(...) __VA_ARGS__
 
-/* Parameters and arguments are in parentheses, without communicator and what comes behind it. */
+/* Parameters and arguments are in parentheses, without the communicator and the arguments behind it. */
 #define PLAIN(name, function, parameters, arguments, from, to)                                               \
   EXPORTED int MPI_Neighbor_##name(LIST parameters, MPI_Comm comm) {                                         \
     struct call call;                                                                                        \
@@ -212,7 +212,7 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
   PLAIN(name##suffix, function, __VA_ARGS__)                                                                 \
   PERSISTENT(name##_init##suffix, __VA_ARGS__)
 
-/* With counts and displacements of int, or large ones; where the two go in a struct part. */
+/* With counts and displacements of int, or large ones; where the two are stored in a struct part. */
 #define ALL(suffix, count_t, displ_t, Counts, Displs)                                                        \
   BOTH(allgather, suffix, NEIGHBOR_ALLGATHER,                                                                \
        (const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,        \

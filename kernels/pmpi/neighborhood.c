@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What goes to a neighbour, or comes from it. */
+/* The data to the neighbours, or from them. */
 struct block {
   int count;
   MPI_Datatype type;
@@ -25,9 +25,9 @@ struct side {
   int64_t *planned;     /* bytes of their blocks */
   struct block *blocks; /* of the present call */
   int64_t total;        /* bytes */
-  bool in_row;          /* they lie in the application's memory as they travel, from `first` on */
+  bool in_row;          /* they are contiguous in the application's memory, from `first` on */
   MPI_Aint first;
-  char *staging; /* else they are packed here */
+  char *staging; /* otherwise they are packed here */
 };
 
 struct neighborhood {
@@ -104,12 +104,12 @@ static bool find_neighbors(const struct place *place, struct side *send, struct 
 
 /* ---- Blocks ---- */
 
-/* What one type means; asked once for blocks of the same type. */
+/* The properties of a type; queried once for blocks of the same type. */
 struct item {
   MPI_Datatype type;
   MPI_Count bytes;
   MPI_Aint extent;
-  bool dense; /* in memory as it travels */
+  bool dense; /* contiguous in memory */
 };
 
 static bool read_item(MPI_Datatype type, struct item *item) {
@@ -150,7 +150,7 @@ static bool read_block(const struct part *part, int i, struct item *item, struct
   return true;
 }
 
-/* False when there is something that MPI would refuse, or too large. */
+/* False if MPI would refuse an argument, or a block is too large. */
 static bool read_side(const struct part *part, struct side *side) {
   struct item item = {.type = MPI_DATATYPE_NULL};
   side->total = 0;
@@ -172,7 +172,7 @@ static bool read_side(const struct part *part, struct side *side) {
   return true;
 }
 
-/* A side as lists of an exchange of bytes; `offsets` has one more. Gives the number of ranks. */
+/* A side as lists of an exchange of bytes; `offsets` has one more. Returns the number of ranks. */
 static int list(const struct side *side, int *ranks, int64_t *offsets) {
   int count = 0;
   for (int i = 0; i < side->count; i++)
@@ -185,12 +185,12 @@ static int list(const struct side *side, int *ranks, int64_t *offsets) {
 
 /* ---- Planning ---- */
 
-/* By `direct`, or by its own neighbourhood collective, the MPI library does it without our copies. */
+/* For `direct`, or its own neighbourhood collective, the MPI library needs none of our copies. */
 static bool is_ours(const char *method) {
   return strcmp(method, "direct") != 0 && strcmp(method, "neighbor") != 0;
 }
 
-/* On all ranks or none: a rank whose arguments are wrong plans nothing, and so nobody does. */
+/* Plans on all ranks or none: if a rank's arguments are wrong, no rank plans. */
 static void plan(struct place *place, struct neighborhood *made, bool readable) {
   struct side *send = &made->send, *recv = &made->recv;
   struct swp_hints hints = SWP_HINTS_DEFAULT;
@@ -292,12 +292,12 @@ static char *staging_of(struct side *side) {
 static int pack_block(const void *items, const struct block *block, char *bytes, int size) {
   int position = 0;
   int error = PMPI_Pack(items, block->count, block->type, bytes, size, &position, MPI_COMM_SELF);
-  /* MPICH 4.0.2 packs a part only, of types made when there are some 500 others. */
+  /* MPICH 4.0.2 packs only a part of types made when some 500 others exist. */
   return error == MPI_SUCCESS && position < size ? self_copy(items, block->count, block->type, bytes, size)
                                                  : error;
 }
 
-/* Copies the blocks to a row of bytes, or back. */
+/* Copies the blocks to consecutive bytes, or back. */
 static int copy_blocks(struct side *side, const void *from, void *to, bool pack) {
   char *bytes = side->staging;
   int error = MPI_SUCCESS;

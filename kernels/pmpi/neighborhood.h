@@ -1,7 +1,7 @@
 /*
- * Neighbourhood collectives as exchanges planned by the library: for calls whose counts stay as they are on
- * every rank. All others are the MPI library's: a rank knows its own counts only, and a plan made of earlier
- * ones would deliver wrong data.
+ * Neighbourhood collectives as exchanges planned by the library: for calls whose counts stay the same on
+ * every rank. All others are left to the MPI library: a rank knows only its own counts, and a plan made for
+ * earlier ones would deliver wrong data.
  */
 #ifndef SWP_NEIGHBORHOOD_H
 #define SWP_NEIGHBORHOOD_H
@@ -16,30 +16,31 @@ struct part {
   const int *counts, *displs; /* displs in items */
   const MPI_Count *large_counts;
   const MPI_Aint *large_displs;
-  const MPI_Aint *places; /* in bytes, in the place of displs; none of them: blocks in a row */
+  const MPI_Aint *places; /* in bytes, instead of displs; neither: contiguous blocks */
   const MPI_Datatype *types;
   MPI_Count count;
   MPI_Datatype type;
   bool shared; /* one block is for every neighbour */
 };
 
-/* Plans a call on a communicator. Collective on it; a rank that gives no side wants none planned, and so none
-   is, on all ranks. Never NULL; ends the job when memory runs out. */
+/* Plans a call on a communicator. Collective on it; if a rank gives no side, no rank plans. Never NULL; ends
+   the job when memory runs out. */
 struct neighborhood *neighborhood_make(struct place *place, const struct part *send, const struct part *recv);
 
-/* The method, or NULL where all ranks leave the calls to the MPI library; and the bytes that rules count. */
+/* The method, or NULL where all ranks leave the calls to the MPI library; and the bytes that rules refer
+   to. */
 const char *neighborhood_method(const struct neighborhood *neighborhood);
 int64_t neighborhood_bytes(const struct neighborhood *neighborhood);
 
-/* Takes the sides of a new call. Types and places may be others than planned, the bytes of blocks may not:
-   then false, and in `text` what is wrong. Local. */
+/* Takes the sides of a new call. Types and addresses may differ from those planned; if the bytes of blocks
+   do, returns false, with the reason in `text`. Local. */
 bool neighborhood_set(struct neighborhood *neighborhood, const struct part *send, const struct part *recv,
                       char *text, size_t length);
 
-/* Makes the neighbourhood own its types, for calls after the application has freed them. Local. */
+/* Makes the neighbourhood keep its types, for calls after the application has freed them. Local. */
 void neighborhood_keep(struct neighborhood *neighborhood);
 
-/* Executions as swp_exchange_start and swp_test. They give MPI's code of an error. */
+/* Executions as swp_exchange_start and swp_test. They return an MPI error code. */
 int neighborhood_start(struct neighborhood *neighborhood, const void *send, void *recv);
 int neighborhood_test(struct neighborhood *neighborhood, bool *done);
 int neighborhood_execute(struct neighborhood *neighborhood, const void *send, void *recv);

@@ -1,5 +1,5 @@
-/* Included before all else where the library is compiled for the preload: what the preload interposes, the
-   library calls by the other name, and so never itself. A test compares this list with what is exported. */
+/* Included first where the library is compiled for the preload: the library calls functions that the preload
+   interposes by their other name, and so never itself. A test compares this list with the exported names. */
 #ifndef SWP_OWN_CALLS_H
 #define SWP_OWN_CALLS_H
 

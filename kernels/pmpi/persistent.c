@@ -12,7 +12,7 @@ enum { MASK_BITS = 64 };
 
 struct persistent {
   struct persistent *next; /* in the order in which they were made */
-  struct place *place;     /* NULL: the communicator is no more */
+  struct place *place;     /* NULL: the communicator was freed */
   MPI_Request request;
   int tag;
   struct neighborhood *neighborhood;
@@ -25,7 +25,7 @@ atomic_int persistent_active;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static struct persistent *all;
-static MPI_Comm self; /* where exchanges tell of their end */
+static MPI_Comm self; /* by which exchanges signal completion */
 static int made;
 
 int persistent_make(struct place *place, struct neighborhood *neighborhood, const void *send, void *recv,
@@ -91,7 +91,7 @@ void persistent_forget(MPI_Request request) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Who finds another thread at it leaves it to that. */
+/* A thread that finds another one doing this leaves it to that one. */
 int persistent_progress(void) {
   struct persistent *failed = NULL;
   int error = MPI_SUCCESS;
@@ -114,8 +114,8 @@ int persistent_progress(void) {
   return failed != NULL ? hand_over(failed, error) : MPI_SUCCESS;
 }
 
-/* Behind the first `skip` requests of the place, which bits tell whether this rank has freed them. Gives how
-   many. */
+/* Behind the first `skip` requests of the place, which bits tell whether this rank has freed them. Returns
+   how many. */
 static int read_mask(const struct place *place, int skip, uint64_t *mask) {
   int count = 0;
   *mask = 0;
@@ -127,7 +127,7 @@ static int read_mask(const struct place *place, int skip, uint64_t *mask) {
   return count;
 }
 
-/* Takes out those whose bits are set, in their order. */
+/* Removes those whose bits are set, in their order. */
 static struct persistent *take(const struct place *place, int skip, uint64_t mask) {
   struct persistent *taken = NULL, **end = &taken;
   pthread_mutex_lock(&lock);

@@ -1,8 +1,8 @@
 /*
  * Persistent neighbourhood collectives. The application's request is one of MPI's own, to receive a message
- * of no bytes from this process; what is to be sent and received by the call is an exchange that
- * goes on inside the calls that wait, and sends that message at its end. So requests of all kinds may be
- * waited for together.
+ * of no bytes from this process; the call's data are sent and received by an exchange that progresses inside
+ * the calls that wait, and sends that message when it completes. So requests of all kinds may be waited for
+ * together.
  */
 #ifndef SWP_PERSISTENT_H
 #define SWP_PERSISTENT_H
@@ -16,18 +16,18 @@ static inline bool persistent_any(void) {
   return atomic_load_explicit(&persistent_active, memory_order_relaxed) != 0;
 }
 
-/* Makes a request for a neighbourhood that has a method. Local. The neighbourhood becomes the request's.
-   MPI's code of an error. */
+/* Makes a request for a neighbourhood that has a method. Local. The request owns the neighbourhood. Returns
+   an MPI error code. */
 int persistent_make(struct place *place, struct neighborhood *neighborhood, const void *send, void *recv,
                     MPI_Request *request);
 
-/* False: the request is the MPI library's. *result is what the application gets. */
+/* False: the request is the MPI library's. *result is the application's return code. */
 bool persistent_start(MPI_Request request, int *result);
 
 /* The application frees a request. */
 void persistent_forget(MPI_Request request);
 
-/* Goes on with all that are active. Gives MPI's code of an error, of which its handler knows. */
+/* Progresses all that are active. Returns an MPI error code, after its error handler was called. */
 int persistent_progress(void);
 
 /* Frees the exchanges of requests that all ranks have freed; with `leave`, the communicator is about to be

@@ -1,4 +1,4 @@
-/* What is known about the application's communicators. */
+/* The places of the application's communicators. */
 #include "place.h"
 
 #include "device.h"
@@ -37,7 +37,7 @@ static void read_rules(enum swp_operation operation, const struct swp_layout *la
   if (rules->selector == NULL)
     return;
   int count = swp_selector_changes(rules->selector, &changes);
-  if (report_on) { /* which counts what is left to the MPI library, too */
+  if (report_on) { /* which also counts calls left to the MPI library */
     changes = &always;
     count = 1;
   }
@@ -83,7 +83,7 @@ static void release(struct place *place) {
   place->selectors = NULL;
 }
 
-/* Of the attribute that every known communicator has: however it comes to be freed, its place goes too. */
+/* The delete callback of every known communicator's attribute: however that is freed, its place goes too. */
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra) {
   struct place *place = attribute;
   (void)comm, (void)key, (void)extra;
@@ -179,8 +179,8 @@ void place_end(void) {
   }
 }
 
-/* By a split: a duplicate would run the copy callbacks of the application's attributes. What fails is no
-   error of the application's, and not for its error handler. */
+/* By a split: a duplicate would run the copy callbacks of the application's attributes. A failure here is not
+   the application's, and does not reach its error handler. */
 static bool split(MPI_Comm comm, int rank, MPI_Comm *own) {
   MPI_Errhandler theirs;
   *own = MPI_COMM_NULL;

@@ -1,6 +1,6 @@
 /*
- * A place is what the preloaded library knows about a communicator of the application: where its ranks are,
- * which rules that means, and, from the first call on that a rule is for, a private communicator and plans.
+ * A place holds what the preloaded library knows about a communicator of the application: its layout, the
+ * rules for that and, from the first call that a rule matches, a private communicator and plans.
  */
 #ifndef SWP_PLACE_H
 #define SWP_PLACE_H
@@ -13,7 +13,7 @@
 
 enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_REDUCE_SCATTER_BLOCK - SWP_BCAST + 1, BUCKETS = 512 };
 
-enum { CHANGES = 63 }; /* a search by halves sees them all in six steps */
+enum { CHANGES = 63 }; /* a binary search needs six steps at most */
 
 /* Neighbourhood collectives that may be planned. */
 enum neighbor_function {
@@ -27,10 +27,11 @@ enum neighbor_function {
 
 struct neighborhood;
 
-/* The rules for one operation. Calls are the MPI library's up to changes[0] bytes, from there on maybe not,
-   and so on by turns, until INT64_MAX. Where there are more changes, no call beyond is certainly its own. */
+/* The rules for one operation. Calls below changes[0] bytes are the MPI library's, from there on maybe not,
+   and so on alternately, until INT64_MAX. If there are more changes, no call beyond them is certainly the
+   library's. */
 struct rules {
-  swp_selector *selector; /* NULL: all calls are; then without changes */
+  swp_selector *selector; /* NULL: all calls are the MPI library's; there are no changes then */
   int64_t changes[CHANGES];
 };
 
@@ -50,25 +51,25 @@ struct place {
   MPI_Comm own;                      /* private; MPI_COMM_NULL until a rule needs it */
   bool refused;                      /* no private communicator, or it must not be used */
   swp_plan *plans[COLLECTIVES];
-  int errors[COLLECTIVES]; /* MPI's, of the call that poisoned the plan */
+  int errors[COLLECTIVES]; /* the MPI error code of the call that poisoned the plan */
   MPI_Datatype named_type; /* the last that cannot be freed, and its bytes */
   MPI_Count named_bytes;
-  struct swp_choice choice; /* for the present call, with the bytes that rules count */
+  struct swp_choice choice; /* for the current call, with the bytes that rules refer to */
   int64_t bytes;
-  bool fixed_counts; /* the application promises it of neighbourhood collectives: here are those planned */
+  bool fixed_counts; /* promised by the application for neighbourhood collectives, which are planned here */
   struct neighborhood *neighborhoods[NEIGHBOR_FUNCTIONS];
   swp_plan *vendor_plans[COLLECTIVES]; /* of the guard, as are these: */
   struct trial *trials;
 };
 
-/* Whether there is anything to look for: MPI is up and a table with rules has been read. */
+/* Whether calls may be dispatched: MPI is initialised and a table with rules has been read. */
 extern atomic_bool place_on;
 
 /* By the communicator. A place stays in its bucket, so that a reader may meet it while it is given away. */
 extern _Atomic(struct place *) place_buckets[BUCKETS];
 
-/* A new place for the communicator, or NULL when it cannot be had. Local, but for communicators with ranks
-   outside MPI_COMM_WORLD, whose layout has to be asked for. */
+/* Makes a place for the communicator; NULL if that fails. Local, except for communicators with ranks outside
+   MPI_COMM_WORLD, whose layout must be queried. */
 struct place *place_make(MPI_Comm comm);
 
 /* The communicator is about to be freed: collective as that is. */
@@ -80,10 +81,10 @@ void place_begin(void);
 /* Before MPI is finalised: nothing is dispatched from here on. */
 void place_end(void);
 
-/* Whether anything was ever prepared for dispatching: what the library keeps then dies with that MPI. */
+/* Whether anything was ever prepared for dispatching: then the library's state ends with that MPI. */
 bool place_used(void);
 
-/* Makes the place's private communicator at the first call. Collective. False when there can be none. */
+/* Makes the place's private communicator at the first call. Collective. False if that fails. */
 bool place_prepare(struct place *place);
 
 static inline bool place_reduces(enum swp_operation operation) {
@@ -101,14 +102,14 @@ static inline struct place *place_find(MPI_Comm comm) {
   return place;
 }
 
-/* The place of a communicator that was met before, of a free one where nothing is dispatched; else NULL. */
+/* The place of a communicator seen before, an empty one if nothing is dispatched; otherwise NULL. */
 static inline const struct place *place_known(MPI_Comm comm) {
   static const struct place nothing;
   return atomic_load_explicit(&place_on, memory_order_relaxed) ? place_find(comm) : &nothing;
 }
 
-/* The bytes that rules count, of so many items of the largest block (or the vector), or of an allgatherv in
-   all. */
+/* The bytes that rules refer to, of so many items of the largest block (or the vector), or of an allgatherv
+   in total. */
 static inline int64_t place_bytes(const struct place *place, enum swp_operation operation, int64_t items,
                                   int64_t size) {
   return operation == SWP_ALLGATHERV ? items * size / place->procs : items * size;

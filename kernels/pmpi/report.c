@@ -1,4 +1,4 @@
-/* What was dispatched. */
+/* Counts of dispatched calls. */
 #include "report.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of one operation that went the same way. */
+/* Calls of one operation that were done in the same way. */
 struct tally {
   struct tally *next;
   enum swp_operation operation;

@@ -1,4 +1,4 @@
-/* What was dispatched, told at MPI_Finalize when SWITCHPOINT_REPORT is set. */
+/* The report of dispatched calls, printed at MPI_Finalize if SWITCHPOINT_REPORT is set. */
 #ifndef SWP_REPORT_H
 #define SWP_REPORT_H
 

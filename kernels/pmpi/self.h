@@ -6,10 +6,10 @@
 
 enum { SELF_TAGS = 32767 }; /* for users of the communicator, from 0 on */
 
-/* The library's own communicator of this process alone, made at the first call. MPI's code of an error. */
+/* The library's own communicator of this process alone, made at the first call. Returns an MPI error code. */
 int self_find(MPI_Comm *comm);
 
-/* Copies items to consecutive bytes by a message. MPI's code of an error. */
+/* Copies items to consecutive bytes by a message. Returns an MPI error code. */
 int self_copy(const void *items, int count, MPI_Datatype type, char *to, int bytes);
 
 /* Before MPI is finalised. */

@@ -1,4 +1,5 @@
-/* The beginning and the end of the application's MPI: reads the table, and tells the user when it cannot. */
+/* The beginning and the end of the application's MPI: reads the table, and ends the job with a message if it
+   cannot. */
 #define _GNU_SOURCE
 #include "startup.h"
 
@@ -27,7 +28,7 @@ struct settings {
 static swp_table *table;
 static bool world; /* between MPI_Init and MPI_Finalize */
 static int sessions;
-static bool over; /* an MPI has ended in which calls were dispatched: never again */
+static bool over; /* an MPI in which calls were dispatched has ended: never again */
 
 const swp_table *startup_table(void) {
   return table;
@@ -37,7 +38,7 @@ void startup_abort(const char *text) {
   fprintf(stderr, "switchpoint: %s\n", text);
   fflush(stderr);
   nanosleep(&(struct timespec){.tv_nsec = 200000000},
-            NULL); /* launchers drop what comes right before an abort */
+            NULL); /* launchers drop output printed right before an abort */
   if (world)
     PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   _exit(EXIT_FAILURE);
@@ -48,7 +49,7 @@ static bool is_set(const char *variable) {
   return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-/* Handles of another MPI mean something else: nothing can be called then. */
+/* Handles of another MPI have other meanings: nothing can be called then. */
 static void check_family(void) {
 #ifdef OPEN_MPI
   static const char *const built[] = {"Open MPI"};
@@ -66,7 +67,7 @@ static void check_family(void) {
   _exit(EXIT_FAILURE);
 }
 
-/* What rank 0 was told, all ranks then know: launchers need not pass variables on. */
+/* Rank 0's variables, broadcast to all ranks: launchers need not pass variables on. */
 static void share_settings(int rank, struct settings *settings) {
   const char *path = getenv("SWITCHPOINT_TABLE");
   *settings = (struct settings){.guard = is_set("SWITCHPOINT_GUARD")};
@@ -132,7 +133,7 @@ EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provide
 
 typedef int finalize_function(void);
 
-/* What stands behind, which may be another preload: that for MPICH 4 over TCP. */
+/* The next definition, which may be another preload's: that for MPICH 4 over TCP. */
 static int finalize_next(void) {
   finalize_function *next = NULL;
   *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");

@@ -9,7 +9,7 @@
 /* The table that SWITCHPOINT_TABLE names on rank 0; NULL where it names none. */
 const swp_table *startup_table(void);
 
-/* Says what is wrong, and ends the job. */
+/* Prints the error, and ends the job. */
 void startup_abort(const char *text) __attribute__((noreturn));
 
 #endif

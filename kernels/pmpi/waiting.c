@@ -1,14 +1,14 @@
 /*
  * The calls of the application that start requests and wait, for persistent neighbourhood collectives by our
- * methods: other ranks need this one to pass messages on while it waits, for whatever it is. While there are
- * none, each is one look at a counter before the MPI library's own.
+ * methods: other ranks need this one to pass messages on while it waits for anything. While there are none,
+ * each checks a counter and calls the MPI library's own.
  */
 #include "persistent.h"
 #include "startup.h"
 
 #include <sched.h>
 
-/* Repeats a call of the MPI library that does not wait until `done`. */
+/* Repeats a nonblocking call of the MPI library until `done`. */
 #define POLL(call, done)                                                                                     \
   do {                                                                                                       \
     int error_ = MPI_SUCCESS;                                                                                \
@@ -102,7 +102,7 @@ EXPORTED int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indi
 
 /* ---- Messages ---- */
 
-/* Waits for what a nonblocking call has begun. */
+/* Waits for the operation that a nonblocking call has begun. */
 static int complete(int error, MPI_Request *request, MPI_Status *status) {
   return error == MPI_SUCCESS ? MPI_Wait(request, status) : error;
 }

@@ -1,8 +1,8 @@
 /*
- * finalize.c: a preload for MPICH before 4.2 over UCX and TCP, where MPI_Finalize can hang: to close a
- * connection takes an answer of the other rank, which may be done already and wait outside of MPI's progress
- * (github.com/pmodels/mpich/pull/6596). With this library no rank closes its connections before all have
- * ended; UCX does when it is torn down. The barrier makes sure that nothing is under way by then.
+ * finalize.c: a preload for MPICH before 4.2 over UCX and TCP, where MPI_Finalize can hang: closing a
+ * connection needs an answer from the other rank, which may already have finished and wait outside MPI's
+ * progress (github.com/pmodels/mpich/pull/6596). With this library no rank closes its connections before all
+ * have ended; UCX does when it is torn down. The barrier makes sure that nothing is under way by then.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 EXPORTED void *ucp_disconnect_nb(void *endpoint);
 
-/* UCX's function, without effect: NULL tells that the connection is closed. */
+/* Replaces UCX's function, without effect: NULL means that the connection is closed. */
 void *ucp_disconnect_nb(void *endpoint) {
   (void)endpoint;
   return NULL;
@@ -21,7 +21,7 @@ void *ucp_disconnect_nb(void *endpoint) {
 
 typedef int finalize_function(void);
 
-/* Goes on to what stands behind, which may be another preload. */
+/* Calls the next definition, which may be another preload's. */
 EXPORTED int MPI_Finalize(void) {
   finalize_function *next = NULL;
   int error = PMPI_Barrier(MPI_COMM_WORLD);

@@ -1,7 +1,7 @@
 /*
  * yield.c: a preload for MPICH 4 over UCX, which polls without a pause. With more ranks than cores a waiting
  * rank then holds the core that the rank it waits for needs, and every message costs a time slice. This
- * library stands before UCX's progress function and gives the core away when there was nothing to do.
+ * library interposes UCX's progress function and yields the core when there was nothing to do.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,10 +12,10 @@
 
 typedef unsigned progress_function(void *worker);
 
-/* The one name that this library is to give to others: the kernels are built with hidden names. */
+/* The one name that this library exports: the kernels are built with hidden names. */
 __attribute__((visibility("default"))) unsigned ucp_worker_progress(void *worker);
 
-/* The definition behind this one: UCX's own, which is not in sight where an interpreter has loaded MPI. */
+/* The next definition: UCX's own, which is not visible if an interpreter has loaded MPI. */
 static progress_function *find_progress(void) {
   progress_function *found = NULL;
   void *ucx;
