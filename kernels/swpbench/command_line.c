@@ -27,9 +27,9 @@ enum {
 struct bench_option {
   const char *name, *argument, *help;
   int commands, required;
-  /* Gets the argument; returns 0, or -1 with failure_text() set. */
+  /* Called with the argument; returns 0, or -1 with failure_text() set. */
   int (*set)(struct command_line *line, const char *value);
-  /* Without `set`, where in the command line the argument's text goes, or of a flag true. */
+  /* Without `set`, the member of the command line for the argument's text, or for true if it is a flag. */
   size_t place;
   const char *wants; /* what an argument is that may not be empty */
 };
@@ -237,7 +237,7 @@ static int next_option(int argc, char **argv, int *i, int *which, const char **v
   return *value ? 0 : failure_set("%s needs %s", OPTIONS[*which].name, OPTIONS[*which].argument);
 }
 
-/* What of the options of methods must fit together. */
+/* Checks that the options of methods are consistent. */
 static int check_methods(struct options *options) {
   if (options->placement != UNSET && options->ppn == 0)
     return failure_set("--placement applies to virtual nodes: give --ppn too");

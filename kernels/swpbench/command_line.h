@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-/* Bits, so that an option can be of several. */
+/* Bits, so that an option can belong to several. */
 enum command { COMMAND_RUN = 1, COMMAND_PROBE = 2, COMMAND_OVERLAP = 4, COMMAND_SOAK = 8 };
 
 struct command_line {
@@ -20,15 +20,15 @@ struct command_line {
 bool command_find(const char *word, struct command_line *line);
 
 /* Reads the arguments after the command, which is set. 0, or -1 with failure_text() set. Local;
-   command_line_free is due in both cases. */
+   command_line_free must be called in both cases. */
 int command_line_parse(int argc, char **argv, struct command_line *line);
 void command_line_free(struct command_line *line);
 
 /* Prints the help of all of swpbench. */
 void command_line_help(void);
 
-/* Reads "8:1M:x2,3000" into increasing sizes without repeats. 0 or -1; their list is to be freed in both
- * cases. */
+/* Reads "8:1M:x2,3000" into increasing sizes without repeats. 0 or -1; the caller frees their list in both
+   cases. */
 int sizes_parse(const char *text, struct items *sizes);
 
 #endif

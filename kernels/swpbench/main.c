@@ -80,7 +80,7 @@ static int measure_command(const struct team *team, int argc, char **argv, struc
   return status;
 }
 
-/* What needs MPI: the commands on ranks, and to say only once what is wrong with a command. */
+/* Runs the commands that need MPI; errors of all commands are printed here too, to print them once. */
 static int command_on_team(const struct team *team, int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
   struct command_line line;
@@ -101,11 +101,11 @@ static int command_on_team(const struct team *team, int argc, char **argv) {
   return team_agree(team, -1);
 }
 
-/* What the MPI library reads when it starts. What is wrong with the options is told after that. */
+/* Sets the variables that the MPI library reads when it starts. Errors in the options are reported later. */
 static void set_environment(int argc, char **argv) {
   struct command_line line;
   const struct options *options = &line.options;
-  swp_environment_allow(); /* alone it changes nothing */
+  swp_environment_allow(); /* without other variables it changes nothing */
   if (argc < 2 || !command_find(argv[1], &line))
     return;
   if (command_line_parse(argc - 2, argv + 2, &line) == 0 && options->operation)

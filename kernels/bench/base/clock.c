@@ -13,10 +13,10 @@ int64_t clock_ns(void) {
 
 int64_t clock_wait(int64_t until_ns, bool yields) {
   int64_t now = clock_ns();
-  if (SWP_SIMULATED && now < until_ns) { /* nanosleep is SMPI's, and moves its clock; a loop would not end */
+  if (SWP_SIMULATED && now < until_ns) { /* SMPI's nanosleep advances its clock; a loop would not end */
     const struct timespec left = {(until_ns - now) / 1000000000, (until_ns - now) % 1000000000};
     nanosleep(&left, NULL);
-    return until_ns; /* which the clock may be short of by its rounding */
+    return until_ns; /* which the rounded clock may miss */
   }
   for (; now < until_ns; now = clock_ns())
     if (yields)

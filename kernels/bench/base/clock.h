@@ -9,7 +9,7 @@
 
 int64_t clock_ns(void);
 
-/* Returns when it is that time, and what it is then. With `yields` others may have the core meanwhile. */
+/* Waits until that time and returns the time then. With `yields` others may use the core meanwhile. */
 int64_t clock_wait(int64_t until_ns, bool yields);
 
 /* The smallest step that two successive readings show. */

@@ -5,13 +5,13 @@
 /* Keeps the text, unless an earlier one is kept already, and returns -1. */
 int failure_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Puts words before the kept text: where it happened. */
+/* Puts words before the kept text, which say where it happened. */
 void failure_place(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The kept text, "" when nothing failed here. */
 const char *failure_text(void);
 
-/* Forgets the kept text, when it was dealt with and things go on. */
+/* Discards the kept text, if the failure was handled and the job continues. */
 void failure_clear(void);
 
 #endif

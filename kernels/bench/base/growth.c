@@ -8,17 +8,17 @@
 #include <malloc.h>
 #endif
 
-/* What may come together by chance: blocks of the heap, and pages that were never touched before. */
+/* Growth that may occur by chance: blocks of the heap, and pages that were never touched before. */
 static const int64_t HEAP_LEAST_BYTES = 1024, RESIDENT_LEAST_BYTES = 1 << 20;
 
 #ifdef BENCH_MALLINFO
 /*
- * Fills glibc's cache of freed blocks, of which each thread has one: it counts as in use, and what calls it
- * meets goes on filling it for a hundred thousand executions. Full, it is the same at every look.
+ * Fills glibc's per-thread cache of freed blocks: it counts as in use, and varying calls go on filling it for
+ * a hundred thousand executions. Once full, it is the same at every look.
  */
 static void fill_cache(void) {
   enum { CACHED_MOST_BYTES = 1032, SIZES_STEP_BYTES = 16, BLOCKS = 64 };
-  static void *volatile blocks[BLOCKS]; /* volatile: or the compiler allocates nothing */
+  static void *volatile blocks[BLOCKS]; /* volatile: otherwise the compiler allocates nothing */
   for (size_t bytes = SIZES_STEP_BYTES; bytes <= CACHED_MOST_BYTES; bytes += SIZES_STEP_BYTES) {
     for (int i = 0; i < BLOCKS; i++)
       blocks[i] = malloc(bytes);
@@ -38,7 +38,7 @@ static int64_t heap_bytes(void) {
 #endif
 }
 
-/* 0 where AddressSanitizer keeps what was freed: it finds leaks itself. */
+/* 0 where AddressSanitizer keeps freed memory: it finds leaks itself. */
 static int64_t resident_bytes(void) {
   long long pages = 0;
 #ifndef __SANITIZE_ADDRESS__

@@ -6,10 +6,10 @@
 
 enum { GROWTH_LOOKS = 9 };
 
-/* What of the process's memory is in use, when it was looked at. */
+/* The process's memory in use, at each look. */
 struct growth {
   int looks;
-  int64_t heap_bytes[GROWTH_LOOKS]; /* allocated; all 0 where the C library does not tell */
+  int64_t heap_bytes[GROWTH_LOOKS]; /* allocated; all 0 if the C library does not report it */
   int64_t resident_bytes[GROWTH_LOOKS];
 };
 
@@ -17,8 +17,8 @@ struct growth {
 void growth_look(struct growth *growth);
 
 /*
- * How much was in use at the last look beyond the first, where that is a leak: it became more from each look
- * to the next, and not mostly in the first half, as of pools that a library fills; else 0. Local.
+ * The growth from the first look to the last if it is a leak: memory grew from each look to the next, and not
+ * mostly in the first half, as with pools that a library fills; otherwise 0. Local.
  */
 int64_t growth_leak_bytes(const struct growth *growth);
 

@@ -1,5 +1,5 @@
-/* One JSON object a line, made in memory and written whole, so that a file never holds half a record by
- * choice. */
+/* One JSON object a line, made in memory and written at once, so that a file normally never holds half a
+   record. */
 #ifndef BENCH_JSON_H
 #define BENCH_JSON_H
 

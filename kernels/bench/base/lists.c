@@ -40,7 +40,7 @@ void lists_free(struct lists *lists) {
   *lists = (struct lists){0};
 }
 
-/* Room for lists of which the number of items by rank is known. */
+/* Allocates lists whose numbers of items by rank are known. */
 static void allocate_counted(int procs, const int64_t *counts, struct lists *lists) {
   int n = 0;
   int64_t nitems = 0;
@@ -71,7 +71,7 @@ void lists_group(int procs, int64_t n, const int *ranks, const int64_t *items, s
   free(counts);
 }
 
-/* The items of list i, as the three arguments that MPI wants; what its int cannot count ends the job. */
+/* The items of list i, as the three arguments of MPI calls; a count beyond its int ends the job. */
 static int list_count(const struct lists *lists, int i) {
   const int64_t count = lists->offsets[i + 1] - lists->offsets[i];
   if (count > INT_MAX)
@@ -93,12 +93,12 @@ void lists_move(const struct team *team, const struct lists *out, const int64_t 
 }
 
 void lists_transpose(const struct team *team, const struct lists *mine, struct lists *theirs) {
-  int64_t *told = allocate_zeros(2 * (size_t)team->procs * sizeof *told);
-  int64_t *heard = told + team->procs;
+  int64_t *sent = allocate_zeros(2 * (size_t)team->procs * sizeof *sent);
+  int64_t *received = sent + team->procs;
   for (int i = 0; i < mine->n; i++)
-    told[mine->ranks[i]] = mine->offsets[i + 1] - mine->offsets[i];
-  team_alltoall(team, told, heard);
-  allocate_counted(team->procs, heard, theirs);
-  free(told);
+    sent[mine->ranks[i]] = mine->offsets[i + 1] - mine->offsets[i];
+  team_alltoall(team, sent, received);
+  allocate_counted(team->procs, received, theirs);
+  free(sent);
   lists_move(team, mine, mine->items, theirs, theirs->items);
 }

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Items that become more. */
+/* A growing list of items. */
 struct items {
   int64_t *list;
   int64_t count, room;
@@ -20,7 +20,7 @@ static inline void items_add(struct items *items, int64_t item) {
   items->list[items->count++] = item;
 }
 
-/* Makes them increasing, each one once. */
+/* Sorts them and removes duplicates. */
 void items_distinct(struct items *items);
 
 /* For each of n ranks a list of items: items[offsets[i]] .. items[offsets[i + 1] - 1] belong to ranks[i]. */
@@ -39,8 +39,8 @@ void lists_free(struct lists *lists);
 void lists_group(int procs, int64_t n, const int *ranks, const int64_t *items, struct lists *lists);
 
 /*
- * Tells every rank named in `mine` the items that are listed for it: `theirs` holds, by rank, what the
- * others listed for this one. Collective, O(P) memory while it runs.
+ * Sends every rank named in `mine` the items that are listed for it: `theirs` holds, by rank, what the others
+ * listed for this one. Collective, O(P) memory while it runs.
  */
 void lists_transpose(const struct team *team, const struct lists *mine, struct lists *theirs);
 

@@ -13,7 +13,7 @@
 
 enum { FRAMES = 64 };
 
-/* Of libgcc: the function around an address, by the tables of exceptions, with or without symbols. */
+/* From libgcc: the function around an address, by the exception tables, with or without symbols. */
 void *_Unwind_FindEnclosingFunction(void *address);
 
 static struct stacks *stacks_now;
@@ -32,7 +32,7 @@ static void add(struct stacks *stacks, void *function) {
   stacks->seen[i]++;
 }
 
-/* A function that recurs counts once. */
+/* A recursive function counts once. */
 static bool is_first(void *const *functions, int index) {
   for (int i = 0; i < index; i++)
     if (functions[i] == functions[index])
@@ -55,7 +55,7 @@ static void read_stack(int signal) {
   stacks->count++;
 }
 
-/* Of this thread alone: a library may have others, whose stacks tell nothing. */
+/* For this thread alone: a library may have others, whose stacks are irrelevant. */
 static bool start_timer(int every_us) {
   struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
   const struct timespec period = {0, every_us * 1000L};
@@ -68,7 +68,7 @@ void stacks_begin(struct stacks *stacks, int every_us) {
   struct sigaction action = {.sa_handler = read_stack, .sa_flags = SA_RESTART};
   void *frame;
   memset(stacks, 0, sizeof *stacks);
-  backtrace(&frame, 1); /* loads what it needs, which no signal handler may */
+  backtrace(&frame, 1); /* loads its libraries, which a signal handler must not */
   stacks_now = stacks;
   sigaction(SIGALRM, &action, NULL);
   if (!start_timer(every_us))
@@ -88,8 +88,8 @@ static int times_seen(const struct stacks *stacks, const void *function) {
   return 0;
 }
 
-bool stacks_tell(const struct stacks *here, const struct stacks *there) {
-  for (int i = 0; i < here->nfunctions && !there->full; i++) /* else it may have been there unseen */
+bool stacks_distinguish(const struct stacks *here, const struct stacks *there) {
+  for (int i = 0; i < here->nfunctions && !there->full; i++) /* otherwise it may have been there unseen */
     if (2 * here->seen[i] > here->count && times_seen(there, here->functions[i]) == 0)
       return true;
   return false;

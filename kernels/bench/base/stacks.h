@@ -1,6 +1,6 @@
 /*
- * What runs inside a call that blocks, library internals without symbols included: a timer interrupts it, and
- * the stack is read.
+ * Finds the functions that run inside a blocking call, library internals without symbols included: a timer
+ * interrupts it, and the stack is read.
  */
 #ifndef BENCH_STACKS_H
 #define BENCH_STACKS_H
@@ -23,6 +23,6 @@ void stacks_begin(struct stacks *stacks, int every_us);
 void stacks_end(void);
 
 /* Whether some function is in most stacks here and in none there. */
-bool stacks_tell(const struct stacks *here, const struct stacks *there);
+bool stacks_distinguish(const struct stacks *here, const struct stacks *there);
 
 #endif

@@ -43,7 +43,7 @@ static bool holds(const struct image *image, const section_header *section) {
   return section->sh_offset <= image->length && section->sh_size <= image->length - section->sh_offset;
 }
 
-/* The function of a table of symbols that is around a place; NULL: none. */
+/* The function of a symbol table that contains an address; NULL: none. */
 static const symbol *find_in(const struct image *image, const section_header *table, uintptr_t place) {
   const symbol *symbols = (const void *)(image->bytes + table->sh_offset);
   for (size_t i = 0; holds(image, table) && i < table->sh_size / sizeof *symbols; i++)
@@ -52,7 +52,7 @@ static const symbol *find_in(const struct image *image, const section_header *ta
   return NULL;
 }
 
-/* Writes the function around a place in the file; false: unknown, as of a file that was stripped. */
+/* Writes the function around an address in the file; false: unknown, for example in a stripped file. */
 static bool find(const struct image *image, uintptr_t place, char *name, size_t length) {
   const file_header *header = (const void *)image->bytes;
   const section_header *sections = (const void *)(image->bytes + header->e_shoff);
@@ -72,7 +72,7 @@ void symbol_name(const void *address, char *name, size_t length) {
   Dl_info info;
   struct link_map *map;
   const void *call =
-      (const char *)address - 1; /* which it returns from: what follows may be another function */
+      (const char *)address - 1; /* from which it returns: the next address may be in another function */
   if (dladdr1(call, &info, (void **)&map, RTLD_DL_LINKMAP) == 0) {
     snprintf(name, length, "%p", address);
     return;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Writes "function+0x1f (file)" of a return address; "0x1f2e (file)", which addr2line understands, where the
-   file's table of symbols does not tell. Not for signal handlers. */
+   file's symbol table does not have it. Not for signal handlers. */
 void symbol_name(const void *address, char *name, size_t length);
 
 #endif

@@ -13,7 +13,7 @@
 #if SWP_SIMULATED
 #include <simgrid/host.h>
 
-/* Those of the machine's model, however many ranks it has. */
+/* The cores of the machine's model, however many ranks it has. */
 static int shared_cores(MPI_Comm node) {
   (void)node;
   return sg_host_core_count(sg_host_self());
@@ -34,7 +34,7 @@ static int shared_cores(MPI_Comm comm) {
 #endif
 
 /* A number that only the ranks of this machine have: they share its clock and its cores, and are on several
-   nodes where nodes are virtual. */
+   nodes if nodes are virtual. */
 static int machine_color(void) {
   char boot[64] = "";
   FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -167,13 +167,13 @@ void team_allreduce(const struct team *team, void *data, int count, MPI_Datatype
   team_wait(team, 1, &request);
 }
 
-void team_alltoall(const struct team *team, const int64_t *told, int64_t *heard) {
+void team_alltoall(const struct team *team, const int64_t *sent, int64_t *received) {
   if (!team->oversubscribed) {
-    MPI_Alltoall(told, 1, MPI_INT64_T, heard, 1, MPI_INT64_T, team->comm);
+    MPI_Alltoall(sent, 1, MPI_INT64_T, received, 1, MPI_INT64_T, team->comm);
     return;
   }
   MPI_Request request;
-  MPI_Ialltoall(told, 1, MPI_INT64_T, heard, 1, MPI_INT64_T, team->comm, &request);
+  MPI_Ialltoall(sent, 1, MPI_INT64_T, received, 1, MPI_INT64_T, team->comm, &request);
   team_wait(team, 1, &request);
 }
 
@@ -194,7 +194,7 @@ _Noreturn void team_fail(const char *format, ...) {
   failure_set("%s", text);
   fprintf(stderr, "swpbench: %s\n", failure_text());
   fflush(NULL);
-  usleep(200000); /* MPICH's launcher may end before it has read what the ranks said last */
+  usleep(200000); /* MPICH's launcher may end before it has read the last output of the ranks */
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   abort();
 }

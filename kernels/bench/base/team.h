@@ -1,4 +1,4 @@
-/* The ranks of a launch: who shares nodes and cores, waiting that yields, and failing together. */
+/* The ranks of a launch: shared nodes and cores, waiting that yields, and joint failure. */
 #ifndef BENCH_TEAM_H
 #define BENCH_TEAM_H
 
@@ -11,8 +11,8 @@
 struct team {
   MPI_Comm comm; /* for the bench's own messages */
   MPI_Comm node; /* the ranks that share memory with this one */
-  /* Where there are several machines, else null: the ranks of this one, and the first ranks of all, of which
-     others have none. */
+  /* With several machines, else null: the ranks of this one; and the first ranks of all, null on other
+     ranks. */
   MPI_Comm machine, leaders;
   int rank, procs;
   int nodes, ppn;      /* ppn: most ranks on one node */
@@ -32,22 +32,21 @@ void team_free(struct team *team);
 void team_find_near(const struct team *team, const struct swp_hints *hints, int n, const int *ranks,
                     bool *near);
 
-/* Waits for all requests; gives the core away meanwhile where ranks outnumber cores. */
+/* Waits for all requests; yields the core meanwhile if ranks outnumber cores. */
 void team_wait(const struct team *team, int count, MPI_Request *requests);
 
 /* A message of numbers between ranks of a communicator. */
 void team_send(const struct team *team, MPI_Comm comm, const int64_t *data, int count, int target, int tag);
 void team_receive(const struct team *team, MPI_Comm comm, int64_t *data, int count, int source, int tag);
 
-/* These yield where ranks outnumber cores, as libraries do not in collectives.
-   From rank 0 to all. Collective. */
+/* Unlike libraries' collectives, these yield if ranks outnumber cores. From rank 0 to all. Collective. */
 void team_bcast(const struct team *team, void *data, int count, MPI_Datatype type);
 
 /* The reduction in place, on all ranks. Collective. */
 void team_allreduce(const struct team *team, void *data, int count, MPI_Datatype type, MPI_Op op);
 
 /* A number for every rank, and from every rank. Collective. */
-void team_alltoall(const struct team *team, const int64_t *told, int64_t *heard);
+void team_alltoall(const struct team *team, const int64_t *sent, int64_t *received);
 
 /*
  * Collective. 0 when status is 0 on every rank; else -1 on every rank, after the lowest failing rank has
@@ -55,8 +54,8 @@ void team_alltoall(const struct team *team, const int64_t *told, int64_t *heard)
  */
 int team_agree(const struct team *team, int status);
 
-/* Prints the text, or an earlier failure_text(), and ends the job at once: for failures that the other ranks
-   cannot be asked about. */
+/* Prints the text, or an earlier failure_text(), and ends the job at once: for failures that cannot be agreed
+   with the other ranks. */
 _Noreturn void team_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* malloc and realloc for the small things of set-up: running out of memory ends the job. */

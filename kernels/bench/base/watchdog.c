@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of the innermost frames, which every stack has: the handler, and what calls it. */
+/* The innermost frames, which every stack has: the handler, and its caller. */
 enum { OWN_FRAMES = 2 };
 
 static struct {
@@ -47,7 +47,7 @@ static void interrupt(struct where *where) {
     symbol_name(dog.frames[i], where->names[where->count++], WATCHDOG_NAME);
 }
 
-/* Counts its own pauses, as a clock goes on while the job or the machine is suspended. */
+/* Counts its own pauses, as a clock continues while the job or the machine is suspended. */
 static void *watch(void *unused) {
   static struct where where;
   const int64_t pause_ns = dog.limit_ns / 20 < 100000000 ? dog.limit_ns / 20 : 100000000;
@@ -71,7 +71,7 @@ static void *watch(void *unused) {
 int watchdog_start(double limit_s, void (*hangs)(const struct where *where)) {
   struct sigaction action = {.sa_handler = read_stack, .sa_flags = SA_RESTART};
   void *frame;
-  backtrace(&frame, 1); /* loads what it needs, which no signal handler may */
+  backtrace(&frame, 1); /* loads its libraries, which a signal handler must not */
   sigaction(SIGALRM, &action, NULL);
   dog.watched = pthread_self();
   dog.limit_ns = (int64_t)(limit_s * 1e9);

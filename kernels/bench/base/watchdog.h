@@ -1,6 +1,6 @@
 /*
- * Notices that this rank does not get on: a thread of its own looks at when the rank last gave a sign of
- * life, and interrupts it to read its stack. It makes no MPI calls.
+ * Detects that this rank makes no progress: a separate thread checks when the rank last gave a sign of life,
+ * and interrupts it to read its stack. That thread makes no MPI calls.
  */
 #ifndef BENCH_WATCHDOG_H
 #define BENCH_WATCHDOG_H
@@ -14,8 +14,8 @@ struct where {
 };
 
 /*
- * From now on the calling thread must call watchdog_beat more often than every limit_s seconds; else `hangs`
- * is called, once, in the watchdog's thread. One at a time in a process, which must have no other use for
+ * From now on the calling thread must call watchdog_beat at least every limit_s seconds; otherwise `hangs` is
+ * called, once, in the watchdog's thread. One at a time in a process, which must have no other use for
  * SIGALRM. 0, or -1 with failure_text() set. Local.
  */
 int watchdog_start(double limit_s, void (*hangs)(const struct where *where));

@@ -1,6 +1,6 @@
 /*
- * barrier: every rank counts from its own return from a barrier. The clocks of several machines only tell how
- * far apart the starts were.
+ * barrier: every rank counts from its own return from a barrier. The clocks of several machines serve only to
+ * report how far apart the starts were.
  */
 #include "clock.h"
 #include "sync.h"

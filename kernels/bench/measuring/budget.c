@@ -7,11 +7,11 @@
 
 enum { TRIAL_ROUNDS = 3 };
 
-/* Some more than a launch must have to count (tuner/stats.py, MIN_SAMPLES), as no size costs just what is
- * foreseen. */
+/* Slightly more than a launch needs to count (tuner/stats.py, MIN_SAMPLES), as no size costs exactly what is
+   foreseen. */
 enum { NEEDED_ROUNDS = 8 + WARM_UPS };
 
-/* What a round of the first method that is applicable takes at least; 0: none is. The first rounds of a
+/* The least time of a round of the first applicable method; 0: none is applicable. The first rounds of a
    launch, and of a size, connect ranks. */
 static int try_size(struct session *session, int64_t size_bytes, int64_t *round_ns) {
   struct workload workload;
@@ -38,7 +38,7 @@ int budget_prepare(struct session *session, struct budget *budget) {
       .round_ns = allocate_zeros((size_t)options->nsizes * sizeof *budget->round_ns),
       .nsizes = options->nsizes,
   };
-  if (!limited || options->nsizes == 1 || SWP_SIMULATED) /* where a sample of each is enough */
+  if (!limited || options->nsizes == 1 || SWP_SIMULATED) /* if one sample of each is enough */
     return 0;
   for (int i = 0; i < options->nsizes; i++)
     if (session_is_possible(session, options->sizes_bytes[i]) &&

@@ -15,8 +15,8 @@ int64_t clock_line_at(const struct clock_line *line, int64_t own_ns) {
   return line->ahead_ns + llround(line->drift * (double)(own_ns - line->own_ns));
 }
 
-/* Least squares, drawn towards no drift by as much as readings that are off by half a round trip, and a usual
-   drift, leave open. */
+/* Least squares, shrunk towards no drift by the uncertainty of readings that are off by half a round trip,
+   and of a usual drift. */
 struct clock_line clock_line_fit(const struct clock_reading *readings, int n, int latest) {
   const struct clock_reading *last = &readings[latest];
   double mean_x = 0, mean_y = 0, xx = 0, xy = 0, trip_ns = (double)last->trip_ns;
@@ -40,7 +40,7 @@ int64_t clocks_common(const struct clocks *clocks, int64_t own_ns) {
 
 int64_t clocks_own(const struct clocks *clocks, int64_t common_ns) {
   const struct clock_line *line = &clocks->line;
-  const int64_t since = common_ns - line->ahead_ns - line->own_ns; /* as if there were no drift */
+  const int64_t since = common_ns - line->ahead_ns - line->own_ns; /* assuming no drift */
   return line->own_ns + since - llround((double)since * line->drift / (1 + line->drift));
 }
 
@@ -85,7 +85,8 @@ static void read_clock(struct clocks *clocks, int leader) {
   clocks->line = clock_line_fit(clocks->readings, n, latest);
 }
 
-/* Those that have learned teach as many others, who then know rank 0's time from theirs. */
+/* Machines that are synchronised synchronise as many others, which then can convert their time to rank
+   0's. */
 static void learn_from_leaders(struct clocks *clocks) {
   int leader, leaders;
   MPI_Comm_rank(clocks->team->leaders, &leader);
@@ -108,8 +109,8 @@ void clocks_learn(struct clocks *clocks) {
   team_wait(team, 1, &request);
 }
 
-/* A reading is off by half its round trip at most, so what it differs by from the line, and that, bounds what
-   the line is off by. */
+/* A reading is off by half its round trip at most, so its distance from the line plus that bounds the line's
+   error. */
 static struct clock_check check_line(const struct clocks *clocks) {
   const struct clock_reading reading = ask(clocks, 0, CHECK_PINGS);
   const int64_t left = llabs(reading.ahead_ns - clock_line_at(&clocks->line, reading.own_ns));

@@ -1,8 +1,8 @@
 /*
  * The clocks of several machines, as one: each rank's is related to rank 0's by a line, as clocks differ by
- * an offset and drift apart. Machines learn it from each other down a binomial tree, so that it takes
- * lg(machines) steps (Hunold and Carpen-Amarie, "Hierarchical Clock Synchronization in MPI", CLUSTER 2018:
- * HCA3); the ranks of a machine share its clock, and so the line.
+ * an offset and drift apart. Machines learn it from each other down a binomial tree, in lg(machines) steps
+ * (Hunold and Carpen-Amarie, "Hierarchical Clock Synchronization in MPI", CLUSTER 2018: HCA3); the ranks of a
+ * machine share its clock, and so the line.
  */
 #ifndef BENCH_CLOCKS_H
 #define BENCH_CLOCKS_H
@@ -11,8 +11,7 @@
 
 #include <stdint.h>
 
-/* How far another clock is ahead of the own one, which showed own_ns then. Not known better than to half the
-   round trip of asking. */
+/* How far another clock was ahead of the own one when that showed own_ns, to within half the round trip. */
 struct clock_reading {
   int64_t own_ns, ahead_ns, trip_ns;
 };
@@ -28,19 +27,19 @@ enum { CLOCK_READINGS = 32 };
 
 struct clocks {
   const struct team *team;
-  struct clock_line line;                        /* to rank 0's clock; on one machine nothing */
+  struct clock_line line;                        /* to rank 0's clock; the identity on one machine */
   struct clock_reading readings[CLOCK_READINGS]; /* of a machine's first rank: the latest, a ring */
   int64_t nreadings;                             /* so far */
 };
 
-/* What a check of the lines found, of the worst machine. */
+/* The result of a check of the lines, for the worst machine. */
 struct clock_check {
-  double error_s; /* that the common time is certainly not off by more */
-  bool agrees;    /* and not by more than two messages take, there and back */
+  double error_s; /* bound on the error of the common time */
+  bool agrees;    /* and that is at most the time of two messages, there and back */
 };
 
-/* The line through the latest of n readings. Its drift is believed as far as the time between them supports:
-   at once it is 0. Local. */
+/* The line through the latest of n readings. Its drift is trusted only as far as the time between them
+   supports: at first it is 0. Local. */
 struct clock_line clock_line_fit(const struct clock_reading *readings, int n, int latest);
 
 int64_t clock_line_at(const struct clock_line *line, int64_t own_ns);
@@ -48,11 +47,11 @@ int64_t clock_line_at(const struct clock_line *line, int64_t own_ns);
 /* Where every clock shows the same as rank 0's until it has learned. */
 struct clocks clocks_create(const struct team *team);
 
-/* Compares the clocks anew; what earlier calls found tells the drift. Collective. */
+/* Compares the clocks anew; the drift follows from earlier calls too. Collective. */
 void clocks_learn(struct clocks *clocks);
 
-/* Compares every machine's common time with rank 0's clock, for what is left of the difference. Collective;
-   the same on every rank. */
+/* Compares every machine's common time with rank 0's clock, for the remaining difference. Collective; the
+   same on every rank. */
 struct clock_check clocks_check(const struct clocks *clocks);
 
 /* Rank 0's time when the own clock shows own_ns, and back. Local. */

@@ -4,11 +4,12 @@
 
 #include "options.h"
 
-/* `swpbench run`: measures. 0, or -1 on every rank after the one line that says why. */
+/* `swpbench run`: measures. 0, or -1 on every rank after one line with the reason. */
 int run(const struct team *team, const struct options *options);
 
-/* `swpbench soak`: executes methods very often, and looks for hangs, wrong bytes and leaks. As run, also
-   where a method failed. A method that hangs, or of which an execution returns an error, ends the job. */
+/* `swpbench soak`: executes methods very often, and looks for hangs, wrong bytes and leaks. Returns like run,
+   with -1 also if a method failed. A method that hangs, or of which an execution returns an error, ends the
+   job. */
 int soak(const struct team *team, const struct options *options);
 
 #endif

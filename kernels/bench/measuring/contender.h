@@ -1,4 +1,4 @@
-/* The methods that compete in one block: planned, with what planning told. */
+/* The methods that compete in one block, planned, with the results of planning. */
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H
 
@@ -19,7 +19,7 @@ struct contender {
   const struct method *method;
   char spec[METHOD_SPEC_MAX];     /* canonical; "auto" stays */
   char selected[METHOD_SPEC_MAX]; /* what the plan uses */
-  char described[512];            /* of "auto": by what it was chosen, for people */
+  char described[512];            /* for "auto": why it was chosen, for people */
   swp_plan *plan;                 /* NULL: not applicable */
   char reason[512];               /* then why */
   double plan_s[PLANNINGS_MOST];  /* longest over ranks */
@@ -32,7 +32,8 @@ struct contender {
 
 /*
  * Plans every method, several times where that is quick. Methods that turn out to be the same are taken once,
- * so *count may be below nmethods. Collective; the failure is agreed. contenders_free is due in both cases.
+ * so *count may be below nmethods. Collective; the failure is agreed. contenders_free must be called in both
+ * cases.
  */
 int contenders_plan(const struct workload *workload, const struct method *methods, int nmethods,
                     struct contender *contenders, int *count);

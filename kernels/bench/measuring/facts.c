@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ends the text at its first line and turns runs of blanks and control characters into one space. */
+/* Cuts the text after its first line and turns runs of blanks and control characters into one space. */
 static void tidy(char *text) {
   char *out = text;
   text[strcspn(text, "\r\n")] = '\0';
@@ -67,7 +67,7 @@ static bool are_bound(const struct team *team) {
   return bound;
 }
 
-/* What the library knows of them; it tells it of a plan. */
+/* The number that the library knows, which it reports for a plan. */
 static int count_sockets(const struct team *team) {
   swp_plan *plan;
   struct swp_statistics statistics;
@@ -88,7 +88,7 @@ static void read_mpi(struct facts *facts) {
   snprintf(facts->mpi_standard, sizeof facts->mpi_standard, "%d.%d", version, subversion);
 }
 
-/* Of the simulated machine where there is one. */
+/* Of the simulated machine if there is one. */
 static void read_hostname(char *name, size_t length) {
   char processor[MPI_MAX_PROCESSOR_NAME];
   int unused;
@@ -121,7 +121,7 @@ void facts_collect(const struct team *team, struct facts *facts) {
   *facts = (struct facts){0};
   struct timespec now;
   struct tm utc;
-  (clock_gettime)(CLOCK_REALTIME, &now); /* not a simulated one, which a macro of SMPI would ask */
+  (clock_gettime)(CLOCK_REALTIME, &now); /* not the simulated one, which SMPI's macro would return */
   gmtime_r(&now.tv_sec, &utc);
   strftime(facts->date, sizeof facts->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
   strftime(facts->compact_date, sizeof facts->compact_date, "%Y%m%dT%H%M%SZ", &utc);

@@ -1,4 +1,4 @@
-/* Where and with what a launch runs: what its file says of the system. */
+/* The system and software of a launch, as recorded in its file. */
 #ifndef BENCH_FACTS_H
 #define BENCH_FACTS_H
 
@@ -9,7 +9,7 @@ enum { HOSTNAME_ROOM = 256 };
 struct facts {
   char date[32];         /* 2026-11-21T03:45:00Z */
   char compact_date[32]; /* 20261121T034500Z */
-  char identity[64];     /* 1795232700.123456789-4711: no other launch has it */
+  char identity[64];     /* 1795232700.123456789-4711: unique to this launch */
   char cpu_model[128];
   char mpi_library[256];
   char mpi_standard[16];

@@ -3,7 +3,7 @@
 #include "clock.h"
 #include "error.h"
 
-#include "commit.h" /* made by every build; what else it knows of itself is defined by CMake */
+#include "commit.h" /* made by every build; other facts about the build are defined by CMake */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ void launch_free(struct launch *launch) {
   free(launch->facts.hostnames);
 }
 
-/* Nothing waits for who opens a character device such as /dev/null; a FIFO does, for a reader. */
+/* Opening a character device such as /dev/null does not block; opening a FIFO waits for a reader. */
 static bool is_special(const char *path) {
   struct stat status;
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode) &&
@@ -113,7 +113,7 @@ static void write_system(struct json *json, const struct launch *launch) {
   json_string(json, "commit", BUILD_COMMIT);
 }
 
-/* The nodes that the methods are told of. */
+/* The layout that is given to the methods. */
 static void write_layout(struct json *json, const struct launch *launch) {
   const struct options *options = launch->options;
   const int procs = launch->team->procs;
@@ -134,7 +134,7 @@ static void write_layout(struct json *json, const struct launch *launch) {
                                                            : "block");
 }
 
-/* What is not known better, where there are several clocks. */
+/* The bound on the error of the clocks, if there are several. */
 static void write_clock_error(struct json *json, const struct launch *launch) {
   if (launch->team->machines > 1)
     json_double(json, "clock_error_s", launch->sync.check.error_s);

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* What was not measured. */
+/* A method that was not measured. */
 struct skipped {
   char method[METHOD_SPEC_MAX];
   int64_t size_bytes;
@@ -24,28 +24,28 @@ struct launch {
   int64_t begin_ns, tick_ns;
   struct facts facts;
   struct sync sync;
-  FILE *file; /* on rank 0, as what follows */
+  FILE *file; /* on rank 0, like the members below */
   int cases, samples;
   struct skipped *skipped;
   int nskipped;
 };
 
-/* Begins the time of a launch. launch_free is due. Local. */
+/* Starts the time of a launch. launch_free must be called. Local. */
 struct launch launch_create(const struct team *team, const struct options *options, const char *operation);
 void launch_free(struct launch *launch);
 
-/* Opens the file, new or empty: raw data are never overwritten. Not where a status is not 0. Collective; the
-   failure is agreed. */
+/* Opens the file, new or empty: raw data are never overwritten. Does not open it if a status is not 0.
+   Collective; the failure is agreed. */
 int launch_open(struct launch *launch, int status);
 
-/* Finds out where it runs, how executions start together, and writes the header; the pattern is set.
+/* Finds out where it runs, how executions start together, and writes the header; the pattern must be set.
    Collective; the failure is agreed. */
 int launch_begin(struct launch *launch);
 
-/* Whether its time limit, if it has one, is over. Local. */
+/* Whether its time limit, if any, has passed. Local. */
 bool launch_is_over(const struct launch *launch);
 
-/* Notes on rank 0 what is not measured, and why. Local. */
+/* Notes on rank 0 a method that is not measured, and why. Local. */
 void launch_skip(struct launch *launch, const char *method, int64_t size_bytes, const char *reason);
 
 /* Write a record of so many samples; that of a method at one size. 0, or -1 with failure_text() set. Local,
@@ -58,7 +58,8 @@ int launch_write_case(struct launch *launch, const struct workload *workload,
 /* Writes the closing record and closes the file. Local, on rank 0. */
 int launch_close(struct launch *launch);
 
-/* Does that, and prints that all went well. Collective. 0, or -1 on every rank after the failure was told. */
+/* Does that, and prints that all went well. Collective. 0, or -1 on every rank after the failure was
+   printed. */
 int launch_end(struct launch *launch);
 
 #endif

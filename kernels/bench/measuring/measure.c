@@ -10,7 +10,7 @@
 enum { TAG_CANARY = 5, ROUND_TRIPS = 3 };
 enum { SHORT_TICKS = 20, VERIFY_EVERY = 10, INNER_MAX = 10000 };
 
-/* What one rank saw of one execution. */
+/* One rank's measurements of one execution. */
 struct observation {
   int64_t duration_ns, begin_ns, late;
 };
@@ -21,7 +21,7 @@ enum { OBSERVATION_WORDS = sizeof(struct observation) / sizeof(int64_t) };
 struct round {
   int number;               /* negative in the warm-up */
   int *order;               /* of the contenders */
-  int spans;                /* what is timed of each: the whole operation, then its phases */
+  int spans;                /* the timed spans of each: the whole operation, then its phases */
   struct observation *mine; /* by contender, then span */
   struct observation *all;  /* on rank 0: by rank, contender, span */
   int64_t *warm_ns;         /* on rank 0: shortest execution in the warm-up, by contender */
@@ -70,7 +70,8 @@ static int64_t longest_ns(const struct block *block, const struct round *round, 
   return seen(block, round, *argmax, contender, span)->duration_ns;
 }
 
-/* Reduces what the ranks saw of one contender to its sample, and keeps it unless the round is a warm-up. */
+/* Reduces the ranks' measurements of one contender to its sample, and keeps it unless the round is a
+   warm-up. */
 static void reduce(const struct block *block, struct round *round, int contender, int position) {
   int argmax, late = 0;
   const int64_t longest = longest_ns(block, round, contender, 0, &argmax);
@@ -251,7 +252,7 @@ int64_t block_try(struct block *block, int rounds) {
   int64_t shortest_ns = INT64_MAX;
   sync_prepare(block->sync);
   for (round.number = -rounds; round.number < 0; round.number++) {
-    run_round(block, &round, false); /* what is not verified is not wrong */
+    run_round(block, &round, false); /* an unverified payload counts as right */
     if (round.duration_ns < shortest_ns)
       shortest_ns = round.duration_ns;
   }

@@ -1,4 +1,4 @@
-/* The measuring of one block, all methods at one size: docs/explanation/measuring.md. */
+/* Measures one block, all methods at one size: docs/explanation/measuring.md. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -10,7 +10,7 @@ enum { WARM_UPS = SWP_SIMULATED ? 0 : 2 };
 
 enum next_round { STOP, RUN, RUN_VERIFIED };
 
-/* What follows n rounds out of at most `most`; the last one, whenever it comes, is a verified one. *why says
+/* The kind of round that follows n rounds out of at most `most`; the last one is always verified. *why says
    why none follows: "limit", "precision" or "budget". */
 enum next_round next_round(int n, int most, bool precise, bool over, enum next_round last, const char **why);
 
@@ -34,8 +34,8 @@ struct block {
  */
 int block_measure(struct block *block);
 
-/* What the shortest of so many rounds takes, without keeping anything of them. Collective; a failing
-   execution ends the job. */
+/* The time of the shortest of so many rounds, of which nothing is kept. Collective; a failing execution ends
+   the job. */
 int64_t block_try(struct block *block, int rounds);
 
 #endif

@@ -71,7 +71,8 @@ static int add_word(struct expansion *expansion, char *word) {
   return add_family(expansion, word);
 }
 
-/* Such a method is the library's function itself, which others in its launch would not be compared with. */
+/* Such a method changes the library's function itself, so others in its launch could not be compared with
+   it. */
 static int check_alone(const struct expansion *expansion) {
   for (int i = 0; i < expansion->count; i++)
     if (expansion->count > 1 && strncmp(expansion->methods[i].spec, ALONE, sizeof ALONE - 1) == 0)

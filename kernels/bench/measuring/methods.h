@@ -14,12 +14,12 @@ struct method {
 
 /*
  * Expands a list of specs, of family names, "all" and "auto", separated by spaces or semicolons; "NAME:" is
- * the method without parameters. The result is to be freed. 0, or -1 with failure_text() set. Local.
+ * the method without parameters. The caller frees the result. 0, or -1 with failure_text() set. Local.
  */
 int methods_expand(enum swp_operation operation, const char *text, int procs, struct method **methods,
                    int *count);
 
-/* If text is "vendor:environment=NAME", makes the environment ask for it. Before MPI_Init. */
+/* If text is "vendor:environment=NAME", sets the environment for it. Call it before MPI_Init. */
 void methods_set_environment(enum swp_operation operation, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a launch is asked to do. */
+/* The options of a launch. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -36,7 +36,7 @@ struct options {
   int placement; /* of enum swp_placement */
   int max_samples;
   int64_t executions; /* of soak */
-  double limit_s;     /* of soak: how long a rank may take for a step */
+  double limit_s;     /* of soak: the longest time of a rank for a step */
   bool anonymous;
   bool quiet;
 };

@@ -1,4 +1,5 @@
-/* Proof by stacks: one rank comes late, and where the others wait for it is in the algorithm that runs. */
+/* Proof by stacks: one rank comes late, and the functions in which the others wait belong to the
+   algorithm. */
 #include "proof.h"
 
 #include "stacks.h"
@@ -28,8 +29,8 @@ static void sleep_us(long us) {
   nanosleep(&time, NULL);
 }
 
-/* What was seen of one algorithm: with the root late, for which all wait who get something from it, and with
-   its neighbour late. */
+/* The stacks seen of one algorithm: with the root late, for which all ranks wait that receive from it, and
+   with its neighbour late. */
 struct sight {
   bool seen;
   struct stacks stacks[LATE_RANKS];
@@ -52,7 +53,7 @@ static int watch(const struct workload *workload, swp_plan *plan, int late, long
   return error;
 }
 
-/* Libraries may run something else after the first calls on a communicator. */
+/* Libraries may run another algorithm after the first calls on a communicator. */
 static int warm_up(const struct workload *workload, swp_plan *plan) {
   int error = SWP_SUCCESS;
   for (int i = 0; error == SWP_SUCCESS && i < WARM_CALLS; i++) {
@@ -74,7 +75,7 @@ static bool is_enough(const struct workload *workload, const struct sight *sight
   return waited[0] || waited[1];
 }
 
-/* Later and later, until enough was seen. */
+/* Makes ranks later and later, until enough stacks were seen. */
 static int observe(const struct workload *workload, swp_plan *plan, struct sight *sight) {
   const struct team *team = workload->team;
   int error = warm_up(workload, plan);
@@ -89,12 +90,13 @@ static int observe(const struct workload *workload, swp_plan *plan, struct sight
   return error;
 }
 
-/* Whether on some rank one waits elsewhere than the other. */
+/* Whether on some rank the one waits in another function than the other. */
 static bool differ(const struct team *team, const struct sight *a, const struct sight *b) {
   int different = 0;
   for (int i = 0; i < LATE_RANKS; i++)
     if (a->stacks[i].count >= ENOUGH && b->stacks[i].count >= ENOUGH)
-      different |= stacks_tell(&a->stacks[i], &b->stacks[i]) || stacks_tell(&b->stacks[i], &a->stacks[i]);
+      different |= stacks_distinguish(&a->stacks[i], &b->stacks[i]) ||
+                   stacks_distinguish(&b->stacks[i], &a->stacks[i]);
   team_allreduce(team, &different, 1, MPI_INT, MPI_MAX);
   return different;
 }
@@ -103,7 +105,7 @@ static bool is_algorithm(const char *spec) {
   return strncmp(spec, ALGORITHM, sizeof ALGORITHM - 1) == 0;
 }
 
-/* What comes after the last colon says most: an error of MPICH has its whole way to the caller before. */
+/* The text after the last colon says most: an MPICH error first lists all functions up to the caller. */
 static const char *last_words(const char *message) {
   const char *colon = strrchr(message, ':');
   return colon ? colon + 1 : message;
@@ -117,7 +119,7 @@ static void see(const struct workload *workload, struct contender *contender, st
            last_words(swp_error_message()));
 }
 
-/* Whether the library is seen to run something else under some other of its algorithms. */
+/* Whether the library was observed to run something else under another of its algorithms. */
 static bool has_other(const struct workload *workload, const char *own, const struct sight *sight) {
   char *specs = allocate(SPECS_BYTES), *rest = specs;
   struct sight *other = allocate(sizeof *other);
@@ -135,7 +137,8 @@ static bool has_other(const struct workload *workload, const char *own, const st
   return found;
 }
 
-/* Whether the contender is seen to run something else than others, and than each before it; else why not. */
+/* Whether the contender was observed to run differently from some other, and from each before it; else sets
+   why not. */
 static bool is_proved(const struct workload *workload, struct contender *contenders, int count, int index,
                       const struct sight *sights) {
   struct contender *contender = &contenders[index];
@@ -163,7 +166,7 @@ static bool is_proved(const struct workload *workload, struct contender *contend
   return differs && same == NULL;
 }
 
-/* Takes its plan from a contender that is not proved, also when it is looked at once more. */
+/* Takes the plan from a contender that is not proved, even after another look. */
 static void judge(const struct workload *workload, struct contender *contenders, int count, int index,
                   struct sight *sights) {
   struct contender *contender = &contenders[index];
@@ -178,13 +181,13 @@ static void judge(const struct workload *workload, struct contender *contenders,
   }
 }
 
-/* MPICH runs another algorithm where one cannot do a call, without a word, unless it is told to fail. Gives
-   what was told before; -1: there is no such variable. */
+/* MPICH silently runs another algorithm if one cannot do a call, unless it is set to fail. Returns the
+   previous setting; -1: there is no such variable. */
 static int set_fallback(int value) {
   MPI_T_cvar_handle handle;
   int index, count, level, before = -1;
   MPI_Query_thread(&level);
-  MPI_T_init_thread(level, &level); /* what is asked for is what Open MPI 4 takes for MPI's level then */
+  MPI_T_init_thread(level, &level); /* Open MPI 4 takes the level requested here for MPI's */
   if (value >= 0 && MPI_T_cvar_get_index(MPICH_FALLBACK, &index) == MPI_SUCCESS &&
       MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
     MPI_T_cvar_read(handle, &before);

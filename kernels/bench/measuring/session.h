@@ -1,4 +1,4 @@
-/* All that lives as long as a launch that goes through methods by size: swpbench run and swpbench soak. */
+/* The state of a launch that goes through methods by size: swpbench run and swpbench soak. */
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
@@ -10,13 +10,13 @@ struct session {
   const struct options *options;
   struct pattern pattern;
   struct pattern_features features;
-  struct method *methods; /* of the race that is on */
+  struct method *methods; /* of the current race */
   int nmethods;
 };
 
 /*
  * Makes the pattern and the list of methods of the first race, opens the file and writes its header, in which
- * the launch is of `operation`. Collective; the failure is agreed. session_free is due in both cases.
+ * the launch is of `operation`. Collective; the failure is agreed. session_free must be called in both cases.
  */
 int session_prepare(struct session *session, const struct team *team, const struct options *options,
                     const char *operation);
@@ -32,7 +32,7 @@ void session_skip_size(struct session *session, int64_t size_bytes, const char *
 bool session_is_possible(const struct session *session, int64_t size_bytes);
 
 /* The workload of a size, its seed, and the virtual nodes of the options. Collective; the failure is agreed.
-   workload_free is due in both cases. */
+   workload_free must be called in both cases. */
 int session_workload(const struct session *session, int64_t size_bytes, struct workload *workload);
 
 #endif

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Executions between two agreements of all ranks: few beside the memory that a fast rank's messages take. */
+/* Executions between two agreements of all ranks: few, as a fast rank's messages take memory. */
 enum { INTERVAL_MOST = 64, REASON_ROOM = 600 };
 
 /* How long the ranks wait for each other's stacks before the job ends. */
@@ -22,7 +22,7 @@ enum failure { NONE, PAYLOAD, LEAK, ERROR, HANG };
 
 static const char *const failure_names[] = {"", "payload", "leak", "error", "hang"};
 
-/* How a method came out. */
+/* The result of a method. */
 struct verdict {
   enum failure failure;
   char reason[REASON_ROOM];
@@ -81,7 +81,7 @@ static void print_verdict(const struct verdict *verdict) {
   fflush(stdout);
 }
 
-/* In one piece, as other ranks write at the same time. */
+/* Written at once, as other ranks write at the same time. */
 static void print_where(const struct where *where) {
   char *text;
   size_t length;
@@ -98,7 +98,7 @@ static void print_where(const struct where *where) {
   fflush(stderr);
 }
 
-/* What the watchdog does on every rank. Rank 0 closes the file: nothing else will. */
+/* Called by the watchdog on every rank. Rank 0 closes the file: nothing else will. */
 static void end_of_hang(const struct where *where) {
   struct session *session = now.session;
   print_where(where);
@@ -123,7 +123,7 @@ static void end_of_hang(const struct where *where) {
   _exit(EXIT_FAILURE);
 }
 
-/* Some ranks come late, now and then one very much so, in another order each time. */
+/* Makes some ranks late, now and then one very late, in another order each time. */
 static void skew(const struct team *team, uint64_t seed, int64_t execution) {
   enum { LATE_EVERY = 8, VERY_LATE_EVERY = 512, LATE_NS = 100000, VERY_LATE_NS = 2000000 };
   struct rng rng = {hash_pair(hash_pair(seed, (uint64_t)team->rank), (uint64_t)execution)};
@@ -136,7 +136,7 @@ static void skew(const struct team *team, uint64_t seed, int64_t execution) {
     clock_wait(clock_ns() + late_ns, team->oversubscribed);
 }
 
-/* Executes up to the given number; nothing waits between executions. A rank with wrong bytes goes on, as
+/* Executes up to the given number; nothing waits between executions. A rank with wrong bytes continues, as
    others need it; one whose execution failed cannot. */
 static enum failure execute_until(struct workload *workload, swp_plan *plan, int64_t until) {
   enum failure failure = NONE;
@@ -162,7 +162,7 @@ static enum failure agree(const struct team *team, enum failure mine, bool *over
   struct {
     enum failure failure;
     char text[REASON_ROOM];
-  } told = {.failure = mine};
+  } message = {.failure = mine};
   int words[2] = {mine ? team->rank : team->procs, team->rank == 0 && *over ? 0 : 1};
   do_next("agreement before execution");
   team_allreduce(team, words, 2, MPI_INT, MPI_MIN);
@@ -170,11 +170,11 @@ static enum failure agree(const struct team *team, enum failure mine, bool *over
   if (words[0] == team->procs)
     return NONE;
   MPI_Request request;
-  snprintf(told.text, sizeof told.text, "rank %d: %.500s", team->rank, failure_text());
-  MPI_Ibcast(&told, (int)sizeof told, MPI_BYTE, words[0], team->comm, &request);
+  snprintf(message.text, sizeof message.text, "rank %d: %.500s", team->rank, failure_text());
+  MPI_Ibcast(&message, (int)sizeof message, MPI_BYTE, words[0], team->comm, &request);
   team_wait(team, 1, &request);
-  memcpy(reason, told.text, sizeof told.text);
-  return told.failure;
+  memcpy(reason, message.text, sizeof message.text);
+  return message.failure;
 }
 
 static enum failure find_leak(const struct growth *growth, struct verdict *verdict) {
@@ -267,7 +267,7 @@ static int soak_method(struct workload *workload, const struct method *method, b
   return team_agree(session->team, status);
 }
 
-/* Whether rank 0 finds the budget spent. One method is soaked all the same, however late ranks start. */
+/* Whether rank 0 finds the budget spent. One method is always soaked, however late ranks start. */
 static bool is_over(const struct session *session) {
   int over = session->launch.cases > 0 && launch_is_over(&session->launch);
   team_bcast(session->team, &over, 1, MPI_INT);
@@ -278,7 +278,7 @@ static int soak_size(struct session *session, int64_t size_bytes, int *failed) {
   struct workload workload;
   int status = session_workload(session, size_bytes, &workload);
   now.workload = &workload;
-  begin(&session->methods[0]); /* the watchdog tells of it from its start on */
+  begin(&session->methods[0]); /* the watchdog reports it from its start on */
   if (status == 0)
     status = team_agree(session->team, watchdog_start(session->options->limit_s, end_of_hang));
   const bool watched = status == 0;

@@ -11,7 +11,7 @@ struct sync {
   const struct team *team;
   struct clocks clocks;
   struct clock_check check; /* the latest, of the clocks */
-  bool falls_back;          /* to barriers: clocks do not agree well enough for the scheme that is usual */
+  bool falls_back;          /* to barriers: clocks do not agree well enough for the usual scheme */
   int64_t lead_ns;          /* window: how far ahead rank 0 sets the start instant */
   int64_t delay_ns;         /* window: how long the last announcement took to this rank */
 };
@@ -20,7 +20,7 @@ struct sync {
 struct sync_start {
   int64_t origin_ns; /* the instant from which this rank's part of the sample counts, on its own clock */
   int64_t begin_ns;  /* when it really began, on rank 0's clock */
-  bool late;         /* it was not there at the start instant */
+  bool late;         /* it was not ready at the start instant */
 };
 
 /* A scheme: defined in a file here, registered in sync.c. */
@@ -34,15 +34,16 @@ struct sync_scheme {
 const struct sync_scheme *sync_find(const char *name);
 
 /*
- * Starts by the scheme of that name, or for an empty one: window on one machine; on several hca, where after
- * a first synchronisation their clocks agree, and else barrier, which rank 0 then says on stdout. Collective.
+ * Starts by the scheme of that name, or for an empty one: window on one machine; on several hca if their
+ * clocks agree after a first synchronisation, and else barrier, which rank 0 then reports on stdout.
+ * Collective.
  */
 struct sync sync_create(const struct team *team, const char *name);
 
 /* Synchronises the clocks of several machines anew: before each block of measurements. Collective. */
 void sync_prepare(struct sync *sync);
 
-/* Sets sync->check: behind each block. Collective. */
+/* Sets sync->check, after each block. Collective. */
 void sync_check(struct sync *sync);
 
 /* A dissemination barrier of messages, so that no library's barrier is relied upon. Collective. */

@@ -1,8 +1,8 @@
 /*
  * window: rank 0 announces an instant ahead of its clock, all ranks spin until then. It asks first whether
  * all are there, up a binomial tree that also brings the slowest announcement of last time, by which it sets
- * how far ahead the instant must lie; the announcement goes down the same tree.
- * hca: the same, where machines have clocks of their own, which are synchronised (clocks.h).
+ * how far ahead the instant must lie; the announcement goes down the same tree. hca: the same for machines
+ * with clocks of their own, which are synchronised (clocks.h).
  */
 #include "clock.h"
 #include "sync.h"
@@ -11,10 +11,11 @@ enum { TAG_WINDOW = 2 };
 
 static const int64_t LEAD_LEAST_NS = 5000, LEAD_MOST_NS = 5000000;
 
-/* Of the first start, when no announcement was timed yet; where nothing is warmed up, it counts already. */
+/* For the first start, when no announcement was timed yet; without warm-up it already counts. */
 static const int64_t LEAD_FIRST_NS = SWP_SIMULATED ? 5000000 : 0;
 
-/* Waits for the ranks below in the tree and tells the one above; returns the bit that leads up from here. */
+/* Waits for the ranks below in the tree and notifies the one above; returns the bit that leads up from
+   here. */
 static int gather(const struct team *team, int64_t *delay_ns) {
   int bit = 1;
   for (; bit < team->procs && !(team->rank & bit); bit <<= 1) {

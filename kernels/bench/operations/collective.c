@@ -11,7 +11,7 @@ enum blocks { NONE, ONE, ONE_AT_ROOT, ALL, ALL_AT_ROOT };
 enum { PEERS, ROOTED };
 enum { MOVES, REDUCES };
 
-/* What the buffers hold. */
+/* The contents of the buffers. */
 static const struct layout {
   enum blocks send, recv;
   bool reduces;
@@ -69,7 +69,7 @@ static int size(struct workload *workload) {
   return 0;
 }
 
-/* The bytes of each rank, and where its block begins: for allgatherv only. */
+/* The bytes of each rank, and where its block begins, for allgatherv only. */
 static int *make_counts(const struct workload *workload) {
   const int procs = workload->team->procs, block = (int)workload->payload.item_bytes;
   int *counts = allocate(2 * (size_t)procs * sizeof *counts);
@@ -154,8 +154,8 @@ static int verify_sums(const struct workload *workload) {
   return 0;
 }
 
-/* Block i is of rank i, or of the root alone; its number there is this rank's where each rank gets another.
- */
+/* Block i is from rank i, or all are from the root; its number there is this rank's if each rank gets another
+   one. */
 static int verify(const struct workload *workload) {
   const struct layout *layout = layout_of(workload);
   const int64_t number = layout->send >= ALL ? workload->team->rank : 0;

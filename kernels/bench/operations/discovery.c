@@ -1,4 +1,4 @@
-/* discovery: a sparse exchange in which nobody knows who will send. */
+/* discovery: a sparse exchange in which no rank knows its senders. */
 #include "error.h"
 #include "operation.h"
 

@@ -24,36 +24,35 @@ struct workload {
   struct product *product; /* spmv only */
 };
 
-/* A part of an operation that is timed on its own too. */
+/* A part of an operation that is also timed on its own. */
 struct phase {
   const char *name;
   const char *key; /* of its times in a case record */
-  /* As the operation's. */
+  /* Like the operation's. */
   int (*execute)(struct workload *workload, swp_plan *plan);
 };
 
 enum { PHASES_MOST = 2 };
 
-/* What is measured: exchange, discovery, spmv, and the collectives by enum swp_operation. */
+/* The measured operations: exchange, discovery, spmv, and the collectives by enum swp_operation. */
 struct operation {
   const char *name;
   enum swp_operation operation; /* of its plans */
   struct phase phases[PHASES_MOST];
   int nphases;
   bool rooted;                /* a rank may return before others begin: never executed twice in a sample */
-  int64_t message_bytes_most; /* that it can carry; 0: any */
-  /* Refuses patterns and sizes that are not for it, by failure_set(); may be NULL. Local. */
+  int64_t message_bytes_most; /* that it supports; 0: any */
+  /* Refuses unsuitable patterns and sizes, by failure_set(); may be NULL. Local. */
   int (*check)(const struct operation *operation, const struct pattern_spec *pattern,
                const int64_t *sizes_bytes, int nsizes);
-  /* Sets send_bytes and recv_bytes, and what else can be made before the buffers are there. Local. 0, or -1
-     with failure_text() set. */
+  /* Sets send_bytes and recv_bytes, and all members that need no buffers. Local. 0, or -1 with failure_text()
+     set. */
   int (*size)(struct workload *workload);
-  /* Frees what size made; may be NULL. Local. */
+  /* Frees the members that size made; may be NULL. Local. */
   void (*free)(struct workload *workload);
   /* Collective. Returns a code of enum swp_error. */
   int (*plan)(const struct workload *workload, const char *method, swp_plan **plan);
-  /* Writes the payload and wipes what the last execution delivered: also what makes the buffers warm. Local.
-   */
+  /* Writes the payload and overwrites the last execution's results, which also warms the buffers. Local. */
   void (*prepare)(struct workload *workload);
   /* The timed call. Collective. Returns a code of enum swp_error. */
   int (*execute)(struct workload *workload, swp_plan *plan);
@@ -67,14 +66,14 @@ extern const struct operation operation_collectives[];
 /* NULL when there is none. */
 const struct operation *operation_by_name(const char *name);
 
-/* The plans are told the hints, NULL: of the pattern only. Collective; the failure is agreed. workload_free
-   is due in both cases. */
+/* Plans get the hints, NULL: those of the pattern only. Collective; the failure is agreed. workload_free must
+   be called in both cases. */
 int workload_create(const struct team *team, const struct operation *operation, const struct pattern *pattern,
                     const struct pattern_features *features, int64_t item_bytes, uint64_t seed,
                     const struct swp_hints *hints, struct workload *workload);
 void workload_free(struct workload *workload);
 
-/* What rules call bytes: of a collective its block or vector, else the mean payload of a message over all
+/* The `bytes` of rules: for a collective its block or vector, else the mean payload of a message over all
    ranks, rounded down; 0 without messages. */
 int64_t case_bytes(const struct operation *operation, const struct pattern_features *features,
                    int64_t item_bytes);

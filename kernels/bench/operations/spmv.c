@@ -68,7 +68,7 @@ static double element(const struct payload *payload, int64_t row, int vector) {
   return 1 + (double)(bits >> 11) * 0x1p-53;
 }
 
-/* What may be left in y by mistake is not a number, and in the elements received 0. */
+/* Elements of y that are wrongly left unset are NaN, and received ones 0. */
 static void prepare(struct workload *workload) {
   const struct product *product = workload->product;
   double *x = (double *)workload->send;
@@ -99,7 +99,7 @@ static int compute(struct workload *workload, swp_plan *plan) {
   return SWP_SUCCESS;
 }
 
-/* The elements received are what their owners have, to the last bit. */
+/* The elements received equal their owners', to the last bit. */
 static int verify_received(const struct workload *workload) {
   const struct lists *recvs = &workload->pattern->recvs;
   const int vectors = workload->product->vectors;

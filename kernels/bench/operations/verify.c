@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Successive words of an item step by an odd number: as fast as memory, and no two are alike. */
+/* Successive words of an item differ by an odd number: as fast as memory, and no two are equal. */
 static const uint64_t STEP = 0x9e3779b97f4a7c15u;
 
 static uint64_t first_word(const struct payload *payload, int rank, int64_t item) {

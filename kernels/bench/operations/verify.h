@@ -1,10 +1,10 @@
-/* Payloads that can be told apart, and the comparison with what arrived. */
+/* Distinguishable payloads, and their comparison with the data received. */
 #ifndef BENCH_VERIFY_H
 #define BENCH_VERIFY_H
 
 #include <stdint.h>
 
-/* What the bytes of an item derive from, together with its rank and its number there. */
+/* The values from which, with its rank and its number there, the bytes of an item derive. */
 struct payload {
   uint64_t seed;
   uint64_t repetition;
@@ -15,8 +15,8 @@ struct payload {
 void payload_write(const struct payload *payload, int rank, const int64_t *items, int64_t n, void *data);
 
 /*
- * Compares n items from `source` with what that rank wrote. 0, or -1 with failure_text() naming the first
- * byte that differs, its item and source.
+ * Compares n items from `source` with those that it wrote. 0, or -1 with failure_text() naming the first byte
+ * that differs, its item and source.
  */
 int payload_compare(const struct payload *payload, int source, const int64_t *items, int64_t n,
                     const void *data);

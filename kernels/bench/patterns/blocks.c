@@ -1,5 +1,4 @@
-/* blocks: what a collective communicates; rooted ones from or to one rank. Nobody sends messages of his own.
- */
+/* blocks: the data of a collective; rooted ones from or to one rank. No rank sends messages of its own. */
 #include "error.h"
 #include "pattern.h"
 

@@ -1,7 +1,7 @@
 /*
  * orb: the rebalancing step of a particle simulation. Particles were dealt out by orthogonal recursive
- * bisection, moved, and are dealt out anew: each rank sends those that another one gets now. An item is a
- * particle; nobody knows who will send.
+ * bisection, moved, and are dealt out anew: each rank sends those that now belong to another one. An item is
+ * a particle; no rank knows its senders.
  */
 #include "particles.h"
 #include "pattern.h"
@@ -22,17 +22,17 @@ static int *deal(const struct team *team, const struct pattern_spec *spec, int64
   return owners;
 }
 
-/* Tells every rank the numbers of the particles that it owns before the step. */
+/* Sends every rank the numbers of the particles that it owns before the step. */
 static void deal_first(const struct team *team, const struct pattern_spec *spec, struct lists *own) {
   const int64_t n = spec->values[PARTICLES];
   int64_t *numbers = allocate((size_t)n * sizeof *numbers);
   for (int64_t i = 0; i < n; i++)
     numbers[i] = n * team->rank + i;
   int *owners = deal(team, spec, n, numbers, false);
-  struct lists told;
-  lists_group(team->procs, n, owners, numbers, &told);
-  lists_transpose(team, &told, own);
-  lists_free(&told);
+  struct lists outgoing;
+  lists_group(team->procs, n, owners, numbers, &outgoing);
+  lists_transpose(team, &outgoing, own);
+  lists_free(&outgoing);
   free(owners);
   free(numbers);
 }

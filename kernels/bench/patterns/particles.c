@@ -14,7 +14,7 @@ static double uniform(struct rng *rng) {
   return (double)(rng_next(rng) >> 11) * 0x1p-53;
 }
 
-/* Back into the cube as from a mirror. */
+/* Reflects a coordinate back into the cube. */
 static double reflected(double x) {
   x = fabs(x);
   return x > 1 ? 2 - x : x;
@@ -35,7 +35,7 @@ struct point particle(int64_t seed, int64_t number, bool moved, double length) {
   return point;
 }
 
-/* The boxes of one depth: that of the ranks first .. end[first]-1 has the number first. */
+/* The boxes at one depth: the one of ranks first .. end[first]-1 has the number first. */
 struct boxes {
   int *end;
   int64_t *wanted; /* particles for its lower half; -1: not to be cut */
@@ -51,7 +51,7 @@ static int half(const struct boxes *boxes, int box) {
   return box + (boxes->end[box] - box) / 2;
 }
 
-/* How many particles each box's lower half is to get. Returns whether any box is to be cut. */
+/* Sets how many particles each box's lower half gets. Returns whether any box must be cut. */
 static bool share(const struct team *team, int64_t n, const int *owners, struct boxes *boxes) {
   bool any = false;
   memset(boxes->below, 0, (size_t)team->procs * sizeof *boxes->below);
@@ -70,7 +70,7 @@ static bool share(const struct team *team, int64_t n, const int *owners, struct 
   return any;
 }
 
-/* Halves the interval of every box's cut, towards the wanted number. Returns whether all have theirs. */
+/* Halves the interval of every box's cut, towards the wanted number. Returns whether all have reached it. */
 static bool halve(const struct team *team, int64_t n, const struct point *points, int axis, const int *owners,
                   struct boxes *boxes) {
   bool all = true;

@@ -16,9 +16,9 @@ struct point {
 };
 
 /*
- * Where a particle is at the start and, with `moved`, after a step of at most `length`: half of the particles
- * are anywhere and move anywhere, the others are in a few clouds, each of which moves as one. A function of
- * seed and number alone.
+ * The position of a particle at the start or, with `moved`, after a step of at most `length`: half of the
+ * particles are anywhere and move anywhere, the others are in a few clouds, each of which moves as one. A
+ * function of seed and number alone.
  */
 struct point particle(int64_t seed, int64_t number, bool moved, double length);
 

@@ -1,4 +1,4 @@
-/* Patterns: who sends which items to whom. Each rank makes its own part; none holds O(P^2) of anything. */
+/* Patterns: which rank sends which items to which. Each rank makes its own part; none needs O(P^2) memory. */
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H
 
@@ -6,14 +6,14 @@
 
 struct matrix; /* products/matrix.h */
 
-/* What one rank owns, sends and receives. */
+/* The items that one rank owns, sends and receives. */
 struct pattern {
   int64_t nitems;
   bool opaque;           /* the messages are the items 0, 1, … one after the other */
   struct lists sends;    /* items: own ones, from 0 */
   struct lists recvs;    /* items: as the sender numbers them */
   int root;              /* blocks only */
-  struct matrix *matrix; /* of which this is the halo; NULL: of none */
+  struct matrix *matrix; /* whose halo this is; NULL: none */
   int64_t *halo_columns; /* then the columns behind the items of recvs */
 };
 
@@ -37,13 +37,13 @@ struct pattern_spec;
 struct pattern_family {
   const char *name;
   const char *summary;
-  bool of_collectives; /* it is for these operations alone, and they for it */
+  bool of_collectives; /* it serves only collectives, and they need it */
   bool from_file;      /* after the colon are FILE[,part=PART], not parameters */
   struct pattern_parameter parameters[PATTERN_PARAMETERS];
   /* Refuses combinations of parameters by failure_set(); may be NULL. Local. */
   int (*check)(const struct pattern_spec *spec);
-  /* Makes nitems, opaque and one of both lists, and the other by lists_transpose. Collective; failure agreed.
-   */
+  /* Sets nitems, opaque and one of the two lists, and the other by lists_transpose. Collective; failure
+     agreed. */
   int (*generate)(const struct team *team, const struct pattern_spec *spec, struct pattern *pattern);
 };
 
@@ -72,7 +72,7 @@ int pattern_parse(const char *text, struct pattern_spec *spec);
  */
 void pattern_print(const struct pattern_spec *spec, char *text, size_t length);
 
-/* Collective; the failure is agreed. pattern_free is due in both cases. */
+/* Collective; the failure is agreed. pattern_free must be called in both cases. */
 int pattern_generate(const struct team *team, const struct pattern_spec *spec, struct pattern *pattern);
 void pattern_free(struct pattern *pattern);
 

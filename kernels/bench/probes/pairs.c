@@ -1,6 +1,6 @@
 /*
- * The round trips that LogGP's parameters are found by without saturating the network: T. Hoefler, A. Lichei,
- * W. Rehm, "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks", IPDPS 2007.
+ * The round trips that yield LogGP's parameters without saturating the network: T. Hoefler, A. Lichei, W.
+ * Rehm, "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks", IPDPS 2007.
  */
 #include "pairs.h"
 
@@ -44,8 +44,8 @@ struct pairs pairs_between_nodes(const struct team *team, int count) {
   return pairs;
 }
 
-/* Whether each rank of rank 0's node shares its socket, on all ranks of that node: what the library says of a
-   message from rank 0. false: the library does not know. */
+/* Whether each rank of rank 0's node shares its socket, on all ranks of that node: by the library's
+   statistics of a message from rank 0. false: the library does not know. */
 static bool find_socket(const struct team *team, int size, bool *shares) {
   const int64_t offsets[2] = {0, 1};
   const int first = 0;
@@ -108,7 +108,7 @@ void pairs_on_node(const struct team *team, struct node_pairs *pairs) {
   free(shares);
 }
 
-/* The payload of a message: a function of the place, the sample and who sends. */
+/* The payload of a message: a function of the position, the sample and the sender. */
 static void fill(unsigned char *data, int64_t bytes, int sample, int rank) {
   for (int64_t i = 0; i < bytes; i++)
     data[i] = (unsigned char)(i * 7 + sample * 13 + rank * 31);
@@ -165,7 +165,7 @@ static void send_both_ways(const struct ends *ends) {
   MPI_Waitall(trip->messages, ends->requests, MPI_STATUSES_IGNORE);
 }
 
-/* This rank's part of one sample; returns how long it took. */
+/* Executes this rank's part of one sample; returns how long it took. */
 static int64_t take_part(const struct ends *ends, bool initiates) {
   const struct trip *trip = ends->trip;
   const int bytes = (int)trip->size_bytes;
@@ -187,7 +187,7 @@ static int64_t take_part(const struct ends *ends, bool initiates) {
   return clock_ns() - begin_ns;
 }
 
-/* Several ranks that begin do so together; one alone needs no start. */
+/* Several ranks that begin do so together; a single one needs no common start. */
 static bool starts_together(const struct pairs *pairs, const struct trip *trip) {
   return pairs->count > 1 || trip->mutual;
 }
@@ -233,7 +233,7 @@ int pairs_receives(const struct pairs *pairs, struct sync *sync, int64_t size_by
   for (int s = -WARM_UP; s < samples && pairs->partner >= 0; s++) {
     int64_t spent_ns = 0;
     char go = 0;
-    if (pairs->initiates) { /* it is asked for a message, which it receives late */
+    if (pairs->initiates) { /* asks for a message, and receives it late */
       MPI_Send(&go, 1, MPI_BYTE, pairs->partner, TAG_PONG, team->comm);
       clock_wait(clock_ns() + 2 * delay_ns, false);
       const int64_t begin_ns = clock_ns();

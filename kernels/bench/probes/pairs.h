@@ -4,7 +4,7 @@
 
 #include "sync.h"
 
-/* Some pairs of ranks, that all do the same at once. */
+/* Pairs of ranks that all do the same at once. */
 struct pairs {
   const char *scope;
   int count;      /* 0: there are none */
@@ -18,7 +18,7 @@ struct trip {
   int64_t delay_ns;
   int64_t size_bytes;
   bool synchronous;
-  bool mutual; /* both ends send so many messages at once, without delay, and receive as many: no answers */
+  bool mutual; /* both ends send so many messages at once, without delay, and receive as many; no answers */
 };
 
 /* Pairs of the local ranks of nodes 0 and 1, `count` at once. Collective. */
@@ -42,8 +42,8 @@ int pairs_round_trips(const struct pairs *pairs, struct sync *sync, const struct
                       double *seconds);
 
 /*
- * Seconds of calls that receive a message which has arrived. *ahead is false when some message was not on its
- * way before it was asked for, and the seconds mean nothing. As pairs_round_trips.
+ * Seconds of calls that receive a message which has arrived. *ahead is false if some message was not sent
+ * before its receive; the seconds are then meaningless. Returns like pairs_round_trips.
  */
 int pairs_receives(const struct pairs *pairs, struct sync *sync, int64_t size_bytes, int64_t delay_ns,
                    int samples, double *seconds, bool *ahead);

@@ -17,7 +17,7 @@
 enum { FLOOD = 16, WARM_UP = 2, WINDOW_BYTES = 64, PUT = 0, SUM = 1 };
 
 static const int64_t SIZE_MOST = INT64_C(1) << 30;
-static const int64_t IN_MEMORY_BYTES = INT64_C(1) << 22; /* what a sample of the memory moves at least */
+static const int64_t IN_MEMORY_BYTES = INT64_C(1) << 22; /* the least that a sample of the memory moves */
 
 struct probing {
   const struct team *team;
@@ -34,7 +34,7 @@ struct probed {
   int64_t size_bytes;
 };
 
-/* Writes what was measured, unless some rank failed. Collective. */
+/* Writes the record, unless some rank failed. Collective. */
 static int keep(struct probing *probing, const struct probed *probed, int status) {
   if (status == 0 && probing->team->rank == 0) {
     struct json json;
@@ -64,7 +64,7 @@ static int round_trips(struct probing *probing, const struct pairs *pairs, const
               pairs_round_trips(pairs, &probing->launch.sync, trip, probing->samples, probing->seconds));
 }
 
-/* Half as long again as a round trip, the same on every rank: what was sent has arrived by then. */
+/* One and a half round trips, the same on every rank: a message sent has arrived by then. */
 static int64_t long_enough_ns(const struct probing *probing) {
   return (int64_t)(1.5e9 * median_interval(probing->seconds, probing->samples).median) + 1;
 }
@@ -74,14 +74,14 @@ static int late_receives(struct probing *probing, const struct pairs *pairs, int
   bool ahead;
   int status = pairs_receives(pairs, &probing->launch.sync, size_bytes, delay_ns, probing->samples,
                               probing->seconds, &ahead);
-  if (!ahead) /* the message waits for its receiver: such a call is no overhead */
+  if (!ahead) /* the message waits for its receiver: such a call does not measure overhead */
     return team_agree(probing->team, status);
   const struct probed probed = {
       .quantity = "receive", .scope = pairs->scope, .pairs = 1, .messages = 1, .size_bytes = size_bytes};
   return keep(probing, &probed, status);
 }
 
-/* All that is of one pair. */
+/* All probes of one pair. */
 static int probe_pair(struct probing *probing, const struct pairs *pairs, int64_t size_bytes) {
   struct trip trip = {.messages = 1, .size_bytes = size_bytes};
   if (round_trips(probing, pairs, &trip))
@@ -99,7 +99,7 @@ static int probe_pair(struct probing *probing, const struct pairs *pairs, int64_
   return round_trips(probing, pairs, &trip);
 }
 
-/* What further messages take while all ranks of a node send and receive: the load of an exchange. */
+/* The time of further messages while all ranks of a node send and receive: the load of an exchange. */
 static int probe_load(struct probing *probing, const struct pairs *pairs, int64_t size_bytes) {
   const struct trip one = {.messages = 1, .size_bytes = size_bytes, .mutual = true};
   const struct trip flood = {.messages = FLOOD, .size_bytes = size_bytes, .mutual = true};
@@ -127,7 +127,7 @@ static int probe_several(struct probing *probing, int64_t size_bytes) {
 
 /* ---- In memory ---- */
 
-/* Two large regions, of which each repetition takes other bytes. */
+/* Two large regions; each repetition uses other bytes of them. */
 struct regions {
   char *from, *to;
   int64_t size_bytes, span, times;
@@ -150,7 +150,7 @@ static const struct in_memory {
   void (*repeat)(const struct regions *in);
 } in_memory[] = {{"copy", 1, copy}, {"reduce", 8, reduce}};
 
-/* Repeats it so often that the clock can tell. */
+/* Repeats it often enough for the clock. */
 static void time_in_memory(struct probing *probing, const struct in_memory *what, int64_t size_bytes) {
   struct regions in = {.size_bytes = size_bytes, .span = (size_bytes + 63) / 64 * 64};
   in.times = (IN_MEMORY_BYTES + in.span - 1) / in.span;
@@ -199,7 +199,7 @@ static int probe_size(struct probing *probing, int64_t size_bytes) {
 
 /* ---- All ranks at once ---- */
 
-/* Seconds from a common start, on every rank those of the slowest. */
+/* Seconds from a common start, on every rank the slowest's. */
 static void time_together(struct sync *sync, void (*once)(const struct team *team, MPI_Win window),
                           MPI_Win window, int samples, double *seconds) {
   sync_barrier(sync->team);
@@ -231,7 +231,7 @@ static void fence_once(const struct team *team, MPI_Win window) {
   MPI_Win_fence(0, window);
 }
 
-/* The ways to get a window. false: it is none for these ranks. */
+/* The ways to create a window. false: not available to these ranks. */
 static bool allocated(const struct team *team, int **cells, MPI_Win *window) {
   return MPI_Win_allocate(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, team->comm, cells, window) == MPI_SUCCESS;
 }
@@ -267,7 +267,7 @@ static bool holds(const struct team *team, volatile int *cells, MPI_Win window) 
   return right;
 }
 
-/* Times MPI_Win_fence on an idle window, of the first kind that holds what ranks put and add there; false:
+/* Times MPI_Win_fence on an idle window, of the first kind that keeps the data that ranks put and add; false:
    there is no such kind. */
 static bool time_fences(struct sync *sync, int samples, double *seconds) {
   const struct team *team = sync->team;
@@ -285,7 +285,8 @@ static bool time_fences(struct sync *sync, int samples, double *seconds) {
   return measured;
 }
 
-/* What all ranks do at once. false: it cannot be measured here. */
+/* Probes of all ranks at once; `measure` returns false where it cannot be measured: a window is measured only
+   if it keeps the data put there. */
 static const struct together {
   const char *quantity;
   bool (*measure)(struct sync *sync, int samples, double *seconds);

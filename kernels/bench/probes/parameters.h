@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-/* Collective. 0, or -1 on every rank after the failure was told. */
+/* Collective. 0, or -1 on every rank after the failure was printed. */
 int probe(const struct team *team, const struct options *options);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* One sum in several partial ones, which the compiler may hold in one register: -fopenmp-simd. */
+/* Computes a sum as several partial ones, which the compiler may keep in one register: -fopenmp-simd. */
 static double row_product(const double *restrict values, const int32_t *restrict columns, int64_t n,
                           const double *restrict x) {
   double sum = 0;

@@ -14,8 +14,8 @@ struct csr {
 
 /*
  * Multiplies the stored rows begin .. end-1 with x, and puts the result into the places of these rows in y:
- * sets them where all rows are stored, adds to them where some are. Elements of x and y are `vectors`
- * adjacent doubles.
+ * sets them if all rows are stored, adds to them if only some are. Elements of x and y are `vectors` adjacent
+ * doubles.
  */
 void csr_multiply(const struct csr *csr, int32_t begin, int32_t end, int vectors, const double *x, double *y);
 

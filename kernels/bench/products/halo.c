@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than what is there is looked through for repeated columns. */
+/* Columns beyond twice the distinct ones, after which repeated ones are removed. */
 enum { ROOM = 1 << 16 };
 
-/* The columns, each once: repeated ones go now and then, so memory stays in proportion to the halo. */
+/* The columns, each once: repeated ones are removed now and then, so memory stays proportional to the halo.
+ */
 static struct items columns_needed(const struct matrix *matrix) {
   struct items columns = {0};
   const int64_t entries = matrix->offsets[matrix->partition.nrows];
@@ -28,7 +29,7 @@ void halo_create(const struct team *team, const struct matrix *matrix, struct ha
   partition_find(team, &matrix->partition, columns.count, columns.list, owners);
   lists_group(team->procs, columns.count, owners, columns.list, &halo->recvs);
   free(owners);
-  halo->columns = columns.list; /* its room suffices: now by owner */
+  halo->columns = columns.list; /* its room suffices; now sorted by owner */
   if (columns.count > 0)
     memcpy(halo->columns, halo->recvs.items, (size_t)columns.count * sizeof *halo->columns);
 

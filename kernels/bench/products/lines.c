@@ -29,7 +29,7 @@ static long file_read(struct lines *lines) {
   const char *text = gzerror(lines->file, &error);
   if (count >= 0 && (error == Z_OK || error == Z_STREAM_END))
     return count;
-  if (count > 0 && error == Z_BUF_ERROR) /* cut off; the next call tells again */
+  if (count > 0 && error == Z_BUF_ERROR) /* truncated; the next call reports it again */
     return count;
   if (error == Z_ERRNO)
     return failure_set("cannot read %s: %s", lines->path, strerror(errno));
@@ -61,7 +61,7 @@ static void file_close(void *file) {
 }
 #endif
 
-/* Who opens a FIFO waits for a writer. A directory is refused when it is read. */
+/* Opening a FIFO waits for a writer. A directory is refused when it is read. */
 static bool is_special(const char *path) {
   struct stat status;
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);

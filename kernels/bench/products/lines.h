@@ -15,13 +15,13 @@ struct lines {
   int64_t number; /* of the current line, from 1 */
 };
 
-/* 0 or -1; lines_close is due in both cases. */
+/* 0 or -1; lines_close must be called in both cases. */
 int lines_open(const char *path, struct lines *lines);
 
 /* 1 with the next line, 0 at the end of the file, -1. */
 int lines_next(struct lines *lines);
 
-/* Says what is wrong with the current line, and returns -1. */
+/* Sets the failure of the current line, and returns -1. */
 int lines_refuse(const struct lines *lines, const char *what);
 
 void lines_close(struct lines *lines);

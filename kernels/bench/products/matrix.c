@@ -5,7 +5,7 @@
 
 enum { BATCH = 1 << 16, TAG_ENTRIES = 3 };
 
-/* The own entries as they come, by number of the own row. */
+/* The own entries in order of arrival, by number of the own row. */
 struct arrivals {
   int32_t *rows;
   int64_t *columns;
@@ -35,7 +35,7 @@ static void arrivals_free(struct arrivals *arrivals) {
   free(arrivals->values);
 }
 
-/* A batch as it is dealt out: rank 0 has all of it, sorted by owner; each rank gets its part. */
+/* A batch being distributed: rank 0 has all of it, sorted by owner; each rank gets its part. */
 struct deal {
   struct matrix_entry *read, *sorted, *mine;
   int *counts, *firsts; /* on rank 0, by rank */
@@ -84,7 +84,7 @@ static void sort_by_owner(const struct partition *partition, int n, struct deal 
     deal->sorted[deal->firsts[partition_owner(partition, deal->read[i].row)]++] = deal->read[i];
 }
 
-/* Rank 0 sends every rank its part of the sorted batch; the number of entries that come here. */
+/* Rank 0 sends every rank its part of the sorted batch; returns the number of entries received here. */
 static int send_parts(const struct team *team, struct deal *deal) {
   int n = 0, count = 0;
   MPI_Iscatter(deal->counts, 1, MPI_INT, &n, 1, MPI_INT, 0, team->comm, &deal->requests[0]);

@@ -1,6 +1,6 @@
 /*
- * A square sparse matrix on the ranks, each with the rows that the partition gives it, and what its product
- * with a vector needs of other ranks.
+ * A square sparse matrix on the ranks, each with the rows that the partition gives it, and the elements that
+ * its product with a vector needs from other ranks.
  *
  * Memory while reading: rank 0 parses the file and sends each entry to the owner of its row, in batches of a
  * fixed size, at most 6 MiB; a rank holds its own entries, 20 bytes each in room for at most 1.5 times as
@@ -18,11 +18,12 @@ struct matrix {
   struct partition partition;
   enum matrix_field field;
   int64_t *offsets; /* nrows + 1: where the entries of each own row are */
-  int64_t *columns; /* as the whole matrix numbers them; a repeated position adds up */
+  int64_t *columns; /* as numbered in the whole matrix; repeated positions are added up */
   double *values;
 };
 
-/* Reads the rows of this rank. Collective; the failure is agreed. matrix_free is due in both cases. */
+/* Reads the rows of this rank. Collective; the failure is agreed. matrix_free must be called in both
+   cases. */
 int matrix_read(const struct team *team, const char *path, const char *partition, struct matrix *matrix);
 void matrix_free(struct matrix *matrix);
 

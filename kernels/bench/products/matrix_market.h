@@ -1,6 +1,6 @@
 /*
  * A strict reader of square Matrix Market coordinate files (math.nist.gov/MatrixMarket/formats.html) that
- * streams: it gives the entries in batches, as the file has them. Refuses by failure_set(), with file and
+ * streams: it returns the entries in batches, in the file's order. Refuses by failure_set(), with file and
  * line.
  */
 #ifndef PRODUCTS_MATRIX_MARKET_H
@@ -24,7 +24,8 @@ struct matrix_market {
   int64_t entries_read;
 };
 
-/* Opens the file and reads up to the first entry. 0 or -1; matrix_market_close is due in both cases. */
+/* Opens the file and reads up to the first entry. 0 or -1; matrix_market_close must be called in both
+   cases. */
 int matrix_market_open(const char *path, struct matrix_market *matrix);
 
 /* Reads up to `most` entries; 0 after the last, when the rest of the file has been checked; -1 on an error.

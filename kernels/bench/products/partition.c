@@ -12,7 +12,7 @@
 
 enum { TAG_OWNERS = 2 };
 
-/* The parts that a name such as "bcsstk01.metis.8.part" tells of, 0 when it tells of none. */
+/* The number of parts in a name such as "bcsstk01.metis.8.part", 0 if it has none. */
 static int parts_of_name(const char *path) {
   static const char ENDING[] = ".part";
   const char *end = path + strlen(path) - strlen(ENDING);
@@ -63,7 +63,7 @@ static int read_file(struct partition *partition, const char *path) {
   return status;
 }
 
-/* Rank 0 gives every rank the owners of its contiguous block. */
+/* Rank 0 sends every rank the owners of its contiguous block. */
 static void scatter_blocks(const struct team *team, struct partition *partition) {
   const int64_t n = partition->n;
   const int procs = team->procs;
@@ -79,20 +79,20 @@ static void scatter_blocks(const struct team *team, struct partition *partition)
   free(requests);
 }
 
-/* Tells each owner its rows; they come increasing, as the blocks do. */
+/* Sends each owner its rows; they arrive in increasing order, as the blocks do. */
 static void find_own_rows(const struct team *team, struct partition *partition) {
   const int64_t size = block_size(partition->n, team->procs, team->rank);
   int64_t *rows = allocate((size_t)size * sizeof *rows);
   for (int64_t i = 0; i < size; i++)
     rows[i] = block_first(partition->n, team->procs, team->rank) + i;
-  struct lists told, heard;
-  lists_group(team->procs, size, partition->block, rows, &told);
-  lists_transpose(team, &told, &heard);
-  partition->nrows = heard.offsets[heard.n];
-  partition->rows = heard.items;
-  heard.items = NULL;
-  lists_free(&heard);
-  lists_free(&told);
+  struct lists outgoing, incoming;
+  lists_group(team->procs, size, partition->block, rows, &outgoing);
+  lists_transpose(team, &outgoing, &incoming);
+  partition->nrows = incoming.offsets[incoming.n];
+  partition->rows = incoming.items;
+  incoming.items = NULL;
+  lists_free(&incoming);
+  lists_free(&outgoing);
   free(rows);
 }
 

@@ -1,8 +1,8 @@
 /*
  * Which rank owns which row of a square matrix, and the same elements of the vectors: contiguous blocks,
  * strided (row r on rank r mod P), or listed in a file, one part number a line. Of a listed one each rank
- * keeps its own rows and the owners of one contiguous block, where the others ask; rank 0 keeps all owners,
- * 4 bytes a row, for as long as it deals out the matrix.
+ * keeps its own rows and the owners of one contiguous block, which answers the others' queries; rank 0 keeps
+ * all owners, 4 bytes a row, while it distributes the matrix.
  */
 #ifndef PRODUCTS_PARTITION_H
 #define PRODUCTS_PARTITION_H
@@ -24,8 +24,8 @@ struct partition {
 };
 
 /*
- * Makes the partition of n rows that `name` tells: "contiguous", "strided" or the path of a file. Collective;
- * the failure is agreed, with file and line. partition_free is due in both cases.
+ * Makes the partition of n rows that `name` specifies: "contiguous", "strided" or the path of a file.
+ * Collective; the failure is agreed, with file and line. partition_free must be called in both cases.
  */
 int partition_create(const struct team *team, const char *name, int64_t n, struct partition *partition);
 void partition_free(struct partition *partition);

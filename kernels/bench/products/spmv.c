@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Between two calls for progress about this many multiplications are done: some ten microseconds. */
+/* About so many multiplications are done between two calls for progress: some ten microseconds. */
 enum { PROGRESS_EVERY = 1 << 14 };
 
 /* Where an element of the vector is received. */
@@ -36,7 +36,7 @@ static void csr_allocate(struct csr *csr, bool all_rows, int64_t nrows, int64_t 
   csr->values = allocate((size_t)entries * sizeof *csr->values);
 }
 
-/* Gives back the room of what was not added. */
+/* Frees the unused room. */
 static void csr_trim(struct csr *csr) {
   const size_t nrows = (size_t)csr->nrows, entries = (size_t)csr->offsets[nrows];
   csr->rows = reallocate(csr->rows, nrows * sizeof *csr->rows);
@@ -52,7 +52,7 @@ static void csr_add(struct csr *csr, int32_t column, double value) {
   csr->values[at] = value;
 }
 
-/* Ends the row; where not all are stored, an empty one is forgotten. */
+/* Ends the row; if not all are stored, an empty one is dropped. */
 static void csr_end_row(struct csr *csr, int64_t row) {
   const int64_t end = csr->offsets[csr->nrows + 1];
   if (csr->rows && end == csr->offsets[csr->nrows])
@@ -117,7 +117,7 @@ static int32_t piece_end(const struct csr *csr, int32_t begin, int vectors) {
   return end;
 }
 
-/* Multiplies all rows of the on-process block, and gives the exchange a chance after each piece. */
+/* Multiplies all rows of the on-process block, and progresses the exchange after each piece. */
 static int multiply_meanwhile(const struct spmv *spmv, swp_plan *plan, int vectors, const double *x,
                               double *y) {
   const struct csr *csr = &spmv->on_process;
