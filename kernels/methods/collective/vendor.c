@@ -244,7 +244,7 @@ static int64_t moves_scratch_bytes(const struct swp_plan *plan) {
 
 /*
  * Why an algorithm is never used; NULL: it may be. Both are MPICH's. The variable of `smp` also applies to
- * the collectives that it is made of, and it cannot contain itself: told to fail, some ranks do, and others
+ * the collectives that it is made of, and it cannot contain itself: set to fail, some ranks do, and others
  * wait for ever. `noncommutative` writes past its memory for types whose data do not begin at 0.
  */
 static const char *why_unused(const char *algorithm) {

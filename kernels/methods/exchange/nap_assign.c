@@ -167,18 +167,18 @@ static int deal_receives(struct assigner *a, const struct mail *mail) {
   struct leader *leader = &a->leader;
   const int *origins = leader->origins.items;
   for (int64_t i = 0; i < leader->origins.count; i++) {
-    const int64_t *told = mail->boxes[i].in; /* bytes, shares, first */
-    for (int share = 0; share < told[1]; share++) {
+    const int64_t *offer = mail->boxes[i].in; /* bytes, shares, first */
+    for (int share = 0; share < offer[1]; share++) {
       struct lot *lot = swp_array_add(&leader->recvs, sizeof *lot, NULL);
       int64_t *sender = swp_array_add(&leader->senders, sizeof *sender, NULL);
       if (lot == NULL || sender == NULL)
         return swp_plan_no_memory(a->plan);
       int64_t item_bytes = exchange_plan_of(a->plan)->problem->item_bytes;
-      int64_t begin = swp_nap_share_begin(told[0], item_bytes, (int)told[1], share);
+      int64_t begin = swp_nap_share_begin(offer[0], item_bytes, (int)offer[1], share);
       lot->node = origins[i];
       lot->share = share;
-      lot->bytes = swp_nap_share_begin(told[0], item_bytes, (int)told[1], share + 1) - begin;
-      *sender = swp_topology_rank(a->topology, origins[i], (int)told[2] + share);
+      lot->bytes = swp_nap_share_begin(offer[0], item_bytes, (int)offer[1], share + 1) - begin;
+      *sender = swp_topology_rank(a->topology, origins[i], (int)offer[2] + share);
     }
   }
   swp_nap_deal_receives(leader->recvs.items, leader->recvs.count, a->size);
@@ -218,12 +218,12 @@ static int answer(struct assigner *a, struct mail *mail, int error) {
 
 /* ---- Down: the leader sends every rank the places of its bundles, and its parts ---- */
 
-static void tell_part(struct mail *mail, int local, bool sent, int node, int peer, int64_t bytes) {
+static void add_part(struct mail *mail, int local, bool sent, int node, int peer, int64_t bytes) {
   const int64_t words[] = {sent, node, peer, bytes};
   swp_numbers_add_all(&mail->boxes[local].out, 4, words);
 }
 
-static void tell_placements(const struct assigner *a, struct mail *mail) {
+static void add_placements(const struct assigner *a, struct mail *mail) {
   const struct contribution *contribution = a->leader.contributions.items;
   const struct lot *lot = a->leader.sends.items;
   for (int64_t i = 0; i < a->leader.contributions.count; i++, contribution++) {
@@ -234,7 +234,7 @@ static void tell_placements(const struct assigner *a, struct mail *mail) {
   }
 }
 
-static void tell_parts(const struct assigner *a, struct mail *mail, const struct mail *answers) {
+static void add_parts(const struct assigner *a, struct mail *mail, const struct mail *answers) {
   const struct leader *leader = &a->leader;
   const struct lot *lot = leader->sends.items;
   const struct box *receivers = answers->boxes + leader->origins.count;
@@ -243,13 +243,13 @@ static void tell_parts(const struct assigner *a, struct mail *mail, const struct
     for (int share = 0; share < lot->shares; share++) {
       int64_t begin = swp_nap_share_begin(lot->bytes, item_bytes, lot->shares, share);
       int64_t end = swp_nap_share_begin(lot->bytes, item_bytes, lot->shares, share + 1);
-      tell_part(mail, lot->first + share, true, lot->node,
-                swp_topology_rank(a->topology, lot->node, (int)receivers->in[share]), end - begin);
+      add_part(mail, lot->first + share, true, lot->node,
+               swp_topology_rank(a->topology, lot->node, (int)receivers->in[share]), end - begin);
     }
   const int64_t *sender = leader->senders.items;
   lot = leader->recvs.items;
   for (int64_t i = 0; i < leader->recvs.count; i++, lot++)
-    tell_part(mail, lot->first, false, lot->node, (int)sender[i], lot->bytes);
+    add_part(mail, lot->first, false, lot->node, (int)sender[i], lot->bytes);
 }
 
 static int mail_from_leader(struct assigner *a, struct mail *mail, const struct mail *answers) {
@@ -260,8 +260,8 @@ static int mail_from_leader(struct assigner *a, struct mail *mail, const struct 
     mail->boxes[i] = (struct box){
         .rank = swp_topology_rank(a->topology, a->node, i), .receives = i == 0, .sends = a->leads};
   if (a->leads) {
-    tell_placements(a, mail);
-    tell_parts(a, mail, answers);
+    add_placements(a, mail);
+    add_parts(a, mail, answers);
   }
   return SWP_SUCCESS;
 }

@@ -137,7 +137,7 @@ done:
 }
 
 /* Announces an extract to the rank of the node that it is for, joined with the one before if contiguous. */
-static void tell_arrival(struct numbers *list, int64_t source, int64_t at, int64_t bytes) {
+static void announce_arrival(struct numbers *list, int64_t source, int64_t at, int64_t bytes) {
   if (list->spoilt)
     return;
   int64_t *last = list->array.count > 0 ? swp_numbers(list) + list->array.count - ARRIVAL_NUMBERS : NULL;
@@ -192,7 +192,7 @@ static int receive_part(struct nap *nap, const struct box *box, struct part *par
       continue;
     }
     int local = swp_topology_local(nap->topology, (int)extract[EXTRACT_DESTINATION]);
-    tell_arrival(&mail->boxes[local].out, *n, at, bytes);
+    announce_arrival(&mail->boxes[local].out, *n, at, bytes);
     if (!swp_run_add(&nap->extracts[local], offset, bytes))
       return swp_plan_no_memory(nap->plan);
   }
