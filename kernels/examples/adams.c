@@ -1,7 +1,7 @@
 /*
  * The parallel Adams methods PAB and PABM of van der Houwen and Messina (1999) for a system of ordinary
- * differential equations, as Hartmann, Kuehnemann, Rauber and Ruenger use them: components are dealt to the
- * ranks, and after each evaluation of the stages all ranks get all, by allgatherv. Plain MPI.
+ * differential equations, as Hartmann, Kuehnemann, Rauber and Ruenger use them: components are distributed
+ * over the ranks, and each evaluation of the stages ends with an allgatherv of all of them. Plain MPI.
  * Usage: adams pab|pabm SIZE STEPS
  * Prints the time of a step in seconds, that of the slowest rank, and a hash and a norm of the solution.
  */
@@ -88,8 +88,8 @@ static void step_once(int corrections, double *base, double step) {
   }
 }
 
-/* Components as evenly as they go, and a smooth beginning that is the same at all stages: the first step is
-   as good as its predictor. */
+/* Distributes components as evenly as possible, from smooth initial values, the same at all stages: the first
+   step is as good as its predictor. */
 static void make_problem(void) {
   size_t all = (size_t)STAGES * (size_t)size;
   counts = calloc((size_t)procs, sizeof *counts);

@@ -1,6 +1,6 @@
 /*
- * Jacobi iteration for a dense system, in the three forms of Hartmann, Kuehnemann, Rauber and Ruenger: what
- * they compute is the same, what they communicate is not. Plain MPI.
+ * Jacobi iteration for a dense system, in the three forms of Hartmann, Kuehnemann, Rauber and Ruenger: they
+ * compute the same, but communicate differently. Plain MPI.
  * Usage: jacobi rows|columns-all|columns-root SIZE ITERATIONS
  *   rows          blocks of rows; allgather of the new vector
  *   columns-all   blocks of columns; allreduce of the sums, allgather of the new vector

@@ -1,4 +1,4 @@
-/* What the applications share. */
+/* Functions that the applications share. */
 #include "result.h"
 
 #include <inttypes.h>

@@ -154,7 +154,7 @@ static void leave_all(struct field *field) {
   free(field->methods);
 }
 
-/* The fastest of the entrants first .. last, as multiples of the lower bound tell. */
+/* The fastest of the entrants first .. last, by their multiples of the lower bound. */
 static const struct entrant *fastest(const struct field *field, int first, int last, int rounds) {
   const struct entrant *best = NULL;
   double least = 0;

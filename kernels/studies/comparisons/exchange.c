@@ -1,6 +1,7 @@
 /*
- * `direct` against a hand-written exchange; and what store-and-forward costs: planning, break-even, memory,
- * copies. Usage: swp_compare_exchange [SECONDS [window|hca|barrier]]     (seconds for each size; 2)
+ * `direct` against a hand-written exchange; and the costs of store-and-forward: planning, break-even, memory,
+ * copies.
+ * Usage: swp_compare_exchange [SECONDS [window|hca|barrier]]     (seconds for each size; 2)
  */
 #include "race.h"
 
@@ -12,8 +13,8 @@
 #include <string.h>
 
 enum { DIMS_MOST = 30, ENTRANTS_MOST = DIMS_MOST + 4 };
-/* The first entrants. Both run twice a round: it shows how exact it all is, and what runs more often finds
-   its code in the cache more often. */
+/* The first entrants. Both run twice a round: this shows the precision, and code that runs more often is more
+   often in the cache. */
 enum { BY_HAND, BY_HAND_AGAIN, DIRECT, DIRECT_AGAIN };
 
 /* One entrant: a plan, or the requests of the exchange written by hand. */
@@ -22,7 +23,7 @@ struct runner {
   char method[32];
   swp_plan *plan;
   double plan_s;
-  MPI_Comm comm; /* of the one by hand: its own, as a plan has; that of the bench is always in the cache */
+  MPI_Comm comm; /* of the hand-written one: its own, like a plan's; the bench's is always in the cache */
   MPI_Request *requests;
 };
 
@@ -44,7 +45,7 @@ static void run_plan(void *context) {
   team_fail("%s", swp_error_message());
 }
 
-/* What one writes who knows senders and receivers; every message is one item. */
+/* The code of a programmer who knows senders and receivers; every message is one item. */
 static void run_by_hand(void *context) {
   const struct runner *runner = context;
   const struct workload *workload = runner->workload;
@@ -87,7 +88,7 @@ static int hamming(int a, int b, int lg, int n) {
   return differing;
 }
 
-/* The bytes that every message needs on its way, over all ranks: the sum of size x Hamming distance. */
+/* The bytes that all messages need on their routes, over all ranks: the sum of size x Hamming distance. */
 static int64_t needed_hop_bytes(const struct workload *workload, int n) {
   const struct lists *sends = &workload->pattern->sends;
   int64_t sum = 0;

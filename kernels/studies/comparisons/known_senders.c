@@ -1,5 +1,4 @@
-/* The lower bound: every rank knows its senders, so no one has to be told. Written as one writes it by hand.
- */
+/* The lower bound: every rank knows its senders, so none has to be informed. Written as if by hand. */
 #include "rival.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* PETSc's PetscCommBuildTwoSided, with each of its types. All messages of one size is all it can do. */
+/* PETSc's PetscCommBuildTwoSided, with each of its types. It requires messages of one size. */
 #include "rival.h"
 
 #include <petscsys.h>
@@ -16,7 +16,7 @@ static void check(PetscErrorCode error) {
   team_fail("PETSc fails with error %d", (int)error);
 }
 
-/* Stays initialized: what it keeps with a communicator must outlive that. */
+/* Stays initialized, as the attributes that it keeps on a communicator must outlive that. */
 static void start(const struct workload *workload) {
   (void)workload;
   PetscBool initialized;

@@ -25,7 +25,7 @@ static int run_one(const struct team *team, struct sync *sync, struct entrant *e
   return team_agree(team, status);
 }
 
-/* The order is that of rank 0's clock-free generator, which all ranks have alike. */
+/* The order comes from a generator without a clock, which is the same on all ranks. */
 static int run_round(const struct team *team, struct sync *sync, struct entrant *entrants, int count,
                      int round, struct rng *rng, int *order) {
   double discarded;

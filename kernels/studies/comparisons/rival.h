@@ -1,10 +1,10 @@
-/* Other ways of doing a discovery, which the library's methods are compared with. */
+/* Other implementations of discovery, with which the library's methods are compared. */
 #ifndef STUDIES_RIVAL_H
 #define STUDIES_RIVAL_H
 
 #include "operation.h"
 
-/* What an execution delivered, in any order of sources; all messages have one size. */
+/* The messages that an execution delivered, in any order of sources; all have one size. */
 struct delivery {
   int count;
   const int *sources;
@@ -13,7 +13,7 @@ struct delivery {
 
 /* Sends the messages of a workload, all of message_bytes and one after the other in workload->send. */
 struct rival {
-  const char *variants[5]; /* what it calls its algorithms, up to NULL */
+  const char *variants[5]; /* its names for its algorithms, up to NULL */
   /* Before the first execution and after the last, of each workload; may be NULL. Collective. */
   void (*open)(const struct workload *workload);
   void (*close)(void);
@@ -21,14 +21,14 @@ struct rival {
   void (*prepare)(void);
   /* Timed. Collective; ends the job when it fails. */
   struct delivery (*execute)(const struct workload *workload, int message_bytes, int variant);
-  /* Frees what the execution delivered; may be NULL. */
+  /* Frees the messages delivered; may be NULL. */
   void (*release)(void);
 };
 
 /* The lower bound: a hand-written exchange in which every rank knows its senders. */
 extern const struct rival known_senders;
 
-/* Peers, each there when the program was built with it. */
+/* Peers, each present if the program was built with it. */
 extern const struct rival mpi_advance, petsc;
 
 #endif

@@ -26,14 +26,14 @@ static const struct pattern_parameter parameters[] = {
     [SEED_NUMBER] = {"seed", 1, 0, INT64_MAX},
 };
 
-/* A method with what its searches took, on the slowest rank. */
+/* A method with the times of its searches, on the slowest rank. */
 struct searcher {
   const struct method *method;
   swp_plan *plan;
   double whole_s[SEARCHES], discovery_s[SEARCHES];
 };
 
-/* What is known of the searches, equal for all methods. */
+/* Properties of the searches, equal for all methods. */
 struct tally {
   int64_t levels, messages, messages_most;
 };

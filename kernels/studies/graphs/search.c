@@ -17,7 +17,7 @@ static void reach(const struct graph *graph, int64_t vertex, int64_t distance, s
 
 /* Follows the edges of the frontier: own ends are reached at once, the others are listed by owner. */
 static void expand(const struct graph *graph, const struct items *frontier, int64_t distance,
-                   struct search *search, struct items *next, struct lists *told) {
+                   struct search *search, struct items *next, struct lists *outgoing) {
   struct items others = {0};
   for (int64_t i = 0; i < frontier->count; i++) {
     const int64_t local = frontier->list[i] - graph->first;
@@ -33,22 +33,22 @@ static void expand(const struct graph *graph, const struct items *frontier, int6
   int *owners = allocate((size_t)others.count * sizeof *owners);
   for (int64_t i = 0; i < others.count; i++)
     owners[i] = graph_owner(graph, others.list[i]);
-  lists_group(graph->procs, others.count, owners, others.list, told);
+  lists_group(graph->procs, others.count, owners, others.list, outgoing);
   free(owners);
   free(others.list);
 }
 
-/* One discovery: tells the owners, and reaches what this rank is told. */
-static void discover(const struct graph *graph, swp_plan *plan, const struct lists *told, int64_t distance,
-                     struct search *search, swp_inbox **inbox, struct items *next) {
-  const void **data = allocate((size_t)told->n * sizeof *data);
-  int64_t *bytes = allocate((size_t)told->n * sizeof *bytes);
-  for (int i = 0; i < told->n; i++) {
-    data[i] = told->items + told->offsets[i];
-    bytes[i] = (told->offsets[i + 1] - told->offsets[i]) * (int64_t)sizeof *told->items;
+/* One discovery: notifies the owners, and reaches the vertices of which this rank is notified. */
+static void discover(const struct graph *graph, swp_plan *plan, const struct lists *outgoing,
+                     int64_t distance, struct search *search, swp_inbox **inbox, struct items *next) {
+  const void **data = allocate((size_t)outgoing->n * sizeof *data);
+  int64_t *bytes = allocate((size_t)outgoing->n * sizeof *bytes);
+  for (int i = 0; i < outgoing->n; i++) {
+    data[i] = outgoing->items + outgoing->offsets[i];
+    bytes[i] = (outgoing->offsets[i + 1] - outgoing->offsets[i]) * (int64_t)sizeof *outgoing->items;
   }
   const int64_t begin = clock_ns();
-  if (swp_discovery_execute(plan, told->n, told->ranks, bytes, data, inbox))
+  if (swp_discovery_execute(plan, outgoing->n, outgoing->ranks, bytes, data, inbox))
     team_fail("%s fails in a search: %s", swp_plan_method(plan), swp_error_message());
   search->discovery_s += (double)(clock_ns() - begin) * 1e-9;
   free(data);
@@ -72,14 +72,14 @@ void search_run(const struct team *team, const struct graph *graph, swp_plan *pl
     reach(graph, root, 0, search, &frontier);
   for (int64_t distance = 1; active > 0; distance++) {
     struct items next = {0};
-    struct lists told;
-    expand(graph, &frontier, distance, search, &next, &told);
-    discover(graph, plan, &told, distance, search, &inbox, &next);
+    struct lists outgoing;
+    expand(graph, &frontier, distance, search, &next, &outgoing);
+    discover(graph, plan, &outgoing, distance, search, &inbox, &next);
     search->levels++;
-    search->messages += told.n;
-    if (told.n > search->messages_most)
-      search->messages_most = told.n;
-    lists_free(&told);
+    search->messages += outgoing.n;
+    if (outgoing.n > search->messages_most)
+      search->messages_most = outgoing.n;
+    lists_free(&outgoing);
     free(frontier.list);
     frontier = next;
     active = frontier.count;
@@ -94,7 +94,7 @@ void search_free(struct search *search) {
   *search = (struct search){0};
 }
 
-/* Level after level over all edges, which are made anew each time: slow, but nothing can be wrong with it. */
+/* Level after level over all edges, which are made anew each time: slow, but simple enough to be right. */
 int64_t *search_serial(const struct graph_spec *spec, int64_t root) {
   int64_t *distances = allocate((size_t)spec->vertices * sizeof *distances);
   for (int64_t vertex = 0; vertex < spec->vertices; vertex++)

@@ -1,6 +1,6 @@
 /*
- * Parallel breadth-first search, level by level: each rank tells the owners of its frontier's neighbours, in
- * one discovery a level, as nobody knows who will tell it something (Hoefler, Siebert, Lumsdaine, PPoPP'10).
+ * Parallel breadth-first search, level by level: each rank notifies the owners of its frontier's neighbours,
+ * in one discovery per level, as no rank knows its senders (Hoefler, Siebert, Lumsdaine, PPoPP'10).
  */
 #ifndef STUDIES_SEARCH_H
 #define STUDIES_SEARCH_H
@@ -18,14 +18,15 @@ struct search {
 };
 
 /*
- * Searches from the root with a discovery plan. Collective. A failing execution ends the job. search_free is
- * due.
+ * Searches from the root with a discovery plan. Collective. A failing execution ends the job. search_free
+ * must be called.
  */
 void search_run(const struct team *team, const struct graph *graph, swp_plan *plan, int64_t root,
                 struct search *search);
 void search_free(struct search *search);
 
-/* The distances of all vertices, found by one process that holds the whole graph. To be freed. Local. */
+/* The distances of all vertices, found by one process that holds the whole graph. The caller frees them.
+   Local. */
 int64_t *search_serial(const struct graph_spec *spec, int64_t root);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * swpbench overlap: races the methods of a kernel with amounts of computation, in rounds of random order.
- * What a rank spends its time with is averaged over ranks; the computation is also timed without
- * communication.
+ * swpbench overlap: races the methods of a kernel with amounts of computation, in rounds of random order. The
+ * parts of a rank's time are averaged over ranks; the computation is also timed without communication.
  */
 #include "overlap.h"
 
@@ -21,7 +20,7 @@ static const struct overlap_kernel *const kernels[] = {&overlap_ft, &overlap_spm
 
 enum { OVERLAP_WARM_UPS = 2 };
 
-/* Seconds of one execution: of the rank that it took longest, and means over ranks. */
+/* Seconds of one execution: on the slowest rank, and means over ranks. */
 struct seen {
   double total_s, part_s[OVERLAP_PARTS], alone_s;
 };
@@ -102,7 +101,7 @@ static void add_work(struct race *race, double flops) {
   race->works[race->nworks++] = work;
 }
 
-/* Reads numbers of flops, and of % of those of full rows. */
+/* Reads flops, and percentages of those of full rows. */
 static int parse_computation(struct race *race, const char *text) {
   const char *without = race->overlap.kernel->without ? race->overlap.kernel->without() : NULL;
   const double full = (double)race->overlap.full_flops;
@@ -166,7 +165,7 @@ static struct seen execute(struct race *race, const struct entry *entry, bool co
   return seen;
 }
 
-/* Reduces what the ranks saw of a round: of each entry the longest total, and the means of the rest. */
+/* Reduces the ranks' times of a round: of each entry the longest total, and the means of the rest. */
 static void reduce(const struct race *race, struct seen *round) {
   const struct team *team = race->overlap.team;
   double *totals = allocate((size_t)race->nentries * sizeof *totals);
@@ -298,7 +297,7 @@ static void race_free(struct race *race) {
   free(race->methods);
 }
 
-/* 0, or -1 on every rank after the failure was told. */
+/* 0, or -1 on every rank after the failure was printed. */
 static int write_all(struct race *race) {
   const struct team *team = race->overlap.team;
   int status = 0;

@@ -8,7 +8,7 @@
 #include "clock.h"
 #include "options.h"
 
-/* What a rank spends its time with. */
+/* The parts of a rank's time. */
 enum overlap_part { COMPUTATION, INITIATION, WAIT, BARRIER, OVERLAP_PARTS };
 
 struct stopwatch {
@@ -16,7 +16,7 @@ struct stopwatch {
   int64_t spent_ns[OVERLAP_PARTS];
 };
 
-/* Counts what has passed since the last call as spent with `part`. */
+/* Adds the time since the last call to `part`. */
 static inline void lap(struct stopwatch *watch, enum overlap_part part) {
   const int64_t now_ns = clock_ns();
   watch->spent_ns[part] += now_ns - watch->last_ns;
@@ -64,35 +64,35 @@ struct overlap {
 struct overlap_kernel {
   const char *name;
   const char *summary;
-  /* Why it cannot compute in this build, NULL when it can. */
+  /* The reason why it cannot compute in this build, NULL if it can. */
   const char *(*without)(void);
   struct pattern_parameter parameters[PATTERN_PARAMETERS];
   const struct overlap_family *families; /* the last one has no name */
   /* The most that the parameter of a family may be, on so many ranks. */
   int64_t (*most)(const struct overlap *overlap);
-  /* Sets full_flops and makes the buffers. Collective. 0, or -1 with failure_text() set; free is due in both
-     cases. */
+  /* Sets full_flops and makes the buffers. Collective. 0, or -1 with failure_text() set; free must be called
+     in both cases. */
   int (*create)(struct overlap *overlap);
   void (*free)(struct overlap *overlap);
-  /* Computation of that many flops, or what comes next below. Local. */
+  /* Returns computation of that many flops, or of the next possible number below. Local. */
   void (*work_create)(struct overlap *overlap, int64_t flops, struct overlap_work *work);
   void (*work_free)(struct overlap_work *work);
   /* Messages to other ranks of one rank, and bytes of the longest. */
   void (*measure)(const struct overlap *overlap, const struct overlap_method *method, int64_t *messages,
                   int64_t *message_bytes);
-  /* Makes the data of the next execution and wipes what the last one delivered. Local. */
+  /* Makes the data of the next execution and overwrites the last one's results. Local. */
   void (*prepare)(struct overlap *overlap);
   /* One execution, until all ranks have all; or without communication. Collective. */
   void (*run)(struct overlap *overlap, const struct overlap_method *method, const struct overlap_work *work,
               bool communicates, struct stopwatch *watch);
-  /* Of what the last execution, which communicated, delivered and computed. Collective. 0, or -1 with
-     failure_text() set on some rank. */
+  /* Verifies the results of the last execution, which communicated. Collective. 0, or -1 with failure_text()
+     set on some rank. */
   int (*verify)(struct overlap *overlap, const struct overlap_work *work);
 };
 
 /*
- * Reads the methods of a kernel, separated by spaces or ';', to be freed. 0, or -1 with failure_text() set.
- * Local.
+ * Reads the methods of a kernel, separated by spaces or ';'; the caller frees them. 0, or -1 with
+ * failure_text() set. Local.
  */
 int overlap_methods(const struct overlap *overlap, const char *text, struct overlap_method **methods,
                     int *count);
@@ -101,7 +101,7 @@ int overlap_methods(const struct overlap *overlap, const char *text, struct over
 void overlap_help(void);
 
 /* swpbench overlap, of a kernel with parameters such as "ft:rows=8", and amounts of computation; NULL: from
-   none to as much as there is. Collective. 0, or -1 on every rank after the failure was told. */
+   none to the maximum. Collective. 0, or -1 on every rank after the failure was printed. */
 int overlap(const struct team *team, const struct options *options, const char *pattern,
             const char *computation);
 

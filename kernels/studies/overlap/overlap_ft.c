@@ -1,7 +1,7 @@
 /*
  * ft: the exchange of a Fourier transform of several dimensions. A rank has `rows` rows for every rank, each
- * of `elements` complex numbers. It transforms every row before it sends it; when, and how many at a time, is
- * what the methods differ in: algorithms 3 to 5 of the paper, and what lies between 4 and 5.
+ * of `elements` complex numbers. It transforms every row before it sends it; the methods differ in when it
+ * sends, and how many rows at a time: algorithms 3 to 5 of the paper, and variants between 4 and 5.
  */
 #include "overlap.h"
 
@@ -28,15 +28,15 @@ static const struct overlap_family families[] = {
                 "sends so many rows for a rank once they are transformed"},
     {.name = NULL}};
 
-/* Lengths are in doubles, of which an element is two. A block is what one rank has for another. */
+/* Lengths are in doubles, of which an element is two. A block is one rank's data for another. */
 struct ft {
   int64_t row, block;
   double *own, *received; /* block after block, for and from rank 0, 1, ... */
   double *expected;       /* a row, for verification */
-  MPI_Win window;         /* of received; MPI_WIN_NULL: nobody puts */
+  MPI_Win window;         /* of received; MPI_WIN_NULL: no rank puts */
   MPI_Request *requests;
   int nrequests;
-  int64_t *told, *heard; /* hashes of blocks */
+  int64_t *own_hashes, *sender_hashes; /* hashes of blocks */
 };
 
 /* Transforms the first elements of every row. */
@@ -79,7 +79,7 @@ static double *allocate_aligned(int64_t doubles) {
   return memory;
 }
 
-/* What ranks put into. Its size is a multiple of 64 bytes: some libraries spoil others. */
+/* The window that ranks put into. Its size is a multiple of 64 bytes: some libraries corrupt others. */
 static void make_window(struct overlap *overlap, struct ft *ft, int64_t doubles) {
   const MPI_Aint bytes = (MPI_Aint)(doubles * 8 / ALIGNMENT_BYTES + 1) * ALIGNMENT_BYTES;
   MPI_Win_allocate(bytes, sizeof(double), MPI_INFO_NULL, overlap->team->comm, &ft->received, &ft->window);
@@ -104,8 +104,8 @@ static int create(struct overlap *overlap) {
     ft->received = allocate_aligned(procs * ft->block);
   ft->expected = allocate_aligned(ft->row);
   ft->requests = allocate((size_t)(2 * rows * procs) * sizeof *ft->requests);
-  ft->told = allocate((size_t)procs * sizeof *ft->told);
-  ft->heard = allocate((size_t)procs * sizeof *ft->heard);
+  ft->own_hashes = allocate((size_t)procs * sizeof *ft->own_hashes);
+  ft->sender_hashes = allocate((size_t)procs * sizeof *ft->sender_hashes);
   return 0;
 }
 
@@ -122,8 +122,8 @@ static void free_ft(struct overlap *overlap) {
   free(ft->own);
   free(ft->expected);
   free(ft->requests);
-  free(ft->told);
-  free(ft->heard);
+  free(ft->own_hashes);
+  free(ft->sender_hashes);
   free(ft);
 }
 
@@ -261,7 +261,7 @@ static void transform_of(const double *numbers, int64_t n, int64_t element, doub
   }
 }
 
-/* One row of those of a rank: an element of its transform, and what lies behind the transform. */
+/* Checks one row of a rank: an element of its transform, and the data behind the transform. */
 static int verify_row(const struct overlap *overlap, const struct overlap_work *work, int source) {
   const struct ft *ft = overlap->state;
   const struct work *state = work->state;
@@ -278,23 +278,23 @@ static int verify_row(const struct overlap *overlap, const struct overlap_work *
   double real, imaginary;
   transform_of(ft->expected, length, element, &real, &imaginary);
   const double error = hypot(got[2 * element] - real, got[2 * element + 1] - imaginary);
-  if (error <= 1e-13 * (double)length) /* also when it is not a number: not so */
+  if (error <= 1e-13 * (double)length) /* also false for NaN */
     return 0;
   return failure_set("wrong transform from rank %d: element %lld of row %lld is %.17g, expected %.17g",
                      source, (long long)element, (long long)row, got[2 * element], real);
 }
 
-/* Whole blocks are compared by hashes of what senders have when all is done. */
+/* Whole blocks are compared by hashes of the senders' data after the execution. */
 static int verify(struct overlap *overlap, const struct overlap_work *work) {
   struct ft *ft = overlap->state;
   const int procs = overlap->team->procs;
   if (ft->window != MPI_WIN_NULL)
     MPI_Win_sync(ft->window);
   for (int rank = 0; rank < procs; rank++)
-    ft->told[rank] = hash_of(ft->own + rank * ft->block, ft->block);
-  team_alltoall(overlap->team, ft->told, ft->heard);
+    ft->own_hashes[rank] = hash_of(ft->own + rank * ft->block, ft->block);
+  team_alltoall(overlap->team, ft->own_hashes, ft->sender_hashes);
   for (int rank = 0; rank < procs; rank++) {
-    if (hash_of(ft->received + rank * ft->block, ft->block) != ft->heard[rank])
+    if (hash_of(ft->received + rank * ft->block, ft->block) != ft->sender_hashes[rank])
       return failure_set("wrong payload from rank %d: its %lld rows are not those that it sent", rank,
                          (long long)overlap->values[ROWS]);
     if (verify_row(overlap, work, rank))

@@ -35,7 +35,7 @@ static void add(struct list *list, const struct overlap_family *family, int64_t 
   list->methods[list->count++] = method;
 }
 
-/* With the value, or without one (0) with those worth trying. */
+/* Adds a method with the value or, without one (0), with those worth trying. */
 static void add_values(struct list *list, const struct overlap_family *family, int64_t value, int by,
                        int64_t most) {
   for (int transfer = 0; transfer < NTRANSFERS; transfer++) {

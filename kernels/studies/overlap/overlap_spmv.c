@@ -1,8 +1,8 @@
 /*
  * spmv: the product of a sparse matrix, whose nonzeros lie anywhere, with a vector. A rank owns `rows` rows
  * and as many elements of the vector, and needs those of every other rank, a block, before it can multiply
- * with them: algorithms 6 to 8 of the paper. Step t is of the block of rank (rank + t) mod P; step 0 needs
- * nobody.
+ * with them: algorithms 6 to 8 of the paper. Step t is of the block of rank (rank + t) mod P; step 0 needs no
+ * other rank.
  */
 #include "overlap.h"
 
@@ -27,7 +27,7 @@ static const struct overlap_family families[] = {
                  "sends its block to the others while it multiplies"},
     {.name = NULL}};
 
-/* What others get from and put into; blocks and flags by rank. */
+/* The memory that others get from and put into; blocks and flags by rank. */
 struct spmv_overlap {
   double *own;                   /* elements */
   double *blocks;                /* received; that of the own elements stays empty */
@@ -93,7 +93,8 @@ static void free_spmv(struct overlap *overlap) {
   free(spmv);
 }
 
-/* Nonzeros as evenly over the rows as they can be, in any columns. Only the first block sets rows of y. */
+/* Distributes nonzeros as evenly as possible over the rows, in any columns. Only the first block sets rows of
+   y. */
 static void make_block(const struct overlap *overlap, int step, int64_t nonzeros, struct csr *csr) {
   const int64_t rows = overlap->values[ROWS];
   struct rng rng = {hash_pair(hash_pair(overlap->seed, (uint64_t)overlap->team->rank), (uint64_t)step)};
@@ -172,7 +173,7 @@ static void post_receives(const struct overlap *overlap) {
   }
 }
 
-/* The flag follows when the block is there: two puts may arrive in any order. */
+/* The flag is put after the block has arrived: two puts may arrive in any order. */
 static void put_notified(const struct overlap *overlap, int target) {
   struct spmv_overlap *spmv = overlap->state;
   const int rows = (int)overlap->values[ROWS], rank = overlap->team->rank;
@@ -196,7 +197,7 @@ static void begin(const struct overlap *overlap, enum overlap_transfer by, int s
     put_notified(overlap, needing_in(team, step));
 }
 
-/* Until the block of a step is there. */
+/* Waits until the block of a step has arrived. */
 static void await(const struct overlap *overlap, enum overlap_transfer by, int step) {
   struct spmv_overlap *spmv = overlap->state;
   const struct team *team = overlap->team;
@@ -227,7 +228,7 @@ static void multiply(const struct overlap *overlap, const struct overlap_work *w
   lap(watch, COMPUTATION);
 }
 
-/* Until what others get from or were sent by this rank is with them. */
+/* Waits until the others have this rank's data, which they get or were sent. */
 static void complete(const struct overlap *overlap, enum overlap_transfer by) {
   struct spmv_overlap *spmv = overlap->state;
   if (by == BY_ISEND && overlap->team->procs > 1)
@@ -285,7 +286,8 @@ static int verify_blocks(const struct overlap *overlap) {
   return 0;
 }
 
-/* Against elements that every rank knows without communication; the two sums differ by rounding only. */
+/* Checks against elements that every rank knows without communication; the two sums differ by rounding
+   only. */
 static int verify_row(const struct overlap *overlap, const struct work *work, int64_t row) {
   const struct spmv_overlap *spmv = overlap->state;
   double sum = 0, magnitude = 0;
