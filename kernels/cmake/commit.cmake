@@ -3,7 +3,7 @@ cmake_minimum_required(VERSION 3.20)
 set(commit unknown)
 find_program(GIT git)
 if(GIT)
-  # A copy of the sources inside some other checkout is not of that checkout's commit.
+  # A copy of the sources inside another checkout does not belong to that checkout's commit.
   execute_process(COMMAND ${GIT} ls-files --error-unmatch commit.cmake
     WORKING_DIRECTORY ${SOURCE} RESULT_VARIABLE untracked OUTPUT_QUIET ERROR_QUIET)
   if(untracked EQUAL 0)

@@ -1,4 +1,4 @@
-/* What SimGrid's mpi.h leaves out, MPI_T, as of a library that has no control variables. */
+/* MPI_T, which SimGrid's mpi.h lacks, as in a library without control variables. */
 #ifndef SIMGRID_MPI_T_H
 #define SIMGRID_MPI_T_H
 

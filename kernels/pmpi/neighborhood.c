@@ -316,7 +316,7 @@ static int copy_blocks(struct side *side, const void *from, void *to, bool pack)
   return error;
 }
 
-/* Where the bytes are sent from, and where they are received. */
+/* Sets where the bytes are sent from, and where they are received. */
 static int prepare(struct neighborhood *neighborhood, const void *send, void *recv, const char **from,
                    char **into) {
   struct side *sent = &neighborhood->send, *received = &neighborhood->recv;

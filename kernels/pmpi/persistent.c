@@ -114,8 +114,8 @@ int persistent_progress(void) {
   return failed != NULL ? hand_over(failed, error) : MPI_SUCCESS;
 }
 
-/* Behind the first `skip` requests of the place, which bits tell whether this rank has freed them. Returns
-   how many. */
+/* Sets bits for the requests of the place, after the first `skip`, that this rank has freed. Returns how
+   many. */
 static int read_mask(const struct place *place, int skip, uint64_t *mask) {
   int count = 0;
   *mask = 0;

@@ -7,7 +7,7 @@
 
 enum { WATCHDOG_FRAMES = 64, WATCHDOG_NAME = 160 };
 
-/* Where a rank was: from the innermost call outwards. */
+/* The stack of a rank, from the innermost call outwards. */
 struct where {
   int count;
   char names[WATCHDOG_FRAMES][WATCHDOG_NAME];

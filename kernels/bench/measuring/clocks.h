@@ -44,7 +44,7 @@ struct clock_line clock_line_fit(const struct clock_reading *readings, int n, in
 
 int64_t clock_line_at(const struct clock_line *line, int64_t own_ns);
 
-/* Where every clock shows the same as rank 0's until it has learned. */
+/* Creates clocks that all count as equal to rank 0's until they are synchronised. */
 struct clocks clocks_create(const struct team *team);
 
 /* Compares the clocks anew; the drift follows from earlier calls too. Collective. */

@@ -31,7 +31,7 @@ struct verdict {
   const struct where *where; /* of a hang, rank 0 */
 };
 
-/* What this rank does, for its watchdog. */
+/* The current activity of this rank, for its watchdog. */
 static struct {
   struct session *session;
   const struct workload *workload;

@@ -7,7 +7,7 @@
 /* About so many multiplications are done between two calls for progress: some ten microseconds. */
 enum { PROGRESS_EVERY = 1 << 14 };
 
-/* Where an element of the vector is received. */
+/* The place where an element of the vector is received. */
 struct place {
   int64_t column;
   int32_t at;

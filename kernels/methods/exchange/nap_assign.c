@@ -162,7 +162,7 @@ static int mail_to_leaders(const struct assigner *a, struct mail *mail, bool for
   return SWP_SUCCESS;
 }
 
-/* Volume, shares and first sender of what comes from each origin; deals it. */
+/* Reads volume, shares and first sender of the data from each origin, and deals them. */
 static int deal_receives(struct assigner *a, const struct mail *mail) {
   struct leader *leader = &a->leader;
   const int *origins = leader->origins.items;

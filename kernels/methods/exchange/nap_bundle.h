@@ -29,7 +29,7 @@ struct bundles {
 int swp_bundles_make(const struct swp_plan *plan, struct bundles *bundles);
 void swp_bundles_free(struct bundles *bundles);
 
-/* Where a byte of the caller's send buffer, which must be in the bundle, is in the bundle. */
+/* The place in the bundle of a byte of the caller's send buffer, which must be in the bundle. */
 int64_t swp_bundle_position(const struct bundle *bundle, int64_t offset);
 
 /* Appends the bytes from … to - 1 of the bundle to an array of struct run, as runs of the caller's buffer.

@@ -8,7 +8,7 @@
 /* Data to another node, or one share of the data of another node: dealt to the ranks of this node. */
 struct lot {
   int node;
-  int share; /* of what comes from the node */
+  int share; /* of the data from the node */
   int64_t bytes;
   int first;  /* the local rank that it is dealt to; of shared data, the first of `shares` consecutive ones */
   int shares; /* 1 when it is not shared */
@@ -21,7 +21,7 @@ struct lot {
  */
 void swp_nap_deal_sends(struct lot *lots, int64_t count, int size, int64_t item_bytes, bool sharing);
 
-/* Deals what comes from other nodes likewise, to the local ranks size - 1, size - 2, …, 0, size - 1, …. */
+/* Deals the data from other nodes likewise, to the local ranks size - 1, size - 2, …, 0, size - 1, …. */
 void swp_nap_deal_receives(struct lot *lots, int64_t count, int size);
 
 /* Where a share begins in data of whole items; with share == shares, where the data end. */

@@ -96,7 +96,7 @@ static int list_parts(struct nap *nap, const struct mail *slices, struct mail *m
   return SWP_SUCCESS;
 }
 
-/* Where byte `at` of what `source` sends this rank belongs in the caller's receive buffer. */
+/* The place of byte `at` from `source` to this rank in the caller's receive buffer. */
 static int find_place(const struct nap *nap, int64_t source, int64_t at, int64_t bytes, int64_t *place) {
   struct receive key = {.peer = (int)source};
   const struct receive *receive = bsearch(
@@ -174,7 +174,7 @@ static int64_t bytes_for_others(struct nap *nap, const struct box *box) {
   return bytes;
 }
 
-/* A part comes into the plan's buffer: this rank's own is unpacked, the rest to be distributed. */
+/* Receives a part in the plan's buffer: this rank's own bytes are unpacked, the rest will be distributed. */
 static int receive_part(struct nap *nap, const struct box *box, struct part *part, struct mail *mail) {
   int error = SWP_SUCCESS;
   int64_t for_others = bytes_for_others(nap, box);

@@ -191,7 +191,7 @@ done:
   return error;
 }
 
-/* Where an arrived parcel belongs in the caller's receive buffer. */
+/* The place of an arrived parcel in the caller's receive buffer. */
 static int find_place(const struct scheduler *s, int source, int64_t bytes, int64_t *offset) {
   struct receive key = {.peer = source};
   const struct receive *receive =

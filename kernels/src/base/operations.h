@@ -13,7 +13,7 @@ enum {
 #undef OPERATION
 };
 
-/* What a buffer holds: blocks of a rank's size. */
+/* The contents of a buffer, in blocks of a rank's size. */
 enum extent { NONE, ONE, ONE_AT_ROOT, ALL, ALL_AT_ROOT };
 
 struct shape {

@@ -4,7 +4,7 @@
 
 #include "kinds.h"
 
-/* Where MPI reads the counts and types of a side. */
+/* The ranks on which MPI reads the counts and types of a side. */
 enum reading { NOWHERE, EVERYWHERE, AT_ROOT };
 
 /* A reduction has one side, which recv describes. */
@@ -16,7 +16,7 @@ static inline bool swp_is_read(enum reading reading, bool root) {
   return reading == EVERYWHERE || (reading == AT_ROOT && root);
 }
 
-/* Whether MPI_IN_PLACE may take the place of send, or, where not, of recv. */
+/* Whether MPI_IN_PLACE may replace send; otherwise it may replace recv. */
 bool swp_send_may_be_in_place(enum swp_operation operation, bool root);
 bool swp_recv_may_be_in_place(enum swp_operation operation, bool root);
 

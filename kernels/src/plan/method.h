@@ -58,8 +58,8 @@ struct features {
   double mavg;         /* -1: unknown */
   int64_t bytes;       /* mean payload bytes per message; -1: unknown */
 
-  /* Of a collective: what MPI makes equal on every rank. `bytes` is that of the vector of bcast, reduce and
-     allreduce, and else of a rank's block, for allgatherv the mean, rounded down. */
+  /* For a collective, the values that MPI requires to be equal on all ranks. `bytes` is that of the vector of
+     bcast, reduce and allreduce, and else of a rank's block, for allgatherv the mean, rounded down. */
   int64_t total_bytes; /* of the vector, or of the blocks of all ranks */
   int64_t most_bytes;  /* of the largest block; else as bytes */
   int root;            /* 0 where the operation has none */

@@ -7,7 +7,7 @@ static bool is_off_node(const struct swp_plan *plan, int peer) {
   return swp_topology_node(plan->topology, peer) != swp_topology_node(plan->topology, plan->rank);
 }
 
-/* Of a rank that is not off the node. */
+/* Whether a rank of this node is on the same socket. */
 static bool on_socket(const struct swp_plan *plan, int peer) {
   const struct topology *topology = plan->topology;
   return swp_topology_has_sockets(topology) &&
@@ -39,7 +39,7 @@ void swp_plan_count_receive(struct swp_plan *plan, int stage, int peer, int64_t 
     swp_tally_receive(exchange->estimate->model, is_off_node(plan, peer), bytes, &exchange->tallies[stage]);
 }
 
-/* From sums and maxima of the same numbers. */
+/* Sets the statistics from sums and maxima of the same numbers. */
 static void set_statistics(const struct swp_plan *plan, const int64_t max[TRAFFIC],
                            const int64_t sum[TRAFFIC], struct swp_statistics *statistics) {
   bool has_sockets = swp_topology_has_sockets(plan->topology);

@@ -1,4 +1,4 @@
-/* What the caller's description of a collective means on this rank. */
+/* Reads the caller's description of a collective for this rank. */
 #ifndef SWP_COLLECTIVE_PROBLEM_H
 #define SWP_COLLECTIVE_PROBLEM_H
 

@@ -22,7 +22,7 @@ int swp_plan_collective(struct collective_plan *collective, const struct sources
 int swp_plan_by_match(struct collective_plan *collective, const struct choices *choices,
                       const struct match *match);
 
-/* Gives the collective another call, with its features, and the choice for them; match NULL: to be found.
+/* Sets the collective to another call, with its features and the choice for them; match NULL: to be found.
    After an error the plan is as before. Errors: as swp_collective_set. */
 int swp_plan_set(struct collective_plan *collective, const struct call *call, const struct features *features,
                  const struct match *match);

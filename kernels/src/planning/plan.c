@@ -92,7 +92,7 @@ static int check_hints(const struct swp_hints *hints, enum swp_operation operati
   return SWP_SUCCESS;
 }
 
-/* What is to be planned: one of the two, or none for a discovery. */
+/* The problem to plan: one of the two, or none for a discovery. */
 struct request {
   enum swp_operation operation;
   const char *method;

@@ -5,7 +5,7 @@
 
 enum { WHY_BYTES = 160 };
 
-/* Of a method, by the choice that owns it. */
+/* The state of a method, by the choice that owns it. */
 struct prepared {
   bool done;
   void *state; /* the method's */
@@ -28,7 +28,7 @@ static int owner_of(const struct collective_plan *collective, int index) {
   return collective->choices->list[index].owner;
 }
 
-/* What methods see. */
+/* Sets the members of the plan that methods see. */
 static void load(struct collective_plan *collective, int index) {
   const struct prepared *prepared = &collective->prepared[owner_of(collective, index)];
   struct swp_plan *plan = &collective->plan;

@@ -61,7 +61,7 @@ done:
   return error;
 }
 
-/* The same for all: starts that differ between ranks are then the same share of everybody's time. Rooted
+/* The same for all: starts that differ between ranks are then the same share of every method's time. Rooted
    collectives are executed once, as several would be under way at the same time. */
 static int batch(const struct race *race) {
   if (swp_shapes[race->plan->operation].rooted)
@@ -268,8 +268,8 @@ static int by_median(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The default, and then the fastest for which there is room. Sorts the runners. */
-static void tell(struct race *race, struct outcome *outcome) {
+/* Lists the default, and then the fastest for which there is room. Sorts the runners. */
+static void describe(struct race *race, struct outcome *outcome) {
   const size_t room = EVIDENCE_BYTES - 32; /* the words follow */
   size_t used = (size_t)snprintf(outcome->evidence, room, "measurement, %d rounds:", race->rounds);
   int left = 0;
@@ -306,7 +306,7 @@ static void decide(struct race *race, struct outcome *outcome) {
     race->runners[i].out = race->runners[i].out || !beats_default(race, &race->runners[i], challengers);
   while ((now = next_best(race, now, &from)) != NULL)
     begin_stretch(outcome, from, &now->trial->spec);
-  tell(race, outcome);
+  describe(race, outcome);
 }
 
 const struct spec *swp_outcome_for(const struct outcome *outcome, int64_t executions) {

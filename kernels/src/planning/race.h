@@ -11,7 +11,7 @@ struct stretch {
 };
 
 struct outcome {
-  bool decided; /* else there were too few rounds to tell */
+  bool decided; /* else there were too few rounds to decide */
   int count;    /* of stretches; the first begins at 0 */
   struct stretch *stretches;
   char evidence[EVIDENCE_BYTES];
@@ -21,7 +21,8 @@ struct outcome {
  * Plans the default and every other applicable method, executes them on buffers of its own in rounds of
  * random order until the budget of the hints is spent, and finds which one to use from how many executions
  * on. The default stays unless another is clearly faster. Collective on plan->comm; the outcome is the same
- * on every rank; swp_outcome_release is due in any case. Errors, agreed: SWP_ERR_MEMORY, _METHOD, _MPI.
+ * on every rank; swp_outcome_release must be called in any case. Errors, agreed: SWP_ERR_MEMORY, _METHOD,
+ * _MPI.
  */
 int swp_race(struct swp_plan *plan, struct outcome *outcome);
 

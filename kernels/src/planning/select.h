@@ -16,8 +16,8 @@ struct selection {
 /*
  * Finds the sources of choices: the caller's spec (not auto), or else the user's table, a race if the hints
  * want one and that table has no rule, and the table in the hints or the one named by SWITCHPOINT_TABLE on
- * rank 0. Reads only what is equal on all ranks. swp_select_end is due in any case. Collective on plan->comm.
- * Errors, agreed: SWP_ERR_METHOD, _NOT_APPLICABLE, _TABLE, _MEMORY, _MPI.
+ * rank 0. Reads only what is equal on all ranks. swp_select_end must be called in any case. Collective on
+ * plan->comm. Errors, agreed: SWP_ERR_METHOD, _NOT_APPLICABLE, _TABLE, _MEMORY, _MPI.
  */
 int swp_select(struct swp_plan *plan, const char *method, struct selection *selection);
 

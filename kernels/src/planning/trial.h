@@ -18,8 +18,8 @@ struct buffers {
   void *send, *recv; /* for the call: an address in the memory, or MPI_IN_PLACE */
 };
 
-/* Zeroed buffers for the plan's problem; swp_buffers_free is due in any case. Local. Errors: SWP_ERR_MEMORY.
- */
+/* Zeroed buffers for the plan's problem; swp_buffers_free must be called in any case. Local. Errors:
+   SWP_ERR_MEMORY. */
 int swp_buffers_make(const struct swp_plan *plan, struct buffers *buffers);
 
 void swp_buffers_free(struct buffers *buffers);

@@ -50,7 +50,7 @@ struct sources {
 };
 
 /* Collects the choices of the sources for the features, for any bytes. The tables may be freed afterwards.
-   Local. swp_choices_release is due in any case. Errors: SWP_ERR_MEMORY. */
+   Local. swp_choices_release must be called in any case. Errors: SWP_ERR_MEMORY. */
 int swp_choices_compile(const struct sources *sources, const struct features *features, int64_t *account,
                         struct choices **choices);
 

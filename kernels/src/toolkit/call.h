@@ -38,8 +38,8 @@ const char *swp_total_commutes(const struct spec *spec, const struct features *f
    MPI_IN_PLACE, from its place in recv, which `bytes` may be. */
 int swp_pack_own(const struct swp_plan *plan, const void *send, const void *recv, char *bytes);
 
-/* Of an allgatherv, the first item in recv of the blocks that are bytes in a row there, by rank; negative
-   when they are not, or begin before it. */
+/* The first item in an allgatherv's recv if the blocks are contiguous bytes there, by rank; negative if they
+   are not, or begin before recv. */
 int64_t swp_find_row(const struct call *call, int procs);
 
 /* Copies items into items of another type with the same content. */

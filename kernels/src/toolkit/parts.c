@@ -11,7 +11,7 @@ struct part {
   MPI_Comm comm;
 };
 
-/* Of a communicator that plans share: its attribute. */
+/* The attribute of a communicator that plans share. */
 struct parts {
   struct part *first;
 };
@@ -28,7 +28,7 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra) {
   return MPI_SUCCESS;
 }
 
-/* What is kept, of nothing at the first use. */
+/* Finds the kept parts; at the first use there are none. */
 static int find_parts(const struct swp_plan *plan, struct parts **parts) {
   static atomic_int shared_key = MPI_KEYVAL_INVALID;
   int error = SWP_SUCCESS, key, found = 0;

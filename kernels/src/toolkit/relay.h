@@ -13,7 +13,7 @@ struct parcel {
   int source, destination;
   int64_t bytes;
   const void *data; /* the caller's, or in a letter received in this call */
-  int next;         /* index of the partner that it goes to in the stage at hand; STAYS */
+  int next;         /* index of the partner that it goes to in the current stage; STAYS */
 };
 
 enum { STAYS = -1 };
@@ -27,9 +27,9 @@ struct letter {
 struct relay {
   int64_t nheld, capacity;
   struct parcel *held;
-  struct letter *letters; /* to the partners of the stage at hand */
+  struct letter *letters; /* to the partners of the current stage */
   MPI_Request *requests;
-  struct inbox *received, *outgoing; /* letters of this call, and of the stage at hand */
+  struct inbox *received, *outgoing; /* letters of this call, and of the current stage */
   int turn;                          /* calls take turns between two tags a stage */
   int failure;                       /* of this call so far */
   char failure_letter;               /* its text, sent to partners */

@@ -37,9 +37,9 @@ const char *swp_algorithm_name(enum swp_operation operation, int index);
 /* Whether there is such a name. Local; needs no MPI. */
 bool swp_algorithm_known(enum swp_operation operation, const char *name);
 
-/* Prepares calls on a communicator that is like comm. Collective. swp_algorithm_close is due, also after an
-   error. A communicator that another thread makes at this time may get the algorithm too: a lock could not be
-   held here, where ranks wait for each other. Errors, agreed: SWP_ERR_NOT_APPLICABLE, _MPI. */
+/* Prepares calls on a communicator that is like comm. Collective. swp_algorithm_close must be called, even
+   after an error. A communicator that another thread makes at this time may get the algorithm too: a lock
+   could not be held here, where ranks wait for each other. Errors, agreed: SWP_ERR_NOT_APPLICABLE, _MPI. */
 int swp_algorithm_open(MPI_Comm comm, enum swp_operation operation, const char *name,
                        struct algorithm *algorithm);
 

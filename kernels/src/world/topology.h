@@ -35,7 +35,7 @@ struct topology {
 /*
  * Collective on own, a duplicate of comm. With ppn 0 the machine's own nodes, the groups of ranks that share
  * memory, found once per communicator and kept as an attribute of comm; else nodes of ppn ranks as swp_hints
- * says. swp_topology_release is due. Errors, agreed: SWP_ERR_MEMORY, SWP_ERR_MPI.
+ * says. swp_topology_release must be called. Errors, agreed: SWP_ERR_MEMORY, SWP_ERR_MPI.
  */
 int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struct topology **topology);
 

@@ -25,7 +25,7 @@ int graph_owner(const struct graph *graph, int64_t vertex) {
   return block_owner(graph->spec.vertices, graph->procs, vertex);
 }
 
-/* Sends a batch of edges, from number e on, to the owners of both ends; keeps what comes here. */
+/* Sends a batch of edges, from number e on, to the owners of both ends; keeps the edges received. */
 static void spread(const struct team *team, const struct graph *graph, int64_t e, int64_t n,
                    struct items *kept) {
   int *owners = allocate(4 * (size_t)n * sizeof *owners);
@@ -50,7 +50,7 @@ static void spread(const struct team *team, const struct graph *graph, int64_t e
   free(items);
 }
 
-/* Of ends of edges by their owners: each own end, then the other end. */
+/* Makes the neighbours from ends of edges by their owners: each own end, then the other end. */
 static void make_neighbours(const struct items *ends, struct graph *graph) {
   graph->offsets = allocate_zeros(((size_t)graph->count + 2) * sizeof *graph->offsets);
   graph->neighbours = allocate((size_t)ends->count / 2 * sizeof *graph->neighbours);
