@@ -288,9 +288,9 @@ struct swp_facts {
 int swp_selector_create(const swp_table *table, enum swp_operation operation, const struct swp_layout *layout,
                         swp_selector **selector);
 
-/* Returns 0 if a call of so many bytes (as in struct swp_facts) certainly has no method other than "vendor",
-   otherwise 1. Local. Like all functions down to swp_selector_passed, it may be called by several threads at
-   once. */
+/* Returns 0 if a call of this many bytes (as in struct swp_facts) certainly has no method other than
+   "vendor", otherwise 1. Local. Like all functions down to swp_selector_passed, it may be called by several
+   threads at once. */
 int swp_selector_asks(const swp_selector *selector, int64_t bytes);
 
 /* Returns the number of sizes at which the answer of swp_selector_asks changes, and points *bytes at them, in

@@ -108,14 +108,14 @@ static inline const struct place *place_known(MPI_Comm comm) {
   return atomic_load_explicit(&place_on, memory_order_relaxed) ? place_find(comm) : &nothing;
 }
 
-/* The bytes that rules refer to, of so many items of the largest block (or the vector), or of an allgatherv
+/* The bytes that rules refer to, of this many items of the largest block (or the vector), or of an allgatherv
    in total. */
 static inline int64_t place_bytes(const struct place *place, enum swp_operation operation, int64_t items,
                                   int64_t size) {
   return operation == SWP_ALLGATHERV ? items * size / place->procs : items * size;
 }
 
-/* Whether a call of so many bytes may be for a method. */
+/* Whether a call of this many bytes may be for a method. */
 static inline bool place_asks(const struct rules *rules, int64_t bytes) {
   const int64_t *next = rules->changes; /* all before it are at or below the bytes */
   for (int half = (CHANGES + 1) / 2; half > 0; half /= 2)

@@ -24,13 +24,13 @@ void budget_free(struct budget *budget);
 void budget_begin(struct budget *budget);
 
 /*
- * When the index-th size must end, with so many methods planned: each size left first gets the rounds that a
- * launch needs to count, and then an even share of the rest. If there is no rest, all get the same fraction
+ * When the index-th size must end, with this many methods planned: each size left first gets the rounds that
+ * a launch needs to count, and then an even share of the rest. If there is no rest, all get the same fraction
  * of what they need. On rank 0.
  */
 int64_t budget_deadline_ns(struct budget *budget, int index, int methods);
 
-/* Called when the size has had so many samples. */
+/* Called when the size has had this many samples. */
 void budget_spent(struct budget *budget, int index, int samples);
 
 #endif

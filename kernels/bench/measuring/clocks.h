@@ -11,13 +11,13 @@
 
 #include <stdint.h>
 
-/* How far another clock was ahead of the own one when that showed own_ns, to within half the round trip. */
+/* How far another clock was ahead of this rank's when that showed own_ns, to within half the round trip. */
 struct clock_reading {
   int64_t own_ns, ahead_ns, trip_ns;
 };
 
-/* The reference's time minus the own: ahead_ns where the own clock shows own_ns, and drift more for each
-   nanosecond that has passed since. */
+/* The reference's time minus this rank's: ahead_ns where this rank's clock shows own_ns, and drift more for
+   each nanosecond that has passed since. */
 struct clock_line {
   int64_t own_ns, ahead_ns;
   double drift;
@@ -54,7 +54,7 @@ void clocks_learn(struct clocks *clocks);
    same on every rank. */
 struct clock_check clocks_check(const struct clocks *clocks);
 
-/* Rank 0's time when the own clock shows own_ns, and back. Local. */
+/* Rank 0's time when this rank's clock shows own_ns, and back. Local. */
 int64_t clocks_common(const struct clocks *clocks, int64_t own_ns);
 int64_t clocks_own(const struct clocks *clocks, int64_t common_ns);
 

@@ -48,7 +48,7 @@ bool launch_is_over(const struct launch *launch);
 /* Notes on rank 0 a method that is not measured, and why. Local. */
 void launch_skip(struct launch *launch, const char *method, int64_t size_bytes, const char *reason);
 
-/* Write a record of so many samples; that of a method at one size. 0, or -1 with failure_text() set. Local,
+/* Write a record of this many samples; that of a method at one size. 0, or -1 with failure_text() set. Local,
    on rank 0. */
 int launch_write(struct launch *launch, struct json *json, int samples);
 int launch_write_case(struct launch *launch, const struct workload *workload,

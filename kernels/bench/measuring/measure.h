@@ -34,8 +34,8 @@ struct block {
  */
 int block_measure(struct block *block);
 
-/* The time of the shortest of so many rounds, of which nothing is kept. Collective; a failing execution ends
-   the job. */
+/* The time of the shortest of this many rounds, of which nothing is kept. Collective; a failing execution
+   ends the job. */
 int64_t block_try(struct block *block, int rounds);
 
 #endif

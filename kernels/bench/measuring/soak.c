@@ -237,7 +237,7 @@ static int soak_method(struct workload *workload, const struct method *method, b
   begin(method);
   if (!method->applicable) {
     launch_skip(&session->launch, method->spec, workload->payload.item_bytes,
-                "not applicable to so many processes");
+                "not applicable to this number of processes");
     return 0;
   }
   const int error = workload->operation->plan(workload, method->spec, &plan);

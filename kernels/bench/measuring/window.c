@@ -1,8 +1,8 @@
 /*
  * window: rank 0 announces an instant ahead of its clock, all ranks spin until then. It asks first whether
  * all are there, up a binomial tree that also brings the slowest announcement of last time, by which it sets
- * how far ahead the instant must lie; the announcement goes down the same tree. hca: the same for machines
- * with clocks of their own, which are synchronised (clocks.h).
+ * how far ahead the instant must lie; the announcement goes down the same tree.
+ * hca: the same for machines with clocks of their own, which are synchronised (clocks.h).
  */
 #include "clock.h"
 #include "sync.h"

@@ -10,7 +10,7 @@ struct matrix; /* products/matrix.h */
 struct pattern {
   int64_t nitems;
   bool opaque;           /* the messages are the items 0, 1, … one after the other */
-  struct lists sends;    /* items: own ones, from 0 */
+  struct lists sends;    /* items: this rank's, from 0 */
   struct lists recvs;    /* items: as the sender numbers them */
   int root;              /* blocks only */
   struct matrix *matrix; /* whose halo this is; NULL: none */

@@ -18,7 +18,7 @@ struct trip {
   int64_t delay_ns;
   int64_t size_bytes;
   bool synchronous;
-  bool mutual; /* both ends send so many messages at once, without delay, and receive as many; no answers */
+  bool mutual; /* both ends send this many messages at once, without delay, and receive as many; no answers */
 };
 
 /* Pairs of the local ranks of nodes 0 and 1, `count` at once. Collective. */

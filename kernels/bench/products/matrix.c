@@ -5,7 +5,7 @@
 
 enum { BATCH = 1 << 16, TAG_ENTRIES = 3 };
 
-/* The own entries in order of arrival, by number of the own row. */
+/* This rank's entries in order of arrival, by the number of the row on this rank. */
 struct arrivals {
   int32_t *rows;
   int64_t *columns;

@@ -17,7 +17,7 @@
 struct matrix {
   struct partition partition;
   enum matrix_field field;
-  int64_t *offsets; /* nrows + 1: where the entries of each own row are */
+  int64_t *offsets; /* nrows + 1: where the entries of each of this rank's rows are */
   int64_t *columns; /* as numbered in the whole matrix; repeated positions are added up */
   double *values;
 };
@@ -30,7 +30,7 @@ void matrix_free(struct matrix *matrix);
 /* The elements of the vector that this rank's rows need and other ranks own. */
 struct halo {
   struct lists recvs; /* items: as the owner numbers them, increasing */
-  struct lists sends; /* items: own ones that others need */
+  struct lists sends; /* items: this rank's that others need */
   int64_t *columns;   /* of the items of recvs, as the whole matrix numbers them */
 };
 

@@ -17,8 +17,8 @@ struct partition {
   enum partition_kind kind;
   int64_t n;
   int parts, rank;
-  int64_t nrows;   /* own ones */
-  int64_t *rows;   /* listed: the own ones, increasing */
+  int64_t nrows;   /* this rank's */
+  int64_t *rows;   /* listed: this rank's, increasing */
   int *block;      /* listed: the owners of the rank's contiguous block */
   int *all_owners; /* listed: on rank 0, until partition_dealt */
 };

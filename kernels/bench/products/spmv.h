@@ -13,7 +13,7 @@
 
 /* A rank's rows, split by the location of the vector elements that they are multiplied with. */
 struct spmv {
-  struct csr on_process; /* columns: own elements */
+  struct csr on_process; /* columns: this rank's elements */
   struct csr on_node;    /* columns: elements received, from ranks of the same node */
   struct csr off_node;   /* columns: elements received, from others */
 };

@@ -1,7 +1,7 @@
 /*
- * binomial: a tree in which the rank at position p, counted from the root, has as parent that at p without
- * its lowest bit. Subtrees are runs of positions, so blocks travel without headers. An allreduce is a
- * reduction to rank 0 and a broadcast from there.
+ * binomial: a tree in which the rank at position p, counted from the root, has the one at p without its
+ * lowest bit as its parent. Subtrees are runs of positions, so blocks travel without headers. An allreduce is
+ * a reduction to rank 0 and a broadcast from there.
  */
 #include "call.h"
 
@@ -23,7 +23,7 @@ static struct place find_place(const struct swp_plan *plan, int root) {
   return place;
 }
 
-/* The rank so many positions further on, or back. */
+/* The rank this many positions further on, or back. */
 static int peer(const struct swp_plan *plan, int distance) {
   return (plan->rank + distance + plan->procs) % plan->procs;
 }

@@ -12,7 +12,7 @@ static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
   return plan->features.total_bytes;
 }
 
-/* Bytes of so many blocks, beginning with a rank's. */
+/* Bytes of this many blocks, beginning with a rank's. */
 static int run_bytes(const struct swp_plan *plan, const struct blocks *blocks, int first, int count) {
   int64_t items = 0;
   for (int i = 0; i < count; i++)

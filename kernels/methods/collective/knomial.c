@@ -1,6 +1,6 @@
 /*
- * knomial: a tree in which the rank at position p, counted from the root in digits to base `radix`, has as
- * parent that at p without its last digit that is not zero. binomial is the one of radix 2.
+ * knomial: a tree in which the rank at position p, counted from the root in digits to base `radix`, has the
+ * one at p without its last nonzero digit as its parent. binomial is the one of radix 2.
  */
 #include "call.h"
 
@@ -27,7 +27,7 @@ static int64_t requests_scratch_bytes(const struct swp_plan *plan) {
   return plan->procs * (int64_t)sizeof(MPI_Request);
 }
 
-/* The place of this rank's digit that is not zero; of the root the first beyond the number of ranks. */
+/* The place of this rank's last nonzero digit; for the root the first beyond the number of ranks. */
 static int64_t place_value(const struct swp_plan *plan, int position) {
   int64_t value = 1;
   while (value < plan->procs && position / value % radix_of(plan) == 0)

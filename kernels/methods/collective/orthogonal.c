@@ -17,7 +17,7 @@ enum { GRID };
 struct level {
   MPI_Comm comm; /* by that coordinate */
   int size, coordinate;
-  int stride; /* from one of them to the next; so many ranks lie below this level */
+  int stride; /* from one of them to the next; this many ranks lie below this level */
   int first;  /* of the ranks that differ from this one up to this dimension: size * stride in a row */
 };
 
@@ -255,7 +255,7 @@ static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
   return (call_of(plan)->recv.dense ? 1 : 2) * plan->features.total_bytes;
 }
 
-/* Copies the blocks of a matrix of so many rows to those of its transpose. */
+/* Copies the blocks of a matrix of this many rows to those of its transpose. */
 static void transpose(const char *from, char *to, int rows, int columns, size_t block) {
   for (int column = 0; column < columns; column++)
     for (int row = 0; row < rows; row++, to += block)

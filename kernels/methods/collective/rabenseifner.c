@@ -9,8 +9,8 @@ struct range {
   int first, end;
 };
 
-/* The range that a position still reduces after so many steps: in each it keeps a half, the upper one if its
-   bit is set. */
+/* The range that a position still reduces after this many steps: in each it keeps a half, the upper one if
+   its bit is set. */
 static struct range range_of(int items, int position, int steps) {
   struct range range = {0, items};
   for (int step = 0; step < steps; step++) {
@@ -51,7 +51,7 @@ static int exchange(struct swp_plan *plan, const struct reduction *reduction, st
                           peer);
 }
 
-/* Reduces the own piece of a position. Returns the number of steps. */
+/* Reduces a position's own piece. Returns the number of steps. */
 static int reduce_scatter(struct swp_plan *plan, struct reduction *reduction, int *steps) {
   const struct side *side = &call_of(plan)->recv;
   const struct fold *fold = &reduction->fold;

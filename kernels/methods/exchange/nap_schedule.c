@@ -1,7 +1,7 @@
 /*
- * Node-aware exchange: the schedule. Every rank sends the receivers of its bundles' bytes to the senders of
- * its node; these inform their receivers, which inform the ranks of their node what to expect. Then all is
- * known.
+ * Node-aware exchange: the schedule. Every rank lists the destinations of its bundles' bytes for the senders
+ * of its node; these pass the lists to their receivers, which announce the arrivals to the ranks of their
+ * node. Then all is known.
  */
 #include "nap.h"
 

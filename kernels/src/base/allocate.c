@@ -18,7 +18,7 @@ void *swp_allocate_buffer(size_t bytes) {
   return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
 }
 
-/* The bytes that an allocation of so many bytes takes. */
+/* The bytes that an allocation of this many bytes takes. */
 static int64_t rounded(size_t bytes) {
   return (int64_t)((bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
 }

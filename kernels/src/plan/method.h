@@ -87,7 +87,7 @@ struct method {
   /* NULL when the method can do it, otherwise why not. Absent: always. */
   const char *(*applicable)(const struct spec *spec, const struct features *features);
 
-  /* Writes the index-th spec worth trying for the operation on so many processes; false past the last.
+  /* Writes the index-th spec worth trying for the operation on this many processes; false past the last.
      Absent: the name. */
   bool (*variant)(enum swp_operation operation, int index, int procs, char *text, size_t length);
 

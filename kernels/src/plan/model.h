@@ -9,7 +9,7 @@ enum { MODEL_PROTOCOLS = 8 }; /* of one kind of pair at most */
 
 enum pair_kind { PAIR_ON_NODE, PAIR_OFF_NODE, PAIR_KINDS };
 
-/* The cost of messages of at most so many bytes, and more than those of the protocol before. */
+/* The cost of messages of at most this many bytes, and more than those of the protocol before. */
 struct message_cost {
   double up_to_bytes; /* of the last INFINITY */
   double alpha_s;     /* L + 2o */
@@ -63,7 +63,7 @@ struct estimate {
   MPI_Comm node; /* MPI_COMM_NULL where no rate bounds what leaves a node */
 };
 
-/* The cost of a message of so many bytes between ranks of this kind. */
+/* The cost of a message of this many bytes between ranks of this kind. */
 const struct message_cost *swp_cost_of(const struct pair_model *pair, double bytes);
 
 /* Alpha, plus the extra time of a lone message's bytes over those of many messages. */

@@ -40,7 +40,7 @@ struct race {
 
 /* ---- One sample ---- */
 
-/* Seconds per execution on the slowest rank, from so many consecutive ones. All ranks leave with the same
+/* Seconds per execution on the slowest rank, from this many consecutive ones. All ranks leave with the same
    values, or the same error. */
 static int sample(struct race *race, struct swp_plan *trial, int executions, double *seconds) {
   int error = SWP_SUCCESS, own = SWP_SUCCESS;

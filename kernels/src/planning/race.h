@@ -4,7 +4,7 @@
 
 #include "choices.h"
 
-/* From so many executions on, this method is fastest, planning included. */
+/* From this many executions on, this method is fastest, planning included. */
 struct stretch {
   int64_t from;
   struct spec spec;
@@ -26,7 +26,7 @@ struct outcome {
  */
 int swp_race(struct swp_plan *plan, struct outcome *outcome);
 
-/* Returns the method for so many executions; 0: unknown, assumed to be many. */
+/* Returns the method for this many executions; 0: unknown, assumed to be many. */
 const struct spec *swp_outcome_for(const struct outcome *outcome, int64_t executions);
 
 void swp_outcome_release(struct outcome *outcome);

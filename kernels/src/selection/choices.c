@@ -10,7 +10,7 @@
 
 static const struct range ANY = {0, INFINITY};
 
-/* Room for so many choices. Bytes at which the first one changes: two for each. */
+/* Room for this many choices. Bytes at which the first one changes: two for each. */
 static int reserve(struct choices **result, int most, int64_t *account) {
   struct choices *choices = *result = swp_allocate(1, sizeof *choices, account);
   if (choices != NULL) {
@@ -127,7 +127,7 @@ void swp_choices_release(struct choices *choices) {
   swp_release(choices);
 }
 
-/* The first choice of the last step that begins at or below so many bytes; the first begins at 0. */
+/* The first choice of the last step that begins at or below this many bytes; the first begins at 0. */
 static int first_at(const struct choices *choices, double bytes) {
   int low = 0, high = choices->nsteps;
   while (high - low > 1) {

@@ -16,7 +16,7 @@ struct blocks {
 /* The call's blocks in recv, with a block of recv.count items for each rank, or as allgatherv has them. */
 struct blocks swp_blocks_of_ranks(const struct swp_plan *plan, void *recv);
 
-/* A vector of so many items, cut for the ranks. */
+/* A vector of this many items, cut for the ranks. */
 struct blocks swp_blocks_of_vector(const struct swp_plan *plan, const struct side *side, void *vector,
                                    int64_t items);
 
@@ -54,7 +54,7 @@ int swp_blocks_ring(struct swp_plan *plan, const struct blocks *blocks, int own)
 struct fold {
   int procs, root;
   int size;     /* the largest power of two that is not above procs */
-  int pairs;    /* the first so many positions stand for two ranks */
+  int pairs;    /* the first this many positions stand for two ranks */
   int position; /* of this rank; -1: its partner stands for it */
   int partner;  /* the other rank of its pair; -1: none */
 };

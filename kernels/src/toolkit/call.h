@@ -55,7 +55,7 @@ int swp_send_receive(struct swp_plan *plan, const void *send, int send_count, MP
 /* Waits for nonblocking ones. */
 int swp_complete(struct swp_plan *plan, int count, MPI_Request *requests);
 
-/* Joins so many items from the first-th on of *sum, and of *other, which came from the ranks before it or
+/* Joins this many items from the first-th on of *sum, and of *other, which came from the ranks before it or
    behind it, to *sum. Both are whole vectors; they may be exchanged. */
 int swp_join(const struct swp_plan *plan, void **sum, void **other, int first, int items, bool before);
 

@@ -34,7 +34,7 @@ int swp_grid_route(const struct grid *grid, int source, int destination, int sta
    Writes at most 2·(k_d − 1) ranks and returns how many. */
 int swp_grid_neighbors(const struct grid *grid, int rank, int stage, int *neighbors);
 
-/* The index of a rank among so many neighbours, which must include it. */
+/* The index of a rank among this many neighbours, which must include it. */
 int swp_grid_neighbor_index(const int *neighbors, int count, int rank);
 
 /* The most messages that a process sends in all stages: Σ(k_d − 1), and for an incomplete grid the same
@@ -57,7 +57,7 @@ void swp_grid_text(const struct grid *grid, char *text, size_t length);
     }                                                                                                        \
   }
 
-/* NULL when the spec has a grid for so many processes, otherwise why not. */
+/* NULL when the spec has a grid for this many processes, otherwise why not. */
 const char *swp_stfw_choose_grid(const struct spec *spec, int procs, struct grid *grid);
 
 const char *swp_stfw_applicable(const struct spec *spec, const struct features *features);

@@ -30,7 +30,7 @@ struct mail {
   MPI_Request *requests;
 };
 
-/* Boxes of so many partners, zeroed. NULL boxes when memory runs out. swp_mail_free must be called in any
+/* Boxes of this many partners, zeroed. NULL boxes when memory runs out. swp_mail_free must be called in any
    case. */
 void swp_mail_begin(struct mail *mail, int nboxes);
 

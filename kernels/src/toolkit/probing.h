@@ -16,7 +16,7 @@ struct probing {
 
 enum { PROBING_TAGS = 2, CONTROL_TAG = PROBING_TAGS };
 
-/* Makes room for so many sends. Errors: SWP_ERR_MEMORY. */
+/* Makes room for this many sends. Errors: SWP_ERR_MEMORY. */
 int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int count);
 
 /* Starts a send to every destination but oneself; with synchronous, it completes when it is received. */

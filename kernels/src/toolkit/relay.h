@@ -35,7 +35,7 @@ struct relay {
   char failure_letter;               /* its text, sent to partners */
 };
 
-/* Prepares for stages with at most so many partners. Local. Errors: SWP_ERR_MEMORY. */
+/* Prepares for stages with at most this many partners. Local. Errors: SWP_ERR_MEMORY. */
 int swp_relay_plan(struct swp_plan *plan, struct relay *relay, int most_partners);
 
 void swp_relay_free(struct relay *relay);

@@ -33,8 +33,8 @@ void race_print(const struct entrant *entrant, const struct entrant *other, int 
 struct comparison {
   const char *program, *operation;
   const char *const *patterns; /* NULL ends the list */
-  /* Races the entrants on the workload for so many seconds, and prints the results; `pattern` is for people.
-     0, or -1 on every rank after the failure was printed. Collective. */
+  /* Races the entrants on the workload for this many seconds, and prints the results; `pattern` is for
+     people. 0, or -1 on every rank after the failure was printed. Collective. */
   int (*compare)(struct workload *workload, const struct pattern_features *features, struct sync *sync,
                  const char *pattern, double seconds);
 };

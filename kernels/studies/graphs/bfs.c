@@ -97,7 +97,7 @@ static int search_timed(const struct team *team, const struct graph *graph, stru
   return team_agree(team, status);
 }
 
-/* The right distances of the own vertices: from a serial search, or where that is too much by the first
+/* The right distances of this rank's vertices: by a serial search, or if that takes too long by the first
    method. */
 static int64_t *right_distances(const struct team *team, const struct graph *graph,
                                 const struct searcher *first, int64_t root, bool serial) {

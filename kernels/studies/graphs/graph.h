@@ -20,7 +20,7 @@ struct graph_spec {
 struct graph {
   struct graph_spec spec;
   int procs;
-  int64_t first, count; /* own vertices */
+  int64_t first, count; /* this rank's vertices */
   int64_t *offsets;     /* count + 1 */
   int64_t *neighbours;  /* of vertex first + i from offsets[i] on; repeated where an edge is */
 };

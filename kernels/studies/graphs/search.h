@@ -10,7 +10,7 @@
 #include <switchpoint.h>
 
 struct search {
-  int64_t *distances; /* of the own vertices from the root, -1: not reached */
+  int64_t *distances; /* of this rank's vertices from the root, -1: not reached */
   int levels;         /* discoveries made */
   int64_t messages;   /* sent by this rank, over all levels */
   int messages_most;  /* in one level */

@@ -68,7 +68,7 @@ struct overlap_kernel {
   const char *(*without)(void);
   struct pattern_parameter parameters[PATTERN_PARAMETERS];
   const struct overlap_family *families; /* the last one has no name */
-  /* The most that the parameter of a family may be, on so many ranks. */
+  /* The most that the parameter of a family may be, on this many ranks. */
   int64_t (*most)(const struct overlap *overlap);
   /* Sets full_flops and makes the buffers. Collective. 0, or -1 with failure_text() set; free must be called
      in both cases. */

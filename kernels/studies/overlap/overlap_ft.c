@@ -25,7 +25,7 @@ static const struct overlap_family families[] = {
     [SLABS] = {"slabs", BY_ISEND | BY_PUT, NULL, 0, 0, "sends the rows for a rank once they are transformed"},
     [PENCILS] = {"pencils", BY_ISEND | BY_PUT, NULL, 0, 0, "sends each row once it is transformed"},
     [CHUNKS] = {"chunks", BY_ISEND | BY_PUT, "rows", 4, 4,
-                "sends so many rows for a rank once they are transformed"},
+                "sends a number of rows for a rank once they are transformed"},
     {.name = NULL}};
 
 /* Lengths are in doubles, of which an element is two. A block is one rank's data for another. */

@@ -30,7 +30,7 @@ static const struct overlap_family families[] = {
 /* The memory that others get from and put into; blocks and flags by rank. */
 struct spmv_overlap {
   double *own;                   /* elements */
-  double *blocks;                /* received; that of the own elements stays empty */
+  double *blocks;                /* received; that of this rank's elements stays empty */
   MPI_Win window;                /* own, blocks, and flags: the last execution in which a block was put */
   int64_t executed;              /* what a flag is set to */
   MPI_Request *sends, *receives; /* by step */
@@ -237,7 +237,7 @@ static void complete(const struct overlap *overlap, enum overlap_transfer by) {
     MPI_Win_flush_all(spmv->window);
 }
 
-/* Steps before the first that is awaited have begun: `prefetch` when the own block is multiplied. */
+/* Steps before the first that is awaited have begun: `prefetch` when this rank's own block is multiplied. */
 static void run(struct overlap *overlap, const struct overlap_method *method, const struct overlap_work *work,
                 bool communicates, struct stopwatch *watch) {
   const int procs = overlap->team->procs, steps = communicates ? procs : 1;
