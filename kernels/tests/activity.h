@@ -15,7 +15,7 @@ struct activity {
 /* Counted from now on, with a node of each rank. */
 void activity_start(const int *nodes);
 
-/* What was counted since. */
+/* The counts since then. */
 struct activity activity_stop(void);
 
 #endif

@@ -129,7 +129,7 @@ static void *expected_place(const struct call_buffer *buffer, const void *given)
   return given != NULL && given != MPI_IN_PLACE ? buffer->expected + MARGIN : (void *)given;
 }
 
-/* What MPI ignores: nonsense that it must not look at. */
+/* Values that MPI ignores: nonsense that it must not read. */
 static void make_nonsense(int *count, MPI_Datatype *type) {
   *count = -3;
   *type = MPI_DATATYPE_NULL;
@@ -370,7 +370,7 @@ void call_check(const struct test_call *call, MPI_Comm comm) {
     accept_gaps(problem, recv, comm);
   expect_bytes(call, "send", &call->send_buffer, 0, call->send_buffer.bytes);
   if (problem->operation == SWP_REDUCE_SCATTER_BLOCK && call->send == MPI_IN_PLACE) {
-    /* Behind the rank's block the operands were: what is there now is nobody's business. */
+    /* Behind the rank's block were the operands: their present contents are unspecified. */
     MPI_Aint lower, extent;
     MPI_Type_get_extent(problem->recv_type, &lower, &extent);
     expect_bytes(call, "recv", recv, 0, MARGIN + (size_t)(problem->recv_count * extent));

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Of every plan of the oracle. */
+/* The hints of every plan of the oracle. */
 extern struct swp_hints oracle_hints;
 
 /* Whether all ranks are on one node of the machine. Collective. */

@@ -10,7 +10,7 @@
 
 enum { LATE_US = 1000 };
 
-/* What one rank sends in one call. */
+/* The messages that one rank sends in one call. */
 struct outgoing {
   int count;
   int *ranks;

@@ -1,4 +1,4 @@
-/* A machine of several nodes, made up: what the library is told of it, and the tests too. */
+/* A made-up machine of several nodes, which the library and the tests see. */
 #include "scatter.h"
 
 #include "testing.h"
@@ -9,7 +9,7 @@ void scatter_nodes(int count) {
   scattered = count;
 }
 
-/* What the library asks for the machine's nodes. */
+/* The call by which the library finds the machine's nodes. */
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *part) {
   int rank;
   if (scattered == 0 || type != MPI_COMM_TYPE_SHARED)

@@ -31,7 +31,7 @@ static int64_t true_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + passed_ns;
 }
 
-/* What the clock of a machine shows. */
+/* The time that the clock of a machine shows. */
 static int64_t shown_ns(int of, int64_t time_ns) {
   return time_ns + (of * 7 - 3) * HOUR_NS + llround(DRIFTS[of % 4] * (double)time_ns);
 }
@@ -107,13 +107,13 @@ static void common_and_own_time_are_inverse(void) {
            (long long)own, (long long)clocks_own(&clocks, clocks_common(&clocks, own)));
 }
 
-/* What this rank's common time is off by at a time. */
+/* The error of this rank's common time at an instant. */
 static double error_s(const struct clocks *clocks, int64_t time_ns) {
   const int64_t common = clocks_common(clocks, shown_ns(machine, time_ns) + stepped_ns);
   return fabs((double)(common - shown_ns(0, time_ns)) * 1e-9);
 }
 
-/* What a check says, and by what that may be another between `since` and now. */
+/* The bound of a check, plus its possible change between `since` and now. */
 static double bound_s(const struct clocks *clocks, int64_t since_ns) {
   const struct clock_check check = clocks_check(clocks);
   return check.error_s + WORST_DRIFT * (double)(true_ns() - since_ns) * 1e-9 + 1e-8;
@@ -129,7 +129,7 @@ static void offsets_are_known_as_well_as_the_check_says(void) {
   EXPECT(bound < 1, "known to %g s of hours", bound);
 }
 
-/* In 1000 s that nobody looks, these clocks go apart by up to 90 ms. */
+/* In 1000 s without synchronisation, these clocks drift apart by up to 90 ms. */
 static void drifts_are_known_after_some_time(void) {
   test_case("drifts");
   struct clocks clocks = clocks_create(&team);

@@ -1,8 +1,8 @@
 /*
- * What the model of a table says of an exchange or a discovery, for comparison with tuner/models.
- * Usage: swp_estimate TABLE EXCHANGE PPN, EXCHANGE being a text of numbers: bytes of an item, number of
- * messages, and for each its source, destination, number of items, and their places at the source. Prints a
- * line for every method that the model can tell: operation, spec, seconds; and what auto plans.
+ * What the model of a table says of an exchange or a discovery, for comparison with tuner/models. Usage:
+ * swp_estimate TABLE EXCHANGE PPN, EXCHANGE being a text of numbers: bytes of an item, number of messages,
+ * and for each its source, destination, number of items, and their places at the source. Prints a line for
+ * every method that the model can estimate: operation, spec, seconds; and what auto plans.
  */
 #include "estimate.h"
 #include "kinds.h"

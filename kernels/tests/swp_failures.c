@@ -137,7 +137,7 @@ static void one_rank_without_problem_or_place(int culprit) {
 
 /* ---- What need not be given ---- */
 
-/* Rank 0 sends to rank 1 and nobody else has a part: no arrays, buffers, or size of items. */
+/* Rank 0 sends to rank 1 and no other rank takes part: no arrays, buffers, or size of items. */
 static void idle_ranks_give_nothing(const char *method) {
   static const int64_t offsets[2] = {0, 1};
   const int peer = 1 - rank;
@@ -276,7 +276,7 @@ static void discovery_states(void) {
 
 /* ---- A discovery of which one rank gets the arguments wrong ---- */
 
-/* What a rank sends: a number to the next rank. */
+/* The arguments of a rank, which sends a number to the next one. */
 struct parcel {
   int nsends;
   int ranks[2];

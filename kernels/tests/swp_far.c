@@ -1,6 +1,6 @@
 /*
- * An allgatherv with large counts, where on rank 0 alone a block lies farther away than an int can tell, in
- * memory of which little is touched. For a preload. Where MPI has no large counts the program says so, and
+ * An allgatherv with large counts, where on rank 0 alone a block lies farther away than an int can express,
+ * in memory of which little is touched. For a preload. Where MPI has no large counts the program says so, and
  * ends with 77.
  */
 #include <limits.h>

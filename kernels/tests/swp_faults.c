@@ -1,4 +1,4 @@
-/* What fails below the library, MPI's calls and the machine, is an error of the library's own. */
+/* A failure below the library, in MPI or the machine, becomes an error of the library's own. */
 #define _GNU_SOURCE /* cpu_set_t */
 #include "attempt.h"
 #include "oracle.h"
@@ -99,7 +99,7 @@ static void a_failing_mpi_call_poisons_the_plan(void) {
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
-/* MPICH has 2048 communicators; with an MPI that has more this tells nothing. */
+/* MPICH has 2048 communicators; with an MPI that has more this tests nothing. */
 static void running_out_of_communicators_is_an_error(void) {
   enum { MOST = 2100 };
   static swp_plan *plans[MOST];
@@ -156,7 +156,7 @@ static void full_shared_memory_is_an_error(void) {
 
 static bool machine_is_huge;
 
-/* Of a machine with more CPUs than a cpu_set_t has room for. */
+/* Stands for a machine with more CPUs than a cpu_set_t has room for. */
 int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set) {
   return machine_is_huge ? -1 : (int)syscall(SYS_sched_getaffinity, process, bytes, set) > 0 ? 0 : -1;
 }

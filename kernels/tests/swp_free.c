@@ -96,7 +96,7 @@ static void by_name(void) {
   }
 }
 
-/* What a race, an estimate or a collective cannot plan it passes over. */
+/* A race, an estimate or a collective passes over methods that it cannot plan. */
 static void passed_over(void) {
   static const char text[] =
       "switchpoint-table 1\nrule op=bcast method=binomial\n"

@@ -104,7 +104,8 @@ static void no_factorisation_is_better(void) {
     }
 }
 
-/* What a set of messages does on a grid: per stage the messages between processes and the submessages. */
+/* The traffic of a set of messages on a grid: per stage the messages between processes and the
+   submessages. */
 struct flow {
   int64_t messages[GRID_DIMS], hops[GRID_DIMS];
   int64_t messages_max; /* of one process, over all stages */

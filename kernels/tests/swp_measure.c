@@ -37,7 +37,7 @@ static double fast_s, slow_s, plan_s; /* of executing the fast method and others
 static double noise;                  /* of executions, as a share */
 static bool many;                     /* knomial has a variant for each radix, of which the last is fast */
 
-/* What is planned. */
+/* The plan's problem. */
 struct subject {
   const char *operation, *standard, *fast; /* methods: the default, and the one that the test makes fast */
   int (*plan)(const struct swp_hints *hints, int64_t bytes, swp_plan **plan);

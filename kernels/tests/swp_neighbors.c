@@ -196,7 +196,7 @@ static void check_call(enum function function, MPI_Comm comm, struct side *send,
                        uint64_t counts, uint64_t draw) {
   make_side(send, function, counts, (int)(mix(draw, (uint64_t)rank, 44, 0) % 6), true);
   make_side(recv, function, counts, (int)(mix(draw, (uint64_t)rank, 45, 0) % 6), false);
-  /* The values are told by the same seed as the counts. */
+  /* The values are derived from the same seed as the counts. */
   fill(function, send, counts + draw);
   EXPECT_EQUAL(call(function, send, recv, comm), MPI_SUCCESS);
   check(function, recv, counts + draw);

@@ -294,7 +294,7 @@ static void check_truncation(bool brief) {
   check_sum(pair, 6);
   MPI_Comm_create_errhandler(remember, &handler);
   MPI_Comm_set_errhandler(pair, handler);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* who waits is told there by MPICH */
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* where MPICH reports to a rank that waits */
   if (rank % 2 == 1)
     expect_class(MPI_Bcast(numbers, 2, MPI_INT, 0, pair), MPI_ERR_TRUNCATE);
   else

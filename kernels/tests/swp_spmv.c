@@ -87,7 +87,7 @@ static void multiply(const struct problem *problem, const char *spec, const stru
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
-/* Compares with the product of the rows as read, with elements that nobody sent. */
+/* Compares with the product of the rows as read, with elements that no rank sent. */
 static void compare(const struct problem *problem) {
   const struct matrix *matrix = &problem->matrix;
   for (int64_t row = 0; row < matrix->partition.nrows; row++)

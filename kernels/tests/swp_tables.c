@@ -204,7 +204,7 @@ static void discovery_is_chosen_by_hints(void) {
 #define ON_NODE                                                                                              \
   "model message pair=on_node up_to=* alpha_s=1e-06 step_s=1 receive_s=0 per_byte_s=0.1 beta_s=0.1\n"
 
-/* What comes late, the model tells: by it, pex takes 0.4 s a rank at least, and nbx 0.1 s for lg P steps. */
+/* By this model pex takes at least 0.4 s per rank, and nbx 0.1 s for lg P steps. */
 static void a_model_stands_in_where_no_rule_matches(void) {
   static const char model[] = ON_NODE "model synchronous pair=on_node penalty_s=0\n";
   struct swp_hints hints = SWP_HINTS_DEFAULT;

@@ -87,7 +87,7 @@ static void leak_or_hang(int call) {
     hang_here();
 }
 
-/* What a completed exchange delivered goes wrong in its first byte. */
+/* Corrupts the first byte that a completed exchange delivered. */
 static int deliver(unsigned char *first, int error) {
   static int calls;
   static unsigned char before;

@@ -1,4 +1,4 @@
-/* What the kernel tests share. */
+/* Functions that the kernel tests share. */
 #include "testing.h"
 
 #include <pthread.h>

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* What one rank sends. Message i has the items items[offsets[i]] … items[offsets[i + 1] - 1]. */
+/* The messages that one rank sends. Message i has the items items[offsets[i]] … items[offsets[i + 1] - 1]. */
 struct row {
   int nsends;
   int *ranks;
