@@ -61,7 +61,7 @@ const char *swp_strerror(int error);
 /* The message of the last failed call on this thread: one line, valid until the next failed call. */
 const char *swp_error_message(void);
 
-/* The code of the MPI error behind that failure; MPI_SUCCESS if it was not one of this rank's MPI calls. */
+/* The code of the MPI error behind that failure; MPI_SUCCESS if no MPI call of this rank failed. */
 int swp_error_mpi(void);
 
 /* ---- Methods ---------------------------------------------------------------------------------------- */

@@ -75,7 +75,7 @@ bool swp_method_variant(const struct method *method, enum swp_operation operatio
 int swp_method_specs(enum swp_operation operation, const char *name, int procs, char *specs, size_t length) {
   if (name == NULL || specs == NULL || length == 0 || procs < 1)
     return swp_fail(SWP_ERR_ARGUMENT,
-                    "swp_method_specs: name and specs must not be NULL, procs must be at least 1");
+                    "swp_method_specs: name and specs must not be NULL, length and procs must be at least 1");
   if (swp_operation_name((int)operation) == NULL)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_method_specs: no operation %d", (int)operation);
   const struct method *method = swp_method_find(operation, name, strlen(name));

@@ -54,9 +54,10 @@ int swp_selector_create(const swp_table *table, enum swp_operation operation, co
     return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_create: the pointer to the selector is NULL");
   *selector = NULL;
   if (layout == NULL || layout->procs < 1 || !swp_is_collective(operation) || (int)operation >= OPERATIONS)
-    return swp_fail(SWP_ERR_ARGUMENT,
-                    "swp_selector_create: layout is NULL, or operation %d is not a collective",
-                    (int)operation);
+    return swp_fail(
+        SWP_ERR_ARGUMENT,
+        "swp_selector_create: layout is NULL or has no processes, or operation %d is not a collective",
+        (int)operation);
   struct swp_selector *made = swp_allocate(1, sizeof *made, NULL);
   if (made == NULL)
     return swp_fail(SWP_ERR_MEMORY, "no memory for a selector");
