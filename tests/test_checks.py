@@ -18,6 +18,7 @@ from tuner.domain.operations import COLLECTIVES
 from tuner.machine.mpi import available_cores, find_mpis
 from tuner.paths import database_path
 from tuner.rawfile import keeping
+from tuner.rawfile.kinds import soak
 from tuner.store.store import Store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
