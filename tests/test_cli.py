@@ -189,7 +189,7 @@ def test_what_is_interpolated_is_marked(tmp_path: Path) -> None:
     succeed("ingest", tmp_path, "--database", database)
     said = succeed("tune", "--database", database)
     assert "1 x 5 to 7 (i)" in said
-    assert "(i) interpolated between the layouts measured on both sides" in said
+    assert "(i) interpolated between measured layouts" in said
     text = succeed("export", "--database", database)
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"interpolated, at 1 x ", text)
 
@@ -227,7 +227,7 @@ def test_a_table_can_be_restricted_to_campaigns(results: Path) -> None:
     (both,) = json.loads(succeed("tune", *arguments))
     (one,) = json.loads(succeed("tune", *arguments, "--campaign", "20261122T000000Z"))
     assert both["provenance"]["launches"] == 2 * one["provenance"]["launches"]
-    assert "this table does not use 6 launches" in succeed("show")
+    assert "this table omits 6 launches" in succeed("show")
     assert "no campaign other" in fail("tune", *arguments, "--campaign", "other")
 
 
@@ -246,7 +246,7 @@ def test_a_rebuilt_store_exports_the_same(results: Path, tmp_path: Path, form: s
 
 def test_export_asks_which_system(results: Path) -> None:
     succeed("ingest")
-    assert "there are several systems; name one by --system: local-cpu-mpich-" in fail("export")
+    assert "there are several systems; choose one with --system: local-cpu-mpich-" in fail("export")
     assert "2 systems match local" in fail("export", "--system", "local")
     assert "no systems match other" in fail("export", "--system", "other")
 

@@ -123,7 +123,7 @@ def test_two_campaigns_of_one_system(write: Write) -> None:
     text = succeed("compare", "before", "after")
     assert "A: local-cpu-mpich-" in text
     assert "stfw:dims=2, from" in text
-    assert "with the table of B, the 5 cases of A take" in text
+    assert "with B's table, the time of A's 5 cases changes by" in text
     document = json.loads(succeed("compare", "before", "after", "--json"))
     assert document["a"]["name"].endswith("/before")
     assert document["changes"][0]["where"]["method"] == "stfw:dims=2"
@@ -169,7 +169,7 @@ def test_what_waits_for_its_soak_is_measured_but_not_deployable(
     document = compared()
     assert document["deployable"] == document["measured"]
     assert document["measured"]["moved"] == [moved]
-    assert "which asks for no soaks here\nthe same" in succeed("compare", "before", "after")
+    assert "which require no soaks here\nthe same" in succeed("compare", "before", "after")
 
 
 def test_a_loss_by_what_is_not_soaked_is_measured_and_not_deployable(
@@ -233,10 +233,10 @@ def test_an_upgrade_that_changed_nothing_is_said_to_have_changed_nothing(
 def test_a_comparison_needs_two_names_of_something_measured(write: Write) -> None:
     write(name="one")
     write(name="one", environment="openmpi")
-    assert "campaign one is of several systems; name one as SYSTEM/one" in fail(
+    assert "several systems have a campaign one; give SYSTEM/one, where" in fail(
         "compare", "one", "mpich/one"
     )
     assert "are the same" in fail("compare", "mpich/one", "mpich/one")
-    assert "no campaign two of mpich; there are one" in fail("compare", "mpich", "mpich/two")
+    assert "mpich has no campaign two; available: one" in fail("compare", "mpich", "mpich/two")
     assert "no systems match two" in fail("compare", "mpich", "two")
     assert "0 of 20 shared cells" in succeed("compare", "mpich", "openmpi")

@@ -277,7 +277,7 @@ def test_predict_prints_what_the_papers_say_in_one_formula(database: Path) -> No
     assert [form["method"] for form in forms] == [*(f"stfw:dims={n}" for n in (2, 3, 4)), "nap"]
     assert all(each["time_s"] > 0 for form in forms for each in form["times_s"])
     command[4] = "random:degree=3"
-    assert "the papers have no closed form of this pattern on one node" in succeed(*command)
+    assert "the papers have no closed form for this pattern on one node" in succeed(*command)
 
 
 def test_predict_takes_matrices_discoveries_and_collectives(database: Path) -> None:
@@ -325,9 +325,9 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
         ),
         (
             ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--computation", "inf"),
-            "inf is not a comma list of microseconds",
+            "inf is not a comma-separated list of microseconds",
         ),
-        (("--op", "spmv", "--pattern", "random"), "--op spmv is none of exchange"),
+        (("--op", "spmv", "--pattern", "random"), "--op spmv is not one of exchange"),
         (("--op", "exchange", "--pattern", "orb"), "patterns made here are random, hub, stencil"),
         (("--op", "exchange", "--pattern", "random:degree=x"), "degree=x is none of degree, seed"),
         (("--op", "exchange", "--pattern", "stencil:dim=4"), "dim is 1 to 3"),
@@ -337,7 +337,7 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
         (("--op", "exchange", "--pattern", "random", "--sizes", "0"), "a size below 1"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "8:4:x2"), "nothing between"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "a"), "neither SIZE nor"),
-        (("--op", "bcast", "--closed-forms"), "--closed-forms are of --op exchange"),
+        (("--op", "bcast", "--closed-forms"), "--closed-forms requires --op exchange"),
         (("--op", "bcast", "--methods", "twolevel"), "twolevel has no formula for bcast"),
         (("--op", "exchange", "--pattern", "random", "--methods", "neighbor"), "neighbor"),
     ],

@@ -371,7 +371,7 @@ def test_of_methods_that_cannot_be_told_none_is_the_fastest(
     show_prediction(sizes, [predictor.times(size) for size in sizes], crossovers, console())
     printed = capsys.readouterr().out
     assert "nbx is not predicted: not measured" in printed
-    assert "no method is predicted\n" in printed
+    assert "no method can be predicted\n" in printed
     assert "fastest" not in printed
 
 

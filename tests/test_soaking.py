@@ -113,8 +113,8 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
 ) -> None:
     """Nothing that was finished is lost, or executed again."""
     table, path = measured(results, tmp_path, "cluster:cpu")
-    told = f"{table.provenance.system} is not of this machine; name its configuration by --config"
-    assert told in fail("soak")
+    expected = f"{table.provenance.system} is not a system of this machine; give its configuration"
+    assert expected in fail("soak")
     config = tmp_path / "cluster.py"
     config.write_text(CLUSTER.replace("PREFIX", repr(str(tmp_path / "reframe"))))
     options = ["soak", "--config", str(config), "--require-soak", str(required)]

@@ -79,7 +79,7 @@ def test_the_fastest_and_slowest_layouts_are_told(
     command = ("study", "applications", "--table", table, "--procs", "6", "--sizes", "48")
     options = ("--iterations", "2", "--launches", "2", "--environment", any_kernels.mpi.name)
     text = succeed(*command, *options, "--layout-sizes", "1K", "--budget", "0.1")
-    assert text.count("time saved least") == 5
+    assert text.count("time saved: least") == 5
     for operation in OPERATIONS:
         assert re.search(rf"{operation}: fastest layout (2x3|3x2) saves", text)
 

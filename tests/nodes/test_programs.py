@@ -249,7 +249,7 @@ def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(
     assert "rule op=discovery" in table.read_text()
 
     # What it printed to try the table serves nodes made later as well.
-    assert "`switchpoint nodes up` makes others" in said
+    assert "`switchpoint nodes up` starts others" in said
     (again,) = re.findall(r"^SWITCHPOINT_TABLE=.* nodes exec .*", said, re.MULTILINE)
     monkeypatch.setenv(SET_VARIABLE, nodes.name)
     subprocess.run(again, shell=True, check=True)

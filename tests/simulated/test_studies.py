@@ -224,7 +224,7 @@ def test_store_and_forward_is_simulated_and_predicted(simulating):
         assert (row["headered_s"] is None) == (row["procs"] == 64 or row["dims"] == 1)
     assert {row["procs"] for row in document["rows"]} == {8, 64}
     text = succeed(*command, "--simulated", "0")
-    assert "where there are two numbers, the second is the paper's" in text
+    assert "of two numbers, the second is the paper's" in text
     assert "reproduced: 64: volumes grow with dimensions as in the paper" in text
 
 

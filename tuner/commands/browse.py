@@ -14,10 +14,10 @@ from tuner.errors import SwitchpointError
 
 
 def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return a path without its last slash; the path `/` becomes empty."""
+    """Return a path without its trailing slash; the path `/` becomes empty."""
     path = value.rstrip("/")
     if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", path):
-        raise click.BadParameter(f"{value} must start with /, as /switchpoint")
+        raise click.BadParameter(f"{value} must start with /, for example /switchpoint")
     return path
 
 
@@ -51,7 +51,7 @@ def serve(host: str, port: int, prefix: str, database: Path) -> None:
 
 
 def serve_somewhere(context: click.Context) -> None:
-    """Start the dashboard, if installed; use another port where an earlier run has the usual."""
+    """Start the dashboard if it is installed; use another port if the usual one is taken."""
     if find_spec("dash") is None:
         return
     from dashboard.app import ListenError
@@ -69,9 +69,7 @@ def html(output: Path, database: Path) -> None:
     """Write the dashboard's pages to one file that needs no server."""
     with tuned(database) as store:
         if store.systems().empty:
-            raise SwitchpointError(
-                f"{database} holds no measurements; `switchpoint run` makes some"
-            )
+            raise SwitchpointError(f"{database} holds no measurements; run `switchpoint run` first")
         with _dashboard():
             from dashboard.report import write_report
         write_report(store, output)
@@ -80,7 +78,7 @@ def html(output: Path, database: Path) -> None:
 
 @contextmanager
 def _dashboard() -> Iterator[None]:
-    """Raise an error that names the Python package that is missing for the dashboard."""
+    """Raise an error that names a Python package that the dashboard lacks."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -58,7 +58,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
 
 
 class _Key(NamedTuple):
-    """A system, and a campaign unless all are meant."""
+    """A system, and one of its campaigns unless all are compared."""
 
     system: str
     campaign: str | None = None
@@ -73,11 +73,12 @@ def _key(store: Store, name: str) -> _Key:
     found = measured[measured["campaign"] == campaign]["system"].tolist()
     if len(found) > 1:
         raise SwitchpointError(
-            f"campaign {name} is of several systems; name one as SYSTEM/{name}: {', '.join(found)}"
+            f"several systems have a campaign {name}; give SYSTEM/{name}, "
+            f"where SYSTEM is one of {', '.join(found)}"
         )
     if found:
         return _Key(str(found[0]), campaign)
     if slash:
         known = ", ".join(measured["campaign"])
-        raise SwitchpointError(f"no campaign {campaign} of {system}; there are {known}")
+        raise SwitchpointError(f"{system} has no campaign {campaign}; available: {known}")
     return _Key(one_system(store, name))

@@ -17,11 +17,11 @@ EXAMPLE_SIZES = ["8", "1024", "65536"]
 EXAMPLE_TIMEOUT_S = 120
 
 RanJob = Job | PlannedCase
-"""A job, with all that is needed to start a program as it was started."""
+"""A job, with all that is needed to start a program in the same way."""
 
 
 def try_example(table: Path, job: RanJob, console: Console) -> None:
-    """Run the example program with an exported table, as the job's ranks were run.
+    """Run the example program with an exported table, started like the job's ranks.
 
     This is done only on this machine: elsewhere the ranks would start on a login node.
 

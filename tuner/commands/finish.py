@@ -1,4 +1,4 @@
-"""What follows the measurements of a campaign: soaks, tables, exports, and a try of the result."""
+"""The steps after a campaign's measurements: soak, tune, export, and try the tables."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,8 +21,8 @@ from tuner.studies.products import last_measured
 
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 NO_METHODS = (
-    "what was measured is in the store; `switchpoint fit` fits models to probes, "
-    "`switchpoint show overlap` shows overlap, and tables heed soaks"
+    "no methods were measured, so there is no table; `switchpoint fit` fits models to probes, "
+    "`switchpoint show overlap` shows overlap, and tables take soaks into account"
 )
 
 
@@ -34,9 +34,9 @@ class Tuned(NamedTuple):
 
 
 def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[str, Any]:
-    """Measure a campaign, soak its winners, tune and export, and try the tables as the jobs ran.
+    """Measure a campaign, soak its winners, tune, export, and try the tables as the jobs ran.
 
-    The places of all results are printed and returned as a document.
+    Print the paths of all results, and return them as a document.
 
     Raises:
         DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
@@ -65,9 +65,9 @@ def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[st
 
 
 def _try(tuned: Tuned, jobs: Sequence[RanJob], console: Console) -> None:
-    """Use a new table as the largest job ran, if one did in its environment.
+    """Try a new table with the ranks of the largest job in its environment, if there is one.
 
-    None did when the results go under another system's name.
+    There is none when the results are filed under another system's name.
     """
     of_system = [job for job in jobs if job.environment == tuned.table.provenance.environment]
     if not of_system:
@@ -83,9 +83,9 @@ def _try(tuned: Tuned, jobs: Sequence[RanJob], console: Console) -> None:
 def tune_systems(
     systems: Sequence[str], console: Console, required: int | None = None
 ) -> list[Tuned]:
-    """Tune and export systems by all their campaigns.
+    """Tune systems from all their campaigns, and export their tables.
 
-    Where only probes were measured, there is nothing to choose from.
+    A system without measured methods gets no table.
 
     Raises:
         TuningError, ExportError, StoreError: a table cannot be made or written.
@@ -100,7 +100,7 @@ def tune_systems(
             products = last_measured(store, system)
             model = last_fitted(store, system)
         if not table.rules and not products.empty:
-            console.print(f"{system}: no table, as sparse products make no rules")
+            console.print(f"{system}: no table, as no rules are made from sparse products")
             show_products(system, products, console)
             continue
         directory = results_directory() / system

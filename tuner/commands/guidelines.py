@@ -1,4 +1,4 @@
-"""`switchpoint guidelines`: the operations that are slower than they should ever be."""
+"""`switchpoint guidelines`: the operations that are slower than they should be."""
 
 import json
 from dataclasses import asdict
@@ -34,7 +34,7 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
         return
     out = console()
     out.print(
-        f"{name}, campaign {campaign or measured[0]}: {len(found)} violations of guidelines in "
+        f"{name}, campaign {campaign or measured[0]}: {len(found)} guideline violations in "
         f"{len(rows)} cells"
     )
     grid = plain_grid("operation", "nodes x ppn", "size", "method", "time", "slower than", "by")

@@ -51,7 +51,7 @@ def lookalike(
 ) -> None:
     """Write look-alikes of the 22 matrices of the store-and-forward paper's Table 1.
 
-    NAMES are those of that table, such as cbuckle and gupta2; the default is all. The
+    NAMES are from that table, for example cbuckle and gupta2; the default is all. The
     command prints targets, results, and deviations of more than 10 %.
     """
     from tuner.inputs.matrices import lookalike as looking
@@ -59,7 +59,8 @@ def lookalike(
 
     table = looking.originals()
     if unknown := set(names) - set(table):
-        raise MatrixError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(table)}")
+        known = ", ".join(table)
+        raise MatrixError(f"unknown: {', '.join(sorted(unknown))}; available: {known}")
     chosen = [table[name] for name in names or table]
     targets = [looking.scaled(each.target, rows) if rows else each.target for each in chosen]
     made = []
@@ -67,7 +68,7 @@ def lookalike(
         path = directory / f"{each.name}-{target.rows}{_suffix(packed)}"
         made.append(looking.make(each, target, path, seed))
         if not as_json:
-            click.echo(_told(made[-1]))
+            click.echo(_description(made[-1]))
     if as_json:
         _print_json(made)
 
@@ -89,7 +90,7 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
             found = level.degrees
             click.echo(
                 f"{level.path}: {found.rows} rows, {found.nnz} entries, "
-                f"{found.mean_degree:.1f} a row, at most {found.max_degree}"
+                f"{found.mean_degree:.1f} per row, at most {found.max_degree}"
             )
     if as_json:
         _print_json(made)
@@ -101,7 +102,7 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
 @click.option("--nonzeros", type=whole_number(1), default=25, help="Entries per row.")
 @_seed_option
 def random(file: Path, rows: int, nonzeros: int, seed: int) -> None:
-    """Write a random matrix with equally many entries per row, compressed for .gz."""
+    """Write a random matrix with the same number of entries in each row, compressed for .gz."""
     from tuner.inputs.matrices import random_rows
 
     random_rows.make(file, rows, nonzeros, seed)
@@ -112,10 +113,10 @@ def _suffix(packed: bool) -> str:
     return ".mtx.gz" if packed else ".mtx"
 
 
-def _told(made: Lookalike) -> str:
+def _description(made: Lookalike) -> str:
     wanted, found = made.wanted, made.achieved
     text = (
-        f"{made.path}: {found.rows} rows, nnz {found.nnz} (wanted {wanted.nnz}), most in a row "
+        f"{made.path}: {found.rows} rows, nnz {found.nnz} (target {wanted.nnz}), most in a row "
         f"{found.max_degree} ({wanted.max_degree}), cv {found.cv:.3f} ({wanted.cv:.3f})"
     )
     return f"{text}; missed: {made.missed}" if made.missed else text

@@ -14,7 +14,7 @@ _FILE = click.Path(path_type=Path)
 
 @click.group()
 def matrix() -> None:
-    """Make, fetch, inspect and partition matrices, which are Matrix Market files."""
+    """Make, fetch, inspect and partition matrices in Matrix Market files."""
 
 
 matrix.add_command(make)
@@ -30,7 +30,7 @@ matrix.add_command(make)
     help="Output directory.",
 )
 def fetch(name: str, directory: Path) -> None:
-    """Fetch the matrix NAME or GROUP/NAME of the SuiteSparse collection."""
+    """Fetch the matrix NAME or GROUP/NAME from the SuiteSparse collection."""
     from tuner.inputs.matrices import suitesparse
 
     click.echo(suitesparse.fetch(name, directory))
@@ -40,7 +40,7 @@ def fetch(name: str, directory: Path) -> None:
 @click.argument("file", type=_FILE)
 @json_option
 def info(file: Path, as_json: bool) -> None:
-    """Print the size of the matrix in FILE and how its entries spread over the rows."""
+    """Print the size of the matrix in FILE and the distribution of its entries over rows."""
     from tuner.inputs.matrices.degrees import degrees
     from tuner.inputs.matrices.market import read_pattern
 
@@ -49,7 +49,7 @@ def info(file: Path, as_json: bool) -> None:
         click.echo(json.dumps(asdict(found), indent=1))
         return
     click.echo(
-        f"{file}: {found.rows} x {found.columns}, {found.nnz} entries; entries of a row: "
+        f"{file}: {found.rows} x {found.columns}, {found.nnz} entries; entries per row: "
         f"mean {found.mean_degree:.2f}, most {found.max_degree}, "
         f"coefficient of variation {found.cv:.2f}"
     )
@@ -85,7 +85,7 @@ def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None
         document = {"file": str(kept.path), "partition_s": kept.partition_s, "reused": kept.reused}
         click.echo(json.dumps(document | asdict(found), indent=1))
         return
-    made = "was there" if kept.reused else "made"
+    made = "reused" if kept.reused else "made"
     click.echo(f"{kept.path}: {made}, {kept.partition_s:.3g} s to make")
     click.echo(
         f"{parts} parts, imbalance {found.imbalance:.1%}; elements: volume {found.volume}, "

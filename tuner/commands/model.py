@@ -32,7 +32,7 @@ def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> li
         last = int(found[3]) << _UNITS[found[4]] if found[3] else size
         factor = int(found[5] or 2)
         if size < 1 or factor < 2 or last < size:
-            raise click.BadParameter(f"{word} has a size below 1, or nothing between its ends")
+            raise click.BadParameter(f"{word} has a size below 1, or its range is empty")
         while size <= last:
             sizes.add(size)
             size *= factor
@@ -132,13 +132,13 @@ def predict(
 
     operations = (*predicting.OPERATIONS, "overlap")
     if operation not in operations:
-        raise click.UsageError(f"--op {operation} is none of {', '.join(operations)}")
+        raise click.UsageError(f"--op {operation} is not one of {', '.join(operations)}")
     if (operation in FORMULAS) == bool(pattern):
         raise click.UsageError(
-            "exchange, discovery and overlap need a --pattern, collectives have none"
+            "--pattern is required for exchange, discovery and overlap, and for nothing else"
         )
     if wants_forms and operation != "exchange":
-        raise click.UsageError("--closed-forms are of --op exchange")
+        raise click.UsageError("--closed-forms requires --op exchange")
     with Store.open(database, readonly=True) as store:
         model = fitting.fitted(store, one_system(store, system))
     ppn, specs = min(ppn or procs, procs), methods.split()

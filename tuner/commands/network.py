@@ -1,4 +1,4 @@
-"""`switchpoint network`: the parameters that simulated machines have."""
+"""`switchpoint network`: the network parameters of simulated machines."""
 
 import json
 from pathlib import Path

@@ -46,7 +46,7 @@ def up(count: int, rate: str, name: str) -> None:
 @name_option
 def down(name: str) -> None:
     """Stop the nodes and everything that runs on them."""
-    click.echo("virtual nodes ended" if namespaces.down(name) else "no virtual nodes were up")
+    click.echo("virtual nodes stopped" if namespaces.down(name) else "no virtual nodes were up")
 
 
 @nodes.command()
@@ -89,7 +89,7 @@ def execute(
 ) -> None:
     """Run COMMAND on one node (--node), or as an MPI program on all (--procs).
 
-    Without either option it runs next to their switch, as a launcher of MPI programs does.
+    Without either option it runs beside their switch, where launchers of MPI programs run.
     """
     there = namespaces.meant(name)
     if procs is not None:
@@ -109,9 +109,9 @@ def execute(
 def _mpi(environment: str | None) -> Mpi:
     mpis = {mpi.name: mpi for mpi in find_mpis()}
     if not mpis:
-        raise NodesError("no MPI found: `switchpoint doctor` says how to get one")
+        raise NodesError("no MPI found; `switchpoint doctor` shows how to install one")
     if environment is not None and environment not in mpis:
-        raise NodesError(f"no MPI {environment} here; there are {', '.join(mpis)}")
+        raise NodesError(f"no MPI {environment}; available: {', '.join(mpis)}")
     return mpis[environment or next(iter(mpis))]
 
 
@@ -124,6 +124,6 @@ def _build_of(program: str, mpi: Mpi) -> Path | None:
     if build is None and mpi.device.endswith("ucx") and mpi.major < 5:
         raise NodesError(
             f"MPICH {mpi.version} hangs in MPI_Finalize without {FINALIZE_LIBRARY}, and no build "
-            "of the kernels has it: `switchpoint run --system nodes` makes one"
+            "of the kernels has it; run `switchpoint run --system nodes` to build it"
         )
     return build

@@ -45,7 +45,7 @@ Option = Callable[[Callable[..., None]], Callable[..., None]]
 
 
 def whole_number(least: int) -> click.IntRange:
-    """Return the type of a count, up to what MPI counts."""
+    """Return the type of a count, up to the largest that MPI can count."""
     return click.IntRange(least, _MOST)
 
 
@@ -57,29 +57,31 @@ class _Number(click.FloatRange):
     ) -> float:
         number = float(super().convert(value, parameter, context))
         if math.isnan(number):
-            self.fail(f"{value} is no number", parameter, context)
+            self.fail(f"{value} is not a number", parameter, context)
         return number
 
 
 def duration(least: float) -> click.FloatRange:
-    """Return the type of seconds or minutes, up to what clocks count."""
+    """Return the type of seconds or minutes, up to the most that clocks can count."""
     return _Number(least, 1e6)
 
 
 def whole_numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
-    """Return increasing whole numbers, from a comma list of numbers from 1 on."""
+    """Return the numbers of a comma-separated list, increasing; each is at least 1."""
     words = value.split(",")
     if not all(word.isdecimal() and 1 <= int(word) <= _MOST for word in words):
-        raise click.BadParameter(f"{value!r} is not a comma list of whole numbers from 1 on")
+        raise click.BadParameter(f"{value!r} is not a comma-separated list of positive integers")
     return sorted(set(map(int, words)))
 
 
 def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return a value that has the form of swpbench's --sizes; swpbench reads it."""
+    """Return the value if it has the form of swpbench's --sizes, which swpbench itself parses."""
     size = "[0-9]{1,13}[KMG]?"
     element = f"{size}(:{size}:x{size})?"
     if not re.fullmatch(f"{element}(,{element})*", value):
-        raise click.BadParameter(f"{value!r} is not SIZE or FIRST:LAST:xFACTOR, as 8:1M:x2,3000")
+        raise click.BadParameter(
+            f"{value!r} is not SIZE or FIRST:LAST:xFACTOR, for example 8:1M:x2,3000"
+        )
     return value
 
 
@@ -133,12 +135,12 @@ def budget_option(default_s: float, what: str = "a launch") -> Option:
 
 
 def system_option(text: str) -> Option:
-    """Return the option `--system`, which takes any part of an id that only one system has."""
+    """Return the option `--system`, which takes an ID or a unique substring of one."""
     return click.option("--system", metavar="ID", help=text)
 
 
 def require_store(database: Path) -> None:
-    """Raise MissingStoreError when there is no store: only ingest makes one."""
+    """Raise MissingStoreError when there is no store, as only ingest makes one."""
     from tuner.store.database import MissingStoreError
 
     if not database.is_file():
@@ -164,7 +166,7 @@ def systems_of(store: Store) -> list[str]:
 
 
 def one_system(store: Store, part: str | None) -> str:
-    """Return the system that is meant; without a name, the only one."""
+    """Return the system that `part` identifies; without it, the only system."""
     systems = systems_of(store)
     matches = [name for name in systems if part is None or part in name]
     if part in systems:
@@ -172,14 +174,14 @@ def one_system(store: Store, part: str | None) -> str:
     if len(matches) == 1:
         return matches[0]
     if not systems:
-        raise SwitchpointError(f"{store.path} holds no measurements; `switchpoint run` makes some")
+        raise SwitchpointError(f"{store.path} holds no measurements; run `switchpoint run` first")
     wanted = f"{len(matches) or 'no'} systems match {part}" if part else "there are several systems"
-    raise SwitchpointError(f"{wanted}; name one by --system: {', '.join(matches or systems)}")
+    raise SwitchpointError(f"{wanted}; choose one with --system: {', '.join(matches or systems)}")
 
 
 def require_defaults(context: click.Context, but: Sequence[str]) -> None:
-    """Raise UsageError when an option other than `but` is given: the campaign has it already."""
+    """Raise UsageError for a given option that is not in `but`: a resumed campaign fixes it."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in but and source is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{parameter.opts[-1]} comes from the campaign that is resumed")
+            raise click.UsageError(f"{parameter.opts[-1]} is fixed by the resumed campaign")

@@ -34,21 +34,19 @@ def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
         click.echo(showing.overlap_json(measured, models))
         return
     if not measured:
-        raise SwitchpointError(
-            "no overlap was measured; measure some: `switchpoint run -- --tag=overlap`"
-        )
+        raise SwitchpointError("no overlap data; run `switchpoint run -- --tag=overlap` first")
     for name, rows in measured.items():
         showing.show_overlap(name, rows, models[name], console())
 
 
 def computations(context: click.Context, parameter: click.Parameter, value: str) -> list[float]:
-    """Return the microseconds of a comma list in seconds, increasing."""
+    """Return a comma-separated list of microseconds as increasing seconds."""
     try:
         found = [float(word) * 1e-6 for word in value.split(",")]
     except ValueError:
         found = [-1.0]
     if not all(0 <= each <= 1e6 for each in found):
-        raise click.BadParameter(f"{value} is not a comma list of microseconds")
+        raise click.BadParameter(f"{value} is not a comma-separated list of microseconds")
     return sorted(set(found))
 
 
@@ -68,14 +66,14 @@ def predict_overlap(
     from tuner.studies import breakdowns
 
     if procs < 2:
-        raise click.UsageError("overlap needs 2 processes at least")
+        raise click.UsageError("overlap needs at least 2 processes")
     known = breakdowns.methods(pattern)
     rows = []
     for computation_s in computations_s:
         for method in methods or known:
             found = breakdowns.predicted(model, pattern, procs, ppn, method, computation_s)
             if found is None or (methods and method.partition(":")[0] not in _families(known)):
-                raise ModelError(f"{method} has no equation; {', '.join(known)} have")
+                raise ModelError(f"{method} has no equation; available: {', '.join(known)}")
             rows.append((method, found))
     if as_json:
         click.echo(showing.equations_json(rows))

@@ -1,4 +1,4 @@
-"""`switchpoint plan`: what a campaign within a budget has done, and what it does next."""
+"""`switchpoint plan`: the finished and the planned launches of a campaign within a budget."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class _BudgetType(click.ParamType):  # type: ignore[type-arg]
-    """A number with s, m, h, or with % for a share of what measuring everything would take."""
+    """A number with s, m or h, or with % for a share of the time to measure everything."""
 
     name = "budget"
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> Budget:
-        """Return the budget of a value; the number must be above 0."""
+        """Return the budget that a value stands for; its number must be above 0."""
         from tuner.campaign.plans import Budget
 
         found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh%])", str(value))
         number = float(found[1]) if found else 0.0
         if not found or not number:
-            self.fail(f"{value} is no budget, as 90s, 10m, 1.5h or 15%", parameter, context)
+            self.fail(f"{value} is not a budget such as 90s, 10m, 1.5h or 15%", parameter, context)
         if found[2] == "%":
             return Budget(0.0, number / 100)
         return Budget(number * {"s": 1, "m": 60, "h": 3600}[found[2]])

@@ -1,4 +1,4 @@
-"""`switchpoint regret`: how well a table does on problems that were not used to make it."""
+"""`switchpoint regret`: the regret of a table on problems that were not used to make it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def regret(
     database: Path,
     as_json: bool,
 ) -> None:
-    """Measure what a system's table loses against the best method on new problems.
+    """Measure how much slower than the best method a system's table is on new problems.
 
     Sizes, process counts and patterns are random. Exits with 1 when a target is missed.
     """
@@ -67,7 +67,7 @@ def regret(
         name = one_system(store, system)
         table, model = store.table(name), last_fitted(store, name)
     if table is None or not table.rules:
-        raise SwitchpointError("there is no table to judge; run `switchpoint tune`")
+        raise SwitchpointError("there is no table to evaluate; run `switchpoint tune`")
     out = console(stderr=as_json)
     provenance = table.provenance
     outcomes: list[RegretOutcome] = []

@@ -1,4 +1,4 @@
-"""`switchpoint report`: properties of an input that are known without running on it."""
+"""`switchpoint report`: properties of an input that can be found without a run."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def report() -> None:
     "--methods",
     metavar="SPECS",
     default="",
-    show_default="direct, stfw of every number of dimensions, nap",
+    show_default="direct, stfw with each number of dimensions, nap",
     help="Method specs, separated by spaces.",
 )
 @click.option("--ppn", type=whole_number(1), default=16, help="Processes per node, in rank order.")
@@ -39,7 +39,7 @@ def structure(
 ) -> None:
     """Count messages, volumes and buffers of every method for the product of MATRIX with a vector.
 
-    The library reports the same numbers when it runs with as many processes.
+    The library reports the same numbers when it runs with that many processes.
     """
     from tuner.commands.printing.results import console
     from tuner.inputs.structure import report as reporting

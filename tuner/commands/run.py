@@ -39,8 +39,8 @@ RESUMING = ("resume", "plan_file", "dry_run", "required_executions", "as_json")
 @click.option(
     "--system",
     type=click.Choice(list(CONFIGS)),
-    help="local: this machine as it is. nodes: virtual nodes on this machine; those that are up, "
-    "or four at 1 Gbit/s until the end of the run.  [default: local]",
+    help="local: this machine. nodes: virtual nodes on this machine; those already up, or four at "
+    "1 Gbit/s until the end of the run.  [default: local]",
 )
 @launches_option(1, 6, "Launches of each case: five to choose a method, one to confirm it.")
 @minutes_option(4.0, "Time for the campaign, divided among its launches.")
@@ -90,7 +90,7 @@ def run(
     as_json: bool,
     reframe_options: tuple[str, ...],
 ) -> None:
-    """Measure a campaign, soak what wins, choose, export the tables, and try them in a program.
+    """Measure a campaign, soak the winners, make and export tables, and try them in a program.
 
     REFRAME_OPTIONS are passed to ReFrame, for example to select checks: `switchpoint run -- -n
     exchange`. By default the checks with the tag tuning run. On a terminal the dashboard starts at
@@ -137,7 +137,7 @@ def run(
             return
         results = carry_out(campaign, required, out)
     if system == "nodes" and namespaces.find(namespaces.name_meant()) is None:
-        out.print("the virtual nodes ended with the run; `switchpoint nodes up` makes others")
+        out.print("the virtual nodes stopped with the run; `switchpoint nodes up` starts others")
     if as_json:
         click.echo(json.dumps(results, indent=1))
     elif out.is_terminal:
@@ -145,10 +145,10 @@ def run(
 
 
 def default_environment(console: Console, options: Sequence[str]) -> str | None:
-    """Return the first MPI's name, and print why it is measured and how another is chosen.
+    """Return the first MPI's name; print why it is measured and how to choose another.
 
-    Each further MPI would take as much time again. The name is None where ReFrame's options name
-    an environment, and where no MPI is found: then the site configuration says what to do.
+    Each further MPI would take as much time again. Return None where ReFrame's options name an
+    environment, and where no MPI is found: the site configuration then reports what to do.
     """
     from tuner.machine.mpi import find_mpis, why_first
 
@@ -162,12 +162,12 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
     if mpis[1:]:
         say("to measure every one: `switchpoint run --environment all`")
     else:
-        say("no other MPI is on PATH: once its mpicc and mpiexec are, this says how to choose it")
+        say("no other MPI is on PATH; to measure one, add its mpicc and mpiexec to PATH")
     return mpis[0].name
 
 
 def selecting(options: Sequence[str]) -> list[str]:
-    """Return ReFrame's options, with those that select a campaign's checks if none select any."""
+    """Return ReFrame's options, and the default selection of checks if they select none."""
     if any(option.startswith(SELECTING) for option in options):
         return list(options)
     return [*options, DEFAULT_CHECKS]

@@ -20,7 +20,7 @@ _PPN = 16
 
 
 def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
-    """Return an option that takes a comma list."""
+    """Return an option that takes a comma-separated list."""
     return click.option(
         name, default=default, metavar="N[,N...]", callback=whole_numbers, help=text
     )
@@ -248,7 +248,7 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
     default="2",
     help="The paper's table to compare with: 2 (Blue Gene/Q) or 3 (large scale).",
 )
-@click.option("--matrices", metavar="NAMES", show_default="the table's", help="Comma list.")
+@click.option("--matrices", metavar="NAMES", show_default="the table's", help="Comma-separated.")
 @numbers_option("--procs", "32,64,128,256,512", "Ranks.")
 @click.option("--rows", type=whole_number(64), default=8000, help="Rows of each matrix.")
 @click.option(
@@ -328,7 +328,7 @@ def _show_schemes(pairs: Sequence[Pair]) -> None:
         wanted = _ratio(base.paper.time_s, paper.time_s) if base.paper and paper else None
         rows.append([*cells, _beside(gain, wanted, 1)])
     show_rows(columns, rows)
-    click.echo("where there are two numbers, the second is the paper's")
+    click.echo("of two numbers, the second is the paper's")
 
 
 _COLUMNS = {

@@ -1,4 +1,4 @@
-"""`switchpoint site`: the configuration by which ReFrame reaches a site's nodes."""
+"""`switchpoint site`: the configuration with which ReFrame reaches a site's nodes."""
 
 import os
 import shlex
@@ -75,8 +75,8 @@ def init(
 ) -> None:
     """Write a site's configuration from what its scheduler and modules report.
 
-    At a terminal it asks for what they and the options leave open: which partitions, how many
-    nodes, which account. Elsewhere it takes all partitions and nodes, and no account.
+    At a terminal it asks for what the options leave open: the partitions, the number of nodes and
+    the account. Elsewhere it takes all partitions and nodes, and no account.
     """
     scheduler = SCHEDULERS[scheduler_name] if scheduler_name else schedulers.detect()
     scheduler = replace(scheduler, launcher=launcher or scheduler.launcher)
@@ -86,11 +86,11 @@ def init(
         account = "" if is_local else _asked("Account to charge, if any", "")
     if max_nodes is None and not is_local:
         most = max(partition.nodes for partition in partitions)
-        max_nodes = _asked("Most nodes of a job", most)
+        max_nodes = _asked("Maximum number of nodes of a job", most)
     found = environments.of_modules(module_sets or environments.mpi_modules())
     found = found or environments.of_path("" if is_local else scheduler.launcher)
     if not found:
-        raise SiteError("no MPI among the modules or on the path: name modules by --modules")
+        raise SiteError("no MPI among the modules or on PATH; name modules with --modules")
     made = SiteConfiguration(
         reframe_name(name or host_stem()),
         host_pattern(),
@@ -103,22 +103,23 @@ def init(
     )
     path = output or _place() / f"{made.name}.py"
     made.write(path, replace=force)
-    _tell(made, path)
+    _show(made, path)
 
 
 def _partitions(scheduler: Scheduler, wanted: tuple[str, ...]) -> list[Partition]:
     there = {partition.name: partition for partition in scheduler.partitions()}
     if not there:
-        raise SiteError(f"{scheduler.name}: no partition takes jobs")
+        raise SiteError(f"{scheduler.name}: no partition accepts jobs")
     if not wanted and len(there) > 1:
         wanted = tuple(_asked("Partitions to measure", " ".join(there)).split())
     if unknown := [name for name in wanted if name not in there]:
-        raise SiteError(f"no partition {unknown[0]} that takes jobs; there are {', '.join(there)}")
+        known = ", ".join(there)
+        raise SiteError(f"no partition {unknown[0]} that accepts jobs; available: {known}")
     return [there[name] for name in wanted or there]
 
 
 def _asked(question: str, otherwise: Answer) -> Answer:
-    """Return the answer of the user at the terminal; without a terminal, return `otherwise`."""
+    """Return the user's answer at the terminal; without a terminal, return `otherwise`."""
     if not sys.stdin.isatty():
         return otherwise
     answer: Answer = click.prompt(question, default=otherwise, type=type(otherwise))
@@ -130,16 +131,16 @@ def _place() -> Path:
     return configurations if os.access(configurations, os.W_OK) else Path()
 
 
-def _tell(made: SiteConfiguration, path: Path) -> None:
-    click.echo(f"{path}: {made.name}, by {made.scheduler.name} and {made.scheduler.launcher}")
+def _show(made: SiteConfiguration, path: Path) -> None:
+    click.echo(f"{path}: {made.name}, with {made.scheduler.name} and {made.scheduler.launcher}")
     for partition in made.partitions:
         shape = partition.shape
         cores = f"{shape.cpus // shape.cpus_per_core} cores"
         kinds = f", the most frequent of {partition.kinds} kinds" if partition.kinds > 1 else ""
         click.echo(f"  partition {partition.name}: {partition.nodes} nodes of {cores}{kinds}")
     for environment in made.environments:
-        origin = " ".join(environment.modules) or "on the path"
+        origin = " ".join(environment.modules) or "on PATH"
         click.echo(f"  environment {environment.name}: {environment.cc}, {origin}")
     if made.scheduler.caution:
         click.echo(f"warning: {made.scheduler.caution}", err=True)
-    click.echo(f"check it: switchpoint doctor --config {shlex.quote(str(path))}")
+    click.echo(f"to check it: switchpoint doctor --config {shlex.quote(str(path))}")

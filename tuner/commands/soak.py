@@ -1,4 +1,4 @@
-"""`switchpoint soak`: very many executions of the winners, and new tables after them."""
+"""`switchpoint soak`: stress-test the winners, then make new tables."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,8 +20,8 @@ def soak(
 ) -> None:
     """Stress-test winning methods, choose those that pass, and export the tables.
 
-    `switchpoint run` ends with this; run it to finish what was left, or after a site has raised
-    its requirement.
+    `switchpoint run` does this at its end. Run it to finish soaks that are left, or after a site
+    has raised its requirement.
     """
     from tuner.campaign import soaking
     from tuner.commands.finish import tune_systems
@@ -48,7 +48,7 @@ def soak(
         its = configs.get(kind, config)
         if its is None:
             raise SwitchpointError(
-                f"{name} is not of this machine; name its configuration by --config"
+                f"{name} is not a system of this machine; give its configuration with --config"
             )
         with namespaces.available() if kind == VIRTUAL else nullcontext():
             site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes)

@@ -1,4 +1,4 @@
-"""`switchpoint study`: questions of the papers, answered on this machine."""
+"""`switchpoint study`: studies of the papers, repeated on this machine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ study.add_command(stfw)
 @click.option(
     "--ppn",
     type=whole_number(1),
-    show_default="the machine's nodes, or as evenly as the virtual ones allow",
+    show_default="by the machine's nodes, or evenly on virtual nodes",
     help="Processes per node.",
 )
 @launches_option(2, 5, "Launches per partition.")
@@ -76,7 +76,7 @@ def crossover(
 ) -> None:
     """Find after how many products with MATRIX a balanced partition has paid for its cost.
 
-    It is compared with rows distributed cyclically, which costs nothing.
+    The comparison is with rows distributed cyclically, which costs nothing.
     """
     from tuner.studies import crossover as crossing
 
@@ -93,7 +93,7 @@ def crossover(
     )
     for each in result.methods:
         middle, low, high = each.ratio
-        after = f"pays after {each.products} products" if each.products else "no gain is shown"
+        after = f"pays off after {each.products} products" if each.products else "no gain shown"
         click.echo(
             f"{each.method}: strided {each.strided_s * 1e6:.3g} us, balanced "
             f"{each.balanced_s * 1e6:.3g} us, ratio {middle:.3f} [{low:.3f}, {high:.3f}]: {after}"
@@ -140,7 +140,7 @@ def applications(
     from tuner.studies import layouts
 
     if not all(word.isdigit() for word in sizes.split()) or not sizes.split():
-        raise click.BadParameter(f"{sizes!r} is no list of sizes", param_hint="--sizes")
+        raise click.BadParameter(f"{sizes!r} is not a list of sizes", param_hint="--sizes")
     numbers = tuple(int(word) for word in sizes.split())
     build = applying.find_build(environment)
     request = applying.RunsRequest(table.absolute(), procs, numbers, iterations, launches)
@@ -158,7 +158,7 @@ def applications(
     for gain in gains:
         results = "identical" if gain.identical else "equal within rounding"
         click.echo(
-            f"{gain.name}: time saved least {_saved(gain.least)}, mean {_saved(gain.mean)}, "
+            f"{gain.name}: time saved: least {_saved(gain.least)}, mean {_saved(gain.mean)}, "
             f"greatest {_saved(gain.greatest)}; results {results}"
         )
     for each in extremes:

@@ -52,7 +52,7 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
         click.echo(f"warning: {problem}", err=True)
     click.echo(
         f"{database}: {report.launches} launches with {report.samples} samples from "
-        f"{report.files} files, {report.unchanged} of them there already, "
+        f"{report.files} files, {report.unchanged} of them already present, "
         f"{len(report.problems)} problems"
     )
 
@@ -76,7 +76,7 @@ def tune(
     database: Path,
     as_json: bool,
 ) -> None:
-    """Choose the methods of every system and store its table."""
+    """Choose methods for every system and store its table."""
     from tuner.commands.printing.results import console, show_table
     from tuner.export.document import table_document
     from tuner.selection.tuning import tune as make_table
@@ -116,10 +116,10 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
         return
     exporting.write(table, form, output, model)
     if FORMS[form].is_of_mpi:
-        what = "for its MPI library; the file lists what it leaves out of the table, and why"
+        what = "for its MPI library; the file lists the rules that it leaves out, and why"
     else:
         what = f"{len(table.rules)} rules"
-    click.echo(f"{output}: of {table.provenance.system}, {what}")
+    click.echo(f"{output}: {table.provenance.system}, {what}")
 
 
 @click.command()

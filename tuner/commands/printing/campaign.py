@@ -1,4 +1,4 @@
-"""Output of what a campaign is to measure."""
+"""Output of what a campaign will measure."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -42,21 +42,20 @@ def _(campaign: FixedCampaign, out: Console) -> None:
 
 @show_campaign.register
 def _(campaign: PlannedCampaign, out: Console) -> None:
-    """Print the plan, and how it goes on after an interruption."""
+    """Print the plan, and the command that resumes it."""
     show_plan(campaign.order, done(campaign.order), out)
-    out.print(f"interrupted, it goes on by: {campaign.resumed_by}", soft_wrap=True)
+    out.print(f"to resume it after an interruption: {campaign.resumed_by}", soft_wrap=True)
 
 
 def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
-    """Print the cases, and for each stage the launches, those done, and the most time they take."""
+    """Print the cases, and each stage with its launches, those done, and its time limit."""
     most = f"at most {plan.budget_s:.0f} s"
     if plan.share:
-        most = f"{plan.share:.3g} of what everything would take, " + (
-            f"about {plan.budget_s:.0f} s" if plan.batches else "which the anchors determine"
+        most = f"{plan.share:.3g} of the time to measure everything, " + (
+            f"about {plan.budget_s:.0f} s" if plan.batches else "determined by the anchors"
         )
     out.print(
-        f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}, of which "
-        f"{plan.spent_s:.0f} s are spent"
+        f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}; {plan.spent_s:.0f} s spent"
     )
     cases = plain_grid("case", "operation", "pattern", "scale", "processes", "sizes", "methods")
     for number, case in enumerate(plan.cases):
@@ -72,7 +71,7 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
     planned = {batch.stage: batch for batch in plan.batches}
     for stage in dict.fromkeys([*STAGES, *planned]):
         if stage not in planned:
-            stages.add_row(stage, "follows from those before", "", "", "")
+            stages.add_row(stage, "planned from earlier results", "", "", "")
             continue
         tasks = planned[stage].tasks
         count = Counter(

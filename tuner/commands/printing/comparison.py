@@ -9,7 +9,7 @@ from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced
 from tuner.units import multiple_text, size_text
 
 SHOWN_CHANGES = 20
-"""The most rows that are shown; the others are counted, and are in the JSON."""
+"""The maximum number of rows shown; the others are counted, and are in the JSON."""
 
 
 def show_comparison(a: Subject, b: Subject, comparison: Comparison, out: Console) -> None:
@@ -17,12 +17,12 @@ def show_comparison(a: Subject, b: Subject, comparison: Comparison, out: Console
     for letter, subject in (("A", a), ("B", b)):
         out.print(f"{letter}: {subject.name}: {subject.mpi_library}")
     if comparison.common_ratio is None:
-        out.print("no method was measured in the same case by both")
+        out.print("no method was measured by both in the same case")
         return
     _show_changes(comparison, out)
-    out.print("\nmeasured: what the times alone choose, soaked or not")
+    out.print("\nmeasured: choices by time alone, soaked or not")
     _show_replaced(comparison.measured, out)
-    out.print(f"\ndeployable: what tables are exported with, {_requirement(a, b)}")
+    out.print(f"\ndeployable: choices for exported tables, {_requirement(a, b)}")
     if comparison.deployable == comparison.measured:
         out.print("the same as measured")
     else:
@@ -32,7 +32,7 @@ def show_comparison(a: Subject, b: Subject, comparison: Comparison, out: Console
 def _requirement(a: Subject, b: Subject) -> str:
     numbers = [a.required_executions, b.required_executions]
     if not any(numbers):
-        return "which asks for no soaks here"
+        return "which require no soaks here"
     if numbers[0] == numbers[1]:
         return f"after {numbers[0]} executions in soaks"
     return f"after {numbers[0]} executions in soaks (A), and {numbers[1]} (B)"
@@ -47,7 +47,7 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
     changes = comparison.changes
     out.print(
         f"\n{len(changes)} of {comparison.compared} shared cells changed (at most "
-        f"{FALSE_DISCOVERIES:.0%} of those by chance); on average over all, B takes "
+        f"{FALSE_DISCOVERIES:.0%} of those by chance); on average over all cells, B takes "
         f"{multiple_text(comparison.common_ratio or 1)} x the time of A"
     )
     if not changes:
@@ -64,12 +64,12 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
         )
     out.print(table)
     if len(changes) > SHOWN_CHANGES:
-        out.print(f"and {len(changes) - SHOWN_CHANGES} smaller ones: --json has all")
+        out.print(f"and {len(changes) - SHOWN_CHANGES} smaller changes; --json lists all")
 
 
 def _show_operations(operations: list[Shift], out: Console) -> None:
     """Print one line per operation, the most changed first."""
-    table = plain_grid("operation", "changed cells", "time B / A in the mean")
+    table = plain_grid("operation", "changed cells", "mean time B / A")
     for shift in operations:
         changed = f"{len(shift.changes)} of {shift.compared}"
         table.add_row(shift.operation, changed, multiple_text(shift.ratio))
@@ -78,9 +78,9 @@ def _show_operations(operations: list[Shift], out: Console) -> None:
 
 def _show_moved(moved: list[Moved], out: Console) -> None:
     if not moved:
-        out.print("no switch point moved, at the sizes that both measured")
+        out.print("no switch point moved at the sizes that both measured")
         return
-    out.print("other methods are chosen, at the sizes that both measured:")
+    out.print("different methods are chosen at sizes that both measured:")
     table = plain_grid("operation", "nodes x ppn", "degree", "", "methods", "sizes, shown by both")
     for each in moved:
         degree = "-" if each.operation in COLLECTIVES else f"{each.mmax}, mean {each.mavg:g}"
@@ -93,21 +93,24 @@ def _show_moved(moved: list[Moved], out: Console) -> None:
 
 def _show_loss(loss: Loss, out: Console) -> None:
     if loss.mean is None or loss.p95 is None or loss.worst is None:
-        out.print("what A loses with the table of B is not known: A measured none of its methods")
+        out.print("the cost of B's table on A is unknown: A has measured none of its methods")
         return
     out.print(
-        f"with the table of B, the {loss.cases} cases of A take {loss.mean:+.1%} time in the mean "
-        f"and {loss.p95:+.1%} at the 95th percentile"
+        f"with B's table, the time of A's {loss.cases} cases changes by {loss.mean:+.1%} on "
+        f"average and by {loss.p95:+.1%} at the 95th percentile"
     )
     if loss.worst_where:
         where = loss.worst_where
         its = where.case
         case = f"{its.operation} {its.pattern} on {_layout(where)} at {size_text(its.bytes)}"
-        out.print(f"worst: {loss.worst:+.1%} by {where.method} for {case}")
+        out.print(f"worst: {loss.worst:+.1%} with {where.method} for {case}")
     if loss.without_rule:
-        out.print(f"{loss.without_rule} cases have no rule in B: they take the default")
+        out.print(f"{loss.without_rule} cases have no rule in B and take the default")
     if loss.not_measured:
-        out.print(f"{loss.not_measured} more cases: A has not measured what B's table chooses")
+        out.print(
+            f"{loss.not_measured} more cases are left out: A has not measured the method that B's "
+            "table chooses"
+        )
 
 
 def _layout(where: Where) -> str:

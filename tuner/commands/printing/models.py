@@ -20,7 +20,7 @@ from tuner.units import significant, size_text
 
 
 def show_model(model: SystemModel, out: Console) -> None:
-    """Print the parameters with their intervals, and below why some are missing."""
+    """Print the parameters with their intervals, and then why others are missing."""
     source = f"campaign {model.campaign}, samples: {model.samples}"
     simulated = "a simulated machine, whose parameters are given"
     out.print(f"{model.system}: {source if model.campaign else simulated}")
@@ -49,8 +49,8 @@ def show_model(model: SystemModel, out: Console) -> None:
 def show_prediction(
     sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[SwitchPoint], out: Console
 ) -> None:
-    """Print the methods at every size in their order, and where the best changes."""
-    grid = _grid("bytes", "method", "predicted us", "of the best")
+    """Print the methods at every size, the fastest first, and where the best changes."""
+    grid = _grid("bytes", "method", "predicted us", "x best")
     reasons: dict[str, str] = {}
     leaders: set[str] = set()
     for size, found in zip(sizes, times, strict=True):
@@ -69,17 +69,17 @@ def show_prediction(
     for method, reason in reasons.items():
         out.print(f"{method} is not predicted: {reason}")
     for each in crossovers:
-        out.print(f"from {size_text(each.size_bytes)} on {each.after}, before {each.before}")
+        out.print(f"{each.after} from {size_text(each.size_bytes)} on, {each.before} below")
     if not leaders:
-        out.print("no method is predicted")
+        out.print("no method can be predicted")
     elif len(leaders) == 1 and not crossovers:
-        out.print("one method is predicted to be the fastest at all these sizes")
+        out.print("the same method is predicted to be the fastest at all these sizes")
 
 
 def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Console) -> None:
     """Print each form with its source, its times, and where it crosses `direct`."""
     if not forms:
-        out.print("the papers have no closed form of this pattern on one node")
+        out.print("the papers have no closed form for this pattern on one node")
     for form in forms:
         below = form.beats_direct_below_bytes
         limit = "" if below is None else f"; faster than direct below {size_text(round(below))}"
@@ -127,7 +127,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
     """Print signed errors by method and size, rank correlations and switch points, case by case."""
     for outcome in outcomes:
         case, validation = outcome.case, outcome.validation
-        title = f"{case.operation} {case.pattern}, {case.procs} ranks, {case.ppn} a node"
+        title = f"{case.operation} {case.pattern}, {case.procs} ranks, {case.ppn} per node"
         if validation is None or not validation.errors:
             reason = outcome.reason or "none of its methods has a formula"
             out.print(f"{title}: not predicted, {reason}")
@@ -165,8 +165,8 @@ def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
     losses = [loss for each in found for loss in each.losses]
     right = sum(loss == 0 for loss in losses)
     out.print(
-        f"{summary}; the fastest method is predicted at {right} of {len(losses)} sizes, what is "
-        f"predicted to be the fastest loses {sum(losses) / len(losses):.1%} in the mean"
+        f"{summary}; the fastest method is predicted at {right} of {len(losses)} sizes; the method "
+        f"predicted to be the fastest loses {sum(losses) / len(losses):.1%} on average"
     )
 
 

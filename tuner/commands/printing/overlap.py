@@ -86,7 +86,7 @@ def _prediction(
     model: SystemModel | None, row: Mapping[Hashable, Any]
 ) -> Overlap | NotIdentified | None:
     if model is None:
-        return NotIdentified("no parameters are fitted; `switchpoint fit`")
+        return NotIdentified("no parameters have been fitted; run `switchpoint fit`")
     names = ("pattern", "procs", "ppn", "method", "alone_s")
     try:
         return predicted(model, *(row[name] for name in names))

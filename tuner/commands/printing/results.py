@@ -32,7 +32,7 @@ _SCHEMES = [
 def console(stderr: bool = False) -> Console:
     """Return the console of standard output or error; when piped, without colour or wrapping.
 
-    Text is printed as it is: `[x]` in the words of an MPI library is no markup.
+    Text is printed as it is: `[x]` in the words of an MPI library is not markup.
     """
     make = partial(Console, stderr=stderr, markup=False, emoji=False, highlight=False)
     terminal = make()
@@ -98,21 +98,19 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
             out.print(f"({mark}) {words}")
     if any(rule.interpolated for rule in table.rules):
         out.print(
-            "(i) interpolated between the layouts measured on both sides, with the speed at the "
-            "one where the method gains less"
+            "(i) interpolated between measured layouts; speed shown is that of the neighbouring "
+            "layout where the method gains less"
         )
     if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
         out.print(
             "tie, undecided: the default stays; speed shown is that of the best alternative\n"
-            "undecided: too few measurements; measure for longer with `switchpoint run --minutes`",
+            "undecided: too few measurements; measure longer with `switchpoint run --minutes`",
             soft_wrap=True,
         )
     for note in soaks.notes(table):
         out.print(note)
     if unused_launches > 0:
-        out.print(
-            f"this table does not use {unused_launches} launches; `switchpoint tune` uses all"
-        )
+        out.print(f"this table omits {unused_launches} launches; run `switchpoint tune` to use all")
 
 
 def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
