@@ -290,7 +290,7 @@ def test_flux_comes_with_a_caution(answering, tmp_path):
         (
             "site_configuration = {'systems': [{'name': 'a', 'partitions': ['cpu']}],"
             " 'environments': [{'name': 'e'}]}",
-            "system a: 'cpu' is no partition",
+            "system a: 'cpu' is not a partition",
         ),
     ],
 )

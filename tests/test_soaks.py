@@ -67,9 +67,9 @@ def tuned(*options: str) -> tuple[set[str], dict[str, Any]]:
 
 def test_what_won_waits_for_its_soak(results: Path) -> None:
     assert tuned()[0] == {"direct"}
-    waits = "faster, but in no rule before 10000 executions in soaks: exchange stfw:dims=2 on 1 x 2"
+    waits = "faster, but in no rule until soaked 10000 times: exchange stfw:dims=2 on 1 x 2"
     for said in (succeed("show"), succeed("export"), succeed("export", "--format", "header")):
-        assert f"{waits}; `switchpoint soak` does them" in said
+        assert f"{waits}; run `switchpoint soak`" in said
     small, large = (row for row in succeed("show").splitlines() if row.startswith("exchange"))
     assert re.search(r" up to 1.41 KiB +direct +unsoaked +stfw:dims=2: \d\.\d+ x ", small)
     assert "unsoaked" not in large
@@ -77,7 +77,7 @@ def test_what_won_waits_for_its_soak(results: Path) -> None:
     assert tuned()[0] == {"direct"}
     write(results, record("stfw:dims=2", executions=1), launch=1)
     assert tuned()[0] == {"direct", "stfw:dims=2"}
-    assert "in no rule before" not in succeed("show")
+    assert "in no rule until" not in succeed("show")
 
 
 def test_a_method_that_was_not_soaked_is_marked_where_it_may_be_chosen(
@@ -113,7 +113,7 @@ def test_a_method_that_failed_once_is_never_chosen(results: Path) -> None:
     write(results, record("stfw:dims=2", executions=10**9), launch=1)
     assert tuned()[0] == {"direct"}
     for said in (succeed("show"), succeed("export"), succeed("export", "--format", "header")):
-        assert f"exchange stfw:dims=2 failed its soak, and is in no rule: {HANG} (64 B, " in said
+        assert f"exchange stfw:dims=2 failed its soak and is in no rule: {HANG} (64 B, " in said
 
 
 def test_other_sources_are_tried_anew(results: Path) -> None:
@@ -125,7 +125,7 @@ def test_other_sources_are_tried_anew(results: Path) -> None:
 def test_the_default_stays_whatever_it_does(results: Path) -> None:
     write(results, failed("direct"), *passed_twice())
     assert tuned()[0] == {"direct", "stfw:dims=2"}
-    assert "exchange direct failed its soak, and is the default all the same" in succeed("show")
+    assert "exchange direct failed its soak but stays the default" in succeed("show")
 
 
 def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: Path) -> None:

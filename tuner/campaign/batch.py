@@ -1,4 +1,4 @@
-"""Batches: what ReFrame runs once, for each kind of campaign."""
+"""Batches of launches: each is run by one call of ReFrame, for each kind of campaign."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from tuner.rawfile import keeping, reading
 
 @dataclass(frozen=True)
 class Batch:
-    """The launches of a campaign, or of a stage of it, of which ReFrame runs what is missing."""
+    """The launches of a campaign or of one of its stages; ReFrame runs the missing ones."""
 
     campaign: str
     stage: str  # shown with the progress
     call: Call
     planned: Session  # by a dry run
-    launches: int  # of which some may be there already
+    launches: int  # some of which may have finished already
     expected_s: float
     built: bool = False  # the kernels, before this batch
-    resumed_by: str = ""  # command; empty for a whole campaign, of which `run --resume` does it
+    resumed_by: str = ""  # command; empty for a whole campaign, which `run --resume` resumes
     others: int = 0  # launches of the campaign's other batches
 
     @property
@@ -59,7 +59,7 @@ class Batch:
         if session.failures:
             failures = "\n  ".join(session.failures)
             raise DispatchError(
-                f"failed:\n  {failures}\n{self}; `switchpoint tune` makes tables of what there is\n"
+                f"failed:\n  {failures}\n{self}; `switchpoint tune` uses the finished launches\n"
                 f"ReFrame's output is in {self.log}"
             )
         if self._done() != self.launches:
@@ -75,7 +75,7 @@ class Batch:
     def _counter(self) -> Callable[[], int]:
         """Return a function that counts the finished launches, and opens their files only once.
 
-        A launch is known by its header, as a file that is being copied is in two places.
+        Launches are identified by their headers, as a file exists twice while it is copied.
         """
         headers: dict[Path, bytes] = {}
 

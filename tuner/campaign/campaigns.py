@@ -1,6 +1,6 @@
-"""Both kinds of campaigns that `switchpoint run` knows, found by the order of an earlier run.
+"""Both kinds of campaigns of `switchpoint run`, found by the order of an earlier run.
 
-They have the same members, with which one is resumed, shown, run and soaked.
+Both have the members with which a campaign is resumed, shown, run and soaked.
 """
 
 from tuner.campaign.fixed import FixedCampaign
@@ -11,7 +11,7 @@ AnyCampaign = FixedCampaign | PlannedCampaign
 
 
 def find(name: str) -> AnyCampaign:
-    """Return the campaign of a name. Raise OrderError when there is none, or none to be read."""
+    """Return the named campaign. Raise OrderError when there is none, or it is unreadable."""
     if (path := PLANS.path_of(name)).is_file():
         return PlannedCampaign.load(path)
     if (path := FIXED.path_of(name)).is_file():

@@ -21,7 +21,7 @@ def examine(config: Path) -> list[Prerequisite]:
     """Return the parts of a configuration, and how many checks ReFrame would run with it.
 
     Raises:
-        ConfigurationError: the file is no configuration.
+        ConfigurationError: the file is not a configuration.
     """
     content = _read(config)
     parts = [
@@ -35,20 +35,20 @@ def examine(config: Path) -> list[Prerequisite]:
 
 
 def _read(config: Path) -> dict[str, Any]:
-    """Return the configuration that the file makes; ReFrame itself reads it when it plans."""
+    """Return the configuration that the file defines; ReFrame itself reads it when it plans."""
     try:
         content = runpy.run_path(str(config))["site_configuration"]
         systems = [each["name"] for each in content["systems"]]
         environments = [each["name"] for each in content["environments"]]
     except (KeyError, TypeError) as error:
-        raise ConfigurationError(f"{config}: no ReFrame configuration: {error}") from error
+        raise ConfigurationError(f"{config}: not a ReFrame configuration: {error}") from error
     except (Exception, SystemExit) as error:
         raise ConfigurationError(f"{config}: {type(error).__name__}: {error}") from error
     for system in content["systems"]:
         for partition in system.get("partitions", []):
             if not isinstance(partition, dict):
                 raise ConfigurationError(
-                    f"{config}: system {system['name']}: {partition!r} is no partition"
+                    f"{config}: system {system['name']}: {partition!r} is not a partition"
                 )
     if not systems or not environments:
         raise ConfigurationError(f"{config}: names no systems or no environments")
@@ -63,9 +63,9 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Prerequisite]:
     said = "" if lacking else f"{scheduler} {' '.join(commands)}".strip()
     processor = partition.get("processor", {})
     cpus, threads = processor.get("num_cpus"), processor.get("num_cpus_per_core", 1)
-    cores = "ReFrame detects the cores by a job"
+    cores = "ReFrame detects the cores with a job"
     if cpus:
-        cores = f"{cpus // threads} cores a node" if threads else ""
+        cores = f"{cpus // threads} cores per node" if threads else ""
     has_mpi = "mpi" in partition.get("features", [])
     return [
         Prerequisite(
@@ -73,7 +73,7 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Prerequisite]:
             "scheduler",
             said,
             True,
-            f"not on the path: {' '.join(lacking)}; run this on a login node",
+            f"not on PATH: {' '.join(lacking)}; run this on a login node",
         ),
         Prerequisite(
             name, "scales", cores, True, "num_cpus_per_core of the processor must be 1 or more"
@@ -91,10 +91,10 @@ def _environment(environment: dict[str, Any]) -> Prerequisite:
     mpiexec = environment.get("extras", {}).get("mpiexec")
     if path and mpiexec and (mpi := identify(path, mpiexec)) is None:
         return Prerequisite(
-            name, "building", "", True, f"{cc} and {mpiexec} are not of one known MPI"
+            name, "building", "", True, f"{cc} and {mpiexec} do not belong to one known MPI"
         )
     return Prerequisite(
-        name, "building", str(mpi) if path and mpiexec else path, True, f"no {cc} on path"
+        name, "building", str(mpi) if path and mpiexec else path, True, f"no {cc} on PATH"
     )
 
 

@@ -88,7 +88,7 @@ class FixedCampaign:
 
         Raises:
             DispatchError: a job failed, or did not run; the finished launches are kept.
-            KeyboardInterrupt, SystemExit: interrupted, or terminated; as well.
+            KeyboardInterrupt, SystemExit: interrupted or terminated; finished launches are kept.
         """
         order = self.order
         if self.planned.launches:
@@ -109,8 +109,8 @@ class FixedCampaign:
 
 
 def _show_left_out(raw_files: list[Path], console: Console) -> None:
-    """Print what launches did not measure, and why, most frequent first."""
+    """Print what launches did not measure, and why, the most frequent reason first."""
     skipped = (case for path in raw_files for case in keeping.end_record(path)["skipped"])
     for reason, count in Counter(case["reason"] for case in skipped).most_common():
-        advice = "; `--minutes` gives more, an idle machine too" if reason == TIME_BUDGET else ""
+        advice = "; raise `--minutes`, or use an idle machine" if reason == TIME_BUDGET else ""
         console.print(f"left out: {count} cases: {reason}{advice}")

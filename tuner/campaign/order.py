@@ -1,6 +1,6 @@
-"""Orders: what campaigns are to measure. An order is a file of JSON, named after its campaign.
+"""Orders, which define what campaigns measure. An order is a JSON file named after its campaign.
 
-An order and the raw files are the whole state of a campaign, so one that was killed can go on.
+An order and the raw files are the whole state of a campaign, so a killed campaign can be resumed.
 There are three kinds: a fixed campaign, a plan within a budget, and soaks of winners.
 """
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class OrderError(SwitchpointError):
-    """Error of making, finding or reading an order; the message says why and what to do."""
+    """Error raised when an order cannot be made, found or read; the message says what to do."""
 
 
 class FixedOrder(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class FixedOrder(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SoakLaunch:
-    """The soaks of one launch: each method so many times at each size, within a time."""
+    """The soaks of one launch: a number of executions of each method and size, within a time."""
 
     methods: list[str]
     sizes: list[int]
@@ -96,7 +96,7 @@ class Orders(Generic[T]):
         return sorted(path.name.removesuffix(self.suffix) for path in paths)
 
     def load(self, path: Path) -> T:
-        """Read an order. Raise OrderError when the file is none, OSError when it is unreadable."""
+        """Read an order. Raise OrderError when the file is not one, OSError if it is unreadable."""
         try:
             return msgspec.json.decode(
                 read_bytes(path), type=self.kind, dec_hook=lambda kind, value: kind(value)
@@ -105,7 +105,7 @@ class Orders(Generic[T]):
             raise OrderError(f"{path}: not {self.what}: {error}") from error
 
     def save(self, order: T, path: Path) -> None:
-        """Write an order; a killed run leaves the old one or the new one."""
+        """Write an order; a killed run leaves either the old one or the new one."""
         content = msgspec.json.encode(order, enc_hook=str)
         atomic.write(path, msgspec.json.format(content, indent=1) + b"\n")
 
@@ -124,7 +124,7 @@ def partial() -> Iterator[FixedOrder]:
 
 
 def state(campaign: str, done: int, launches: int, resumed_by: str = "") -> str:
-    """Return what is there of a campaign, and the command that measures the rest."""
+    """Return how much of a campaign is finished, and the command that measures the rest."""
     counted = f"{done} of {launches} launches"
     if done >= launches:
         return f"campaign {campaign} has all {counted}"
@@ -135,8 +135,8 @@ def state(campaign: str, done: int, launches: int, resumed_by: str = "") -> str:
 def keep_finished(campaign: str, stage: str) -> None:
     """Keep the raw files that the jobs of an order have finished.
 
-    This is how every campaign is resumed, and how every batch ends; then the rest is measured. A
-    job that passed has copied its raw files to the results itself.
+    Every campaign is resumed and every batch ends in this way; then the rest is measured. A job
+    that passed has copied its raw files to the results itself.
     """
     if stage:
         keeping.keep(keeping.complete_of_campaign(Path(stage), campaign))

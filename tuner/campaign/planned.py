@@ -72,7 +72,7 @@ class PlannedCampaign:
             if job.operation in RULED_OPERATIONS
         ]
         if not cases:
-            raise OrderError("nothing to plan: no check of an operation that tables have rules for")
+            raise OrderError("nothing to plan: no check measures an operation that tables cover")
         if not budget.share and budget.seconds < least_s(len(cases)):
             raise OrderError(
                 f"{len(cases)} cases need at least {math.ceil(least_s(len(cases)))} s; give a "
@@ -117,11 +117,11 @@ class PlannedCampaign:
         return asdict(self.order) | {"file": str(self.path)}
 
     def run(self, console: Console) -> list[Path]:
-        """Measure to the end of the plan, from wherever it is, and return all raw files.
+        """Measure the rest of the plan, and return all raw files.
 
         Raises:
             DispatchError: a job failed, or did not run; the finished launches are kept.
-            KeyboardInterrupt, SystemExit: interrupted, or terminated; as well.
+            KeyboardInterrupt, SystemExit: interrupted or terminated; finished launches are kept.
         """
         session = NOTHING
         while remaining(self.order) or self._plan_next():
@@ -145,9 +145,9 @@ class PlannedCampaign:
         return batch is not None
 
     def _batch(self) -> Batch:
-        """Return the last batch, of which ReFrame runs what is missing.
+        """Return the last batch; ReFrame runs its missing launches.
 
-        What an earlier session has built is still there.
+        Kernels that an earlier session built are still there.
         """
         plan = self.order
         options = ["--name=^planned", *plan.options, "--keep-stage-files"]
@@ -167,7 +167,7 @@ class PlannedCampaign:
         )
 
     def _run_batch(self, console: Console) -> Session:
-        """Run what is missing of the last batch, and add the time spent to the plan.
+        """Run the missing launches of the last batch, and add the time spent to the plan.
 
         The time is taken from the clock too, as a busy machine needs longer than launches record.
         """
@@ -185,16 +185,16 @@ class PlannedCampaign:
         return session
 
     def _show_end(self, console: Console) -> None:
-        """Print the cases for which there was no time, and the time spent."""
+        """Print the cases that were left out for lack of time, and the time spent."""
         plan = self.order
         for case in (plan.cases[number] for number in plan.left_out):
             what = f"{case.operation} {case.pattern} on {case.procs} processes"
-            console.print(f"left out: {what}: no time; give a larger --budget")
+            console.print(f"left out: {what}: no time left; give a larger --budget")
         spent = f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s"
         if whole_s := exhaustive_s(plan, *known(plan)):
             spent += (
-                f"; every method at every size is estimated to take {whole_s:.0f} s, of which that "
-                f"is {plan.spent_s / whole_s:.0%}"
+                f"; measuring every method at every size would take an estimated {whole_s:.0f} s, "
+                f"so this is {plan.spent_s / whole_s:.0%} of that"
             )
         console.print(spent)
 

@@ -1,7 +1,7 @@
 """Planning of a campaign within a budget: what to measure next, from what has been measured.
 
 First every method is measured at a few sizes, which predict it at all others. Races follow between
-the methods that are predicted to be near the best, and losers leave them. Then sizes are added
+the methods that are predicted to be near the best, and losers drop out. Then sizes are added
 between those at which the best method differs (docs/explanation/planning.md). The next step follows
 from the plan and the cells alone, so that an interrupted campaign goes on where it ended. The
 module does no input or output.
@@ -69,7 +69,7 @@ def _least_case_s(stages: Sequence[PlanStage], start_s: float) -> float:
 
 
 def anchors_s(cases: int) -> float:
-    """Return a budget whose first stage can measure all methods, of which nothing is known yet."""
+    """Return a budget whose first stage can measure all methods when nothing is known of them."""
     shares = sum(stage.share for stage in STAGES.values()) / STAGES["anchors"].share
     return len(STAGES) * SESSION_S + shares * cases * (START_S + ANCHOR_BUDGET_S) + SOAKS_S
 
@@ -77,7 +77,7 @@ def anchors_s(cases: int) -> float:
 def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> PlannedBatch | None:
     """Return the next launches, once all of the plan are in the cells; None when it is done.
 
-    A budget that is a share is brought up to date, and cases without time are left out.
+    A budget that is a share is updated, and cases without time are left out.
     """
     if plan.share and plan.batches:
         least = least_s(len(plan.cases)) * plan.slow
@@ -95,7 +95,7 @@ def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> Planned
 
 
 def _stages_left(plan: Plan) -> tuple[str, list[PlanStage]]:
-    """Return the name of the next stage, and all that are certain to follow, itself first."""
+    """Return the name of the next stage, and all stages that are certain, beginning with it."""
     done = len(plan.batches)
     if done < len(STAGES):
         return list(STAGES)[done], list(STAGES.values())[done:]

@@ -37,9 +37,9 @@ STAGES = {
     "race 2": PlanStage(3, 3, 1.25, 4),
     "race 3": PlanStage(3, 3, 1.1, 2),
 }
-"""The stages in their order. Time that a stage spares goes to the next ones.
+"""The stages in their order. Time that a stage saves goes to the next ones.
 
-Race 2 puts sizes between those at which the best method differs. It and the last race give all
+Race 2 adds sizes between those at which the best method differs. It and the last race give all
 sizes six launches: five choose, the last confirms.
 """
 

@@ -97,7 +97,7 @@ class Times:
 def losers(race: Race, default: str) -> set[str]:
     """Return the methods that are slower than the best in each of at least two launches.
 
-    The error level of one launch is shared by methods and looks; the default never loses.
+    The error level of one launch is divided among methods and looks; the default never loses.
     """
     if default not in race:
         return set()

@@ -1,7 +1,7 @@
 """Calls of ReFrame, which list what a campaign would run and run it.
 
-ReFrame ends with success when no test matched, drops a check file that it cannot import, and only
-warns of a variable that a test does not have. So the plan is made first, by a dry run; anything
+ReFrame exits with success when no test matched, drops a check file that it cannot import, and only
+warns of a variable that a test lacks. So the plan is made first, by a dry run; anything
 left out of it is an error; and the jobs that ran are compared with the plan.
 """
 
@@ -62,7 +62,7 @@ class Job:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the values by which a job of a run is matched with its job in the plan."""
+        """Return the values that match a job of a run with its job in the plan."""
         return self.name, self.system, self.environment
 
 
@@ -191,8 +191,8 @@ def dry_run(call: Call) -> Session:
             raise DispatchError(f"ReFrame's dry run failed: {_reason(output)}")
         if not report.is_file():
             raise DispatchError(
-                f"nothing to run: no check matches {' '.join(call.selection)}; names are as "
-                "'collective %kind=bcast %scale=1_node', of which --name takes a regular expression"
+                f"nothing to run: no check matches {' '.join(call.selection)}; --name takes a "
+                "regular expression for names such as 'collective %kind=bcast %scale=1_node'"
             )
         session = _read(report, call.variables)
     if not session.wanted:
@@ -240,7 +240,7 @@ def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Se
     missing = {job.key for job in planned.wanted} - {job.key for job in session.wanted}
     if missing:
         names = "; ".join(" ".join(key) for key in sorted(missing))
-        raise DispatchError(f"planned and not run: {names}; ReFrame's output is in {log}")
+        raise DispatchError(f"planned but not run: {names}; ReFrame's output is in {log}")
     return session
 
 
@@ -270,17 +270,17 @@ def _exits_on(*signals: signal.Signals) -> Iterator[None]:
 
 
 def _read(report: Path, variables: dict[str, str]) -> Session:
-    """Read a report. Fixtures, which build the kernels, are no jobs, but they can fail as well."""
+    """Read a report. Fixtures, which build the kernels, are not jobs, but they can fail as well."""
     content = json.loads(report.read_text())
     cases = content["runs"][-1]["testcases"]
     for case, (name, value) in product(cases, variables.items()):
         if not case["fixture"] and str(case.get(name)) != value:
             if name in case:
                 raise DispatchError(
-                    f"{case['filename']}: {name} was to be {value} and is {case[name]}; set it by "
-                    f"an option of this command, not by -S"
+                    f"{case['filename']}: {name} should be {value} but is {case[name]}; set it "
+                    f"with an option of this command, not with -S"
                 )
-            raise DispatchError(f"{case['filename']}: has no variable {name} to set to {value}")
+            raise DispatchError(f"{case['filename']}: no variable {name} to set to {value}")
     return Session(
         jobs=[_job(case) for case in cases if not case["fixture"]],
         failures=[_failure(case) for case in cases if case["result"] == "fail"],

@@ -31,7 +31,7 @@ from tuner.store.store import Store
 class SoakSite:
     """The executions that a site requires, the time for them, and how ReFrame runs the jobs.
 
-    `partitions` are by environment, where they differ from those in the results.
+    `partitions` are keyed by environment, where they differ from those in the results.
     """
 
     config: Path
@@ -58,10 +58,10 @@ class SoakSite:
 
 
 def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
-    """Soak what the systems' tables would choose, until all that can be is done or time is up.
+    """Soak the methods that the systems' tables would choose, until all are done or time is up.
 
-    A method that fails makes room for another one, which is soaked then. What cannot be soaked is
-    printed, and waits.
+    When a method fails, the one that takes its place is soaked. Print why soaks cannot run; they
+    are left for later.
 
     Raises:
         TuningError, StoreError: there is no table to be made.
@@ -83,7 +83,7 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
         before = lacking
         names = sorted({f"{lack.operation} {lack.method}" for _, lack in lacking})
         console.print(
-            f"soaking what won, {site.required} executions each: {', '.join(names)}; "
+            f"soaking winners, {site.required} executions each: {', '.join(names)}; "
             f"layouts and sizes: {len(lacking)}",
             soft_wrap=True,
         )
@@ -98,7 +98,7 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
 def wanted(table: Table, site: SoakSite, most_s: float) -> list[SoakJob]:
     """Return the jobs for the soaks that a table waits for; each soak gets an equal share of time.
 
-    Methods with the same sizes share a launch, but for those that need one of their own.
+    Methods with the same sizes share a launch, except for those that need one of their own.
     """
     jobs: dict[tuple[str, int, int], dict[str, list[Lack]]] = defaultdict(lambda: defaultdict(list))
     lacking = soaks.waiting(table)
@@ -117,7 +117,7 @@ def wanted(table: Table, site: SoakSite, most_s: float) -> list[SoakJob]:
 
 
 def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[SoakLaunch]:
-    """Yield launches, each with the methods that need as many executions at the same sizes."""
+    """Yield launches, each with the methods that need equally many executions at equal sizes."""
     together: dict[tuple[str, int, tuple[int, ...]], list[str]] = defaultdict(list)
     for method, lacks in methods.items():
         apart = method if method.startswith(APART) else ""
@@ -143,7 +143,7 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
     expected_s = SESSION_S + sum(START_S + launch.budget_s for launch in launches)
     batch = Batch(
         *(name, "soaking", call, planned, len(launches), expected_s),
-        built=True,  # by the campaign that the winners are of
+        built=True,  # by the winners' campaign
         resumed_by="switchpoint soak",
     )
     started_s = time.monotonic()

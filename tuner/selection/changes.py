@@ -61,7 +61,7 @@ Medians = dict[Where, dict[tuple[str, int], float]]
 
 
 def exact_in(cells: Sequence[Cell]) -> bool:
-    """Return whether cells of one system are of a simulated one, where launches do not differ."""
+    """Return whether a system's cells are of a simulated machine, where launches do not differ."""
     return bool(cells) and machines.is_simulated(cells[0].key.system)
 
 
@@ -76,13 +76,13 @@ def medians_of(cells: Iterable[Cell]) -> Medians:
 
 
 def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
-    """Return the shifts of the operations, that of the largest effect first.
+    """Return the shifts of the operations, the one with the largest effect first.
 
-    A cell changed when it differs by more than launches do. Few of all changes are expected to be
-    false, and none where times are exact.
+    A cell changed when it differs by more than its launches do. A small share of all changes is
+    expected to be false, and none where times are exact.
     """
     logs: dict[str, list[float]] = defaultdict(list)
-    alike: dict[tuple[int, int], list[_Pair]] = defaultdict(list)  # with as many launches
+    alike: dict[tuple[int, int], list[_Pair]] = defaultdict(list)  # by their numbers of launches
     for where, mine in a.items():
         if theirs := b.get(where):
             logs[where.case.operation].append(mean(theirs.values()) - mean(mine.values()))

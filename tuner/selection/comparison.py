@@ -67,7 +67,7 @@ class Loss:
     """The loss of A's cases with B's rules: time with B's / time with A's - 1, mean of logarithms.
 
     `without_rule` of the cases have no rule in B and take the default. A has no time for
-    `not_measured` of them, which are in no figure.
+    `not_measured` of them have no time in A and are in no figure.
     """
 
     cases: int
@@ -157,7 +157,7 @@ def measured(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One of the two that are compared, by name, and its condition for deploying methods."""
+    """One of the two compared sides, by name, with its condition for deploying methods."""
 
     name: str
     mpi_library: str

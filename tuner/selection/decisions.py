@@ -124,7 +124,7 @@ class _Verdict:
 
     def __init__(self, trial: _Trial) -> None:
         self.trial = trial
-        # Methods that were dropped on the way count too: the winner was chosen among them all.
+        # Dropped methods count too: the winner was chosen among all of them.
         others = sorted({method for method, _ in trial.cells} - {trial.default})
         self.ratios = {method: trial.ratios(method, trial.default) for method in others}
         """Ratios of all methods to the default, empty for some."""
@@ -239,7 +239,7 @@ def _decide_class(trials: dict[int, _Trial]) -> list[Point]:
 
 
 def _point(verdict: _Verdict) -> Point:
-    """Return the decision with its evidence: the selected method's ratio, or the best other's."""
+    """Return the decision with its evidence: the ratio of the chosen or the best other method."""
     trial = verdict.trial
     others = {method: ratios for method, ratios in verdict.ratios.items() if ratios}
     challenger: str | None = verdict.method

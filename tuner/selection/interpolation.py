@@ -50,7 +50,7 @@ def _along(layouts: Layouts, axis: int) -> Layouts:
 
 
 def _bands(a: int, b: int) -> Iterator[tuple[Span, float]]:
-    """Yield the numbers between two in bands of about the same ratio, with the place of the middle.
+    """Yield the numbers between two as bands of about equal ratio, with the place of the middle.
 
     Places run from 0, a, to 1, b, in logarithms.
     """

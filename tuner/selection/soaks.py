@@ -34,7 +34,7 @@ Method = tuple[str, str]
 
 
 def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
-    """Return the verdict on every soaked method, by the sources that were soaked last.
+    """Return the verdict on every soaked method, from the sources that were soaked last.
 
     soaks: the frame of `Store.soaks`. One failure on any layout, pattern or size fails the method,
     whatever else passed; only other sources are tried anew.
@@ -85,8 +85,8 @@ class Lack(NamedTuple):
 def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) -> list[Point]:
     """Keep the default where a winning method failed, or passed fewer executions than required.
 
-    Of neighbouring sizes with one winner the smallest has to pass all, and the largest a tenth, on
-    their layout. Other methods do not move up: the winner was chosen among them all.
+    In a run of neighbouring sizes with one winner, the smallest has to pass all executions, and the
+    largest a tenth, on their layout. No other method moves up: the winner was chosen among all.
     """
     points = list(points)
     withheld = {point for run, _ in _lacking(points, soaks, required) for point in run}
@@ -108,7 +108,7 @@ def waiting(table: Table) -> list[Lack]:
 def _lacking(
     points: Iterable[Point], soaks: Iterable[Soaked], required: int
 ) -> Iterator[tuple[list[Point], list[Lack]]]:
-    """Yield runs of sizes that have to wait, with what is missing; failed methods always wait."""
+    """Yield runs of sizes that must wait, with what they lack; failed methods always wait."""
     known = {(each.operation, each.method): each for each in soaks}
     for run in _runs(points):
         operation, nodes, ppn, *_ = run[0].case.place
@@ -168,11 +168,11 @@ def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
 def notes(table: Table) -> list[str]:
     """Return what a reader must know before trusting the table's methods, a line each."""
     lines = [
-        f"{each.operation} {each.method} failed its soak, and is "
+        f"{each.operation} {each.method} failed its soak "
         + (
-            "the default all the same"
+            "but stays the default"
             if _is_default((each.operation, each.method))
-            else "in no rule"
+            else "and is in no rule"
         )
         + f": {each.failure}"
         for each in table.provenance.soaks
@@ -181,11 +181,11 @@ def notes(table: Table) -> list[str]:
     required = table.provenance.required_executions
     if withheld := {(its.operation, its.method, its.nodes, its.ppn) for its in waiting(table)}:
         lines.append(
-            f"faster, but in no rule before {required} executions in soaks: {_named(withheld)}; "
-            "`switchpoint soak` does them"
+            f"faster, but in no rule until soaked {required} times: {_named(withheld)}; "
+            "run `switchpoint soak`"
         )
     if rarely := [where for where, count in executions(table).items() if count < ENOUGH]:
-        lines.append(f"not soaked: {_named(rarely)}; `switchpoint soak` does it")
+        lines.append(f"not soaked: {_named(rarely)}; run `switchpoint soak`")
     if required:
         lines.append(f"only methods that passed {required} executions in soaks are chosen")
     return lines

@@ -44,7 +44,7 @@ CAUSES = {
     "drift": "the machine's speed changed within launches",
     "clock": "ranks missed the common start",
 }
-"""Causes for which parts do not count."""
+"""The reasons for which parts do not count."""
 
 _FAST = (0.05, 0.25)
 """Quantiles of launches that define what is usual: half of a campaign may be disturbed."""
@@ -122,7 +122,7 @@ def notes(provenance: Provenance) -> list[str]:
     ]
     if noisy > NOISY_CLEAN:
         lines.append(
-            f"{word}: {_per_cent(noisy)} with load, drift or a coarse clock: intervals at 99 %"
+            f"{word}: {_per_cent(noisy)} with load, drift or a coarse clock: 99 % intervals used"
         )
     return lines
 

@@ -22,7 +22,7 @@ REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
 
 
 class TuningError(SwitchpointError):
-    """The error that no table can be made; the text says why and what to do."""
+    """Error raised when no table can be made; the message says why and what to do."""
 
 
 def tune(
@@ -31,9 +31,9 @@ def tune(
     campaigns: list[str] | None = None,
     required_executions: int | None = None,
 ) -> Table:
-    """Choose the methods of one system and store its table in the place of the earlier one.
+    """Choose the methods of one system and store its table, replacing the earlier one.
 
-    All campaigns count, or only those named; soaks always all. Where the winner passed fewer
+    All campaigns count, or only the named ones, and all soaks. Where the winner passed fewer
     executions in soaks than required, by default the number in the environment, the default stays;
     simulated machines are not soaked. Methods that are off at this site do not take part. The same
     cells and soaks always give the same table. The decisions of single campaigns are stored with it
@@ -46,7 +46,7 @@ def tune(
     missing = sorted(set(campaigns or ()) - set(measured.index))
     if missing:
         raise TuningError(
-            f"no campaign {missing[0]} of {system}; there are {', '.join(measured.index)}"
+            f"{system} has no campaign {missing[0]}; available: {', '.join(measured.index)}"
         )
     names = sorted(campaigns or measured.index)
     cells: list[Cell] = []
@@ -115,7 +115,7 @@ def required(executions: int | None = None) -> int:
 
 
 def required_on(name: str, executions: int | None = None) -> int:
-    """Return the same for a system by ReFrame's name: 0 for simulated ones, which are not soaked.
+    """Return the executions required on a system by ReFrame's name: 0 for simulated machines.
 
     Raises TuningError.
     """
