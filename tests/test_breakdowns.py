@@ -53,7 +53,7 @@ def test_a_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path) -> None:
     [
         ({"samples_s": []}, "not a valid record"),
         ({"wait_s": [-1e-6] * 5}, "not a valid record"),
-        ({"wait_s": [0]}, "5 samples_s, but other numbers of its parts"),
+        ({"wait_s": [0]}, "5 samples_s, but other numbers for its parts"),
         ({"flops": -1}, "not a valid record"),
         ({"verified": 0}, "not a valid record"),
         ({"method": "pencils:by=put"}, "a second overlap: pattern='"),

@@ -47,7 +47,7 @@ def test_structure_refuses_what_it_cannot_count(tmp_path: Path) -> None:
 def test_parts_are_whole_numbers(parts: str) -> None:
     result = call("report", "structure", MATRIX, "--parts", parts)
     assert result.exit_code == 2
-    assert "comma list" in result.stderr
+    assert "comma-separated list" in result.stderr
 
 
 def test_a_matrix_is_told_of() -> None:

@@ -162,7 +162,7 @@ def test_what_waits_for_its_soak_is_measured_but_not_deployable(
     assert moved["b"][0]["method"] == "stfw:dims=2"
     assert document["a"]["required_executions"] == soaks.ENOUGH
     text = succeed("compare", "before", "after")
-    assert text.index("other methods are chosen") < text.index("deployable: ")
+    assert text.index("different methods are chosen") < text.index("deployable: ")
     assert "no switch point moved" in text[text.index("deployable: ") :]
 
     succeed("tune", "--require-soak", "0")

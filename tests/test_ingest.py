@@ -161,7 +161,7 @@ def test_less_of_a_launch_does_not_replace_more(database: Path, results: Path) -
     part = results / "part.jsonl"
     part.write_text("".join(path.read_text().splitlines(keepends=True)[:4]))
     report = ingest(database, [part])
-    assert "holds less of its launch" in report.problems[-1].message
+    assert "holds less of the launch" in report.problems[-1].message
     assert content(database) == before
 
 

@@ -247,7 +247,7 @@ def test_what_the_models_do_not_describe_is_told(database: Path, tmp_path: Path)
         synthetic.write(tmp_path, campaign)
     assert ingest(path, [tmp_path]).problems == []
     text = succeed("validate", "--database", path, "--campaign", measured.name)
-    assert "128 ranks, 128 a node: not predicted, more ranks than cores" in text
+    assert "128 ranks, 128 per node: not predicted, more ranks than cores" in text
     assert text.count("not predicted") == 1
     assert "exchange matrix:bar.mtx, 8 ranks" in text
 
@@ -315,13 +315,13 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--op", "exchange"), "need a --pattern"),
-        (("--op", "bcast", "--pattern", "random"), "collectives have none"),
+        (("--op", "exchange"), "--pattern is required"),
+        (("--op", "bcast", "--pattern", "random"), "and for nothing else"),
         (("--op", "overlap", "--pattern", "random"), "random: overlap is predicted of ft:rows=N"),
         (("--op", "overlap", "--pattern", "ft:rows=0,elements=8"), "overlap is predicted of ft:"),
         (
             ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--methods", "scatter"),
-            "scatter has no equation; exchange, slabs, pencils have",
+            "scatter has no equation; available: exchange, slabs, pencils",
         ),
         (
             ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--computation", "inf"),
@@ -335,7 +335,7 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
         (("--op", "exchange", "--pattern", "stencil:edge=100000"), "edge 1 to 512"),
         (("--op", "exchange", "--pattern", f"stencil:edge={10**17}"), "edge 1 to 512"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "0"), "a size below 1"),
-        (("--op", "exchange", "--pattern", "random", "--sizes", "8:4:x2"), "nothing between"),
+        (("--op", "exchange", "--pattern", "random", "--sizes", "8:4:x2"), "its range is empty"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "a"), "neither SIZE nor"),
         (("--op", "bcast", "--closed-forms"), "--closed-forms requires --op exchange"),
         (("--op", "bcast", "--methods", "twolevel"), "twolevel has no formula for bcast"),

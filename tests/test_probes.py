@@ -92,7 +92,7 @@ def test_what_cannot_be_used_is_told(raw: Path, fields: dict[str, Any], message:
 def test_a_probe_among_methods_is_refused(raw: Path) -> None:
     raw.write_text(raw.read_text().replace('"operation": "probe"', '"operation": "exchange"'))
     problems = reading.read(raw).problems
-    assert problems[0].message == "a record of probe in a launch of something else"
+    assert problems[0].message == "a record of probe in a launch of another kind"
 
 
 def test_campaigns_of_probes_have_no_cells(tmp_path: Path) -> None:

@@ -199,4 +199,4 @@ def test_what_cannot_be_right_is_told(tmp_path: Path, second: dict[str, Any], me
 def test_a_soak_in_a_launch_of_something_else_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, record("direct"))
     path.write_text(path.read_text().replace('"operation": "soak"', '"operation": "exchange"', 1))
-    assert "in a launch of something else" in reading.read(path).problems[0].message
+    assert "in a launch of another kind" in reading.read(path).problems[0].message

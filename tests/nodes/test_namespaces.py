@@ -162,9 +162,9 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "count", "rate", "reason"),
     [
-        ("../x", 2, "1gbit", "is no name"),
-        ("x", 0, "1gbit", "1 to 64 can be had"),
-        ("x", 65, "1gbit", "1 to 64 can be had"),
+        ("../x", 2, "1gbit", "is not a name"),
+        ("x", 0, "1gbit", "1 to 64 are possible"),
+        ("x", 65, "1gbit", "1 to 64 are possible"),
         ("x", 2, "fast", 'rate "fast": write 100mbit'),
     ],
 )
@@ -174,5 +174,5 @@ def test_nonsense_is_refused(name, count, rate, reason):
 
 
 def test_a_node_that_is_not_there_is_told(nodes):
-    with pytest.raises(NodesError, match="no virtual node vnode9: there are vnode0 to vnode3"):
+    with pytest.raises(NodesError, match="no virtual node vnode9; the nodes are vnode0 to vnode3"):
         nodes.on_node("vnode9")

@@ -233,7 +233,7 @@ def test_store_and_forward_is_simulated_and_predicted(simulating):
     [
         (["stfw", "--matrices", "fe_rotor,nobody"], "no matrix 'nobody'"),
         (["stfw", "--matrices", "gupta2", "--rows", "64"], "64 rows are too few"),
-        (["stfw", "--procs", "64,1024"], "has no room for 1024 processes, 16 on a node"),
+        (["stfw", "--procs", "64,1024"], "has no room for 1024 processes, 16 per node"),
         (["dsde", "--matrices", "nobody"], "no matrix 'nobody'"),
         (["dsde", "--procs", "513"], "has no room for 513 processes"),
         (["nap", "--machine", "ring-4"], "no simulated machine 'ring-4'"),

@@ -64,7 +64,7 @@ _MPI_ADVICE = {
 
 
 def examine() -> list[Prerequisite]:
-    """Return every part, found or not. One MPI is required, of whichever family."""
+    """Return every part, found or not. One MPI of any family is required."""
     return [
         Prerequisite("python", "everything", platform.python_version(), True, ""),
         *_examine_mpis(),
@@ -83,7 +83,7 @@ def missing(parts: Iterable[Prerequisite]) -> list[Prerequisite]:
 
 
 def show(parts: list[Prerequisite], console: Console) -> None:
-    """Print what is there and how to get the rest."""
+    """Print the parts found, and how to get the others."""
     table = Table("", "part", "used for", "found, or how to get it", box=None)
     for part in parts:
         sign = "ok" if part.found else "missing" if part.required else "-"

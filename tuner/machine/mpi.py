@@ -1,8 +1,8 @@
 """The MPI installations of this machine, and how each starts a number of ranks.
 
 Nothing is compiled to find them: compiler wrapper and launcher are asked for their versions, and
-count only as a pair of one family. With more ranks than cores a launch makes waiting ranks give
-their core away, each family in its own way; that setting is named, so that results can record it.
+count only as a pair of one family. With more ranks than cores, a launch makes waiting ranks yield
+their core, each family in its own way; that setting is named, so that results can record it.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ class LaunchCommand:
 def find_mpis() -> list[Mpi]:
     """Return the installations in this virtual environment and on PATH, one of each major version.
 
-    The first of a family has the family's name, others also have their major version in it.
+    The first of a family has the family's name; the names of others also hold the major version.
     """
     found: dict[tuple[str, int], Mpi] = {}
     for mpicc, mpiexec in _pairs():
@@ -97,14 +97,14 @@ def identify(mpicc: str, mpiexec: str) -> Mpi | None:
 
 
 def build_root() -> Path:
-    """Return where all builds are: the checkout's build/, or the user's cache when read-only."""
+    """Return the directory of all builds: the checkout's build/, or the cache if read-only."""
     if (CHECKOUT / "kernels").is_dir() and os.access(CHECKOUT, os.W_OK):
         return CHECKOUT / "build"
     return _cache()
 
 
 def scratch_directory() -> Path:
-    """Return where ReFrame's jobs run: the build, or the cache if scripts cannot start there.
+    """Return the directory of ReFrame's jobs: the build, or the cache if no script starts there.
 
     Raises:
         ValueError: neither can be used.
@@ -114,7 +114,7 @@ def scratch_directory() -> Path:
         if shlex.split(str(path)) == [str(path)]:  # ReFrame splits the path of a job's script
             return path
     raise ValueError(
-        f"{candidates[-1]}: ReFrame cannot run jobs in a path with spaces; name another place by "
+        f"{candidates[-1]}: ReFrame cannot run jobs in a path with spaces; name another with "
         "XDG_CACHE_HOME"
     )
 

@@ -44,8 +44,8 @@ def kernels(system: str, environment: str) -> BuiltKernels:
                 if os.access(program, os.X_OK):
                     return BuiltKernels(mpi, root, program)
     raise KernelsError(
-        f"no built swpbench{' for ' if environment else ''}{environment}; `switchpoint run` builds "
-        "the kernels, or name a build or installation by SWITCHPOINT_KERNELS"
+        f"no built swpbench{' for ' if environment else ''}{environment}; run `switchpoint run` "
+        "to build the kernels, or set SWITCHPOINT_KERNELS to a build or installation"
     )
 
 

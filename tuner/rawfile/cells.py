@@ -20,7 +20,7 @@ _Piece = tuple[_Part, Features, NDArray[np.uint16], NDArray[np.float32]]
 
 
 def launch_key(header: Header) -> LaunchKey:
-    """Return what the keys of a launch's cells have in common."""
+    """Return the part of the key that a launch's cells share."""
     return LaunchKey(
         System.of(header).id,
         header.campaign,
@@ -78,7 +78,7 @@ def _pieces(cell: Cell) -> Iterator[_Piece]:
 
 
 def _join(key: CellKey, pieces: list[_Piece]) -> Cell:
-    """Return a cell of its pieces by launch number, whatever the order in which they came."""
+    """Return a cell made of its pieces, by launch number whatever their order."""
     pieces.sort(key=itemgetter(0))
     parts, features, rounds, samples = zip(*pieces, strict=True)
     joined = np.concatenate(rounds), np.concatenate(samples)

@@ -1,7 +1,7 @@
-"""Ingest of raw files into the store: what is new in them, each launch once.
+"""Ingest of raw files into the store: only new content, each launch once.
 
-A launch is known by its header line. Ingesting the same file again changes nothing; the file of a
-launch that has grown since replaces what was there.
+A launch is identified by its header line. Ingesting the same file again changes nothing; the file
+of a launch that has grown since replaces what was there.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ BATCH_SAMPLES = 2_000_000
 """Samples per transaction, which bounds the memory."""
 
 PARALLEL_BYTES = 16_000_000
-"""Bytes to read from which on the files are parsed by all cores."""
+"""Least number of bytes to read for which all cores parse the files."""
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
 
 
 def _end_with_parent() -> None:
-    """Make a worker end when its parent is killed; it would wait for ever to deliver its result."""
+    """Make a worker end when its parent is killed; else it waits for ever to deliver its result."""
     parent = parent_process()
 
     def watch() -> None:
@@ -267,7 +267,7 @@ def _not_used(loser: Launch, winner: Launch) -> list[Problem]:
     except OSError:
         pass
     equal = _fullness(loser)[:2] == _fullness(winner)[:2]
-    reason = "is another file of the launch of" if equal else "holds less of its launch than"
+    reason = "is another file of the same launch as" if equal else "holds less of the launch than"
     return [Problem(loser.path, 1, f"{reason} {winner.path}; not used")]
 
 
@@ -285,7 +285,7 @@ def _batches(loaded: Iterable[_Loaded]) -> Iterator[list[_Loaded]]:
 
 
 def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report) -> None:
-    """Store what is new, within a transaction; a fuller launch replaces that of the store."""
+    """Store what is new, within a transaction; a fuller launch replaces the stored one."""
     report.problems += loaded.problems
     refused, replaced = set(), set()
     for system, launch in loaded.launches:

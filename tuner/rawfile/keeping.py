@@ -50,7 +50,7 @@ def is_complete(path: Path, campaign: str) -> bool:
 
 
 def of_results() -> list[Path]:
-    """Return the results but the committed sample, which was measured on another machine."""
+    """Return the results except the committed sample, which was measured on another machine."""
     sample = results_directory() / SAMPLE
     return [path for path in reading.below(results_directory()) if sample not in path.parents]
 

@@ -1,7 +1,7 @@
 """The lines of any raw file (docs/reference/benchfile.md), as msgspec decodes them.
 
-They have only what the store keeps; other keys are ignored. tuner/rawfile/kinds/ has the lines of
-launches that measure no cases. How lines depend on each other is checked in
+They have only the keys that the store keeps; others are ignored. tuner/rawfile/kinds/ has the lines
+of launches that measure no cases. How lines depend on each other is checked in
 tuner/rawfile/reading.py.
 """
 

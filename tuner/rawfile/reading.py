@@ -1,7 +1,7 @@
 """The reader of a launch's raw file (docs/reference/benchfile.md), line by line.
 
-A line that cannot be used becomes a Problem with file and line, and reading goes on. What the store
-does not keep is ignored.
+A line that cannot be used becomes a Problem with file and line, and reading goes on. Keys that the
+store does not keep are ignored.
 """
 
 import os
@@ -132,7 +132,7 @@ def read_lines(path: Path, lines: Iterable[bytes]) -> BenchFile:
 
 
 def read_header(line: bytes) -> Header | None:
-    """Return the header in the first line of a raw file; None when that is none."""
+    """Return the header in the first line of a raw file; None when the line is not one."""
     try:
         record = decode_line(line)
         return _header(line, record) if isinstance(record, HeaderLine) else None
@@ -190,7 +190,7 @@ class _Reader:
         file = self.file
         record = decode_line(line)
         if file.header is None and not isinstance(record, HeaderLine):
-            raise UnusableError("the first line is not a header; nothing of the file can be used")
+            raise UnusableError("the first line is not a header; the file cannot be used")
         if isinstance(record, HeaderLine):
             if file.header is not None:
                 raise UnusableError("a second header; one file holds one launch")
@@ -212,7 +212,7 @@ class _Reader:
         if found != (record.cases, record.samples):
             raise UnusableError(
                 f"the end record counts {record.cases} cases with {record.samples} samples; "
-                "usable are {} with {}".format(*found)
+                "usable: {} with {}".format(*found)
             )
 
     def _take_case(self, record: CaseLine) -> None:
@@ -245,7 +245,7 @@ class _Reader:
     def _take_record(self, line: Any) -> None:
         header, kind = self.file.header, KINDS[type(line)]
         if header is None or kind is not self.file.kind:
-            raise UnusableError(f"a record of {kind.name} in a launch of something else")
+            raise UnusableError(f"a record of {kind.name} in a launch of another kind")
         record = kind.of_line(line, header)
         if record.key in self._seen:
             which = ", ".join(f"{name}={value!r}" for name, value in flat(record.key).items())

@@ -1,4 +1,4 @@
-"""The tables of cells, and of what launches of spmv measured beside them."""
+"""The tables of cells, and of the parts of products that launches of spmv measured."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Cells(Database):
         self._execute(f"DELETE FROM cell WHERE {where}", equal)  # noqa: S608
 
     def put_products(self, products: Iterable[Product]) -> None:
-        """Add what launches of spmv measured beside whole products."""
+        """Add the parts of products that launches of spmv measured."""
         self._insert("product", columns(Product), map(tuple, map(values, products)))
 
     def campaigns_with_cells(self, system: str, operation: str | None = None) -> list[str]:
-        """Return a system's campaigns that measured an operation's or any methods, newest first."""
+        """Return a system's campaigns that measured an operation, or any methods, newest first."""
         where, values = equal_to(system=system, operation=operation)
         rows = self._query(
             f"""
@@ -81,7 +81,7 @@ class Cells(Database):
         return [row[0] for row in rows]
 
     def cases(self, system: str, campaign: str) -> pd.DataFrame:
-        """Return one row per case of a campaign: what its cells share but size and method."""
+        """Return one row per case of a campaign: the key of its cells without size and method."""
         return self._frame(
             f"SELECT DISTINCT {_CASE} FROM cell "  # noqa: S608
             f"WHERE system = ? AND campaign = ? ORDER BY {_CASE}",

@@ -85,8 +85,8 @@ class Database:
                 raise MissingStoreError(path, "an empty store")
             if version < VERSION:
                 raise StoreError(
-                    f"{path}: of the older version {version}; run `switchpoint ingest`, which "
-                    "brings it up to date"
+                    f"{path}: older version {version}; run `switchpoint ingest` to bring it up to "
+                    "date"
                 )
         except BaseException:
             store.close()
@@ -143,8 +143,8 @@ class Database:
             raise StoreError(f"{self.path}: not a Switchpoint store; name another file")
         if version > VERSION:
             raise StoreError(
-                f"{self.path}: of version {version}, newer than {VERSION}, which this Switchpoint "
-                "knows; use the newer Switchpoint, or delete the file and run `switchpoint ingest`"
+                f"{self.path}: version {version} is newer than {VERSION}, which this Switchpoint "
+                "reads; use the newer Switchpoint, or delete the file and run `switchpoint ingest`"
             )
         return int(version)
 
@@ -211,7 +211,7 @@ class Database:
             sqlite3.SQLITE_BUSY: "locked by another process; try again"
             + f", or delete {lock} of one that was killed" * lock.exists(),
             sqlite3.SQLITE_READONLY: "cannot be written: check its permissions, and run "
-            "`switchpoint ingest` again when one was cut off",
+            "`switchpoint ingest` again if one was interrupted",
             sqlite3.SQLITE_FULL: "the disk is full",
         }
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -219,7 +219,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all of what is written inside, or nothing."""
+        """Commit everything that is written inside, or nothing."""
         self._execute("BEGIN IMMEDIATE")
         try:
             yield

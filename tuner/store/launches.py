@@ -29,7 +29,7 @@ class Launches(Database):
         return {row[0]: Launch(*row) for row in rows}
 
     def systems(self) -> pd.DataFrame:
-        """Return one row per system: `system`, its description, and what the store has of it."""
+        """Return one row per system: `system`, its description, and counts of its contents."""
         return self._frame(
             """
             SELECT system.id AS system, name, environment, mpi_library, mpi_standard, compiler,
@@ -69,7 +69,7 @@ class Launches(Database):
         return [row[0] for row in rows]
 
     def undecided(self, system: str) -> list[str]:
-        """Return a system's campaigns that were never decided, or got launches since."""
+        """Return a system's campaigns without decisions, or with launches added since."""
         rows = self._query(
             "SELECT DISTINCT campaign FROM launch WHERE system = ? AND NOT decided", [system]
         )

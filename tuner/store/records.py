@@ -1,4 +1,4 @@
-"""The tables of records that are no cells: one for each kind (tuner/rawfile/kinds)."""
+"""The tables of records that are not cells: one for each kind (tuner/rawfile/kinds)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Records(Database):
-    """What launches measured that is no cell."""
+    """The records of launches that are not cells."""
 
     def put_records(self, table: str, where: ProbeLaunch, records: Sequence[NamedTuple]) -> None:
         """Add the records of a launch."""
@@ -24,7 +24,7 @@ class Records(Database):
             self._insert(table, names, rows)
 
     def delete_of_launch(self, launch: int) -> None:
-        """Delete what a launch has beside cells."""
+        """Delete the records of a launch."""
         tables = self._query(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND EXISTS "
             "(SELECT 1 FROM pragma_table_info(sqlite_master.name) AS its WHERE its.name = 'launch')"

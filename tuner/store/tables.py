@@ -1,4 +1,4 @@
-"""The tables of choices: method tables with their points, what campaigns decide, and models."""
+"""The tables of choices: method tables with their points, decisions of campaigns, and models."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Tables(Database):
         self._insert("rule", ("system", "rank", *_RULE), rules)
 
     def put_decisions(self, system: str, campaign: str, points: Iterable[Point]) -> None:
-        """Replace what a campaign alone decides."""
+        """Replace the decisions from one campaign alone."""
         key = (system, campaign)
         self._execute("DELETE FROM decision WHERE system = ? AND campaign = ?", key)
         self._put_points("decision", system, points)
@@ -68,7 +68,7 @@ class Tables(Database):
         return self._frame(f"SELECT * FROM point {_OF_SYSTEM}", [system])  # noqa: S608
 
     def decisions(self, system: str, campaign: str, operation: str) -> list[Point]:
-        """Return what a campaign alone decides of an operation."""
+        """Return the decisions on an operation from one campaign alone."""
         rows = self._query(
             f"SELECT {', '.join(_POINT)} FROM decision "  # noqa: S608
             "WHERE system = ? AND campaign = ? AND operation = ? ORDER BY rowid",

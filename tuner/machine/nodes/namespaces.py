@@ -72,7 +72,7 @@ class Nodes:
         """
         if host not in self.hosts:
             raise NodesError(
-                f"no virtual node {host}: there are {self.hosts[0]} to {self.hosts[-1]}"
+                f"no virtual node {host}; the nodes are {self.hosts[0]} to {self.hosts[-1]}"
             )
         return [*self.beside_switch(), str(self.directory / "rsh"), host]
 
@@ -100,12 +100,12 @@ def meant(name: str | None = None) -> Nodes:
     name = name or name_meant()
     nodes = find(name)
     if nodes is None:
-        raise NodesError(f'no virtual nodes "{name}" are up: `switchpoint nodes up` makes them')
+        raise NodesError(f'no virtual nodes "{name}" are up; run `switchpoint nodes up`')
     return nodes
 
 
 def up(name: str, count: int, rate: str) -> Nodes:
-    """Make a set of nodes that stays, or return the existing one when it has the same shape.
+    """Make a persistent set of nodes, or return the existing one if it has the same shape.
 
     Raises:
         NodesError: the set is up in another shape, or this machine or user can have none.
@@ -115,7 +115,7 @@ def up(name: str, count: int, rate: str) -> Nodes:
         if there is not None:
             if (there.count, there.rate) != (count, rate):
                 shape = f"{there.count} nodes at {there.rate} are up"
-                raise NodesError(f'"{name}": {shape}; `switchpoint nodes down` ends them')
+                raise NodesError(f'"{name}": {shape}; `switchpoint nodes down` stops them')
             return there
         nodes, switch = _start(name, count, rate)
         switch.write("stay\n")
@@ -147,7 +147,7 @@ def temporary(name: str, count: int = DEFAULT_COUNT, rate: str = DEFAULT_RATE) -
     """
     with _lock():
         if find(name) is not None:
-            raise NodesError(f'"{name}" is up already')
+            raise NodesError(f'"{name}" is already up')
         nodes, switch = _start(name, count, rate)
     before = os.environ.get(SET_VARIABLE)
     os.environ[SET_VARIABLE] = name
@@ -174,7 +174,7 @@ def available() -> Iterator[Nodes]:
 
 def _check(count: int, rate: str) -> None:
     if not 1 <= count <= MOST_NODES:
-        raise NodesError(f"{count} virtual nodes: 1 to {MOST_NODES} can be had")
+        raise NodesError(f"{count} virtual nodes: 1 to {MOST_NODES} are possible")
     if rate != UNLIMITED and not RATE.fullmatch(rate):
         raise NodesError(f'rate "{rate}": write 100mbit, 1gbit or {UNLIMITED}')
     for program, package in PROGRAMS.items():
@@ -219,7 +219,7 @@ def _start(name: str, count: int, rate: str) -> tuple[Nodes, IO[str]]:
 def _start_switch(
     place: Path, count: int, rate: str, stdin: int, stdout: int
 ) -> subprocess.Popen[bytes]:
-    """Start switch.sh in new namespaces, and write down how they are entered."""
+    """Start switch.sh in new namespaces, and record how they are entered."""
     qdisc = "noqueue" if rate == UNLIMITED else f"tbf rate {rate} burst 32kb latency 100ms"
     root = os.geteuid() == 0
     own = [] if root else ["--user", "--map-root-user"]
@@ -244,7 +244,7 @@ def _search_path() -> str:
 
 
 def _await_ready(process: subprocess.Popen[bytes], output: IO[str]) -> None:
-    """Wait until the switch is ready. Raise NodesError when it ends before."""
+    """Wait until the switch is ready. Raise NodesError if it ends first."""
     deadline = threading.Timer(START_TIMEOUT_S, process.kill)
     deadline.start()
     complaints = []
@@ -292,7 +292,7 @@ def _start_of(pid: int) -> str:
 def _place(name: str) -> Path:
     """Return the directory of a set; nobody else can write there."""
     if not name.replace("-", "").isalnum():
-        raise NodesError(f'"{name}" is no name for virtual nodes: use letters, digits and dashes')
+        raise NodesError(f'"{name}" is not a name for virtual nodes: use letters, digits, dashes')
     return _own_directory() / name
 
 

@@ -9,7 +9,7 @@ from tuner.machine.nodes.namespaces import Nodes, NodesError
 
 @dataclass(frozen=True)
 class NodeTraffic:
-    """The traffic of one node since it is up."""
+    """The traffic of one node since it came up."""
 
     host: str
     sent_bytes: int

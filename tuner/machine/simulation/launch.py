@@ -32,9 +32,9 @@ _SETTINGS = {
 def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = "") -> LaunchCommand:
     """Return how to simulate `procs` ranks, `ppn` on each node beginning with the first.
 
-    `operation` is what is measured, on which SMPI's algorithms of collectives depend. The launcher
-    ends with success even where all ranks wait for ever or one aborts: what counts is the closing
-    record of a raw file.
+    `operation` is the measured operation, which determines SMPI's algorithms for collectives. The
+    launcher exits with success even where all ranks wait for ever or one aborts: only the closing
+    record of a raw file counts.
 
     Raises:
         NetworkError: the machine has no room for the ranks.

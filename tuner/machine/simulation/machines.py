@@ -44,7 +44,7 @@ class Machine:
     def require_room(self, procs: int, ppn: int) -> None:
         """Raise NetworkError where the machine has no room for `procs` ranks, `ppn` on a node."""
         if procs < 1 or ppn < 1 or -(-procs // ppn) > self.nodes:
-            raise NetworkError(f"{self.name} has no room for {procs} processes, {ppn} on a node")
+            raise NetworkError(f"{self.name} has no room for {procs} processes, {ppn} per node")
 
 
 def machine(name: str) -> Machine:
@@ -53,7 +53,7 @@ def machine(name: str) -> Machine:
     if not found or found[1] not in KINDS:
         raise NetworkError(
             f"no simulated machine {name!r}; write {', '.join(KINDS)} with sizes, and a network's "
-            "name if you like: torus-4x4x2-bluewaters"
+            "name if wanted: torus-4x4x2-bluewaters"
         )
     topology = KINDS[found[1]](tuple(map(int, found[2].split("x"))))
     reason = "a size is 0" if 0 in topology.sizes else topology.check()

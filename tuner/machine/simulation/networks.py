@@ -57,7 +57,7 @@ def network(name: str) -> Network:
         return msgspec.json.decode(read_bytes(path), type=Network)
     except FileNotFoundError as error:
         names = ", ".join([*found, *kept()])
-        raise NetworkError(f"no network {name!r}; there is {names}") from error
+        raise NetworkError(f"no network {name!r}; available: {names}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NetworkError(f"{path}: {error}") from error
 
@@ -77,7 +77,7 @@ def keep(name: str, parameters: Network) -> Path:
     """Write a network where `network` finds it. Raise NetworkError."""
     if not re.fullmatch(NAME, name) or name in published():
         raise NetworkError(
-            f"{name!r} cannot name a network: small letters and digits, and none of "
+            f"{name!r} cannot name a network: use small letters and digits, and none of "
             f"{', '.join(published())}"
         )
     path = _path(name)

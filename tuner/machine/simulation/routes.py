@@ -15,7 +15,7 @@ Hop = tuple[Nodes, Nodes]
 
 
 def torus(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
-    """Yield hops by dimension, the shorter way round; of two as long the one that does not wrap."""
+    """Yield hops by dimension, the shorter way round; of two equal ways, the one without a wrap."""
     here, stride = source.copy(), 1
     for dimension, size in enumerate(sizes):
         end = target // stride % size

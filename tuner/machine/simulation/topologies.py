@@ -36,7 +36,7 @@ class Topology(ABC):
         return ""
 
     def _of_pairs(self, links: float) -> float:
-        """Return the mean over pairs of different nodes, from that over all pairs."""
+        """Return the mean over pairs of different nodes, from the mean over all pairs."""
         return links * self.nodes / (self.nodes - 1) if self.nodes > 1 else 1.0
 
 
@@ -74,7 +74,7 @@ class Torus(Topology):
 class Dragonfly(Topology):
     """Groups, chassis per group, blades per chassis, nodes per blade.
 
-    Blades of a chassis are joined pairwise, so are those of equal place in the chassis of a group;
+    Blades of a chassis are joined pairwise, as are those in the same place of a group's chassis;
     the blade of place g in the first chassis of a group leads to group g.
     """
 

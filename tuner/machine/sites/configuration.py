@@ -50,7 +50,7 @@ class SiteConfiguration:
             with path.open("w" if replace else "x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError as error:
-            raise SiteError(f"{path}: is there already; --force replaces it") from error
+            raise SiteError(f"{path}: already exists; --force replaces it") from error
 
     def _partition(self, partition: Partition) -> dict[str, Any]:
         options = [option.format(partition=partition.name) for option in self.scheduler.access]

@@ -79,7 +79,7 @@ def mpi_modules() -> list[str]:
 
 
 def of_path(launcher: str) -> list[Environment]:
-    """Return the MPIs on the path, started by a launcher of ReFrame, or, with "", by the checks."""
+    """Return the MPIs on PATH, started by a launcher of ReFrame or, if it is "", by the checks."""
     return [_of_path(mpi, launcher) for mpi in find_mpis()]
 
 

@@ -37,12 +37,12 @@ class Partition:
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A scheduler: how ReFrame uses it, and how it is asked for its partitions."""
+    """A scheduler: how ReFrame uses it, and how its partitions are queried."""
 
     name: str  # ReFrame's
     launcher: str  # ReFrame's
     commands: tuple[str, ...]  # what ReFrame and we call
-    ask: Callable[[], list[Partition]]  # raises what reading a text raises
+    ask: Callable[[], list[Partition]]  # raises the errors of parsing a text
     access: tuple[str, ...]  # options of a job; {partition} is its name
     account: str  # the option that charges an account
     options: dict[str, object] = field(default_factory=dict)  # ReFrame's sched_options
@@ -56,7 +56,7 @@ class Scheduler:
             asked = ", ".join(self.commands)
             reason = f"{type(error).__name__}: {error}"
             raise SchedulerError(
-                f"{self.name} was not detected: answers of {asked} are not understood: {reason}"
+                f"{self.name} was not detected: cannot parse the output of {asked}: {reason}"
             ) from error
 
 
@@ -109,7 +109,7 @@ def _slurm_partitions() -> list[Partition]:
             shape = Shape(int(cpus), int(threads), int(sockets))
             number = int(count)
         except ValueError as error:
-            raise SchedulerError(f"sinfo: a line that is not understood: {line}") from error
+            raise SchedulerError(f"sinfo: cannot parse the line: {line}") from error
         if state == "up":
             nodes.setdefault(name, Counter())[shape] += number
     return [_partition(name, shapes) for name, shapes in nodes.items()]
@@ -227,7 +227,7 @@ SCHEDULERS = _by_name(
             _flux_partitions,
             (),
             "--bank={account}",
-            caution="ReFrame asks Flux for one core a job: measure inside `flux alloc` with "
+            caution="ReFrame asks Flux for one core per job: measure inside `flux alloc` with "
             "--scheduler local instead",
         ),
         Scheduler("local", "mpiexec", (), _this_machine, (), ""),

@@ -1,4 +1,4 @@
-"""The kinds of records that are no cases, a file each; the store has a table for each."""
+"""The kinds of records that are not cases, one file each; the store has a table for each."""
 
 from tuner.rawfile.kinds import overlap, probe, soak
 

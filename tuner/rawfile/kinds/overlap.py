@@ -60,7 +60,7 @@ def _breakdown(line: OverlapLine, header: Header) -> Breakdown:
     n = len(line.samples_s)
     parts = (line.computation_s, line.initiation_s, line.wait_s, line.barrier_s, line.alone_s)
     if any(len(each) != n for each in parts):
-        raise UnusableError(f"{n} samples_s, but other numbers of its parts")
+        raise UnusableError(f"{n} samples_s, but other numbers for its parts")
     return Breakdown(
         BreakdownKey(header.pattern, line.method, line.flops),
         *(line.full_flops, line.messages, line.message_bytes, n),
