@@ -129,7 +129,7 @@ def test_a_fitted_system_is_a_network():
 
 def test_one_node_is_no_network():
     on = LogGP([protocol(1, 1.2e-6, 2e-10)], scale=0.01)
-    with pytest.raises(ModelError, match="no parameters of messages between nodes"):
+    with pytest.raises(ModelError, match="no parameters for messages between nodes"):
         as_network(model(on_node=on))
 
 

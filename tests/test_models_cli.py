@@ -328,7 +328,7 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
             "inf is not a comma-separated list of microseconds",
         ),
         (("--op", "spmv", "--pattern", "random"), "--op spmv is not one of exchange"),
-        (("--op", "exchange", "--pattern", "orb"), "patterns made here are random, hub, stencil"),
+        (("--op", "exchange", "--pattern", "orb"), "available patterns are random, hub, stencil"),
         (("--op", "exchange", "--pattern", "random:degree=x"), "degree=x is none of degree, seed"),
         (("--op", "exchange", "--pattern", "stencil:dim=4"), "dim is 1 to 3"),
         (("--op", "exchange", "--pattern", "stencil:edge=0"), "edge 1 to 512"),

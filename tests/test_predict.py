@@ -415,9 +415,9 @@ def test_methods_come_in_their_order_and_cross_where_they_are_equal() -> None:
 
 
 def test_missing_parameters_are_told() -> None:
-    with pytest.raises(ModelError, match="no parameters of messages between nodes"):
+    with pytest.raises(ModelError, match="no parameters for messages between nodes"):
         predict.of_exchange(machine(), everybody(4), 2)
-    with pytest.raises(ModelError, match="no parameters of messages on a node"):
+    with pytest.raises(ModelError, match="no parameters for messages on a node"):
         predict.of_exchange(machine(off_node=pair()), everybody(4), 2)
     with pytest.raises(ModelError, match="twolevel has no formula for bcast"):
         predict.of_collective(machine(), "bcast", 4, 4, ["twolevel"])

@@ -11,7 +11,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a file to write beside `path`, which replaces `path` if nothing goes wrong.
 
     The directory is made. A link stays, and its target is replaced; an existing path that is no
-    file, as /dev/stdout, is written directly. Raises OSError with the name of `path`.
+    file, such as /dev/stdout, is written directly. Raises OSError with the name of `path`.
     """
     try:
         if path.exists() and not path.is_file():

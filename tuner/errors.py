@@ -1,4 +1,4 @@
-"""Errors that a user can understand and mend."""
+"""Errors that a user can understand and fix."""
 
 
 class SwitchpointError(Exception):

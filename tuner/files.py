@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def open_file(path: Path, buffer_bytes: int = DEFAULT_BUFFER_SIZE) -> BufferedReader:
-    """Open a regular file for reading. Raise OSError for all else, which may never end.
+    """Open a regular file for reading. Raise OSError for anything else, which may never end.
 
     A FIFO waits for its writer, a terminal for its user, and /dev/zero has no end.
     """
@@ -16,7 +16,7 @@ def open_file(path: Path, buffer_bytes: int = DEFAULT_BUFFER_SIZE) -> BufferedRe
 
 
 def require_regular(path: str | Path) -> None:
-    """Raise OSError for what is no regular file; nothing is opened."""
+    """Raise OSError if the path is not a regular file; nothing is opened."""
     mode = Path(path).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a directory has its own error
         raise OSError(errno.EINVAL, "not a regular file; save its contents to one first", str(path))

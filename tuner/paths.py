@@ -38,7 +38,7 @@ def database_path() -> Path:
 
 
 def new_campaign(prefix: str = "") -> str:
-    """Return the time as a campaign's name; wait while results of that name exist."""
+    """Return a campaign name made of the time; wait while results of that name exist."""
     while True:
         name = f"{prefix}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         if not any(results_directory().glob(f"*/{name}")):

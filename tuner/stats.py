@@ -143,7 +143,7 @@ def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
 
 
 def bootstrap_tail(n: int, level: float = LEVEL) -> float:
-    """Return what a percentile interval of n values, at least two, leaves out at each end."""
+    """Return the tail that a percentile interval of n values, at least two, leaves at each end."""
     reach = np.sqrt(n / (n - 1)) * _student(n - 1, (1 + level) / 2)
     return NormalDist().cdf(-float(reach))
 

@@ -66,7 +66,7 @@ class LaunchKey(NamedTuple):
 
 
 class ProbeLaunch(NamedTuple):
-    """A launch whose records are no cells: probes, methods of overlap, or soaks."""
+    """A launch whose records are not cells: probes, methods of overlap, or soaks."""
 
     system: str
     campaign: str

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tuner.domain.cases import Case
 
 UNSOAKED = "unsoaked"
-"""The status of a point whose winner has still to pass its soak."""
+"""The status of a point whose winner still has to pass its soak."""
 
 
 class SoakedAt(NamedTuple):

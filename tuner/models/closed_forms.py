@@ -34,7 +34,7 @@ class ClosedForm:
 def closed_forms(network: RankNetwork, halo: Halo, copy_s_per_byte: float) -> Iterator[ClosedForm]:
     """Yield the closed forms that hold for a pattern.
 
-    That of `stfw` needs pairs that all send the same, that of `nap` several processes on nodes.
+    The form of `stfw` needs pairs that all send the same, that of `nap` nodes of several processes.
     """
     procs = halo.procs
     if procs > 1 and len(halo.items) == procs * (procs - 1) and np.ptp(halo.items) == 0:

@@ -59,7 +59,7 @@ class ShownParameter(NamedTuple):
 
 
 def shown_parameters(model: SystemModel) -> Iterator[ShownParameter]:
-    """Yield the parameters of each model, then the single ones: of all ranks the last."""
+    """Yield the parameters of each model, then the single ones, those of all ranks last."""
     for title, name, columns in (("LogGP", "loggp", _LOGGP), ("max-rate", "maxrate", _MAXRATE)):
         for scope, pair in model.pairs.items():
             fitted: LogGP | MaxRate | NotIdentified = getattr(pair, name)

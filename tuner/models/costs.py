@@ -41,7 +41,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of one kind of pair; parameters that are not identified count as nothing.
+    """The costs of one kind of pair; parameters that are not identified count as 0.
 
     Where neither o nor g is known, each message takes alpha (the postal model).
     """
@@ -57,7 +57,7 @@ class Costs:
     def table(self, size_bytes: NDArray[np.floating[Any]]) -> Floats:
         """Return the costs of messages of these sizes.
 
-        Rows are of alpha, step, receive, per_byte and beta.
+        The rows are alpha, step, receive, per_byte and beta.
         """
         rows = [(m.alpha_s, m.step_s, m.receive_s, m.per_byte_s, m.beta_s) for m in self.messages]
         found: Floats = np.array(rows)[np.searchsorted(self.ends, size_bytes)]
@@ -76,7 +76,7 @@ def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
     """Return the costs of pairs on a node or between nodes.
 
     loaded: while all ranks of a node send and receive, as far as that was measured; the max-rate
-    model covers what leaves the node then. Raises ModelError when none were fitted.
+    model then covers what leaves the node. Raises ModelError when none were fitted.
     """
     for scope in ("on_node", "on_socket") if on_node else ("off_node",):
         pair = model.pairs.get(scope)
@@ -86,8 +86,8 @@ def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
             return Costs(ends, [_message(each, loaded and on_node) for each in protocols], pair)
     where = "on a node" if on_node else "between nodes"
     raise ModelError(
-        f"{model.system}: no parameters of messages {where} in campaign {model.campaign}; "
-        "`switchpoint fit` shows those that there are"
+        f"{model.system}: no parameters for messages {where} in campaign {model.campaign}; "
+        "`switchpoint fit` shows which there are"
     )
 
 

@@ -103,7 +103,7 @@ def _nbx(census: Census) -> float | NotIdentified:
 
 
 def _probed_s(census: Census, began_s: Floats) -> float:
-    """Return when methods end that receive a message when they have found it, one by one."""
+    """Return when methods end that receive each message when they have found it, one by one."""
     return census.network.probed_s(census.payload, census.size_bytes, began_s)
 
 

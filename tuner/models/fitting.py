@@ -20,7 +20,7 @@ from tuner.store.store import Store
 
 
 class FittingError(SwitchpointError):
-    """The error that there is nothing to fit, or nothing was fitted; the text says what to do."""
+    """Error raised when there is nothing to fit, or nothing was fitted; it says what to do."""
 
 
 def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:

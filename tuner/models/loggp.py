@@ -1,7 +1,7 @@
 """LogGP: L, o_s, o_r, g and G of each protocol, from parametrised round trips.
 
 PRTT(n, d, s): n messages of s bytes, d seconds apart, and the answer to the last of them (Hoefler,
-Lichei, Rehm, IPDPS'07). PRTT(1, 0, s) = 2 (L + 2o + (s - 1) G), so its half is no latency;
+Lichei, Rehm, IPDPS'07). PRTT(1, 0, s) = 2 (L + 2o + (s - 1) G), so its half is not a latency;
 (PRTT(n, 0, s) - PRTT(1, 0, s)) / (n - 1) = g + (s - 1) G; and with d >= PRTT(1, 0, s)
 (PRTT(n, d, s) - PRTT(1, 0, s)) / (n - 1) - d = o_s. o_r is the time of a receive that comes late.
 Under load, all four are of messages that all ranks of a node send and receive at once.

@@ -25,8 +25,8 @@ def as_network(model: SystemModel) -> Network:
     off, on = _fitted(model, _OFF_NODE), _fitted(model, _ON_NODE)
     if off is None:
         raise ModelError(
-            f"{model.system}: no parameters of messages between nodes in campaign "
-            f"{model.campaign}; a network is more than one node"
+            f"{model.system}: no parameters for messages between nodes in campaign "
+            f"{model.campaign}; a network needs more than one node"
         )
     pair, fitted = off
     local = on[1].protocols if on else []

@@ -1,7 +1,7 @@
 """The communication time that hides behind computation (Nishtala, sections 7 and 8).
 
-T is the computation of one row or block, N rows or columns, P processes, R elements a row. Rows
-that are sent together are one row of as many elements. P is 2 at least.
+T is the computation of one row or block, N rows or columns, P processes, R elements per row. Rows
+that are sent together are one row of as many elements. P is at least 2.
 """
 
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ HIDDEN = "its part of the time is no larger than the noise"
 
 
 class ModelError(SwitchpointError):
-    """The error that no model can be fitted to data; the text says which and why."""
+    """Error raised when no model can be fitted to data; the message says which and why."""
 
 
 class Estimate(msgspec.Struct, frozen=True, tag="estimate"):
@@ -26,7 +26,7 @@ class Estimate(msgspec.Struct, frozen=True, tag="estimate"):
 
 
 class NotIdentified(msgspec.Struct, frozen=True, tag="not identified"):
-    """A parameter that the data cannot show, and the reason."""
+    """A parameter that the data do not show, and the reason."""
 
     reason: str
 

@@ -103,7 +103,7 @@ def _checked(key: Key, samples: NDArray[Any]) -> Floats:
 
 
 def _undisturbed(values: Floats) -> Floats:
-    """Return sorted values without outliers; at least half of them are none."""
+    """Return sorted values without outliers; at least half of them remain."""
     away = np.abs(np.log(values / _quantile(values, 0.5)))
     reach = REJECTION * 1.4826 * _quantile(np.sort(away), 0.5)
     return values[away <= reach]

@@ -73,14 +73,14 @@ def _rank(time_s: float | NotIdentified) -> float:
 
 
 def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) -> RankNetwork:
-    """Return the network of so many processes, which all communicate at once where it is loaded.
+    """Return the network of `procs` processes, which all communicate at once where it is loaded.
 
     Raises ModelError when its parameters are missing, or nodes of a simulated machine.
     """
     if model.links and procs > math.prod(model.links.sizes) * ppn:
         nodes = math.prod(model.links.sizes)
         raise ModelError(
-            f"{model.system} has {nodes} nodes, too few for {procs} ranks, {ppn} a node"
+            f"{model.system} has {nodes} nodes, too few for {procs} ranks, {ppn} per node"
         )
     several = procs > ppn
     off = costs(model, on_node=False, loaded=loaded) if several else None
@@ -121,7 +121,7 @@ def of_discovery(
     def formula(spec: str) -> Callable[[int], float | NotIdentified]:
         its = discovery.formula(spec)
         if its is None:
-            raise ModelError(f"{spec} has no formula; {', '.join(discovery.FORMULAS)} have")
+            raise ModelError(f"{spec} has no formula; available: {', '.join(discovery.FORMULAS)}")
 
         return lambda size: its(Census(network, payload, size, barriers))
 
@@ -141,7 +141,9 @@ def of_collective(
 
     def formula(spec: str) -> Callable[[int], float]:
         if spec not in known:
-            raise ModelError(f"{spec} has no formula for {operation}; {', '.join(known)} have")
+            raise ModelError(
+                f"{spec} has no formula for {operation}; available: {', '.join(known)}"
+            )
         return lambda size: collectives.time_s(operation, spec, group, size)
 
     return Predictor({spec: formula(spec) for spec in specs or known})

@@ -101,7 +101,7 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
         measured = dict(zip(keys, rows["median_s"].tolist(), strict=True))
         specs = _predictable(case, sorted(set(rows["method"])))
         if fields["oversubscribed"]:
-            yield Outcome(case, None, "more ranks than cores, of which the models say nothing")
+            yield Outcome(case, None, "more ranks than cores, which the models do not cover")
             continue
         try:
             yield Outcome(case, validate(predictor(model, case, specs), measured))

@@ -1,4 +1,4 @@
-"""Parameters that one quantity of probes gives: what they are fitted to, and by what."""
+"""Single parameters: the quantity of probes that each is fitted to, and its fit."""
 
 from collections.abc import Callable
 from dataclasses import field, fields
@@ -68,7 +68,7 @@ def once(each: Points, _: Points) -> Parameter:
 
 
 def extra(slow: Points, plain: Points) -> Parameter:
-    """Return half of what synchronous round trips take longer than plain ones, in seconds.
+    """Return half of the extra time of synchronous round trips over plain ones, in seconds.
 
     The smaller half of the sizes counts.
     """

@@ -1,1 +1,1 @@
-"""Questions answered by measuring and choosing, each by a command: the papers', and regret."""
+"""Questions answered by measuring, each by a command: those of the papers, and regret."""

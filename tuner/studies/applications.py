@@ -31,7 +31,7 @@ _THIS_MACHINE = "local:cpu"
 
 
 class ApplicationError(SwitchpointError):
-    """The error that the study cannot be made, or a result is wrong; the text says which."""
+    """Error raised when the study cannot be made, or a result is wrong; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def study(request: RunsRequest, build: Build) -> list[Gain]:
 def _check_sizes(request: RunsRequest) -> None:
     for size in request.sizes:
         if size % request.procs:
-            raise ApplicationError(f"size {size} is no multiple of {request.procs} processes")
+            raise ApplicationError(f"size {size} is not a multiple of {request.procs} processes")
 
 
 def find_build(environment: str) -> Build:
@@ -120,8 +120,8 @@ def find_build(environment: str) -> Build:
             if library is not None and len(programs) == len(_PROGRAMS):
                 return Build(mpi, root, library, programs)
     raise ApplicationError(
-        f"no built applications{' for ' if environment else ''}{environment}; `switchpoint run` "
-        "builds the kernels, or name a build or installation by SWITCHPOINT_KERNELS"
+        f"no built applications{' for ' if environment else ''}{environment}; run `switchpoint "
+        "run` to build the kernels, or set SWITCHPOINT_KERNELS to a build or installation"
     )
 
 

@@ -1,8 +1,8 @@
-"""The number of products of a matrix with a vector after which partitioning it pays.
+"""The number of products of a matrix with a vector after which partitioning it pays off.
 
-The study of Figure 17 of Bienz, Gropp, Olson (2019): rows dealt out in strides cost nothing to
-deal, balanced ones the time of a partitioner, but then every product is faster. Both are measured
-in launches that alternate; the time to move the rows to their processes is not.
+The study of Figure 17 of Bienz, Gropp, Olson (2019): distributing rows in strides costs nothing,
+balancing them costs a partitioner's time, but then every product is faster. Both are measured in
+alternating launches; the time to move the rows to their processes is not measured.
 """
 
 import json
@@ -31,7 +31,7 @@ _THIS_MACHINE = "local:cpu"
 
 
 class CrossoverError(SwitchpointError):
-    """The error that the study cannot be made; the text says why."""
+    """Error raised when the study cannot be made; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class CrossoverRequest:
 class Crossover:
     """The times of a product by one method, medians over launches, and the products to pay off.
 
-    `ratio` is the balanced over the strided time, with its 95 % interval. `products` is how many it
-    takes until the partitioner's time is made good; None unless balanced is shown to be faster.
+    `ratio` is the balanced over the strided time, with its 95 % interval. `products` is the number
+    that recovers the partitioner's time; None unless balanced is shown to be faster.
     """
 
     method: str
@@ -146,7 +146,7 @@ def _measure(
 
 
 def _start(request: CrossoverRequest, built: BuiltKernels) -> tuple[LaunchCommand, str]:
-    """Return how to start the ranks, and what that system is called."""
+    """Return the command that starts the ranks, and the system's name."""
     if not request.on_nodes:
         return launch(built.mpi, request.procs, build=built.root), _THIS_MACHINE
     nodes = meant()
@@ -166,7 +166,7 @@ def _medians(file: reading.BenchFile) -> dict[str, float]:
 def crossover(method: str, strided_s: Floats, balanced_s: Floats, partition_s: float) -> Crossover:
     """Return the crossover from the medians of launches.
 
-    Those of one number ran one after the other.
+    Launches of the same number ran one after the other.
     """
     logs = np.log(balanced_s / strided_s)
     low, high = (float(end) for end in mean_interval(logs))

@@ -65,14 +65,14 @@ def findings(rows: Sequence[DsdeRow], few: int) -> Iterator[Finding]:
     )
     slowest = max(most.simulated_s, key=most.simulated_s.__getitem__)
     yield Finding(
-        "PEX performs and scales least", slowest == "pex", f"slowest: {slowest} at {most.procs}"
+        "PEX performs and scales worst", slowest == "pex", f"slowest: {slowest} at {most.procs}"
     )
     if most.procs > least.procs:
         growth = {name: most.simulated_s[name] / least.simulated_s[name] for name in METHODS}
         text = ", ".join(f"{name} {growth[name]:.2f}" for name in METHODS)
         wanted = math.log2(most.procs) / math.log2(least.procs)
         yield Finding(
-            "PEX and PCX grow with the ranks, RSX and NBX with their logarithm",
+            "PEX and PCX grow with the ranks, RSX and NBX with the ranks' logarithm",
             min(growth["pex"], growth["pcx"]) > 2 * wanted
             and max(growth["rsx"], growth["nbx"]) < 2 * wanted,
             f"from {least.procs} to {most.procs}: {text}; lg grows {wanted:.2f}",
@@ -82,7 +82,7 @@ def findings(rows: Sequence[DsdeRow], few: int) -> Iterator[Finding]:
         gains = [row.simulated_s["pcx"] / row.simulated_s["nbx"] for row in at_most]
         ends = f"PCX / NBX {gains[0]:.2f} at {at_most[0].degree}, {gains[-1]:.2f} at "
         yield Finding(
-            "the gain of NBX shrinks as neighbours become more",
+            "the gain of NBX shrinks with more neighbours",
             gains[-1] < gains[0],
             f"{ends}{at_most[-1].degree} neighbours",
         )

@@ -71,26 +71,26 @@ def findings(rows: Sequence[GridsRow]) -> Iterator[Finding]:
     """Yield the paper's conclusions."""
     gaining = sorted({row.operation for row in rows if row.mean > _LEAST})
     yield Finding(
-        "layouts save time of every collective, in the mean over sizes",
+        "layouts save time for every collective, on average over sizes",
         len(gaining) == len(OPERATIONS),
-        f"of {', '.join(gaining) or 'none'}",
+        f"for {', '.join(gaining) or 'none'}",
     )
     at_all = sorted({row.operation for row in rows if row.greatest > _LEAST})
     yield Finding(
-        "layouts save time of every collective at some size",
+        "layouts save time for every collective at some size",
         len(at_all) == len(OPERATIONS),
-        f"of {', '.join(at_all) or 'none'}",
+        f"for {', '.join(at_all) or 'none'}",
     )
     most = max(rows, key=lambda row: row.greatest)
     yield Finding(
-        "they save 40 to 70 % where most is gained",
+        "they save 40 to 70 % in the best case",
         most.greatest >= 0.4,
-        f"{most.greatest:.0%} of {most.operation} on {most.procs} ranks as {most.best}",
+        f"{most.greatest:.0%} for {most.operation} on {most.procs} ranks as {most.best}",
     )
     worst = min(rows, key=lambda row: row.most_lost)
     yield Finding(
-        "which layout it is matters",
+        "the choice of layout matters",
         worst.most_lost < -0.4,
-        f"the slowest takes {1 - worst.most_lost:.1f} times as long, of {worst.operation} on "
+        f"the slowest takes {1 - worst.most_lost:.1f} times as long, for {worst.operation} on "
         f"{worst.procs} ranks",
     )

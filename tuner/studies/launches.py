@@ -14,7 +14,7 @@ _TIMEOUT_S = 600
 
 
 class LaunchError(SwitchpointError):
-    """The error that a launch failed or its file cannot be used; the text says why."""
+    """Error raised when a launch failed or its file cannot be used; the message says why."""
 
 
 def measure(start: LaunchCommand, swpbench: Path, options: Sequence[str]) -> reading.BenchFile:

@@ -143,14 +143,14 @@ def findings(rows: Sequence[NapRow]) -> Iterator[Finding]:
     )
     more = [row for row in rows if row.aware.on_node_bytes > row.standard.on_node_bytes]
     yield Finding(
-        "more data moves on the nodes", len(more) == len(rows), f"{len(more)} of {len(rows)}"
+        "more data moves within nodes", len(more) == len(rows), f"{len(more)} of {len(rows)}"
     )
     levels = [row for row in rows if not row.matrix.startswith(RANDOM)]
     best = max(levels, key=lambda row: row.speedup, default=None)
     if best is not None:
         finest = [row.speedup for row in levels if row.matrix.endswith(" 0")]
         yield Finding(
-            "it is faster on coarse levels, more than on the finest",
+            "it is faster on coarse levels, by more than on the finest",
             best.speedup > 1 and best.speedup > max(finest),
             f"{best.speedup:.2f} on {best.matrix}, at most {max(finest):.2f} on the finest",
         )

@@ -59,7 +59,7 @@ def finding(found: Sequence[Neighbours]) -> Finding:
     few = [each for each in last if each.mean <= _FEW * np.log2(most)]
     means = ", ".join(f"{each.matrix} {each.mean:.3g}" for each in last)
     return Finding(
-        "ranks of block-distributed matrices have about lg P neighbours, in the mean",
+        "ranks of block-distributed matrices have about lg P neighbours on average",
         len(few) == len(last),
         f"{most} ranks, lg P = {np.log2(most):.3g}: {means}",
     )

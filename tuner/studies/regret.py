@@ -1,4 +1,4 @@
-"""The value of a table on problems that its making never saw.
+"""The regret of a table on problems that were not used to make it.
 
 Random sizes, process counts and patterns are measured anew. One launch of all methods names the
 best of a problem; further launches measure it, the library's choice by the table, and the choices
@@ -36,7 +36,7 @@ RULES: dict[str, Callable[[int], str]] = {
 
 
 class RegretError(SwitchpointError):
-    """The error that the regret cannot be measured; the text says why."""
+    """Error raised when the regret cannot be measured; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _judgement(outcomes: Sequence[RegretOutcome], chooser: str) -> Judgement:
 def problems(table: Table, count: int, seed: int) -> Iterator[RegretProblem]:
     """Yield random problems of a table's operations, on layouts that were tuned or lie between.
 
-    Those between have as many processes a node as two tuned ones, or as many nodes.
+    Those between have as many processes per node as two tuned ones, or as many nodes.
     """
     random = np.random.default_rng(seed)
     layouts: dict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -188,7 +188,7 @@ def problems(table: Table, count: int, seed: int) -> Iterator[RegretProblem]:
 
 
 def _neighbours(layouts: set[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return pairs next to each other in nodes or processes a node.
+    """Return pairs next to each other in nodes or processes per node.
 
     Without any, each layout is paired with itself.
     """

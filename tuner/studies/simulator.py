@@ -28,7 +28,7 @@ _TIMEOUT_S = 3600
 
 
 class StudyError(SwitchpointError):
-    """The error that the study cannot be made; the text says why."""
+    """Error raised when the study cannot be made; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Simulator:
     ) -> list[Simulated]:
         if " " in f"{swpbench}{pattern}":
             raise StudyError(
-                f"{pattern}: SimGrid's launcher splits paths at spaces; name another place of "
-                "results by SWITCHPOINT_RESULTS, or of a build by SWITCHPOINT_KERNELS"
+                f"{pattern}: SimGrid's launcher splits paths at spaces; set SWITCHPOINT_RESULTS "
+                "and SWITCHPOINT_KERNELS to paths without spaces"
             )
         self.log(f"{self.machine.name}: {operation} of {pattern} on {procs} ranks")
         start = launch(self.machine, self.mpi, procs, self.ppn, operation)

@@ -29,7 +29,7 @@ _BYTES = 8  # bytes of a word
 
 @dataclass(frozen=True)
 class StfwRequest:
-    """Matrices by name, the rows of each, how these are dealt, and numbers of ranks.
+    """Matrices by name, the rows of each, the partition of these, and numbers of ranks.
 
     Times are simulated up to `simulated` ranks, with `headers` also those of the paper's form.
     """
@@ -143,7 +143,7 @@ def lookalike_of(name: str, rows: int) -> tuple[lookalike.Original, Target]:
     """Return a matrix, and its target with so many rows. Raises StudyError, MatrixError."""
     originals = lookalike.originals()
     if name not in originals:
-        raise StudyError(f"no matrix {name!r}; there are {', '.join(originals)}")
+        raise StudyError(f"no matrix {name!r}; available: {', '.join(originals)}")
     return originals[name], lookalike.scaled(originals[name].target, rows)
 
 

@@ -177,7 +177,7 @@ def scaling_finding(products: Sequence[Scaling]) -> Finding:
     rescued = [each for each in stopped if each.stfw_until > each.direct_until]
     names = ", ".join(each.matrix for each in rescued)
     return Finding(
-        "STFW scales matrices on which BL does not scale further",
+        "STFW keeps scaling on matrices where BL does not",
         bool(stopped) and 2 * len(rescued) > len(stopped),
         f"BL stops before {most} on {len(stopped)} of {len(products)}, STFW later on "
         f"{len(rescued)}: {names}",

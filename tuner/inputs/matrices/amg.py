@@ -49,7 +49,7 @@ PROBLEMS = {"diffusion": _diffusion, "elasticity": _elasticity}
 
 
 def make(problem: str, rows: int, directory: Path, suffix: str) -> Iterator[Level]:
-    """Write the levels of one of PROBLEMS, of about so many rows, and yield each one."""
+    """Write the levels of one of PROBLEMS with about `rows` rows, and yield each one."""
     levels = PROBLEMS[problem](rows).levels
     size = levels[0].A.shape[0]
     for number, level in enumerate(levels):

@@ -16,7 +16,7 @@ _SAMPLES = 20_000  # samples of the distribution, while it is looked for
 
 @dataclass(frozen=True)
 class Target:
-    """The properties wanted of the rows of a matrix. Every row has its diagonal entry."""
+    """The target properties of a matrix's rows. Every row has its diagonal entry."""
 
     rows: int
     nnz: int
@@ -37,8 +37,8 @@ class Target:
 def degree_sequence(target: Target, rng: np.random.Generator) -> Indices:
     """Return decreasing numbers of entries of a symmetric matrix's rows.
 
-    They are distributed log-normally, cut off at the most. The sum is exact, and one row has the
-    most. The coefficient of variation is smaller than wanted when no symmetric matrix has it.
+    They are distributed log-normally, cut off at the maximum. The sum is exact, and one row has the
+    maximum. The coefficient of variation is smaller than the target if no symmetric matrix has it.
 
     Raises:
         MatrixError: there is no room for the entries.

@@ -1,7 +1,7 @@
-"""Look-alikes of the matrices of Selvitopi & Aykanat, SC'19, Table 1, which are not ours to ship.
+"""Look-alikes of the matrices of Selvitopi & Aykanat, SC'19, Table 1, which we may not distribute.
 
-A look-alike is symmetric, and has the rows, entries, maximum and coefficient of variation of the
-entries of a row. The places of its entries are made up: near the diagonal for matrices of a mesh,
+A look-alike is symmetric, and has the original's rows and entries, and the maximum and coefficient
+of variation of its entries per row. Its entries are placed anew: near the diagonal for a mesh,
 anywhere for networks and optimisation.
 """
 
@@ -44,7 +44,7 @@ class Original:
 class Lookalike:
     """The matrix that was made, with its target.
 
-    `missed` says what is over 10 % off, and why.
+    `missed` states what is over 10 % off, and why.
     """
 
     name: str
@@ -69,7 +69,7 @@ def originals() -> dict[str, Original]:
 
 
 def scaled(target: Target, rows: int) -> Target:
-    """Return the target of the same matrix with other rows.
+    """Return the target of the same matrix with another number of rows.
 
     Mean and variation of a row's entries stay, and dense rows stay as dense; the most entries of a
     row are never fewer than the variation needs.
@@ -79,7 +79,7 @@ def scaled(target: Target, rows: int) -> Target:
     """
     mean = target.mean
     if rows < 2 * mean:
-        raise MatrixError(f"{rows} rows are too few for {mean:.0f} entries a row: take twice that")
+        raise MatrixError(f"{rows} rows are too few for {mean:.0f} entries per row: use twice that")
     share = target.max_degree / target.rows
     most = target.max_degree if share < _DENSE_ROW else round(share * rows)
     needed = math.ceil(1.2 * (mean + (target.cv * mean) ** 2 / (mean - 1)))
@@ -101,14 +101,14 @@ def make(original: Original, target: Target, path: Path, seed: int) -> Lookalike
 
 
 def _missed(target: Target, achieved: Degrees) -> str:
-    """Return what is over the tolerance as text, with a reason if one holds for all."""
+    """Return a text on what exceeds the tolerance, with a reason if one holds for all."""
     pairs = {
         "nnz": (achieved.nnz, target.nnz),
         "maximum": (achieved.max_degree, target.max_degree),
         "cv": (achieved.cv, target.cv),
     }
     off = [
-        f"{name} {found:.4g} for {wanted:.4g}"
+        f"{name} {found:.4g} instead of {wanted:.4g}"
         for name, (found, wanted) in pairs.items()
         if abs(found - wanted) > TOLERANCE * wanted
     ]

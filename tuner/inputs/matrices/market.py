@@ -34,14 +34,14 @@ _REAL = re.compile(r"[-+.0-9eE]+")
 
 
 class MatrixError(SwitchpointError):
-    """The error that a matrix cannot be read, made or used; the text says why and what to do."""
+    """Error raised when a matrix cannot be read, made or used; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Pattern:
     """The entries of a sparse matrix: the i-th is at rows[i], columns[i], both from 0.
 
-    Entries that the file leaves to symmetry are included. A position that the file names twice is
+    Entries that the file leaves to symmetry are included. A position that the file has twice is
     there twice.
     """
 

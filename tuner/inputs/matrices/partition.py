@@ -34,7 +34,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Kept:
-    """A partition in a file; how long it took to make, and whether it was there."""
+    """A partition in a file, with the time that it took to make, and whether it was reused."""
 
     path: Path
     parts: Indices
@@ -43,11 +43,11 @@ class Kept:
 
 
 def ownership(matrix: Path, pattern: Pattern, by: str, procs: int) -> Ownership:
-    """Deal the rows of the pattern in the file `matrix` to processes.
+    """Partition the rows of the pattern in the file `matrix` among processes.
 
     Args:
         matrix: File of the pattern; partitions are kept beside it.
-        pattern: The pattern whose rows are dealt.
+        pattern: The pattern whose rows are partitioned.
         by: One of PARTITIONERS, or the path of a partition file.
         procs: Number of processes.
 
@@ -65,10 +65,10 @@ def ownership(matrix: Path, pattern: Pattern, by: str, procs: int) -> Ownership:
 
 
 def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: int = SEED) -> Kept:
-    """Return the partition beside the matrix, made when missing or not of this matrix.
+    """Return the partition beside the matrix, made when missing or when of another matrix.
 
     Raises:
-        MatrixError: the matrix is not square, or the file there is somebody else's.
+        MatrixError: the matrix is not square, or the existing file was made by something else.
         PartitionerError: the partitioner is not installed, or has too few rows.
     """
     _require_square(matrix, pattern)
@@ -104,14 +104,14 @@ def read_parts(path: Path, rows: int, procs: int) -> Indices:
     """Return the part of each row.
 
     Raises:
-        MatrixError: the file cannot be read, or does not hold a part from 0 to procs - 1 a row.
+        MatrixError: the file cannot be read, or lacks a part from 0 to procs - 1 for each row.
     """
     try:
         parts = np.array(read_bytes(path).decode("ascii").split(), dtype=np.int64)
     except OSError as error:
         raise MatrixError(f"{path}: the partition cannot be read: {error.strerror}") from error
     except (ValueError, OverflowError) as error:
-        raise MatrixError(f"{path}: not a partition, which has a part number a line") from error
+        raise MatrixError(f"{path}: not a partition, which has one part number per line") from error
     if len(parts) != rows:
         raise MatrixError(f"{path}: {len(parts)} parts for the {rows} rows of the matrix")
     if rows and not 0 <= parts.min() <= parts.max() < procs:
@@ -122,7 +122,7 @@ def read_parts(path: Path, rows: int, procs: int) -> Indices:
 def _require_square(matrix: Path, pattern: Pattern) -> None:
     rows, columns = pattern.shape
     if rows != columns:
-        raise MatrixError(f"{matrix}: {rows} x {columns}; only a square matrix can be dealt")
+        raise MatrixError(f"{matrix}: {rows} x {columns}; only a square matrix can be partitioned")
 
 
 def _read_record(path: Path) -> _Record | None:

@@ -27,7 +27,7 @@ _LARGE = 1024  # parts from which on Mt-KaHyPar's preset for many parts is the f
 
 
 class PartitionerError(SwitchpointError):
-    """The error that a partitioner is not installed, or cannot do what was asked."""
+    """Error raised when a partitioner is not installed, or cannot do what was asked."""
 
 
 def graph(pattern: Pattern, parts: int, seed: int) -> Indices:

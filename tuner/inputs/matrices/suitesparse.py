@@ -24,7 +24,7 @@ def fetch(name: str, directory: Path) -> Path:
         found = [each for each in ssgetpy.search(name) if each.name == name.split("/")[-1]]
         if len(found) != 1:
             groups = ", ".join(f"{each.group}/{each.name}" for each in found)
-            hint = f"it is in several groups: {groups}" if found else "the collection has none"
+            hint = f"it is in several groups: {groups}" if found else "not in the collection"
             raise MatrixError(f"{name}: {hint}")
         directory.mkdir(parents=True, exist_ok=True)
         found[0].download("MM", str(directory), extract=True)

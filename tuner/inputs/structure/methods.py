@@ -14,7 +14,7 @@ from tuner.inputs.structure.traffic import Traffic
 
 
 class MethodError(SwitchpointError):
-    """The error that a method spec cannot be counted; the text says why."""
+    """Error raised when a method spec cannot be counted; the message says why."""
 
 
 class Count(Protocol):
@@ -26,7 +26,7 @@ class Count(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """A method on a number of processes. `message_bound` is what no process exceeds, if known."""
+    """A method on a number of processes. No process exceeds `message_bound`, if it is known."""
 
     spec: str
     layout: str
@@ -35,7 +35,7 @@ class Method:
 
 
 def standard_specs(procs: int) -> list[str]:
-    """Return `direct`, `stfw` of every number of dimensions that is possible, and `nap`."""
+    """Return `direct`, `stfw` with each possible number of dimensions, and `nap`."""
     return ["direct", *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length())), "nap"]
 
 
@@ -43,7 +43,7 @@ def method(spec: str, procs: int) -> Method:
     """Return the method of a spec on so many processes.
 
     Raises:
-        MethodError: the spec is none that can be counted, or not applicable there.
+        MethodError: the spec cannot be counted, or is not applicable there.
     """
     if spec == "direct":
         return Method(spec, "", max(procs - 1, 0), direct)
@@ -53,7 +53,7 @@ def method(spec: str, procs: int) -> Method:
         sharing = found[1] != "no"
         return Method(spec, "", None, lambda halo, ppn, kind=Traffic: nap(halo, ppn, sharing, kind))
     raise MethodError(
-        f"{spec}: what is counted from a pattern is direct, stfw, stfw:dims=N, stfw:grid=AxB…, "
+        f"{spec}: methods counted from a pattern are direct, stfw, stfw:dims=N, stfw:grid=AxB…, "
         "nap and nap:sharing=no"
     )
 

@@ -24,7 +24,7 @@ _STEP = 0x9E3779B97F4A7C15
 
 
 class PatternError(SwitchpointError):
-    """The error that a pattern cannot be made here; the text says why."""
+    """Error raised when a pattern cannot be made here; the message says why."""
 
 
 def pattern(spec: str, procs: int) -> Halo:
@@ -32,7 +32,7 @@ def pattern(spec: str, procs: int) -> Halo:
     family, _, text = spec.partition(":")
     if family not in _FAMILIES:
         raise PatternError(
-            f"{spec}: patterns made here are {', '.join(_FAMILIES)}, and matrix:FILE"
+            f"{spec}: available patterns are {', '.join(_FAMILIES)}, and matrix:FILE"
         )
     make, values = _FAMILIES[family][0], dict(_FAMILIES[family][1])
     for word in filter(None, text.split(",")):
@@ -74,7 +74,7 @@ def _random(spec: str, procs: int, degree: int, seed: int) -> _Messages:
 
 def _hub(spec: str, procs: int, hubs: int, seed: int) -> _Messages:
     if hubs < 1:
-        raise PatternError(f"{spec}: there is at least one hub")
+        raise PatternError(f"{spec}: at least one hub is needed")
     chosen = _Draws(seed).sample(procs, min(hubs, procs))
     messages: _Messages = {}
     for rank in range(procs):

@@ -42,7 +42,7 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """A matrix to count, its parts, methods (none: all), ranks a node and bytes an item."""
+    """A matrix to count, its parts, methods (none: all), ranks per node and bytes per item."""
 
     matrix: Path
     procs: Sequence[int]

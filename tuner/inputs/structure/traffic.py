@@ -13,7 +13,7 @@ class Statistics:
     """The statistics of a method's messages at each execution, named as in raw files of launches.
 
     `buffer_bytes` is the largest over processes of the sum of original sends, receives and what is
-    forwarded. Messages on and off the node are those with `ppn` processes a node, in the order of
+    forwarded. Messages on and off the node are those with `ppn` processes per node, in the order of
     ranks.
     """
 
