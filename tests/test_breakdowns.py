@@ -71,7 +71,7 @@ def test_overlap_is_shown_beside_predictions(tmp_path: Path) -> None:
     shown = succeed("show", "overlap", "--database", database)
     assert "no predictions" in shown
     assert "1.10" in shown
-    assert "no parameters are fitted" in succeed(
+    assert "no parameters have been fitted" in succeed(
         "show", "overlap", "--database", database, "--json"
     )
     probes.write(tmp_path, probes.ProbeCampaign())

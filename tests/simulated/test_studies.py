@@ -254,7 +254,7 @@ def test_what_is_wrong_is_told_before_anything_is_built(
 def test_sizes_of_another_form_are_refused(simgrid):
     answer = CliRunner().invoke(main, ["study", "grids", "--sizes", "1K-64K"])
     assert answer.exit_code == 2
-    assert "'1K-64K' is not SIZE or FIRST:LAST:xFACTOR" in answer.output
+    assert "'1K-64K' is neither SIZE nor FIRST:LAST:xFACTOR" in answer.output
 
 
 @pytest.mark.parametrize("procs", by_day(["16"], ["32"]))

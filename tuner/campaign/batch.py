@@ -22,7 +22,7 @@ class Batch:
     stage: str  # shown with the progress
     call: Call
     planned: Session  # by a dry run
-    launches: int  # some of which may have finished already
+    launches: int  # some may have finished already
     expected_s: float
     built: bool = False  # the kernels, before this batch
     resumed_by: str = ""  # command; empty for a whole campaign, which `run --resume` resumes

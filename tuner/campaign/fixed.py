@@ -84,7 +84,7 @@ class FixedCampaign:
         }
 
     def run(self, console: Console) -> list[Path]:
-        """Measure what is missing, and return all raw files, which are then in the store.
+        """Measure the missing launches, and return all raw files, which are then in the store.
 
         Raises:
             DispatchError: a job failed, or did not run; the finished launches are kept.
@@ -109,7 +109,7 @@ class FixedCampaign:
 
 
 def _show_left_out(raw_files: list[Path], console: Console) -> None:
-    """Print what launches did not measure, and why, the most frequent reason first."""
+    """Print how many cases launches left out, and why, the most frequent reason first."""
     skipped = (case for path in raw_files for case in keeping.end_record(path)["skipped"])
     for reason, count in Counter(case["reason"] for case in skipped).most_common():
         advice = "; raise `--minutes`, or use an idle machine" if reason == TIME_BUDGET else ""

@@ -99,12 +99,12 @@ class PlannedCampaign:
 
     @property
     def jobs(self) -> list[PlannedCase]:
-        """Return the cases, each of which is a job."""
+        """Return the cases; each is a job."""
         return self.order.cases
 
     @property
     def resumed_by(self) -> str:
-        """Return the command that measures what is missing."""
+        """Return the command that measures the missing launches."""
         return f"switchpoint run --plan {self.path}"
 
     def resume(self) -> PlannedCampaign:
@@ -200,7 +200,7 @@ class PlannedCampaign:
 
 
 def newest() -> Path:
-    """Return the plan that was made last. Raise OrderError when there is none."""
+    """Return the newest plan. Raise OrderError when there is none."""
     if campaigns := PLANS.campaigns():
         return PLANS.path_of(campaigns[-1])
     place = PLANS.path_of("").parent
@@ -257,7 +257,7 @@ def cost_share(campaigns: Collection[str]) -> float | None:
 
 
 def known(plan: Plan) -> tuple[list[Cell], Baseline]:
-    """Return the cells of the plan's campaign, of all its systems, and what a model predicts."""
+    """Return the cells of the plan's campaign, of all its systems, and a model's predictions."""
     if not plan.batches:
         return [], _baseline([])
     with Store.open(database_path()) as store:

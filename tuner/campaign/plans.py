@@ -96,7 +96,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """Launches that are planned together, from what was measured before them."""
+    """Launches that are planned together, from the measurements before them."""
 
     stage: str
     tasks: list[Task]

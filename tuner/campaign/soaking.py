@@ -64,7 +64,7 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
     are left for later.
 
     Raises:
-        TuningError, StoreError: there is no table to be made.
+        TuningError, StoreError: no table can be made.
         KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
     """
     end_s = time.monotonic() + site.most_s

@@ -80,7 +80,7 @@ def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str
     element = f"{size}(:{size}:x{size})?"
     if not re.fullmatch(f"{element}(,{element})*", value):
         raise click.BadParameter(
-            f"{value!r} is not SIZE or FIRST:LAST:xFACTOR, for example 8:1M:x2,3000"
+            f"{value!r} is neither SIZE nor FIRST:LAST:xFACTOR, for example 8:1M:x2,3000"
         )
     return value
 

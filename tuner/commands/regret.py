@@ -127,7 +127,7 @@ def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Conso
     out.print(grid)
     out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
     whole = sum(cause.mean * cause.cases for cause in verdict.causes.values())
-    grid = plain_grid("what the table knew", "cases", "mean regret", "share of the whole")
+    grid = plain_grid("basis of the choice", "cases", "mean regret", "share of the whole")
     for name, cause in verdict.causes.items():
         share_of_whole = cause.mean * cause.cases / whole if whole else 0.0
         grid.add_row(name, str(cause.cases), f"{cause.mean:+.1%}", f"{share_of_whole:.0%}")

@@ -13,7 +13,7 @@ from tuner.errors import SwitchpointError
 @click.command()
 @config_option("ReFrame configuration of a system other than this machine.")
 @system_option("Only this system: ID or unique substring.")
-@minutes_option(10.0, "Time for each system; the next call continues what was not finished.")
+@minutes_option(10.0, "Time for each system; the next call finishes the rest.")
 @require_soak_option
 def soak(
     config: Path | None, system: str | None, minutes: float, required_executions: int | None

@@ -23,7 +23,7 @@ YIELD_LIBRARY = "libswp_yield.so"
 SHIM_LIBRARY = "libswitchpoint_pmpi.so"
 FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks talk TCP
 
-# Plain names come first: what the user put on PATH wins over the names that Debian gives to MPIs
+# Plain names come first: the user's choice on PATH wins over the names that Debian gives to MPIs
 # installed side by side.
 SUFFIXES = ("", ".mpich", ".openmpi")
 LABELS = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI", "simgrid": "SimGrid"}

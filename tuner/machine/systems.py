@@ -57,7 +57,7 @@ def launch_on(
     Raises:
         NodesError: the virtual nodes are not up, or cannot hold the ranks.
         ValueError: `procs` is less than 1.
-        NetworkError: no such simulated machine, or it has no room for so many.
+        NetworkError: no such simulated machine, or it has no room for the ranks.
     """
     name, _, partition = system.partition(":")
     if name == virtual.SYSTEM:

@@ -1,4 +1,4 @@
-"""The max-rate model: what a message costs when several processes of a node send at once.
+"""The max-rate model: the cost of a message when several processes of a node send at once.
 
 T = alpha + p s / min(B_N, B_max + (p - 1) B_inj) for p processes and s bytes (Gropp, Olson,
 Samfass, EuroMPI'16; equation 10 of Bienz, Gropp, Olson, 2019). B_inj is signed: processes may slow
@@ -37,7 +37,7 @@ class Rates:
     most_processes: int  # largest number measured at once; rates of more are not extrapolated
 
     def node_rate(self, processes: int) -> float:
-        """Return the bytes per second of a node with so many senders; may be infinite."""
+        """Return the bytes per second of a node with that many senders; may be infinite."""
         rising = self.rising(processes)
         return rising if self.b_node is None else min(self.b_node, rising)
 
@@ -49,7 +49,7 @@ class Rates:
         return self.b_max + (active - 1) * self.b_inj
 
     def time_s(self, size_bytes: float, processes: int) -> float:
-        """Return the seconds of a message while so many processes of the node send."""
+        """Return the seconds of a message while that many processes of the node send."""
         return self.alpha_s + processes * size_bytes / self.node_rate(processes)
 
 
@@ -277,7 +277,7 @@ class _Curve:
     def seen(
         self, rates: Rates, rate: Parameter, processes: int, of_one: float | None = None
     ) -> Parameter:
-        """Return the rate, unless what so many processes send takes no longer than the noise.
+        """Return the rate, unless what these processes send takes no longer than the noise.
 
         With `of_one` the rate is what each process after the first adds to that.
         """

@@ -50,7 +50,7 @@ class Outcome:
 
 
 def predictor(model: SystemModel, case: PatternCase, specs: list[str] | None = None) -> Predictor:
-    """Return the predictor of the methods of a case, or of those named.
+    """Return the predictor of the methods of a case, or of the named ones.
 
     Raises ModelError, PatternError, MatrixError, MethodError.
     """

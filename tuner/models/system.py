@@ -150,7 +150,7 @@ def _aligned(trips: list[Samples]) -> list[Samples]:
 def _longest_delays(launch: Samples) -> dict[tuple[float, float], float]:
     """Return the longest delays by bytes and messages.
 
-    Those count that are no shorter than the launch's round trip.
+    Only delays that are no shorter than the launch's round trip count.
     """
     longest: dict[tuple[float, float], float] = {}
     for size, messages, delay_s in launch:

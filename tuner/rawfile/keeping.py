@@ -25,7 +25,7 @@ def keep(paths: Iterable[Path]) -> list[Path]:
     """Copy complete raw files to results/<system>/<campaign>/ and ingest them.
 
     Raises:
-        RawFileError: a file is not complete, its place holds another file, or what was copied
+        RawFileError: a file is not complete, its place holds another file, or the copied file
             cannot be used as it is.
         OSError: a file cannot be read or copied.
     """
@@ -86,7 +86,7 @@ def header_line(path: Path) -> bytes:
 
 
 def end_record(path: Path) -> dict[str, Any]:
-    """Return the last line of a complete raw file: its seconds, and what was skipped, and why."""
+    """Return the last line of a complete raw file: its seconds, and skipped cases with reasons."""
     *_, last = path.read_bytes().splitlines()
     return dict(json.loads(last))
 

@@ -79,7 +79,7 @@ class BenchFile:
     header_text: str = ""
     complete: bool = False
     cases: list[RawCase] = field(default_factory=list)
-    products: list[Phases] = field(default_factory=list)  # of spmv, one a case
+    products: list[Phases] = field(default_factory=list)  # of spmv, one per case
     records: list[Any] = field(default_factory=list)  # of the kind of the launch
     samples_s: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     rounds: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))

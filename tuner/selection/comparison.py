@@ -92,7 +92,7 @@ class Comparison:
     """The whole comparison. `common_ratio` is the geometric mean over all cells that both have.
 
     `measured` compares tables by the times alone, `deployable` tables as they are exported: only
-    with methods that passed as many executions in soaks as required.
+    with methods that passed the required executions in soaks.
     """
 
     compared: int

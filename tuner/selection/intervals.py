@@ -65,7 +65,7 @@ def real_intervals(values: Sequence[float]) -> list[Interval[float]]:
 
 
 def place_of(case: Case, mmax: int, mavg: float) -> Place:
-    """Return what is decided together; callers of a discovery know one degree only."""
+    """Return the key of one decision; callers of a discovery know one degree only."""
     mean = 0.0 if case.operation == "discovery" else round(mavg, MAVG_DIGITS)
     return case.place._replace(mmax=mmax, mavg=mean)
 

@@ -166,7 +166,7 @@ def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
 
 
 def notes(table: Table) -> list[str]:
-    """Return what a reader must know before trusting the table's methods, a line each."""
+    """Return what a reader must know before trusting the table's methods, one line each."""
     lines = [
         f"{each.operation} {each.method} failed its soak "
         + (

@@ -2,7 +2,7 @@
 
 No check knows of methods, so that leaving out disturbed parts favours none. A canary is a ping-pong
 of 8 bytes in every round. After large exchanges it is slower: caches are cold, and other ranks are
-still at work. So canaries are compared after subtracting what is usual at their size.
+still at work. So the usual value at their size is subtracted before canaries are compared.
 """
 
 import math
@@ -47,10 +47,10 @@ CAUSES = {
 """The reasons for which parts do not count."""
 
 _FAST = (0.05, 0.25)
-"""Quantiles of launches that define what is usual: half of a campaign may be disturbed."""
+"""Quantiles of launches that define the usual value: half of a campaign may be disturbed."""
 
 _MIDDLE = (0.25, 0.5)
-"""Quantiles of what a size adds within a launch; other work slows launches as a whole."""
+"""Quantiles of the time that a size adds within a launch; other work slows launches as a whole."""
 
 _Measured = tuple[str, Case]  # campaign and case
 _Alike = tuple[str, Layout, str]  # campaign, layout and scheme of comparable canaries
@@ -111,7 +111,7 @@ def state(refused: float, noisy: float) -> str:
 
 
 def notes(provenance: Provenance) -> list[str]:
-    """Return what a reader must know before trusting the measurements, a line each."""
+    """Return what a reader must know before trusting the measurements, one line each."""
     refused, noisy = provenance.disturbed, provenance.noisy
     word = state(refused, noisy)
     if word == CLEAN:
@@ -139,7 +139,7 @@ def _alike(measured: _Measured) -> _Alike:
 def _limits(cells: Sequence[Cell]) -> dict[_Measured, float]:
     """Return the slowest canary, in seconds, with which a launch's part of a cell counts.
 
-    The limit adds what is usual at a launch's least size, what other sizes usually add to it, and a
+    The limit is the usual value at a launch's least size, what other sizes usually add, and a
     margin.
     """
     canaries: dict[tuple[_Alike, int], dict[_Measured, list[float]]] = defaultdict(dict)

@@ -104,7 +104,7 @@ def _headers(store: Store, system: str) -> dict[int, Header]:
 def required(executions: int | None = None) -> int:
     """Return the executions that a method has to pass: those given, or those of the environment.
 
-    Raises TuningError when that is no number.
+    Raises TuningError when that is not a number.
     """
     if executions is not None:
         return executions

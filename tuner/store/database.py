@@ -32,7 +32,7 @@ class StoreError(SwitchpointError):
 
 
 class MissingStoreError(StoreError):
-    """Error raised when there is no store at the path, or one that holds nothing yet."""
+    """Error raised when there is no store at the path, or the store is still empty."""
 
     def __init__(self, path: Path, found: str = "no store there") -> None:
         super().__init__(f"{path}: {found}; make it with `switchpoint ingest`")
@@ -129,7 +129,7 @@ class Database:
     def _version(self) -> int:
         """Return the version of the schema, 0 for an empty database.
 
-        Raises StoreError for a file that is no store, or a newer one.
+        Raises StoreError for a file that is not a store, or a newer one.
         """
         # One statement sees one state of the file, whatever is written meanwhile.
         ((application, version, schema),) = self._query(

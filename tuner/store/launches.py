@@ -16,7 +16,7 @@ class Launches(Database):
     """Systems, their campaigns, and the launches of these."""
 
     def put_launch(self, system: System, launch: Launch) -> None:
-        """Add a launch and its system; replace what is kept of the same launch."""
+        """Add a launch and its system; replace an earlier record of the same launch."""
         row = {"id": system.id, **asdict(system)}
         self._insert("system", row, [list(row.values())])
         row = asdict(launch)

@@ -21,7 +21,7 @@ _BYTES = 8
 
 @dataclass(frozen=True)
 class DsdeRow:
-    """The times of all methods on so many ranks with so many neighbours, in seconds."""
+    """The times of all methods for a number of ranks and of neighbours, in seconds."""
 
     procs: int
     degree: int

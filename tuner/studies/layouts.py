@@ -23,7 +23,7 @@ DEFAULT, LAYOUTS = "vendor", "orthogonal"
 
 @dataclass(frozen=True)
 class Extremes:
-    """The layouts that save most and least time for one operation, in the mean over sizes."""
+    """The layouts that save most and least time for one operation, on average over sizes."""
 
     operation: str
     fastest: str
@@ -37,7 +37,7 @@ def extremes(
 ) -> list[Extremes]:
     """Measure all layouts of every operation; `sizes` as swpbench takes them.
 
-    The list is empty when no grid has so many processes. Raises LaunchError when swpbench fails.
+    The list is empty when no grid has that many processes. Raises LaunchError when swpbench fails.
     """
     found = []
     for operation in OPERATIONS:

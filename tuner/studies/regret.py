@@ -61,7 +61,7 @@ class RegretOutcome:
     """One problem at one size: the chosen, best and other methods, and their seconds.
 
     `times_s` are geometric means over the launches that count, by the name of the chooser: "table",
-    "best", "default", and those of RULES. `chosen_by` is what the table knew.
+    "best", "default", and those of RULES. `chosen_by` is the basis of the table's choice.
     """
 
     problem: RegretProblem
@@ -93,7 +93,7 @@ class Judgement:
 class RegretVerdict:
     """The summary of the outcomes; `gain` is the geometric mean of default / table.
 
-    `causes` are the table's regret by what it knew, the largest part of the whole first.
+    `causes` are the table's regret by the basis of its choices, the largest part first.
     """
 
     choosers: dict[str, Judgement]
@@ -248,7 +248,7 @@ def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretO
 
 
 def known(described: str, request: RegretRequest) -> str:
-    """Return what the table knew of a choice, from the library's description of it.
+    """Return the basis of the table's choice, from the library's description of the choice.
 
     It is the status of the rule that was used, "interpolated", or why none was.
     """

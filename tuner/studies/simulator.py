@@ -65,7 +65,7 @@ class Simulator:
         raise StudyError(f"{root}: no swpbench in this build")
 
     def require_room(self, procs: int) -> None:
-        """Raise NetworkError where so many ranks have no room on the machine."""
+        """Raise NetworkError if the machine has no room for `procs` ranks."""
         self.machine.require_room(procs, self.ppn)
 
     def run(

@@ -85,7 +85,7 @@ def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
 
 
 def schemes(procs: int) -> dict[str, int]:
-    """Return method specs for so many ranks with their dimensions."""
+    """Return method specs for `procs` ranks, with their dimensions."""
     many = {f"stfw:dims={dims}": dims for dims in range(2, procs.bit_length())}
     return {"direct": 1} | many
 
@@ -140,7 +140,7 @@ def matrices_directory() -> Path:
 
 
 def lookalike_of(name: str, rows: int) -> tuple[lookalike.Original, Target]:
-    """Return a matrix, and its target with so many rows. Raises StudyError, MatrixError."""
+    """Return a matrix, and its target with `rows` rows. Raises StudyError, MatrixError."""
     originals = lookalike.originals()
     if name not in originals:
         raise StudyError(f"no matrix {name!r}; available: {', '.join(originals)}")
@@ -148,7 +148,7 @@ def lookalike_of(name: str, rows: int) -> tuple[lookalike.Original, Target]:
 
 
 def lookalike_file(name: str, rows: int, log: Log) -> Path:
-    """Return the look-alike of a matrix with so many rows. Raises StudyError, MatrixError."""
+    """Return the look-alike of a matrix with `rows` rows. Raises StudyError, MatrixError."""
     original, target = lookalike_of(name, rows)
     path = matrices_directory() / f"{name}-{rows}.mtx"
     if not path.is_file():

@@ -40,7 +40,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
-    """Print what was measured, one line per system and one per campaign."""
+    """Print the measured systems and campaigns, one line each."""
     grid = plain_grid(
         "system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last"
     )

@@ -25,7 +25,7 @@ class Target:
 
     @property
     def mean(self) -> float:
-        """Return the mean entries of a row."""
+        """Return the mean number of entries per row."""
         return self.nnz / self.rows
 
     @property

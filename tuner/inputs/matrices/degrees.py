@@ -11,7 +11,7 @@ from tuner.inputs.matrices.market import Indices, Pattern
 
 @dataclass(frozen=True)
 class Degrees:
-    """`max_degree` and `mean_degree` are entries of a row, `cv` their coefficient of variation."""
+    """`max_degree` and `mean_degree` are entries per row, `cv` their coefficient of variation."""
 
     rows: int
     columns: int

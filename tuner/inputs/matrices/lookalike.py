@@ -75,7 +75,7 @@ def scaled(target: Target, rows: int) -> Target:
     row are never fewer than the variation needs.
 
     Raises:
-        MatrixError: too few rows for as many entries in a row.
+        MatrixError: too few rows for that many entries per row.
     """
     mean = target.mean
     if rows < 2 * mean:

@@ -1,6 +1,6 @@
 """Partitions of a matrix's rows: by rule, from a file, or kept in a file beside the matrix.
 
-A partition file is text with one part number, from 0, a line for each row. Partitions made here are
+A partition file is text with one line per row: its part number, from 0. Partitions made here are
 kept as STEM.PARTITIONER.PARTS.part with a record of the matrix, STEM.….part.json: when the matrix
 or the file has changed since, a partition is made anew.
 """

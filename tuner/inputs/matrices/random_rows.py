@@ -15,7 +15,7 @@ def make(path: Path, rows: int, entries: int, seed: int) -> None:
     """Write a matrix with `entries` in each row, at random columns; one block of rows at a time.
 
     Raises:
-        MatrixError: a row has no room for so many.
+        MatrixError: a row has no room for that many.
     """
     if entries > rows:
         raise MatrixError(f"a row of {rows} columns has no room for {entries} entries")
@@ -32,7 +32,7 @@ def _blocks(rows: int, entries: int, rng: np.random.Generator) -> Iterator[tuple
 
 
 def _distinct(count: int, columns: int, entries: int, rng: np.random.Generator) -> Indices:
-    """Return increasing distinct columns for each of so many rows."""
+    """Return increasing distinct columns for each of `count` rows."""
     if 4 * entries > columns:  # repeats would be too many to draw again
         return np.array([np.sort(rng.permutation(columns)[:entries]) for _ in range(count)])
     drawn = np.sort(rng.integers(0, columns, (count, entries)), axis=1)

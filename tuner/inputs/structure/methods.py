@@ -18,7 +18,7 @@ class MethodError(SwitchpointError):
 
 
 class Count(Protocol):
-    """A function that counts a halo's messages, with `ppn` a node, into a kind of Traffic."""
+    """A function that counts a halo's messages, with `ppn` per node, into a kind of Traffic."""
 
     def __call__(self, halo: Halo, ppn: int, kind: type[Traffic] = ..., /) -> Traffic:
         """Return the counts."""
@@ -40,7 +40,7 @@ def standard_specs(procs: int) -> list[str]:
 
 
 def method(spec: str, procs: int) -> Method:
-    """Return the method of a spec on so many processes.
+    """Return the method of a spec on `procs` processes.
 
     Raises:
         MethodError: the spec cannot be counted, or is not applicable there.

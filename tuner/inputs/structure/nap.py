@@ -22,7 +22,7 @@ _Flags = npt.NDArray[np.bool_]
 
 
 def nap(halo: Halo, ppn: int, sharing: bool, kind: type[Traffic] = Traffic) -> Traffic:
-    """Count messages where every element goes once to a node, whoever needs it there."""
+    """Count messages where every element goes once to a node, however many ranks need it there."""
     traffic = kind(halo, ppn)
     wants = _Wants.of(halo, ppn)
     items = _Items.of(wants, halo, ppn, sharing)

@@ -28,7 +28,7 @@ class PatternError(SwitchpointError):
 
 
 def pattern(spec: str, procs: int) -> Halo:
-    """Return the messages of a pattern on so many processes. Raises PatternError."""
+    """Return the messages of a pattern on `procs` processes. Raises PatternError."""
     family, _, text = spec.partition(":")
     if family not in _FAMILIES:
         raise PatternError(

@@ -42,7 +42,7 @@ class Machine:
         return f"{SYSTEM}:{self.name}"
 
     def require_room(self, procs: int, ppn: int) -> None:
-        """Raise NetworkError where the machine has no room for `procs` ranks, `ppn` on a node."""
+        """Raise NetworkError where the machine has no room for `procs` ranks, `ppn` per node."""
         if procs < 1 or ppn < 1 or -(-procs // ppn) > self.nodes:
             raise NetworkError(f"{self.name} has no room for {procs} processes, {ppn} per node")
 

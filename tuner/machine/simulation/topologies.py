@@ -32,7 +32,7 @@ class Topology(ABC):
         """Return SimGrid's name of the topology, and its parameters."""
 
     def check(self) -> str:
-        """Return why there is no such network; empty when there is one."""
+        """Return why no such network can exist; empty when one can."""
         return ""
 
     def _of_pairs(self, links: float) -> float:

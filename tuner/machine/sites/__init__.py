@@ -1,1 +1,1 @@
-"""Configurations of sites: made from what a site has, and checked."""
+"""Configurations of sites: made from what is detected at a site, and checked."""

@@ -1,4 +1,4 @@
-"""A site's ReFrame configuration: what was found and chosen, written by templates/site.py.j2."""
+"""A site's ReFrame configuration: detected and chosen values, written by templates/site.py.j2."""
 
 import re
 import socket

@@ -42,7 +42,7 @@ def of_modules(sets: Iterable[str]) -> list[Environment]:
     """Return an environment for each set of modules that are loaded together: "gcc/13 openmpi/5".
 
     Raises:
-        ModulesError: there is no modules system here.
+        ModulesError: this machine has no modules system.
     """
     named = [each.split() for each in sets]
     if named and modules_system() == "nomod":

@@ -177,7 +177,7 @@ _PMI = {
     "mpich": "pmi2",
     "openmpi": "pmix",
     "intelmpi": "pmi2",
-}  # what each MPI family speaks with srun
+}  # the protocol of each MPI family with srun
 
 
 def _by_name(schedulers: Iterable[Scheduler]) -> dict[str, Scheduler]:
