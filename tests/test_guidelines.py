@@ -71,7 +71,7 @@ def test_the_command_tells_of_the_last_campaign(
     good = synthetic.Campaign(name="good", samples=20)
     synthetic.write(tmp_path, good)
     succeed("ingest")
-    assert "0 violations" in succeed("guidelines")
+    assert "0 guideline violations" in succeed("guidelines")
     times = {8: 9e-6, 64: 4e-6}
     bad = synthetic.Campaign(
         name="later", samples=20, seed=2, times=lambda method, size: times.get(size, 1e-3)

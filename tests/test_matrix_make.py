@@ -81,7 +81,7 @@ def test_a_seed_makes_the_same_file(tmp_path: Path) -> None:
 
 
 def test_too_few_rows_for_a_lookalike() -> None:
-    assert "take twice that" in fail("matrix", "make", "lookalike", "nd3k", "--rows", "300")
+    assert "use twice that" in fail("matrix", "make", "lookalike", "nd3k", "--rows", "300")
     assert "unknown: nd3" in fail("matrix", "make", "lookalike", "nd3")
 
 

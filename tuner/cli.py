@@ -54,7 +54,7 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="switchpoint")
 def main() -> None:
-    """Measure MPI exchange methods, choose the fastest, and hand the choice to applications."""
+    """Measure MPI exchange methods, choose the fastest, and use them in applications."""
     if isinstance(sys.stdout, TextIOWrapper):  # names of files may have bytes that are not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
 

@@ -204,7 +204,7 @@ def newest() -> Path:
     if campaigns := PLANS.campaigns():
         return PLANS.path_of(campaigns[-1])
     place = PLANS.path_of("").parent
-    raise OrderError(f"{place}: no plan there; `switchpoint run --budget 10m` makes one")
+    raise OrderError(f"{place}: no plan; run `switchpoint run --budget 10m` first")
 
 
 def _failed() -> dict[tuple[str, str, str], list[str]]:

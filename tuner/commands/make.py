@@ -35,7 +35,7 @@ def make() -> None:
 @make.command()
 @click.argument("names", nargs=-1)
 @click.option(
-    "--rows", type=whole_number(2), show_default="those of the original", help="Number of rows."
+    "--rows", type=whole_number(2), show_default="as the original", help="Number of rows."
 )
 @_seed_option
 @_directory_option
@@ -116,7 +116,7 @@ def _suffix(packed: bool) -> str:
 def _description(made: Lookalike) -> str:
     wanted, found = made.wanted, made.achieved
     text = (
-        f"{made.path}: {found.rows} rows, nnz {found.nnz} (target {wanted.nnz}), most in a row "
+        f"{made.path}: {found.rows} rows, nnz {found.nnz} (target {wanted.nnz}), maximum per row "
         f"{found.max_degree} ({wanted.max_degree}), cv {found.cv:.3f} ({wanted.cv:.3f})"
     )
     return f"{text}; missed: {made.missed}" if made.missed else text

@@ -50,7 +50,7 @@ def info(file: Path, as_json: bool) -> None:
         return
     click.echo(
         f"{file}: {found.rows} x {found.columns}, {found.nnz} entries; entries per row: "
-        f"mean {found.mean_degree:.2f}, most {found.max_degree}, "
+        f"mean {found.mean_degree:.2f}, maximum {found.max_degree}, "
         f"coefficient of variation {found.cv:.2f}"
     )
 
@@ -86,7 +86,7 @@ def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None
         click.echo(json.dumps(document | asdict(found), indent=1))
         return
     made = "reused" if kept.reused else "made"
-    click.echo(f"{kept.path}: {made}, {kept.partition_s:.3g} s to make")
+    click.echo(f"{kept.path}: {made}; partitioning took {kept.partition_s:.3g} s")
     click.echo(
         f"{parts} parts, imbalance {found.imbalance:.1%}; elements: volume {found.volume}, "
         f"vavg {found.vavg:.1f}, vmax {found.vmax}; messages: {found.messages}, "

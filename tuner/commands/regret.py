@@ -50,7 +50,7 @@ def regret(
     database: Path,
     as_json: bool,
 ) -> None:
-    """Measure how much slower than the best method a system's table is on new problems.
+    """Measure how much slower a system's table is than the best method, on new problems.
 
     Sizes, process counts and patterns are random. Exits with 1 when a target is missed.
     """

@@ -50,7 +50,7 @@ study.add_command(stfw)
     "--system",
     type=click.Choice(["local", "nodes"]),
     default="local",
-    help="This machine as it is (local), or the virtual nodes that are up.",
+    help="This machine (local), or the virtual nodes that are up.",
 )
 @click.option(
     "--ppn",
@@ -74,7 +74,7 @@ def crossover(
     environment: str,
     as_json: bool,
 ) -> None:
-    """Find after how many products with MATRIX a balanced partition has paid for its cost.
+    """Find the number of products with MATRIX after which a balanced partition pays off.
 
     The comparison is with rows distributed cyclically, which costs nothing.
     """
@@ -132,7 +132,7 @@ def applications(
     environment: str,
     as_json: bool,
 ) -> None:
-    """Measure what a table gains for a Jacobi iteration and parallel Adams methods.
+    """Measure the time that a table saves in a Jacobi iteration and parallel Adams methods.
 
     The unmodified programs run with and without the preloaded library.
     """

@@ -126,7 +126,7 @@ def _examine_library(name: str, used_for: str, advice: str) -> Prerequisite:
 
 def _examine_results() -> Prerequisite:
     place, store = results_directory(), database_path()
-    holds = "with a store" if store.is_file() else "no store yet: switchpoint run makes one"
+    holds = "with a store" if store.is_file() else "no store yet; `switchpoint run` creates it"
     return Prerequisite("results", "raw files and store", f"{place} ({holds})", True, "")
 
 
