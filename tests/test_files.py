@@ -18,7 +18,7 @@ from tuner import atomic
 from tuner.files import shown
 from tuner.machine.mpi import CHECKOUT
 
-NOT_REGULAR = "not a regular file; save its contents to one first"
+NOT_REGULAR = "not a regular file; save its contents to a file first"
 
 
 def name(place: Path, content: bytes) -> Path:

@@ -81,7 +81,7 @@ def test_the_command_tells_of_the_last_campaign(
         path.write_text(path.read_text().replace("2026-11-21T03", "2026-11-22T03"))
     succeed("ingest")
     text = succeed("guidelines")
-    assert "campaign later: 4 violations" in text
+    assert "campaign later: 4 guideline violations" in text
     assert "itself at 64 B" in text
     assert json.loads(succeed("guidelines", "--campaign", "good", "--json")) == []
     assert "no methods were measured in campaign other" in fail("guidelines", "--campaign", "other")

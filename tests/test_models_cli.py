@@ -317,8 +317,8 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
     [
         (("--op", "exchange"), "--pattern is required"),
         (("--op", "bcast", "--pattern", "random"), "and for nothing else"),
-        (("--op", "overlap", "--pattern", "random"), "random: overlap is predicted of ft:rows=N"),
-        (("--op", "overlap", "--pattern", "ft:rows=0,elements=8"), "overlap is predicted of ft:"),
+        (("--op", "overlap", "--pattern", "random"), "random: overlap is predicted for ft:rows=N"),
+        (("--op", "overlap", "--pattern", "ft:rows=0,elements=8"), "overlap is predicted for ft:"),
         (
             ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--methods", "scatter"),
             "scatter has no equation; available: exchange, slabs, pencils",

@@ -19,7 +19,9 @@ def require_regular(path: str | Path) -> None:
     """Raise OSError if the path is not a regular file; nothing is opened."""
     mode = Path(path).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a directory has its own error
-        raise OSError(errno.EINVAL, "not a regular file; save its contents to one first", str(path))
+        raise OSError(
+            errno.EINVAL, "not a regular file; save its contents to a file first", str(path)
+        )
 
 
 def _open_regular(path: str | Path, flags: int) -> int:

@@ -197,7 +197,7 @@ def test_predictions_are_held_against_a_simulated_campaign(simulating, procs, ne
     text = succeed("validate")
     assert "switch points predicted" in text
     assert re.search(r"^all: \d+% of 28 within 15%, rank correlation ", text, re.M)
-    assert "a simulated machine, whose parameters are given" in succeed("show", "models")
+    assert "a simulated machine with given parameters" in succeed("show", "models")
 
 
 def test_a_study_is_the_same_at_every_run_and_a_campaign_of_the_store(simulating, tmp_path):

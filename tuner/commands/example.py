@@ -67,7 +67,9 @@ def print_preload_command(table: Path, job: RanJob, console: Console) -> None:
     if mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
         settings["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
     command = _shell(settings, [*start.argv_prefix, "./app"])
-    console.print(f"collectives of any program ./app: {command}", soft_wrap=True)
+    console.print(
+        f"to use the table for the collectives of any program ./app: {command}", soft_wrap=True
+    )
 
 
 def _again(job: RanJob, settings: dict[str, str], command: list[str], program: list[str]) -> str:

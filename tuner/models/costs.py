@@ -87,7 +87,7 @@ def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
     where = "on a node" if on_node else "between nodes"
     raise ModelError(
         f"{model.system}: no parameters for messages {where} in campaign {model.campaign}; "
-        "`switchpoint fit` shows which there are"
+        "run `switchpoint fit` to see which exist"
     )
 
 

@@ -84,7 +84,7 @@ def methods(pattern: str) -> list[str]:
     if SpmvShape.of(pattern):
         return list(_SPMV)
     raise ModelError(
-        f"{pattern or 'no pattern'}: overlap is predicted of ft:rows=N,elements=N and of "
+        f"{pattern or 'no pattern'}: overlap is predicted for ft:rows=N,elements=N and "
         "spmv:rows=N,nonzeros=N"
     )
 

@@ -22,7 +22,7 @@ from tuner.units import significant, size_text
 def show_model(model: SystemModel, out: Console) -> None:
     """Print the parameters with their intervals, and then why others are missing."""
     source = f"campaign {model.campaign}, samples: {model.samples}"
-    simulated = "a simulated machine, whose parameters are given"
+    simulated = "a simulated machine with given parameters"
     out.print(f"{model.system}: {source if model.campaign else simulated}")
     for scope, pair in model.pairs.items():
         where = pair.layout

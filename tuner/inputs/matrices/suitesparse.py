@@ -36,6 +36,6 @@ def fetch(name: str, directory: Path) -> Path:
 
 def _unreachable(name: str) -> str:
     return (
-        f"{name}: the SuiteSparse collection cannot be reached from here; fetch it where there is "
-        "a network, or make a look-alike: switchpoint matrix make lookalike"
+        f"{name}: the SuiteSparse collection cannot be reached; fetch it on a machine with "
+        "network access, or make a look-alike: switchpoint matrix make lookalike"
     )
