@@ -118,7 +118,7 @@ def test_a_selection_without_a_check_is_an_error():
 
 
 def test_a_variable_that_no_check_has_is_an_error():
-    with pytest.raises(DispatchError, match="has no variable lunches"):
+    with pytest.raises(DispatchError, match="no variable lunches"):
         reframe.dry_run(call_for("--name=discovery", lunches="6"))
 
 

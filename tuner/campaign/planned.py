@@ -248,7 +248,7 @@ def _seconds(files: Collection[Path]) -> float:
 
 
 def cost_share(campaigns: Collection[str]) -> float | None:
-    """Return the cost of planned campaigns over that of measuring everything; None if unplanned."""
+    """Return planned campaigns' cost as a share of measuring everything; None if unplanned."""
     shares = []
     for path in map(PLANS.path_of, sorted(campaigns)):
         if path.is_file() and (plan := PLANS.load(path)).batches:

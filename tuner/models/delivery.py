@@ -24,7 +24,7 @@ from tuner.stats import Floats
 class _Messages:
     """The messages of one stage.
 
-    `moved_s` is the time of their bytes in a flood, `alone_s` that of the bytes of a lone message.
+    `moved_s` is the time of their bytes in a flood, `alone_s` in lone messages.
     """
 
     sender: NDArray[np.int64]
@@ -164,7 +164,7 @@ class RankNetwork:
 
 
 def _running(group: NDArray[np.int64], values: Floats) -> Floats:
-    """Return for each value the sum of those of its group up to it."""
+    """Return for each value the sum of its group's values up to it."""
     order = np.argsort(group, kind="stable")
     sums = np.cumsum(values[order])
     first = np.flatnonzero(np.diff(group[order], prepend=-1))

@@ -79,7 +79,7 @@ def _halo(spec: str, procs: int) -> Halo:
 def _rows(path: Path) -> Pattern:
     """Return the pattern of a file.
 
-    Campaigns keep only its name: then it is that of the example that the checks measure.
+    Campaigns keep only its name; the file is then the example that the checks measure.
     """
     if not path.exists():
         with TemporaryDirectory() as scratch, suppress(ValueError):

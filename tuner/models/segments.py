@@ -135,9 +135,9 @@ class _SegmentCosts:
         self._row_x = sizes
 
     def costs(self, scale: float) -> Floats:
-        """Return costs[i, j], that of the segment of sizes i … j - 1.
+        """Return costs[i, j], the cost of the segment of sizes i … j - 1.
 
-        It is infinite where that is too short.
+        It is infinite where the segment is too short.
         """
         costs = np.full((self._sizes + 1, self._sizes + 1), np.inf)
         for length in range(LEAST_SIZES, self._sizes + 1):

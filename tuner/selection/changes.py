@@ -46,7 +46,7 @@ class Shift:
     """The change of an operation.
 
     `ratio` is time in B / time in A, the geometric mean over the compared cells. `effect` is the
-    geometric mean of the factors by which they changed, up or down; 1 for those that did not.
+    geometric mean of the factors by which they changed, up or down; unchanged cells count as 1.
     """
 
     operation: str

@@ -92,7 +92,7 @@ class _Trial:
         return [launch for name, launch in self.cells if name == method]
 
     def ratios(self, method: str, other: str) -> Ratios:
-        """Return the time of a method over that of another in every launch that has both."""
+        """Return the time of one method over another's in every launch that has both."""
         mine, others = self.medians[method], self.medians[other]
         pairs = ((launch, self.beside(launch, method, other)) for launch in mine)
         return paired(mine, {launch: others[its] for launch, its in pairs if its in others})

@@ -1,8 +1,8 @@
 """Choices between measured process counts and layouts.
 
-Every method's time over the default's is assumed to lie, in logarithms, on the straight line
-between those of the neighbours. The fastest of the methods that they choose is chosen. No input or
-output.
+The logarithm of every method's time over the default's is assumed to lie on the straight line
+between the neighbours' values. The fastest of the methods that the neighbours choose is chosen. No
+input or output.
 """
 
 import math

@@ -43,5 +43,5 @@ def paired(mine: Mapping[L, float], others: Mapping[L, float]) -> dict[L, float]
 
 
 def mean(logs: Collection[float]) -> float:
-    """Return the mean of logarithms: that of the geometric mean."""
+    """Return the mean of logarithms: the logarithm of the geometric mean."""
     return sum(logs) / len(logs)

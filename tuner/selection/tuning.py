@@ -102,7 +102,7 @@ def _headers(store: Store, system: str) -> dict[int, Header]:
 
 
 def required(executions: int | None = None) -> int:
-    """Return the executions that a method has to pass: those given, or those of the environment.
+    """Return the executions that a method has to pass: the given number, or the environment's.
 
     Raises TuningError when that is not a number.
     """
