@@ -91,7 +91,7 @@ def test_what_cannot_be_studied_is_told(
     table = tmp_path / "broken.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=nonsense\n")
     command = ("study", "applications", "--table", table, "--environment", any_kernels.mpi.name)
-    assert "no multiple" in fail(*command, "--procs", "3", "--sizes", "16")
+    assert "not a multiple" in fail(*command, "--procs", "3", "--sizes", "16")
     assert "nonsense" in fail(*command, "--procs", "2", "--sizes", "16", "--launches", "2")
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
     assert "no built applications" in fail(*command, "--procs", "2")

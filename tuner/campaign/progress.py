@@ -19,7 +19,7 @@ def progress(
     count: Callable[[], int],
     console: Console,
 ) -> Iterator[Callable[[], None]]:
-    """Yield a function that shows how many launches have finished, if enough time has passed.
+    """Yield a function that shows the number of finished launches, if enough time has passed.
 
     `count` returns their number; until there is one, the kernels are being built unless they are
     `built`.

@@ -73,7 +73,7 @@ def print_preload_command(table: Path, job: RanJob, console: Console) -> None:
 
 
 def _again(job: RanJob, settings: dict[str, str], command: list[str], program: list[str]) -> str:
-    """Return the shell command that repeats the example, for virtual nodes also on later ones."""
+    """Return the shell command that repeats the example, even on virtual nodes made later."""
     if job.system.partition(":")[0] == SYSTEM:
         ranks = ["-n", str(job.procs), "--ppn", str(job.ppn), "--environment", job.environment]
         command = ["switchpoint", "nodes", "exec", *ranks, "--", *program]

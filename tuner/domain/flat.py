@@ -1,4 +1,4 @@
-"""Nested records as flat rows: the store, frames and documents have no other keys in them."""
+"""Nested records as flat rows, the form of keys in the store, frames and documents."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -41,7 +41,7 @@ def take(kind: type[R], row: Iterator[Any]) -> R:
 
 @cache
 def _takers(kind: type[NamedTuple]) -> list[Callable[[Iterator[Any]], Any]]:
-    """Return for each field the function that takes its value from a row."""
+    """Return a function for each field that takes its value from a row."""
     return [
         partial(take, its) if _is_record(its) else _truth if its is bool else next
         for its in get_type_hints(kind).values()

@@ -40,7 +40,7 @@ class Census:
         return np.zeros(self.procs)
 
     def rounds_s(self, blocks: Iterable[tuple[int, int]], began_s: Floats) -> Floats:
-        """Return when rounds end in which ranks send some bytes to a rank some way behind."""
+        """Return when rounds end; in each, ranks send `size` bytes to the rank `distance` on."""
         rank = np.arange(self.procs)
         for distance, size in blocks:
             one = MessageStage(

@@ -277,9 +277,9 @@ class _Curve:
     def seen(
         self, rates: Rates, rate: Parameter, processes: int, of_one: float | None = None
     ) -> Parameter:
-        """Return the rate, unless what these processes send takes no longer than the noise.
+        """Return the rate, unless the sending of `processes` processes is lost in the noise.
 
-        With `of_one` the rate is what each process after the first adds to that.
+        With `of_one`, the rate is the increase for each process after the first.
         """
         if not isinstance(rate, Estimate):
             return rate

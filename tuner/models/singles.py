@@ -26,7 +26,7 @@ Fit = Callable[[Points, Points], Parameter]
 class Single(NamedTuple):
     """The quantity of probes, its fit, and the heading, whose last word is one of UNITS.
 
-    The heading of a pair's names its {scope}; of what all ranks do, how many are {together}.
+    The heading of a parameter of pairs has their {scope}, of all ranks their number, {together}.
     """
 
     quantity: str

@@ -76,7 +76,7 @@ def _classes_between(a: Classes, b: Classes, place: float) -> Classes:
 
 
 def _between(a: list[At], b: list[At], place: float) -> list[At]:
-    """Return choices at the sizes of either; none where no choice of one was measured on both.
+    """Return choices at the sizes of either; none if no method that one chose was measured on both.
 
     Where only one of the two is oversubscribed, their ratios do not compare, and only methods that
     both choose hold.

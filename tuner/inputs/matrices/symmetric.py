@@ -13,9 +13,9 @@ _WINDOW = 20  # mean degrees: the distance of the partners of ordinary rows from
 def lower_triangle(degrees: Indices, local: bool, rng: np.random.Generator) -> Indices:
     """Return rows and columns of the entries on and below the diagonal, which is full.
 
-    `degrees` decrease. Rows with many entries meet rows all over the matrix. The others meet
-    neighbours when `local`, as in a mesh, or anybody, as in a network. The few pairs that find no
-    place are dropped.
+    `degrees` decrease. Rows with many entries are paired with rows all over the matrix, the others
+    with neighbours when `local`, as in a mesh, or with any row, as in a network. The few pairs
+    without a place are dropped.
     """
     count = len(degrees)
     left = degrees - 1
@@ -39,7 +39,7 @@ def _code(a: Indices, b: Indices, count: int) -> Indices:
 def _meet_anybody(left: Indices, crowded: int, place: Indices, rng: np.random.Generator) -> Indices:
     """Give the first `crowded` rows all their partners, drawn from the rows after them.
 
-    Rows are drawn by what they miss. `left`, what each row still misses, is counted down.
+    Rows are drawn in proportion to their missing partners, which `left` counts down.
     """
     found = [np.empty(0, dtype=np.int64)]
     wanted = left.copy()
@@ -55,10 +55,10 @@ def _meet_anybody(left: Indices, crowded: int, place: Indices, rng: np.random.Ge
 def _draw(
     left: Indices, wanted: Indices, ends: Indices, row: int, rng: np.random.Generator
 ) -> Indices:
-    """Return the distinct partners that `row` misses, drawn after it by what they miss themselves.
+    """Return distinct partners for `row`, drawn from later rows by their own missing partners.
 
-    Rows are drawn by what they once missed (which `ends` sums up), and kept by the share of that
-    which they still miss: this needs no look at all rows, but most draws have to be kept.
+    Rows are drawn by their original number (which `ends` sums up), and kept by the share of it
+    that is still missing: this avoids a look at all rows, if most draws are kept.
     """
     missing = int(left[row])
     chosen = np.empty(0, dtype=np.int64)
@@ -75,7 +75,7 @@ def _draw(
 
 
 def _draw_exactly(left: Indices, row: int, missing: int, rng: np.random.Generator) -> Indices:
-    """Return the same by a look at all rows."""
+    """Return such partners by a look at all rows."""
     open_rows = row + 1 + np.flatnonzero(left[row + 1 :])
     if missing >= len(open_rows) or missing == 0:
         return open_rows[:missing]
@@ -87,9 +87,9 @@ def _draw_exactly(left: Indices, row: int, missing: int, rng: np.random.Generato
 def _meet_near(
     rows: Indices, count: int, window: float, taken: Indices, rng: np.random.Generator
 ) -> Indices:
-    """Pair rows about a window apart at most.
+    """Pair rows that are at most about a window apart.
 
-    Each row is there as often as it misses a partner.
+    `rows` has each row once for every partner that it misses.
     """
     found = np.empty(0, dtype=np.int64)
     taken = np.sort(taken)

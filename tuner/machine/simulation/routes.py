@@ -81,8 +81,8 @@ def carried(
     """Return the time until which a link on its way holds up each message between two nodes.
 
     taking: the time that each message takes alone on a link. Messages of earlier turns go first;
-    those of one turn share the link evenly, so that one ends when the others have got as much as
-    it, or what they need.
+    those of one turn share the link evenly, so that one ends when each other has had as much time
+    as it, or all that it needs.
     """
     hops = list(ROUTES[kind](sizes, source, target))
     message = np.concatenate([moving for moving, _ in hops])
