@@ -53,9 +53,13 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
     def openapi() -> Response:
         _query(Query)
         document = json.loads(resources.files("dashboard").joinpath("openapi.json").read_text())
-        for each in document["paths"][f"{ROOT}/tables/{{system}}"]["get"]["parameters"]:
+        table = document["paths"][f"{ROOT}/tables/{{system}}"]["get"]
+        for each in table["parameters"]:
             if each["name"] == "format":
                 each["schema"]["enum"] = list(FORMS)
+        answers = table["responses"]["200"]["content"]
+        for form in FORMS.values():
+            answers.setdefault(form.mimetype, {"schema": {"type": "string"}})
         return _json(document | {"servers": [{"url": request.script_root or "/"}]})
 
     @server.get(f"{ROOT}/systems")

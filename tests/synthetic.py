@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+
+from tuner.rawfile.ingest import ingest
 
 Times = Callable[[str, int], float]
 """The true seconds of a method at a message size."""
@@ -182,3 +186,13 @@ def write_upgrade(results: Path, factor: float) -> tuple[str, str]:
         write(results, replace(campaign, **discovery, times=slowed, seed=10 * number + 2))
         write(results, replace(campaign, **bcast, times=bcast_times, seed=10 * number + 3))
     return before.name, after.name
+
+
+def write_store(path: Path) -> None:
+    """Write a small store of the present version, for tests of the ones that follow."""
+    with TemporaryDirectory() as place:
+        ingest(path, write(Path(place), Campaign(launches=1, sizes=(8,))))
+
+
+if __name__ == "__main__":
+    write_store(Path(sys.argv[1]))

@@ -14,6 +14,7 @@ from tuner.cli import main
 from tuner.export.forms import FORMS
 from tuner.models.singles import singles
 from tuner.models.system import QUANTITIES, PairModel, SystemModel
+from tuner.rawfile.kinds import KINDS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FRONT = CHECKOUT / "README.md"
@@ -208,9 +209,18 @@ def test_every_option_of_swpbench_is_documented_and_no_other() -> None:
 
 def test_every_method_is_documented() -> None:
     methods = re.findall(r"METHOD\(swp_[a-z]+?_(\w+)\)", sources("kernels/methods/methods.def"))
-    said = re.findall(r"`([a-z_]+)|\*\*([a-z_]+)", text_of(DOCS / "explanation" / "methods.md"))
+    said = re.findall(
+        r"`([a-z_0-9]+)|\*\*([a-z_0-9]+)", text_of(DOCS / "explanation" / "methods.md")
+    )
     assert len(methods) > 20
     assert set(methods) <= {name for names in said for name in names}
+
+
+def test_every_kind_of_raw_record_is_documented() -> None:
+    lines, tables = (text_of(REFERENCE / f"{page}.md") for page in ("benchfile", "database"))
+    for kind in KINDS.values():
+        assert f"## `{kind.name}`" in lines
+        assert f"| `{kind.name}` |" in tables
 
 
 WORD = r"(?:\b|(?<=-D))SWITCHPOINT_[A-Z_]*[A-Z]\b(?!_)"

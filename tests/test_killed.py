@@ -101,7 +101,7 @@ def kills(version: int, database: Path, raw: Path, library: Path) -> Iterator[No
                     break
                 assert ended == KILLED
                 yield
-            assert nth > 20  # else the library is not asked
+            assert nth > 10  # else the library is not asked
         driver.stdin.close()
 
 

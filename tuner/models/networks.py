@@ -58,13 +58,17 @@ def as_model(machine: Machine) -> SystemModel:
     off = [(e, e.latency_s, min(e.bytes_per_s, given.link_bytes_per_s)) for e in given.protocols]
     on = [(e, given.on_node_latency_s, given.on_node_bytes_per_s) for e in given.protocols]
     pairs = {
-        "off_node": PairModel(layout, _loggp(off, shared=True), _shared(off, node_rate), nothing),
-        "on_node": PairModel(layout, _loggp(on, shared=False), _NOT_SWEPT, nothing),
+        "off_node": PairModel(
+            layout, _loggp(off, shared=True), _shared(off, node_rate), synchronous=nothing
+        ),
+        "on_node": PairModel(layout, _loggp(on, shared=False), _NOT_SWEPT, synchronous=nothing),
     }
     first = given.protocols[0]
     alpha_s = first.latency_s + 2 * first.overhead_s
     return SystemModel(
-        *(machine.name, "", 0, pairs, nothing, nothing),
+        *(machine.name, "", 0, pairs),
+        copying=nothing,
+        reducing=nothing,
         fence=_exactly(_FENCE_BARRIERS * alpha_s),
         together=2,
         cores=CORES,
