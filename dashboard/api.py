@@ -1,4 +1,4 @@
-"""The HTTP API, /api/v1: the contents of the pages for scripts; openapi.json describes it."""
+"""The HTTP API, /api/v1: the data of the pages, for scripts; openapi.json describes it."""
 
 import json
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _MOST_CELLS = 1000
 
 @dataclass(frozen=True)
 class CellsQuery(Query):
-    """The cells of a system and campaign; the other parameters leave out some of them."""
+    """The cells of a system and campaign; the other parameters select among them."""
 
     system: str = parameter("system", NAME)
     campaign: str = parameter("campaign", NAME)
@@ -37,7 +37,7 @@ class CellsQuery(Query):
 
 @dataclass(frozen=True)
 class ComparisonQuery(Query):
-    """Two campaigns, each of a system, and the operation; all operations without one."""
+    """Two campaigns with their systems, and an operation; if it is empty, all operations."""
 
     a_system: str = parameter("a_system", NAME)
     a_campaign: str = parameter("a_campaign", NAME)
@@ -88,10 +88,10 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
     def some_cells() -> Response:
         query = _query(CellsQuery)
         if not (query.system and query.campaign):
-            raise MalformedError("system and campaign are needed")
+            raise MalformedError("system and campaign are required")
         limit = int(query.limit or _MOST_CELLS)
         if not 1 <= limit <= _MOST_CELLS:
-            raise MalformedError(f"limit is not from 1 to {_MOST_CELLS}")
+            raise MalformedError(f"limit must be from 1 to {_MOST_CELLS}")
         with open_store() as store:
             return _json(_cells(store, query, limit))
 
@@ -100,7 +100,7 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
         query = _query(ComparisonQuery)
         a, b = (query.a_system, query.a_campaign), (query.b_system, query.b_campaign)
         if not all(a + b):
-            raise MalformedError("a_system, a_campaign, b_system and b_campaign are needed")
+            raise MalformedError("a_system, a_campaign, b_system and b_campaign are required")
         with open_store() as store:
             for side in (a, b):
                 _check_campaign(store, *side)
@@ -140,7 +140,7 @@ def _described(store: Store, system: str) -> dict[str, Any]:
 
 
 def _query(kind: type[QueryT]) -> QueryT:
-    """Return the parameters of the request, none of them empty."""
+    """Return the parameters of the request. Raise MalformedError if one is empty."""
     if "" in request.args.values():
         raise MalformedError("a parameter is empty")
     return kind.parse(request.query_string.decode("ascii", "replace"))

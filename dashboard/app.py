@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 import dash_bootstrap_components as dbc
-import scipy.special  # noqa: F401  comparisons load it at their first use: no visitor shall wait
+import scipy.special  # noqa: F401  else the first visitor to compare waits for it
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, set_props
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
@@ -30,11 +30,11 @@ from tuner.store.store import Store
 
 
 class ListenError(SwitchpointError):
-    """An error of a server that cannot listen on its address; the text says why."""
+    """Error raised when the server cannot listen on its address; the message says why."""
 
 
 _BUSY_TIMEOUT_S = 2.0  # users would not wait longer for a page
-_MOST_REQUEST_BYTES = 256 * 1024  # with a pasted table
+_MOST_REQUEST_BYTES = 256 * 1024  # including a pasted table
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -57,7 +57,7 @@ def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
     """Return the application over the store at `database`, which need not exist yet.
 
     prefix: the first part of the path behind a reverse proxy, as `/switchpoint`. token: the secret
-    that visitors must know; empty lets all in.
+    that visitors must know; if it is empty, everyone is let in.
     """
     open_store = partial(Store.open, database, readonly=True, busy_timeout_s=_BUSY_TIMEOUT_S)
     server = Flask(__name__, static_folder=None)
@@ -73,7 +73,7 @@ def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
         title="Switchpoint",
         update_title="",
         index_string=_INDEX,
-        assets_ignore=r"theme\.js|plotly-.*",  # the head has them
+        assets_ignore=r"theme\.js|plotly-.*",  # the head loads them
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
         compress=True,
         on_error=_report,
@@ -93,7 +93,7 @@ def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
 
 
 def _report(error: Exception) -> None:
-    """Show above the page why a callback failed; raise all else: a bug or a forged request."""
+    """Show above the page why a callback failed; raise other errors: bugs, forged requests."""
     if not isinstance(error, StoreError | UnknownError):
         raise error
     set_props(
@@ -122,7 +122,7 @@ def _shell() -> Component:
 
 
 def _add_routing(app: Dash, open_store: OpenStore) -> None:
-    """Add the callback that shows the page of a path; each page handles its own query."""
+    """Add the callback that shows the page for a path; each page handles its own query."""
     pages = {page.path: page for page in PAGES}
 
     @app.callback(
@@ -148,7 +148,7 @@ def _add_routing(app: Dash, open_store: OpenStore) -> None:
 def serve(
     database: Path, host: str = "127.0.0.1", port: int = 8050, prefix: str = "", token: str = ""
 ) -> None:
-    """Serve until interrupted or terminated; both end it cleanly. Options as for `create_app`.
+    """Serve until interrupted or terminated, then shut down cleanly. Options: see `create_app`.
 
     Raises ListenError.
     """
@@ -168,7 +168,7 @@ def serve(
     if token:
         reach += ", with the token"
     url = f"http://{shown}:{server.effective_port}{prefix}/"
-    print(f"Switchpoint dashboard: {url} ({reach}); Ctrl-C ends it", flush=True)
+    print(f"Switchpoint dashboard: {url} ({reach}); press Ctrl-C to stop", flush=True)
     try:
         server.run()
     finally:
@@ -183,5 +183,5 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ListenError(
-            f"{host}:{port}: cannot listen on it: {reason}; choose another --port or --host"
+            f"cannot listen on {host}:{port}: {reason}; choose another --port or --host"
         ) from error

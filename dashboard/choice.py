@@ -1,4 +1,4 @@
-"""Choices: from a link or the filters to one case, and to the options of each filter."""
+"""Choices: a link or filters completed to one case, and the options of each filter."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ def named(values: Iterable[str]) -> list[Option]:
 
 @dataclass(frozen=True)
 class PatternQuery(Query):
-    """An operation and pattern, measured somewhere: parameters of every page about a pattern."""
+    """An operation and pattern in a campaign: the parameters of every page about a pattern."""
 
     system: str = parameter("s", NAME, "System")
     campaign: str = parameter("c", NAME, "Campaign")
@@ -72,7 +72,7 @@ class PatternChoice:
 
     @property
     def where(self) -> dict[str, Any]:
-        """Return what the keys of its cells have in common."""
+        """Return the fields that the keys of its cells share."""
         names = ("system", "campaign", "operation", "pattern")
         return {name: getattr(self.query, name) for name in names}
 
@@ -90,8 +90,8 @@ class CaseChoice:
 def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> PatternChoice:
     """Complete a query with what the store holds; `strict` as for `query.choose`.
 
-    The defaults are the newest campaign, of the operation if that is asked for, and a pattern that
-    was measured without oversubscription.
+    The defaults are the newest campaign (if an operation is given, the newest that measured it),
+    and a pattern that was measured without oversubscription.
     """
     systems = explorable(store)
     filters = Filters(query, strict=strict)
@@ -135,7 +135,7 @@ def unreal(name: str, cpu_model: str) -> str:
 
 
 def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
-    """Return the systems by last launch, real ones first: the first is every page's default."""
+    """Return the systems, real ones first, by last launch: the first is every page's default."""
     kinds = [bool(unreal(*row)) for row in zip(systems["name"], systems["cpu_model"], strict=True)]
     systems = systems.assign(unreal=kinds)
     order = systems.sort_values(["unreal", "last_date", "system"], ascending=[True, False, True])
@@ -143,15 +143,15 @@ def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
 
 
 def explorable(store: Store) -> pd.DataFrame:
-    """Return the systems that measured methods, `newest_first`; others have probes alone."""
+    """Return the systems with measured methods, `newest_first`; the others have only probes."""
     systems = newest_first(store.systems())
     return systems[systems["system"].isin(store.systems_with("cell"))]
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:
-    """Return the systems by name, environment and what is unreal.
+    """Return the systems as options, labelled by name, environment, and kind if unreal.
 
-    Equal labels are extended by the version of MPI, then by cores, and at last by id.
+    Equal labels are extended by the version of MPI, then by the cores, and finally by the id.
     """
     names = systems["name"] + ", " + systems["environment"]
     alike = names.duplicated(keep=False)
@@ -178,7 +178,7 @@ def upgrades(systems: pd.DataFrame, system: str) -> pd.DataFrame:
 
 
 def before_upgrade(systems: pd.DataFrame, system: str) -> list[str]:
-    """Return the systems before an upgrade to this one on the same machine, the last first."""
+    """Return the systems that an upgrade to this one replaced, the last first."""
     alike = upgrades(systems, system).set_index("system")
     before = alike[alike["first_date"] < alike.loc[system, "first_date"]]
     return before.sort_values("last_date", ascending=False).index.tolist()
@@ -202,7 +202,7 @@ def _patterns(cases: pd.DataFrame) -> list[str]:
 
 
 def layout_key(layout: Layout, sync: str) -> str:
-    """Return a layout as links have it: `8@2x4-window`, marked when oversubscribed."""
+    """Return a layout in the form of links: `8@2x4-window`, with `-over` if oversubscribed."""
     over = "-over" if layout.oversubscribed else ""
     return f"{layout.procs}@{layout.nodes}x{layout.ppn}-{sync}{over}"
 

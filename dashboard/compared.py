@@ -1,4 +1,4 @@
-"""Comparisons of campaigns: any two, or each with what was measured before it."""
+"""Comparisons of campaigns: any two, or each with the campaigns before it."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ Side = tuple[str, str]
 
 
 def compare(store: Store, a: Side, b: Side, operation: str = "") -> Comparison:
-    """Return the differences of an operation, or of all, by what each campaign alone decides."""
+    """Return the differences of an operation, or of all; each campaign is decided alone."""
     now = snapshot(store)
     return comparison.compare(_side(now, *a, operation), _side(now, *b, operation))
 
 
 def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, Any]:
-    """Return the same as JSON; without `measured` and `deployable` until both are decided."""
+    """Return the same as JSON; `measured` and `deployable` are null until both are decided."""
     libraries = store.systems().set_index("system")["mpi_library"]
     first, second = (
         Subject.of("/".join(side), libraries[side[0]], _side(snapshot(store), *side, operation))
@@ -39,7 +39,7 @@ def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, A
 
 
 def undecided(store: Store, *sides: Side) -> str:
-    """Return the first campaign whose decisions the store does not have, or ""."""
+    """Return the first campaign whose decisions the store lacks, or ""."""
     return next((campaign for system, campaign in sides if campaign in store.undecided(system)), "")
 
 
@@ -62,7 +62,7 @@ def _side(now: Snapshot, system: str, campaign: str, operation: str) -> Measured
 
 @dataclass(frozen=True)
 class MachineCampaign:
-    """A campaign of a machine, whatever its versions."""
+    """A campaign on a machine, with any version of its MPI."""
 
     system: str
     name: str
@@ -73,7 +73,8 @@ class MachineCampaign:
 class Step:
     """The differences of a campaign from the last earlier measurement of each cell.
 
-    before: by operation, the campaign of its largest change, or the last that has any of its cells.
+    before: by operation, the earlier campaign of the largest change, or else the last with any of
+    the cells.
     """
 
     campaign: MachineCampaign
@@ -90,7 +91,7 @@ class Step:
 class _CampaignsSoFar:
     """The campaigns of a machine up to one: an argument for a function with a cache.
 
-    It equals others of the same launches, so that an ingest invalidates only what it changed.
+    Objects with the same launches are equal, so an ingest invalidates only the results it changes.
     """
 
     campaigns: tuple[tuple[MachineCampaign, str], ...]  # each with a digest of its launches
@@ -98,14 +99,14 @@ class _CampaignsSoFar:
 
 
 def newest_step(store: Store, system: str) -> Step | None:
-    """Return how the newest campaign of a system differs; None with nothing before it."""
+    """Return how the newest campaign of a system differs; None if no cell was measured before."""
     measured = _measured(store, system)
     own = [end for end, (each, _) in enumerate(measured, 1) if each.system == system]
     return _step(_CampaignsSoFar(measured[: own[-1]], snapshot(store))) if own else None
 
 
 def steps(store: Store, system: str) -> list[Step]:
-    """Return how each campaign of a machine differs from what was before it, the newest first."""
+    """Return how each campaign of a machine differs from those before it, the newest first."""
     measured, now = _measured(store, system), snapshot(store)
     found = (_step(_CampaignsSoFar(measured[:end], now)) for end in range(len(measured), 0, -1))
     return [step for step in found if step is not None]
@@ -159,6 +160,6 @@ def _step(measured: _CampaignsSoFar) -> Step | None:
 
 @lru_cache(maxsize=4)
 def _read(now: Snapshot, campaign: MachineCampaign) -> tuple[Medians, bool]:
-    """Return the medians of a campaign, and whether they are exact; two steps need each."""
+    """Return the medians of a campaign, and whether they are exact; cached, as two steps use it."""
     cells = now.store.contents(campaign.system, campaign=campaign.name, samples=False)
     return changes.medians_of(cells), changes.exact_in(cells)

@@ -13,14 +13,14 @@ _KEPT = 16  # files for MPI libraries
 
 
 def exported(store: Store, system: str, form: str) -> str:
-    """Return the text that `switchpoint export` writes; `UnknownError` says why there is none."""
+    """Return the text that `switchpoint export` writes. Raise UnknownError if there is none."""
     compute = _for_library if forms.FORMS[form].is_of_mpi else _text
     return compute(snapshot(store), system, form)
 
 
 @lru_cache(maxsize=_KEPT)
 def _for_library(now: Snapshot, system: str, form: str) -> str:
-    """Return a form that asks the library for its algorithms; the result is cached."""
+    """Return the text of a form that queries the MPI library; the result is cached."""
     return _text(now, system, form)
 
 

@@ -1,7 +1,7 @@
 """The state of a page, as the query of a short URL.
 
-Each page has one dataclass of its parameters. Text from outside becomes such an object by
-`parse` alone, which refuses values that none of our links has; an empty value is "the default".
+Each page has one dataclass of its parameters. External text becomes such an object only through
+`parse`, which rejects values that no link of ours contains; an empty value means "the default".
 """
 
 import re
@@ -23,11 +23,11 @@ def one_of(*words: str) -> str:
 
 
 class MalformedError(ValueError):
-    """A query that does not have the form of this page: the answer is 400."""
+    """Error raised for a malformed query; the response is 400."""
 
 
 class UnknownError(LookupError):
-    """A well-formed value that the store does not hold: the answer is 404."""
+    """Error raised for a well-formed value that the store does not hold; the response is 404."""
 
 
 def parameter(key: str, pattern: str, label: str = "") -> Any:
@@ -44,17 +44,17 @@ class Query:
     """The parameters of a page; subclasses add the fields."""
 
     def __post_init__(self) -> None:
-        """Refuse values that do not have the declared form, wherever they come from."""
+        """Raise MalformedError for values that do not match their patterns."""
         for name, _, pattern in _parameters(type(self)):
             value = getattr(self, name)
             if not isinstance(value, str):
-                raise MalformedError(f"{name} is not text")
+                raise MalformedError(f"{name} must be text")
             if value and not pattern.fullmatch(value):
                 raise MalformedError(f"{name} is malformed")
 
     @classmethod
     def parse(cls, search: str) -> Self:
-        """Read `?key=value&…`; `MalformedError` for an unknown or repeated key or a bad value."""
+        """Return a query from `?key=value&…`. Raise MalformedError for a wrong key or value."""
         names = {key: name for name, key, _ in _parameters(cls)}
         values: dict[str, str] = {}
         try:
@@ -89,8 +89,8 @@ def _parameters(kind: type[Query]) -> list[tuple[str, str, re.Pattern[str]]]:
 def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:
     """Return `wanted` if it is an option, else the first option.
 
-    strict: a wanted value that is not an option raises `UnknownError` (a link). Otherwise it gives
-    way (a filter that another filter's change has made meaningless).
+    strict: for a link, a wanted value that is not an option raises `UnknownError`. Otherwise, for a
+    filter whose value another filter made invalid, it is replaced.
     """
     if wanted in options:
         return wanted

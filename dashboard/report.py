@@ -1,4 +1,4 @@
-"""The pages as one static file that needs nothing else: for a wiki, or to be printed."""
+"""The pages as one self-contained static file, for a wiki or for printing."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ Props = dict[str, Any]
 _ATTRIBUTES = {"className": "class", "tabIndex": "tabindex", "colSpan": "colspan"}
 _KEPT = {"className", "style", "scope", "role", "title", "tabIndex", "colSpan"}
 _LEFT_OUT = {"Location", "Store", "Button", "Figcaption"}  # they need a server, or a script
-_ONLINE = {"links", "interactive"}  # classes of links to other pages, or for a server
+_ONLINE = {"links", "interactive"}  # classes of elements that need other pages or a server
 _VOID = {"br", "hr", "img"}
 
 
@@ -62,7 +62,7 @@ def html_report(store: Store) -> str:
 
 
 def _views(store: Store, system: str) -> list[tuple[Page, Query]]:
-    """Return the views of a system as a whole, then operation by operation."""
+    """Return the views of a whole system, then those of each operation."""
     views = [(page, query) for page in PAGES for query in page.reported(store, system)]
     _, operations = newest_operations(store, system)
     places = {operation: place for place, operation in enumerate(operations)}
@@ -93,7 +93,7 @@ def _html(node: Any) -> Markup:
 def _element(tag: str, props: Props) -> Markup:
     content = _html(props.get("children"))
     if tag == "a":
-        tag = "span"  # it leads to a page that is not here
+        tag = "span"  # its target is not in the report
     attributes = Markup().join(
         Markup(' {}="{}"').format(_ATTRIBUTES.get(name, name), _value(value))
         for name, value in props.items()

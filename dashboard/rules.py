@@ -1,4 +1,4 @@
-"""A stored table as pages need it: the rules that apply to a case, and each rule in words."""
+"""A stored table for the pages: the rules that apply to a case, and each rule in words."""
 
 import math
 from typing import Any
@@ -32,7 +32,7 @@ def with_speedup(rules: pd.DataFrame) -> pd.DataFrame:
 
 
 def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
-    """Return what a table selects for a case at each size: the first rule that holds.
+    """Return the rules that a table selects for a case: at each size, the first that matches.
 
     Rules for methods that are off at this site are skipped.
 
@@ -52,7 +52,7 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
 
 
 def of_largest_layouts(rules: pd.DataFrame) -> pd.DataFrame:
-    """Return the rules of each operation's largest measured layout, preferably one that fits."""
+    """Return the rules of each operation's largest layout, not oversubscribed if possible."""
     measured = rules[
         rules["nodes"].between(rules["nodes_low"], rules["nodes_high"])
         & rules["ppn"].between(rules["ppn_low"], rules["ppn_high"])
@@ -70,7 +70,7 @@ def size_range(rules: pd.DataFrame) -> tuple[float, float]:
 
 
 def case_text(rule: Any) -> str:
-    """Return the case of a rule except its sizes: operation, layout, degree."""
+    """Return the case of a rule without its sizes: operation, layout, degree."""
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
     layout = f"{nodes} node{'s' if nodes != '1' else ''} × {ppn}"
     degree = degree_text((rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high))
@@ -80,6 +80,6 @@ def case_text(rule: Any) -> str:
 
 
 def _interpolated(rule: Any) -> bool:
-    """Return whether a rule is for layouts between measured ones; its evidence is of such a one."""
+    """Return whether a rule is for layouts between measured ones; one of those has its evidence."""
     measured = rule.nodes_low <= rule.nodes <= rule.nodes_high
     return not (measured and rule.ppn_low <= rule.ppn <= rule.ppn_high)

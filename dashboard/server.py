@@ -1,4 +1,4 @@
-"""The HTTP server: clients that connect and send or read nothing keep nobody else out."""
+"""The HTTP server: clients that connect and neither send nor read do not block others."""
 
 import resource
 import socket
@@ -9,17 +9,17 @@ from waitress.server import TcpWSGIServer, create_server
 
 _THREADS = 8
 _PATIENCE_S = 20
-"""Seconds that a connection may be idle, a request may take to arrive, an answer to be fetched."""
+"""Seconds that a connection may idle, or a request or a response may take to transfer."""
 
 _CONNECTIONS = 2000
-_OTHER_FILES = 100  # of the process: stores, scripts and pages that are being sent
+_OTHER_FILES = 100  # open files of the process: stores, and scripts and pages being sent
 
 
 class _Channel(HTTPChannel):
-    """A connection on which a request arrives in time as a whole, not only its next byte."""
+    """A connection with a time limit for each whole request, not only for its next byte."""
 
     def handle_read(self) -> None:
-        """Read what has come; for a request that had begun it does not count as activity."""
+        """Read the data that arrived; for a request already begun it does not count as activity."""
         begun, since = self.request is not None, self.last_activity
         super().handle_read()
         if begun and self.request is not None:
@@ -30,7 +30,7 @@ def server_on(
     listening: socket.socket, application: Flask, prefix: str = "", patience_s: int = _PATIENCE_S
 ) -> TcpWSGIServer:
     """Return a server of the application on a socket, ready to run."""
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # of Linux; its connections inherit it
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; its connections inherit it
         listening.setsockopt(socket.SOL_TCP, socket.TCP_USER_TIMEOUT, 1000 * patience_s)
     server = create_server(
         application,

@@ -7,7 +7,7 @@ from tuner.store.store import Store
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An argument for functions with a cache. It equals others of the same file, unchanged.
+    """An argument for cached functions. Snapshots of the same unchanged file are equal.
 
     The store is only open during the call that computes.
     """

@@ -1,4 +1,4 @@
-"""Soaks on the pages: how often a method was executed before it is chosen."""
+"""Soaks as the pages show them: how often a method was executed."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ class Standing:
         self._known: dict[Method, Soaked] = {(its.operation, its.method): its for its in of_system}
 
     def text(self, operation: str, method: str) -> str:
-        """Return it in words; "" for the default and on a simulated machine, which need no soak."""
+        """Return a soak in words; "" if none is needed: for the default, on a simulated machine."""
         its = self._known.get((operation, method))
         if its is not None and its.failure:
             return "failed its soak"

@@ -18,6 +18,7 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
     """Return time(default) / time(method) of each cell: the geometric mean over launches.
 
     cells: of one case, at any sizes. Launches with too few samples do not count. The interval is at
+    95 %; with one launch it is missing, unless the times are exact.
     """
     cells = list(cells)
     exact = exact_in(cells)

@@ -1,4 +1,4 @@
-"""Units that only pages need beside tuner.units: times with three significant digits, shares."""
+"""Units that only the pages need: times with three significant digits, ratios, shares."""
 
 import math
 from collections.abc import Callable

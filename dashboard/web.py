@@ -1,4 +1,4 @@
-"""Answers of the server beside Dash's own: real 404s and 400s, headers, health, plain pages."""
+"""Responses of the server besides Dash's: real 404s and 400s, headers, health, plain pages."""
 
 import hmac
 import json
@@ -34,11 +34,11 @@ PLAIN_PAGE = """<!DOCTYPE html>
 <body><main class="container py-5"><h1>{title}</h1><p>{text}</p>{more}
 <p><a href="{root}/">Overview</a></p></main></body></html>
 """
-_COMMAND = re.compile(r"`([^`]*)`")  # as messages name them
-TO_MEASURE = """<p>To measure this machine, tune and come back here:</p>
+_COMMAND = re.compile(r"`([^`]*)`")  # commands in messages
+TO_MEASURE = """<p>To measure and tune this machine, and show the results here:</p>
 <pre class="commands" tabindex="0"><code>switchpoint run
 switchpoint serve</code></pre>
-<p>Raw files that exist already become a store by <code>switchpoint ingest</code>.</p>"""
+<p>To load existing raw files, run <code>switchpoint ingest</code>.</p>"""
 
 
 def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Response:
@@ -52,7 +52,7 @@ def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Res
 
 
 def cached(response: Response) -> Response:
-    """Return an answer with an ETag, so that it is sent again only when it changed."""
+    """Return a response with an ETag, so that it is sent again only after a change."""
     response.headers["Cache-Control"] = "private, no-cache"
     response.add_etag()
     response.make_conditional(request)
@@ -60,7 +60,7 @@ def cached(response: Response) -> Response:
 
 
 def require_token(server: Flask, token: str) -> None:
-    """Answer only clients that know the token: as a bearer's, or as the password of any user.
+    """Serve only clients that send the token, as a bearer token or as any user's password.
 
     `/healthz` stays open, for monitoring.
     """
@@ -72,17 +72,17 @@ def require_token(server: Flask, token: str) -> None:
         if request.path == HEALTH_PATH or hmac.compare_digest(said.encode(), token.encode()):
             return None
         answer = plain_page(
-            HTTPStatus.UNAUTHORIZED, "401: who are you?", "This dashboard asks for its token."
+            HTTPStatus.UNAUTHORIZED, "401: token required", "This dashboard requires its token."
         )
         answer.headers["WWW-Authenticate"] = 'Basic realm="Switchpoint", charset="UTF-8"'
         return answer
 
 
 def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStore) -> None:
-    """Pass only known pages with a query that the store can answer on to Dash.
+    """Pass a request on to Dash only if its page exists and the store can answer its query.
 
-    Dash answers every path with its page and status 200; here the catch-all route serves the
-    paths of `checks` only.
+    By itself Dash answers every path with its page and status 200; here the catch-all route serves
+    only the paths of `checks`.
     """
 
     @server.before_request
@@ -102,7 +102,7 @@ def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStor
 
 
 def guard_callbacks(server: Flask, app: Dash) -> None:
-    """Refuse calls that no page of ours sends: Dash would fail on them with a 500.
+    """Reject calls that no page of ours sends: Dash would fail on them with a 500.
 
     All inputs and states of our callbacks are texts, or null before they are known.
     """

@@ -79,12 +79,12 @@ def method_name(spec: str) -> Element:
 
 
 def key(methods: Iterable[str]) -> Component:
-    """Return the methods of ribbons, for windows whose segments are too narrow for names."""
+    """Return a key to ribbons, for windows in which segments are too narrow for names."""
     return html.P([method_name(method) for method in dict.fromkeys(methods)], className="key")
 
 
 def prose(text: str) -> list[Component | str]:
-    """Return a text whose commands stand between backticks as components."""
+    """Return a text as components, with the commands between backticks as code."""
     return [html.Code(piece) if code % 2 else piece for code, piece in enumerate(text.split("`"))]
 
 
@@ -118,7 +118,7 @@ def commands(element_id: str, lines: Sequence[str]) -> Component:
 
 
 def data_table(caption: str, header: Sequence[str], rows: Sequence[Element]) -> Component:
-    """Return a table that scrolls by itself where the page is too narrow for it."""
+    """Return a table that scrolls on its own if the page is too narrow for it."""
     return html.Div(
         html.Table(
             [

@@ -1,8 +1,8 @@
-// What only the browser can do after a change of the URL or a click.
+// Actions that only the browser can take after a change of the URL or a click.
 
 window.dash_clientside = Object.assign({}, window.dash_clientside, {
   switchpoint: {
-    // The page's title, no alert of the page before, and which link is the current page.
+    // Sets the title, clears the last page's alert, and marks the link of the current page.
     arrived: function (path, pages) {
       const here = path.split("/").pop() || "./";
       const title = new Map(pages).get(here) || "";
@@ -10,7 +10,7 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return [title, null, ...pages.map(([link]) => link === here)];
     },
 
-    // The links to the pages keep the system.
+    // Keeps the system in the links to the pages.
     keepSystem: function (search, pages) {
       const system = new URLSearchParams(search || "").get("s");
       const query = system ? "?s=" + encodeURIComponent(system) : "";
@@ -32,7 +32,7 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
   },
 });
 
-// The buttons below a figure save it; the file is called as the figure's element.
+// The buttons below a figure save it; the file is named after the figure's element.
 document.addEventListener("click", (event) => {
   const form = event.target.dataset && event.target.dataset.save;
   if (!form) return;
@@ -67,7 +67,7 @@ document.addEventListener("click", (event) => {
   input.click();
 });
 
-// Paper is narrower than most windows: what was drawn for one can be scaled then.
+// Paper is narrower than most windows: this lets figures be scaled to it.
 window.addEventListener("beforeprint", () => {
   for (const drawn of document.querySelectorAll(".js-plotly-plot .main-svg")) {
     const { width, height } = drawn;

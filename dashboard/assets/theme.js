@@ -1,4 +1,4 @@
-// Light or dark as the system says, light on paper; Bootstrap reads this attribute.
+// Follows the light or dark theme of the system, light on paper; Bootstrap reads the attribute.
 (function () {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   function set(theme) {

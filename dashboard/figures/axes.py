@@ -16,10 +16,10 @@ INK = "#24292f"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 GRID = "rgba(127,127,127,0.22)"
 LINE = "rgba(127,127,127,0.65)"
-_MESSAGE_LETTERS = 36  # of a line that fits a telephone
-_MOST_COUNTS = 8  # of whole numbers that are all marked
+_MESSAGE_LETTERS = 36  # per line, to fit on a phone
+_MOST_COUNTS = 8  # up to so many whole numbers, each has a mark
 _MOST_BAND = 1.6
-_ROW_PX, _ROWS = 19, 4  # of a legend, and how many every figure has room for
+_ROW_PX, _ROWS = 19, 4  # height of a legend row, and rows that fit in every figure
 _BELOW_PX = 66  # from a plot to its legend: the axis with its title is between
 
 CONFIG: dict[str, Any] = {
@@ -75,7 +75,7 @@ def byte_ticks(low: float, high: float, most: int = 12) -> list[float]:
 
 
 def time_ticks(low: float, high: float, most: int = 9) -> list[float]:
-    """Return marks at 1, 2 and 5 times powers of ten; fewer or more over wide or narrow ranges."""
+    """Return marks at 1, 2 and 5 times powers of ten; fewer for a wide range, more if narrow."""
     digits: Iterable[float]
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ticks = _marks(low, high, digits)
@@ -90,7 +90,7 @@ def time_ticks(low: float, high: float, most: int = 9) -> list[float]:
 
 
 def _tenths(step: int) -> list[float]:
-    """Return the digits 1 to 10, in steps of so many tenths."""
+    """Return the numbers from 1 to below 10 in steps of `step` tenths."""
     return [tenth / 10 for tenth in range(10, 100, step)]
 
 
@@ -116,7 +116,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_text(seconds: float) -> str:
-    """Return a mark of a time axis: `50 µs`, without the digits that a measured value has."""
+    """Return the label of a mark on a time axis: `50 µs`, without trailing zeros."""
     number, unit = time_text(seconds).split()
     return f"{float(number):g} {unit}"
 
@@ -131,10 +131,10 @@ def span_ticks(high: float, most: int = 8) -> list[float]:
 def byte_axis(low: float, high: float, title: str) -> Figure:
     """Return a logarithmic axis of message sizes that leaves room for the outermost markers."""
     low, high = max(low, 1.0), max(high, 1.0)
-    if not byte_ticks(low, high):  # all lies between two powers of two, which then are the marks
+    if not byte_ticks(low, high):  # all sizes lie between two powers of two: these are the marks
         low, high = 2.0 ** math.floor(math.log2(low)), 2.0 ** math.ceil(math.log2(high))
     ticks = byte_ticks(low, high)
-    # Every other mark has a text, 1 KiB one of them: on a telephone all would run together.
+    # Every other mark has a label, 1 KiB among them: on a phone, all labels would overlap.
     step = math.log2(ticks[1] / ticks[0]) if len(ticks) > 5 else 0.5
     named = [(math.log2(tick) - 10) % (2 * step) == 0 for tick in ticks]
     texts = [size_text(tick) if name else "" for tick, name in zip(ticks, named, strict=True)]
@@ -150,7 +150,7 @@ def count_axis(low: float, high: float, title: str) -> Figure:
 
 
 def time_axis(low: float, high: float, title: str, most: int = 9) -> Figure:
-    """Return a logarithmic axis of seconds, with at most so many marks where its range is wide."""
+    """Return a logarithmic axis of seconds, with at most `most` marks over a wide range."""
     low, high = low / 1.15, high * 1.15
     ticks = time_ticks(low, high, most)
     return _axis(title, ticks, [tick_text(tick) for tick in ticks], low, high)
@@ -164,9 +164,9 @@ def ratio_axis(low: float, high: float, title: str) -> Figure:
 
 
 def reach(middle: pd.Series, low: pd.Series, high: pd.Series) -> tuple[float, float]:
-    """Return what an axis has to show: all points, and their intervals as far as they are useful.
+    """Return the range of an axis: all points, and their intervals up to a limit.
 
-    Launches that disagree have intervals of many decades, which would flatten the lines.
+    Intervals of launches that disagree span decades, and would flatten the lines.
     """
     if middle.isna().all():
         return 1.0, 1.0
@@ -184,7 +184,7 @@ def interval_bars(middle: pd.Series, low: pd.Series, high: pd.Series) -> dict[st
 def legend_below(height: int, entries: int, **more: Any) -> dict[str, Any]:
     """Return a legend in rows below the plot, and the height that leaves the plot its room.
 
-    On a telephone each of the entries may take a row.
+    On a phone, each entry may take a row.
     """
     height += _ROW_PX * max(0, entries - _ROWS)
     y = -_BELOW_PX / (height - 100)  # relative to about the height of the plot
@@ -193,7 +193,7 @@ def legend_below(height: int, entries: int, **more: Any) -> dict[str, Any]:
 
 
 def level(y: float, axis: str = "y") -> dict[str, Any]:
-    """Return a line through the whole plot, such as that of equal times."""
+    """Return a horizontal line across the plot, such as the line of equal times."""
     place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": axis, "y0": y, "y1": y}
     return place | {"type": "line", "line": {"color": LINE, "width": 1.5}, "layer": "below"}
 
@@ -212,7 +212,7 @@ def message(text: str, height: int = 240) -> Figure:
 
 
 def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
-    """Move labels apart to at least `gap`, as little as their order allows, within low…high.
+    """Return label positions in low…high at least `gap` apart, in order, moved as little as needed.
 
     Labels that touch form a block that is centred on the mean of the wanted positions.
     """

@@ -36,13 +36,13 @@ def breakdown(rows: pd.DataFrame) -> Figure:
     return {
         "data": bars + marks,
         "layout": base_layout(
-            190 + _ROW_PX * len(rows),  # with room for the legend, a column on a telephone
+            190 + _ROW_PX * len(rows),  # with room for the legend, which is a column on a phone
             margin={"l": 16, "r": 16, "t": 8, "b": 44},
             barmode="stack",
             bargap=0.35,
             showlegend=True,
             legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "maxheight": 1}
-            | {"traceorder": "normal"},  # as the parts follow each other
+            | {"traceorder": "normal"},  # the order of the parts
             xaxis={
                 "title": {"text": "time of a rank", "standoff": 8, "font": {"size": 13}},
                 "rangemode": "tozero",

@@ -1,4 +1,4 @@
-"""Changes between two campaigns, and a case through all of them."""
+"""Changes between two campaigns, and one case over all campaigns."""
 
 import re
 from typing import Any
@@ -25,7 +25,7 @@ from tuner.units import size_text
 
 _HEIGHT = 420
 _MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
-_APART = 0.3  # of the distance between campaigns: the room for the methods of one
+_APART = 0.3  # share of the distance between campaigns over which the methods of one spread
 _LIBRARY_LETTERS = 32
 
 _DATE = re.compile(r"^(\d{4})(\d{2})(\d{2})T.*$")  # of the campaigns of `switchpoint run`
@@ -33,7 +33,7 @@ _SENTENCE = re.compile(r",|\. ")
 
 
 def changes(changed: pd.DataFrame) -> Figure:
-    """Return the time in B as a multiple of that in A, of every cell that changed.
+    """Return the time in B as a multiple of the time in A, for each changed cell.
 
     changed: where (text of the case), bytes, method, ratio, low, high.
     """

@@ -30,7 +30,7 @@ _MARK_LEVELS = 3
 _MARGIN = {"l": 72, "t": 52, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
 _LABEL_GAP_PX = 16
-_CLOSE_FACTOR = 36.0  # of two sizes whose marks would touch on a telephone
+_CLOSE_FACTOR = 36.0  # ratio of sizes below which their marks touch on a phone
 _MARK_PX = 14
 
 
@@ -71,11 +71,11 @@ def curves(
     cells: the cells of one operation, pattern and layout, with their `paired_speedups`.
     default: the method that speed-up is relative to.
     selected: the selection of the table: bytes_low, bytes_high, method, status, speedup.
-    marked_bytes: the size that the rest of the page is about.
+    marked_bytes: the size selected on the page.
     time_title, size_title: what the times and the sizes are.
     """
     if cells.empty:
-        return message("No cell is stored for this choice.", _LEAST_HEIGHT)
+        return message("No cells are stored for this selection.", _LEAST_HEIGHT)
     # A logarithmic axis has no zero: patterns without messages are drawn at one byte.
     cells = cells.assign(x=cells["bytes"].clip(lower=1)).sort_values(["method", "bytes"])
     x_axis = byte_axis(float(cells["x"].min()), float(cells["x"].max()), size_title)
@@ -243,9 +243,9 @@ def _strip(selected: pd.DataFrame, x_range: list[float], figure: Figure) -> None
         )
         if before != after and low < below < high
     ]
-    last = [0.0] * _MARK_LEVELS  # the mark that was last at each level
+    last = [0.0] * _MARK_LEVELS  # the last mark at each level
     for switch in switches:
-        # A mark that is close to one before it is lifted above that, as far as there is room.
+        # A mark close to an earlier one is raised above it, as long as there is room.
         free = [level for level, mark in enumerate(last) if mark * _CLOSE_FACTOR <= switch]
         lift = min(free, default=last.index(min(last)))
         last[lift] = switch

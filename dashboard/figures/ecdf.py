@@ -17,8 +17,8 @@ _MOST_POINTS = 400
 def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
     """Return empirical distribution functions, a step line for each method.
 
-    All samples are drawn up to 400 a method, and evenly spaced order statistics beyond that;
-    smallest and largest always are. If the slowest method has a long tail, the axis ends at its
+    Up to 400 samples per method are all drawn; of more, evenly spaced order statistics, always
+    including the smallest and largest. If the slowest method has a long tail, the axis ends at its
     99th percentile, and a note gives the number of samples beyond.
     """
     samples_s = {method: np.sort(values) for method, values in samples_s.items() if len(values)}
@@ -47,7 +47,7 @@ def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
                 "within %{x:.3s}s<extra></extra>",
             }
         )
-    note = f"{beyond} sample{'s' if beyond > 1 else ''} further right" if beyond else ""
+    note = f"{beyond} sample{'s' if beyond > 1 else ''} beyond the axis" if beyond else ""
     return {
         "data": data,
         "layout": base_layout(

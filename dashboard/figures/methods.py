@@ -1,7 +1,7 @@
 """The style of a method: colour, dash and marker, the same on every page, permanently.
 
-Colours keep a contrast of 3 : 1 on the light and on the dark background, so all are about as light,
-and a reader who does not see red and green apart is left with yellowish and bluish ones: markers
+Colours keep a contrast of 3 : 1 on the light and on the dark background, so all have about the same
+lightness, and readers with red-green colour blindness see only yellowish and bluish ones: markers
 and dashes distinguish all methods.
 """
 
@@ -24,7 +24,7 @@ _ALTERNATING = (_BLUE, _OCHRE, _INDIGO, _ORANGE)
 
 
 _FAMILY_COLORS = {
-    # defaults: neutral, as the others are compared with them
+    # defaults: neutral, because the others are compared with them
     "direct": GREY,
     "pex": GREY,
     "vendor": GREY,
@@ -38,7 +38,7 @@ _FAMILY_COLORS = {
     "nbx": _ORANGE,
     "dense": _TEAL,
     "shared": _OCHRE,
-    # collectives: those that do the same operation differ
+    # collectives: methods for the same operation differ
     "orthogonal": _ORANGE,
     "twolevel": _RED,
     "binomial": _GREEN,
@@ -52,7 +52,7 @@ _FAMILY_COLORS = {
     "bruck": _OCHRE,
     "rabenseifner": _BLUE,
 }
-_LIBRARY_COLORS = (_BLUE, _OCHRE, _INDIGO, _RED)  # not the orange of grids, dashed as they are
+_LIBRARY_COLORS = (_BLUE, _OCHRE, _INDIGO, _RED)  # not the orange of grids, which are dashed too
 _OTHER_COLORS = (_TEAL, _OCHRE, _RED, _GREEN, _PURPLE, _ORANGE)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _FAMILY_SYMBOLS = {
@@ -107,7 +107,7 @@ def method_style(spec: str) -> MethodStyle:
             _TEAL, _DASHES[1 + code % (len(_DASHES) - 1)], _SYMBOLS[code % len(_SYMBOLS)]
         )
     color = _FAMILY_COLORS.get(family)
-    if family == "vendor" and parameters:  # the library's own algorithms are many
+    if family == "vendor" and parameters:  # the library has many algorithms
         color = _LIBRARY_COLORS[code % len(_LIBRARY_COLORS)]
     if color is None:
         color = _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)]
@@ -130,8 +130,8 @@ def transparent(color: str, alpha: float) -> str:
 def short_name(spec: str) -> str:
     """Return the spec as a label of at most `LABEL_LENGTH` letters, which fits on a telephone.
 
-    Longer ones lose their parameter's name, as `nbx:ibarrier`, then letters of their family, as
-    `v…:rabenseifner`, and at last their middle.
+    Longer specs lose first their parameter's name (`nbx:ibarrier`), then letters of their family
+    (`v…:rabenseifner`), and finally their middle.
     """
     family, _, parameters = spec.partition(":")
     _, _, value = parameters.partition("=")

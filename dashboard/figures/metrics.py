@@ -30,9 +30,9 @@ class Metric(NamedTuple):
 
 
 METRICS = {
-    "mmax": Metric("messages sent by a rank, at most", count_axis, "{:g}".format),
-    "mavg": Metric("messages sent by a rank, mean", count_axis, "{:.3g}".format),
-    "vavg_bytes": Metric("bytes sent by a rank, mean", byte_axis, size_text),
+    "mmax": Metric("most messages sent by a rank", count_axis, "{:g}".format),
+    "mavg": Metric("mean messages sent by a rank", count_axis, "{:.3g}".format),
+    "vavg_bytes": Metric("mean bytes sent by a rank", byte_axis, size_text),
 }
 _HEIGHT = 400
 
@@ -43,7 +43,7 @@ def against_time(cells: pd.DataFrame, name: str) -> Figure:
     cells: pattern, method, median_s, low_s, high_s, and a column for each of METRICS.
     """
     if cells.empty:
-        return message("No plan that counts its messages was measured here.", 120)
+        return message("No method measured here counts its messages.", 120)
     metric = METRICS[name]
     return {
         "data": [_points(str(method), rows, name) for method, rows in cells.groupby("method")],

@@ -1,4 +1,4 @@
-"""A model against measurement: times above, and the errors of the model below."""
+"""Predicted and measured times, and below them the errors of the model."""
 
 import math
 from typing import Any
@@ -30,10 +30,10 @@ def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
     """Return measured points with their intervals, predicted lines, and residuals.
 
     errors: method, bytes, median_s, low_s, high_s, predicted_s, residual (share of the measured
-    time). close: the residual up to which a prediction is good, shown as a band.
+    time). close: the residual up to which a prediction counts as close, shown as a band.
     """
     if errors.empty:
-        return message("No method of this case is predicted.", 120)
+        return message("The model predicts no method of this case.", 120)
     errors = errors.assign(x=errors["bytes"].clip(lower=1)).sort_values(["method", "x"])
     times = pd.concat([errors["median_s"], errors["predicted_s"]])
     data: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ def _method(method: str, rows: pd.DataFrame) -> list[dict[str, Any]]:
     x = rows["x"].tolist()
     texts = [
         f"<b>{method}</b><br>measured {time_text(measured)}<br>predicted {time_text(predicted)}"
-        f"<br>off by {residual:+.0%}"
+        f"<br>error {residual:+.0%}"
         for measured, predicted, residual in zip(
             rows["median_s"], rows["predicted_s"], rows["residual"], strict=True
         )
@@ -85,7 +85,7 @@ def _share_axis(reach: float) -> dict[str, Any]:
     ticks = [round(step * mark, 2) for mark in range(-count, count + 1) if step * mark >= -1]
     return {
         "domain": list(_RESIDUALS),
-        "title": {"text": "model too long by", "standoff": 8, "font": {"size": 13}},
+        "title": {"text": "prediction error", "standoff": 8, "font": {"size": 13}},
         "range": [max(-reach, -1.15), reach],  # no prediction is too short by more than 100 %
         "tickvals": ticks,
         "ticktext": [f"{mark:+.0%}" if mark else "0%" for mark in ticks],

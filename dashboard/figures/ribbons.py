@@ -15,7 +15,7 @@ DECIDED = ("faster", "default")
 
 _ROW_PX = 52
 _BAR = 0.5  # of a row
-# Bars shrink their text to fit; below this size it is left out.
+# Bars shrink their text to fit; text below this size is hidden.
 UNIFORM_TEXT = {"mode": "hide", "minsize": 10}
 
 
@@ -38,7 +38,7 @@ def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) ->
         "y": selected["row"].tolist(),
         "width": _BAR,
         "text": [
-            f"{method}, {challenger} waits" if status == UNSOAKED else method
+            f"{method} ({challenger} pending)" if status == UNSOAKED else method
             for method, status, challenger in zip(
                 *(selected[name] for name in ("method", "status", "challenger")), strict=True
             )

@@ -1,4 +1,4 @@
-"""The best method of every layout at every message size, as coloured tiles."""
+"""The best method for every layout and message size, as coloured tiles."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def tiles(best: pd.DataFrame) -> Figure:
     Tiles whose method is not shown to be faster are pale.
     """
     if best.empty:
-        return message("No cell is stored for this choice.")
+        return message("No cells are stored for this selection.")
     rows = list(dict.fromkeys(best["row"]))
     sizes = sorted(best["size_bytes"].unique().tolist())
     methods = sorted(best["method"].unique())
@@ -61,7 +61,7 @@ def tiles(best: pd.DataFrame) -> Figure:
                 "automargin": True,
             },
             yaxis={"type": "category", "fixedrange": True, "range": [len(rows) - 0.5, -0.5]}
-            # In several lines: a telephone's whole width is for the tiles.
+            # In several lines, to leave the width of a phone to the tiles.
             | {"tickvals": rows, "ticktext": [row.replace(", ", ",<br>") for row in rows]}
             | {"automargin": True, "linecolor": LINE, "showgrid": False},
         ),
@@ -88,7 +88,7 @@ def _text(tile: dict[str, Any]) -> str:
 
 
 def _link(tile: dict[str, Any] | None) -> str:
-    """Return the layout and size that a click chooses."""
+    """Return the layout and size that a click selects."""
     return "" if tile is None else f"{tile['layout']} {tile['size_bytes']}"
 
 
@@ -103,7 +103,7 @@ def _hover(tile: dict[str, Any] | None) -> str:
     if tile["method"] != tile["default"]:
         low, high = tile["speedup_low"], tile["speedup_high"]
         interval = f", {interval_text(low, high, ratio_text)}" if low < high else ""
-        sure = interval if tile["distinguished"] else ", no significant difference from it"
+        sure = interval if tile["distinguished"] else ", no significant difference"
         lines.append(f"{ratio_text(tile['speedup'])} the speed of {tile['default']}{sure}")
     return "<br>".join(lines)
 

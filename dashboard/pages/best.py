@@ -1,4 +1,4 @@
-"""Map: the best method of every layout at every size, and how much it gains."""
+"""Map: the best method for every layout and size, and its gain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ from tuner.store.store import Store
 from tuner.units import size_text
 
 PATH = "/map"
-_LAYOUTS = {"fits": "that fit the cores", "all": "all, oversubscribed ones too"}
+_LAYOUTS = {"fits": "not oversubscribed", "all": "all, including oversubscribed"}
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _listed(best: pd.DataFrame, link: explore.ExploreQuery) -> Component:
             cells[tile["size_bytes"]] = data_cell(shown, className=even)
         rows.append(table_row([row_head(row), *cells.values()]))
     header = ["Processes", *map(size_text, sizes)]
-    return data_table("The fastest method by processes and size", header, rows)
+    return data_table("Fastest method by processes and size", header, rows)
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
@@ -136,10 +136,10 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             "Best method by size and processes",
             html.P(
                 [
-                    "The fastest method at each place, its speed as a multiple of the default's. "
-                    "Pale: no significant difference from the default. ",
+                    "Each tile shows the fastest method and its speed as a multiple of the "
+                    "default's. Pale: no significant difference from the default. ",
                     html.Span(
-                        ["Click a tile to show its samples; see ", parts["explore"], " for more."],
+                        ["Click a tile to show its samples; ", parts["explore"], "."],
                         className="interactive",
                     ),
                 ],
@@ -147,7 +147,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             ),
             parts["tiles"],
             html.Details(
-                [html.Summary("As a table, each tile a link to its samples"), parts["listed"]]
+                [html.Summary("Show as a table with links to the samples"), parts["listed"]]
             ),
         )
     ]
@@ -178,8 +178,8 @@ PAGE = _MapPage(
     title="Map",
     query=MapQuery,
     parts={
-        "tiles": Plot("The fastest method at each message size and number of processes."),
-        "explore": Link("all times"),
+        "tiles": Plot("Fastest method by message size and number of processes."),
+        "explore": Link("show all times"),
         "listed": Block(),
     },
     choose=_choose,

@@ -1,4 +1,4 @@
-"""Choose: a table's answer for an application developer, and how to switch it on."""
+"""Choose: the method that a table selects for a case, and how to use it in an application."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,12 @@ _SIZES = [2**exponent for exponent in range(27)]
 _DEFAULT_SIZE = "1024"
 _DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _STATUSES = {
-    "faster": "It was shown to be faster than the default, and confirmed in an independent launch.",
-    "default": "It is the default, and was shown to be the fastest.",
-    "tie": "No other method was shown to be faster, so the default stays.",
-    "undecided": "Too few launches, or too unsteady ones, to leave the default.",
-    UNSOAKED: "Another method was shown to be faster, but was not executed very often yet: "
-    "the default stays until `switchpoint soak` has done that.",
+    "faster": "It was shown to be faster than the default; an independent launch confirmed this.",
+    "default": "The default was shown to be the fastest.",
+    "tie": "No other method was shown to be faster, so the default is used.",
+    "undecided": "The launches are too few or too unsteady, so the default is used.",
+    UNSOAKED: "Another method was shown to be faster, but still has to pass its soak "
+    "(`switchpoint soak`): until then the default is used.",
 }
 
 
@@ -61,8 +61,8 @@ class ChooseQuery(Query):
 class ChooseChoice:
     """A complete query, the options of its selects, and the table's answer.
 
-    selected: by size, for the operation, layout and degree. rule: the one at the size, or None.
-    point: the nearest decision for the rule's method, or None. soak: the soak of that method.
+    selected: the rules by size, for the operation, layout and degree. rule: that of the size, or
+    None. point: the nearest decision for the rule's method, or None. soak: the soak of that method.
     """
 
     query: ChooseQuery
@@ -83,7 +83,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(systems))
     points = store.points(system)
-    operations = operations_of(points) or ["exchange"]  # without rules, which the page says
+    operations = operations_of(points) or ["exchange"]  # if there are no rules, the page says so
     operation = filters.choose("operation", named(operations))
     points = points[points["operation"] == operation]
     keys = [f"{nodes}x{ppn}" for nodes, ppn in zip(points["nodes"], points["ppn"], strict=True)]
@@ -114,9 +114,9 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
 
 
 def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:
-    """Return the degrees that may be asked for, a measured one first; collectives have none."""
+    """Return the degrees to select from, a measured one first; collectives have none."""
     if operation in COLLECTIVES:
-        return [("0", "none: a collective")]
+        return [("0", "none (collective)")]
     measured = sorted(points["mmax"].unique().tolist()) or list(_DEGREES)
     others = sorted({*_DEGREES, *measured} - {measured[-1]})
     return [(str(degree), str(degree)) for degree in (measured[-1], *others)]
@@ -137,7 +137,7 @@ def _nearest(
 
 
 def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
-    rows = choice.selected.assign(row=f"{choice.query.operation}, at every size")
+    rows = choice.selected.assign(row=f"{choice.query.operation}, all sizes")
     figure = ribbons(rows, rules.size_range(rows))
     figure["layout"].setdefault("shapes", []).append(_here(int(choice.query.size)))
     return {
@@ -149,7 +149,7 @@ def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
 
 
 def _here(size_bytes: int) -> dict[str, Any]:
-    """Return a line at the wanted size, behind the names in the ribbon and over it."""
+    """Return a line at the selected size, over the ribbon but behind its names."""
     place = {"xref": "x", "x0": size_bytes, "x1": size_bytes, "yref": "y", "y0": -0.5, "y1": 0.25}
     style = {"layer": "below", "line": {"color": "#d55e00", "width": 2, "dash": "dot"}}
     return place | style | {"type": "line"}
@@ -160,7 +160,7 @@ def _answer(choice: ChooseChoice) -> list[Component]:
     query, rule = choice.query, choice.rule
     default = DEFAULT_METHODS[query.operation]
     if rule is None:
-        return [html.P(f"No rule of the table is about this case: {default} is used.")]
+        return [html.P(f"No rule of the table matches this case: {default} is used.")]
     lines: list[Any] = [
         html.P(method_name(rule["method"]), className="answer"),
         html.P(prose(_STATUSES[rule["status"]])),
@@ -193,7 +193,7 @@ def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list
             )
         )
     if point["status"] == "faster":
-        lines.append(html.P(f"With {default} the same takes {100 * (1 / ratio - 1):.0f} % longer."))
+        lines.append(html.P(f"{default} takes {100 * (1 / ratio - 1):.0f} % longer."))
     far = size != point["bytes"] or degree != point["mmax"]
     marks: list[Component] = []
     if far:
@@ -202,7 +202,7 @@ def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list
         marks.append(badge(kind))
     if point["oversubscribed"]:
         marks.append(badge(f"oversubscribed: {choice.system['cores']} cores"))
-    samples = html.A("Its samples", href=explore.evidence_link(point))
+    samples = html.A("Show the samples", href=explore.evidence_link(point))
     return [*lines, html.Div([*marks, samples], className="notes")]
 
 
@@ -212,14 +212,16 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
     file = href(table.DOWNLOAD_PATH, table.TableQuery(query.system).search())
     procs = math.prod(map(int, query.layout.split("x")))
     if query.operation in COLLECTIVES:
-        text = ["The application stays as it is: a preloaded library dispatches its collectives."]
+        text = [
+            "The application needs no change: a preloaded library selects its collective methods."
+        ]
         library = "$HOME/switchpoint/lib/libswitchpoint_pmpi.so"
         open_mpi = "open mpi" in choice.system["mpi_library"].lower()
         preload = f"-x LD_PRELOAD={library}" if open_mpi else f"-genv LD_PRELOAD {library}"
         start = f"mpiexec {preload} -n {procs} ./app"
     else:
         plan = html.Code(f"swp_{query.operation}_plan")
-        text = ["The application plans with ", plan, " and the method ", html.Code("auto"), "."]
+        text = ["In the application, call ", plan, " with the method ", html.Code("auto"), "."]
         start = f"mpiexec -n {procs} ./app"
     return [
         html.P([html.A("Download switchpoint.table", href=file), ". ", *text]),
@@ -232,7 +234,7 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
                     "The whole table",
                     href=href(table.PATH, table.TableQuery(query.system).search()),
                 ),
-                " with its evidence, its other forms, and how it differs from one that you have.",
+                " shows the evidence, exports other forms, and compares with a table of yours.",
             ]
         ),
     ]
@@ -240,14 +242,14 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        card("Which method", parts["answer"]),
+        card("Selected method", parts["answer"]),
         card(
             "At other sizes",
             html.P("Dotted line: selected size.", className="hint"),
             parts["ribbon"],
             parts["key"],
         ),
-        card("Switch it on", parts["switch"]),
+        card("How to use it", parts["switch"]),
     ]
 
 
@@ -257,7 +259,7 @@ PAGE = FilteredPage(
     query=ChooseQuery,
     parts={
         "answer": Block(),
-        "ribbon": Plot("The method that the table selects for this case at each message size."),
+        "ribbon": Plot("Method that the table selects for this case, by message size."),
         "key": Block(),
         "switch": Block(),
     },

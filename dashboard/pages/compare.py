@@ -1,4 +1,4 @@
-"""Compare: changes between two campaigns or systems, and the cost of the other's table."""
+"""Compare: changes between two campaigns, and the cost of using B's table on A."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ class CompareQuery(Query):
 class CompareChoice:
     """A complete query, its selects' options, and the differences; None: A and B are the same.
 
-    undecided: a campaign of the two whose decisions the store does not have, or "".
+    undecided: the first of the two campaigns whose decisions the store lacks, or "".
     """
 
     query: CompareQuery
@@ -71,8 +71,8 @@ class CompareChoice:
 def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
     """Complete a query: see `FilteredPage`. By default the newest campaign and its predecessor.
 
-    The predecessor is the system before an upgrade, if any, else the campaign before, else another
-    system, but no simulated one beside a real one.
+    The predecessor is the system before an upgrade, if any, else the previous campaign, else
+    another system, but never a simulated one for a real one.
     """
     systems = explorable(store)
     offered = system_options(systems)
@@ -95,7 +95,7 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     other_campaign = filters.choose("other_campaign", named(campaigns), default=most_alike)
     others_operations = set(operations_of(store.cases(other_system, other_campaign)))
     common = [name for name in operations if name in others_operations]
-    operation = filters.choose("operation", [(ALL, "all, by effect"), *named(common)])
+    operation = filters.choose("operation", [(ALL, "all, largest effect first"), *named(common)])
     a, b = (other_system, other_campaign), (system, campaign)
     of = "" if operation == ALL else operation
     found = None if a == b else compared.compare(store, a, b, of)
@@ -103,7 +103,7 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
 
 
 def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]) -> str:
-    """Return the other campaign that measured most of the operations, the newest of several.
+    """Return the other campaign that measured most of the operations, the newest if tied.
 
     Return "" if none measured any.
     """
@@ -164,7 +164,7 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
         parts |= {"moved": _both(found, lambda of: _moved_table(of.moved, standings))}
     if choice.undecided:
         tune = html.Code("switchpoint tune")
-        waiting = html.P(["Not known before ", tune, f" has decided {choice.undecided}."])
+        waiting = html.P(["Run ", tune, f" first: {choice.undecided} has no decisions yet."])
         parts |= {"moved": waiting, "loss": waiting}
     return parts
 
@@ -184,18 +184,18 @@ def _heading(text: str) -> Component:
 
 
 def _same() -> Component:
-    text = "A and B are the same: choose another campaign or system, or measure another by "
+    text = "A and B are the same. Choose another campaign or system, or measure a new one with "
     return html.P([text, html.Code("switchpoint run"), "."])
 
 
 def _summary(found: Comparison) -> list[Component]:
     if found.common_ratio is None:
-        text = "No method was measured in the same case by both: choose another campaign."
+        text = "A and B share no cells: choose another campaign."
         return [html.P(text)]
     texts = [
-        f"{len(found.changes)} of {found.compared} shared cells changed, at most "
-        f"{100 * FALSE_DISCOVERIES:.0f} % of those by chance.",
-        f"On average over all, B takes {ratio_text(found.common_ratio)} the time of A.",
+        f"{len(found.changes)} of {found.compared} shared cells changed; at most "
+        f"{100 * FALSE_DISCOVERIES:.0f} % of these changes are expected by chance.",
+        f"On average over all cells, B takes {ratio_text(found.common_ratio)} the time of A.",
     ]
     first = found.operations[0]
     if len(found.operations) == 1 or not first.changes:
@@ -217,7 +217,7 @@ def _operation_table(operations: Sequence[Shift]) -> Component:
         for shift in operations
     ]
     header = ("Operation", "Changed cells", "Time in B / A, mean", "Largest change")
-    return data_table("Operations, that which changed most first", header, rows)
+    return data_table("Operations, the largest change first", header, rows)
 
 
 def _largest_text(of_operation: Sequence[Change]) -> str:
@@ -246,10 +246,10 @@ def _change_table(choice: CompareChoice) -> list[Component]:
         ]
         rows.append(table_row(cells))
     header = ("Method", "Operation", "Bytes", "Time in B / A", "95 %", "Case", "Samples")
-    table = data_table("Cells that changed, the largest first", header, rows)
+    table = data_table("Changed cells, the largest change first", header, rows)
     if len(found) <= _ROWS:
         return [table]
-    rest = html.P(f"And {len(found) - _ROWS} smaller ones, in the CSV above.", className="hint")
+    rest = html.P(f"The CSV above lists {len(found) - _ROWS} more.", className="hint")
     return [table, rest]
 
 
@@ -272,7 +272,7 @@ def _soaks(store: Store, choice: CompareChoice) -> tuple[Standing, Standing]:
 
 def _moved_table(moved: Sequence[Moved], standings: tuple[Standing, Standing]) -> Component:
     if not moved:
-        return html.P("No switch point moved, at the sizes that both measured.")
+        return html.P("No switch point moved at the sizes measured in both.")
     rows = []
     for each in moved:
         operation = each.operation
@@ -286,8 +286,8 @@ def _moved_table(moved: Sequence[Moved], standings: tuple[Standing, Standing]) -
         rows.append(
             table_row([row_head(case), *(data_cell(text, className="wrap") for text in texts)])
         )
-    header = ("Case", "Methods of A", "Methods of B", "Sizes that differ, shown by both")
-    return data_table("Cases in which another method is chosen", header, rows)
+    header = ("Case", "Methods of A", "Methods of B", "Sizes that differ, significant in both")
+    return data_table("Cases with a different choice", header, rows)
 
 
 def _choices_text(operation: str, choices: Sequence[Choice], standing: Standing) -> str:
@@ -304,42 +304,42 @@ def _choices_text(operation: str, choices: Sequence[Choice], standing: Standing)
 
 def _loss(loss: Loss) -> Component:
     if loss.mean is None or loss.p95 is None or loss.worst is None:
-        return html.P("Not known: A has not measured the methods of B's table.")
+        return html.P("Not known: A did not measure the methods in B's table.")
     texts = [
-        f"With the table of B, the times of A's {loss.cases} cases change by "
-        f"{change_text(loss.mean)} in the mean and {change_text(loss.p95)} at the 95th percentile."
+        f"With B's table, the times of A's {loss.cases} cases change by {change_text(loss.mean)} "
+        f"on average and {change_text(loss.p95)} at the 95th percentile."
     ]
     if loss.worst_where:
         where = loss.worst_where
         texts.append(
-            f"Worst: {change_text(loss.worst)} by {where.method} for {where.case.operation}, "
+            f"Worst: {change_text(loss.worst)} with {where.method} for {where.case.operation}, "
             f"{_case_text(where)} at {size_text(where.case.bytes)}."
         )
     if loss.without_rule:
-        texts.append(f"{loss.without_rule} cases have no rule in B: they take the default.")
+        texts.append(f"{loss.without_rule} cases have no rule in B and use the default.")
     if loss.not_measured:
-        texts.append(f"Of {loss.not_measured} more cases A has not measured B's choice.")
+        texts.append(f"In {loss.not_measured} more cases, A did not measure B's choice.")
     return html.P(" ".join(texts))
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        card("Cells that changed", parts["summary"], parts["changes"], parts["rows"]),
+        card("Changed cells", parts["summary"], parts["changes"], parts["rows"]),
         card(
             "Switch points that moved",
             html.P(
-                "Measured: what the times alone choose. Deployable: what tables are exported with, "
-                "only methods that passed the soaks that the system's table asks for.",
+                "Measured: methods chosen by time alone. Deployable: methods in exported tables, "
+                "which have passed the soaks that the system's table requires.",
                 className="hint",
             ),
             parts["moved"],
         ),
-        card("What A loses with the table of B", parts["loss"]),
+        card("Cost of using B's table on A", parts["loss"]),
     ]
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Return the newest campaign if another of the system or before it has any operation."""
+    """Return the newest campaign, if an earlier system or campaign measured its operations."""
     campaign, operations = newest_operations(store, system)
     before = [*before_upgrade(explorable(store), system), system][0] if campaign else system
     alike = _most_alike(store, before, (system, campaign), operations)
@@ -352,7 +352,7 @@ PAGE = FilteredPage(
     query=CompareQuery,
     parts={
         "summary": Block(),
-        "changes": Plot("Time in B as a multiple of the time in A, of every cell that changed."),
+        "changes": Plot("Time in B as a multiple of the time in A, for each changed cell."),
         "rows": Block(),
         "moved": Block(),
         "loss": Block(),

@@ -51,7 +51,7 @@ _PARTS = {
     "local": ("local part alone", "local_s"),
 }
 
-_UNSTEADY = 2.0  # times its median, the canary's median in a launch
+_UNSTEADY = 2.0  # ratio of the canary in the slowest launch to its median
 _COLUMNS = (
     "Method",
     "Median",
@@ -103,7 +103,7 @@ class ExploreChoice(CaseChoice):
 
 
 def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice:
-    """Complete a query: see `FilteredPage`. The default size is where a gain is surest."""
+    """Complete a query: see `FilteredPage`. The default size has the surest gain."""
     choice = choose_case(store, query, strict=strict)
     parts = _part_options(choice.query.operation)
     part = choose([value for value, _ in parts], query.part, "part", strict=strict)
@@ -156,19 +156,19 @@ def _take_part(
 
 
 def _size_label(rows: pd.DataFrame) -> str:
-    """Return the mean message, with the value of `--sizes` where that means bytes of an item."""
+    """Return the mean message size, with the `--sizes` value if that is the size of an item."""
     size, mean = int(rows["size_bytes"].iloc[0]), int(rows["bytes"].iloc[0])
     if rows["operation"].iloc[0] == "spmv":
         vectors = size // 8
         return f"{size_text(mean)} ({vectors} vector{'s' if vectors > 1 else ''})"
-    return size_text(mean) if size == mean else f"{size_text(mean)} ({size_text(size)} an item)"
+    return size_text(mean) if size == mean else f"{size_text(mean)} ({size_text(size)} per item)"
 
 
 def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
     cells, default = choice.cells, DEFAULT_METHODS[choice.query.operation]
     cell = cells[cells["size_bytes"] == int(choice.query.size)]
     case = cells.iloc[0]
-    if case["operation"] == "spmv":  # which has no rules: its plan is an exchange
+    if case["operation"] == "spmv":  # it has no rules: its plan is an exchange
         case = pd.Series({**case, "operation": "exchange"})
     part = choice.query.part
     time_title = "time" if part == WHOLE else f"time, {_PARTS[part][0]}"
@@ -185,7 +185,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
         ),
         "ecdf": ecdf(choice.samples_s)
         if part == WHOLE
-        else message("Samples are stored of whole products.", ECDF_HEIGHT),
+        else message("Samples are stored only for whole products.", ECDF_HEIGHT),
         "cell": _cell_table(cell, default),
         "notes": _notes(choice, case, selected),
     }
@@ -244,7 +244,7 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
     if choice.cells["launches"].max() < MIN_LAUNCHES and not exact:
         marks.append(badge(f"fewer than {MIN_LAUNCHES} launches", "secondary"))
     if selected.empty:
-        marks.append(badge("no rule of the table is about this case", "secondary"))
+        marks.append(badge("no rule of the table matches this case", "secondary"))
     canary_s, slowest_s = float(np.median(choice.canaries_s)), float(choice.canaries_s.max())
     if canary_s > 0:  # one process has no partner
         marks += unsteadiness(slowest_s / canary_s)
@@ -263,7 +263,7 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
 
 
 def unsteadiness(slowest: float) -> list[Component]:
-    """Return a mark if the canary was at times far slower: `slowest` times its median."""
+    """Return a mark if the slowest canary, as a multiple of its median, shows other load."""
     if not slowest > _UNSTEADY:
         return []
     return [badge(f"unsteady machine: slowest canary {ratio_text(slowest)} its median")]
@@ -277,8 +277,8 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
                 card(
                     "Speed-up and time",
                     html.P(
-                        "On top the method that the table selects; pale where none was shown to be "
-                        "the fastest.",
+                        "The strip on top shows the method that the table selects; pale: no method "
+                        "was shown to be the fastest.",
                         className="hint",
                     ),
                     parts["curves"],
@@ -287,7 +287,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
                     "Samples of one size",
                     parts["size"],
                     html.P(
-                        "Click a point of the curves to select its size.",
+                        "Click a point on the curves to select its size.",
                         className="hint interactive",
                     ),
                     parts["ecdf"],
@@ -328,8 +328,8 @@ PAGE = _ExplorePage(
     query=ExploreQuery,
     parts={
         "curves": Plot(
-            "Speed-up over the default and time of each method against message size, "
-            "with the method that the table selects above."
+            "Speed-up over the default and time of each method against message size; "
+            "above them, the method that the table selects."
         ),
         "ecdf": Plot("Distribution of the samples of each method at the chosen size."),
         "cell": Block(),

@@ -1,4 +1,4 @@
-"""History: changes in the campaigns of a machine, and one case through all of them."""
+"""History: changes between the campaigns of a machine, and one case in all of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -132,12 +132,12 @@ def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
 def _changes(choice: HistoryChoice) -> Component:
     """Return the changes of all operations in each campaign."""
     if not choice.steps:
-        return html.P(prose("One campaign measured each case: `switchpoint run` adds another."))
+        return html.P(prose("Each case has only one campaign: `switchpoint run` adds another."))
     rows = [row for step in choice.steps for row in _rows(step)]
     if not rows:
-        return html.P("No significant change of any operation.")
+        return html.P("No operation changed significantly.")
     header = ("Campaign", "Operation", "Mean time", "Changed cells", "Largest change", "MPI", "")
-    return data_table("Changes from campaign to campaign, the newest first", header, rows)
+    return data_table("Changes between campaigns, the newest first", header, rows)
 
 
 def _rows(step: Step) -> list[Element]:
@@ -177,10 +177,10 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         card(
             "Significant changes",
             html.P(
-                "Of all operations, in each campaign since its cells were measured before, those "
-                "that changed most first; at most "
-                f"{100 * FALSE_DISCOVERIES:.0f} % of a campaign's by chance. Times are "
-                "multiples of those before, the mean over all cells of the operation.",
+                "Changes of each operation in each campaign since its cells were last measured, "
+                f"the largest first; at most {100 * FALSE_DISCOVERIES:.0f} % of a campaign's "
+                "changes are expected by chance. Mean time is a multiple of the previous time, "
+                "averaged over all cells of the operation.",
                 className="hint",
             ),
             parts["changes"],
@@ -188,8 +188,8 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         card(
             "Time by campaign",
             html.P(
-                "All campaigns of this machine and environment, whatever their versions; a line "
-                "between two campaigns marks an upgrade.",
+                "All campaigns of this machine and environment, in any version; a vertical line "
+                "marks an upgrade.",
                 className="hint",
             ),
             parts["history"],
@@ -206,10 +206,7 @@ PAGE = FilteredPage(
     path=PATH,
     title="History",
     query=HistoryQuery,
-    parts={
-        "history": Plot("Time of each method in one campaign after the other."),
-        "changes": Block(),
-    },
+    parts={"history": Plot("Time of each method in successive campaigns."), "changes": Block()},
     choose=_choose,
     draw=_draw,
     body=_body,

@@ -1,4 +1,4 @@
-"""Metrics: time against the messages and bytes that plans send, over all patterns of a layout."""
+"""Metrics: time against the messages and bytes of plans, for all patterns on a layout."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ PATH = "/metrics"
 
 @dataclass(frozen=True)
 class MetricsQuery(Query):
-    """The cells of all patterns of a campaign that have an operation, a layout and a size."""
+    """The cells of a campaign with one operation, layout and size, for all patterns."""
 
     system: str = parameter("s", NAME, "System")
     campaign: str = parameter("c", NAME, "Campaign")
@@ -73,7 +73,7 @@ def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice
 
 
 def _counted(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells whose plans send something, with the counts of plans, not of patterns."""
+    """Return the cells whose plans send messages, with the counts of plans, not of patterns."""
     counts = [json.loads(text) for text in cells["statistics"]]
     columns = {name: [each.get(name) for each in counts] for name in METRICS}
     found = cells.drop(columns="statistics").assign(**columns)
@@ -87,12 +87,12 @@ def _draw(store: Store, choice: MetricsChoice) -> dict[str, Any]:
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
         card(
-            "Time against what is sent",
+            "Time against messages and bytes sent",
             html.P(
-                "A point is a method on a pattern, with the 95 % interval of its time. Messages "
-                "and bytes are counted in the method's plan, those that it passes on included: a "
-                "method that forwards sends fewer messages and more bytes. Plans of discovery and "
-                "of collectives count nothing.",
+                "Each point is a method on a pattern, with the 95 % interval of its time. Messages "
+                "and bytes are those of the method's plan, including forwarded ones: a method that "
+                "forwards sends fewer messages and more bytes. Plans of discoveries and "
+                "collectives have no counts.",
                 className="hint",
             ),
             html.Div([parts[name] for name in METRICS], className="metrics"),
@@ -101,7 +101,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Return exchanges of the newest campaign; plans of other operations count nothing."""
+    """Return exchanges of the newest campaign; plans of other operations have no counts."""
     campaign, operations = newest_operations(store, system)
     return [MetricsQuery(system, campaign, "exchange")] if "exchange" in operations else []
 

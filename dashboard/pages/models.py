@@ -1,4 +1,4 @@
-"""Models: fitted parameters, and their predictions of a case beside the measurements."""
+"""Models: fitted parameters, and predictions for a case compared with its measurements."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,7 +86,7 @@ def _draw(store: Store, choice: ModelsChoice) -> dict[str, Any]:
 
 
 def _verdict(choice: ModelsChoice) -> list[Component]:
-    """Return in words how good the model is on this case."""
+    """Return the accuracy of the model on this case, in words."""
     validation = choice.outcome.validation if choice.outcome else None
     if validation is None or choice.reason:
         return [badge(prose(f"not predicted: {choice.reason}"), "secondary")]
@@ -116,7 +116,7 @@ def _parameters(model: SystemModel) -> list[Component]:
         for each in shown
         if each.reason
     ]
-    source = "Those that the simulated machine is made of."
+    source = "The parameters with which this machine is simulated."
     if model.campaign:
         source = f"Fitted to {model.samples:,} samples of campaign {model.campaign}."
     return [
@@ -146,11 +146,11 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
         parts["verdict"],
         card(
-            "Fit against measurement",
+            "Predicted and measured times",
             html.P(
-                "Points: measured medians with their 95 % intervals. Lines: what the parameters "
-                "predict. Below, what predictions are off by; those in the band, "
-                f"{100 * CLOSE:.0f} % either way, are good.",
+                "Points: measured medians with 95 % intervals. Lines: predictions. Below: the "
+                "error of each prediction, as a share of the measured time; the band marks "
+                f"±{100 * CLOSE:.0f} %.",
                 className="hint",
             ),
             parts["fit"],
@@ -160,7 +160,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Return every operation of the newest campaign, if there are parameters to predict with."""
+    """Return every operation of the newest campaign, if the system has a model."""
     campaign, operations = newest_operations(store, system)
     fitted = operations if store.model(system) is not None else []
     return [CaseQuery(system, campaign, operation) for operation in fitted]
@@ -172,8 +172,8 @@ PAGE = FilteredPage(
     query=CaseQuery,
     parts={
         "fit": Plot(
-            "Measured and predicted time of each method against message size, and below the "
-            "relative residuals."
+            "Measured and predicted time of each method against message size; below them, the "
+            "relative errors."
         ),
         "verdict": Block("notes"),
         "parameters": Block(),

@@ -1,4 +1,4 @@
-"""Overlap: the share of communication that hides behind computation, and the parts of the time."""
+"""Overlap of communication and computation: a breakdown of the time by method."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,22 +26,22 @@ from tuner.studies import breakdowns
 PATH = "/overlap"
 _LAYOUT = r"[0-9]{1,10}@[0-9]{1,10}x[0-9]{1,10}(-over)?"
 _HEADER = ("Method", "Whole", *(name.capitalize() for name, *_ in PARTS.values()))
-_MORE = ("Computation slowed", "Predicted whole", "Launches")
+_MORE = ("Computation slowdown", "Predicted whole", "Launches")
 
 
 @dataclass(frozen=True)
 class OverlapQuery(Query):
-    """A case of overlap, and the amount of computation beside the communication."""
+    """A case of overlap, and the amount of computation during the communication."""
 
     system: str = parameter("s", NAME, "System")
     pattern: str = parameter("p", PATTERN_SPEC, "Case")
     layout: str = parameter("r", _LAYOUT, "Processes")
-    flops: str = parameter("f", INTEGER, "Computation beside it")
+    flops: str = parameter("f", INTEGER, "Computation")
 
 
 @dataclass(frozen=True)
 class OverlapChoice:
-    """A complete query, its selects' options, and the methods; reason: why none is predicted."""
+    """A complete query, its selects' options, the methods, and the reason if none is predicted."""
 
     query: OverlapQuery
     options: dict[str, list[Option]]
@@ -52,7 +52,7 @@ class OverlapChoice:
 def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice:
     """Complete a query: see `FilteredPage`.
 
-    The default is the most computation, of the most processes that fit.
+    The defaults are the most processes that are not oversubscribed, and the most computation.
     """
     systems = newest_first(store.systems())
     measured = systems["system"].isin(store.systems_with("overlap"))
@@ -87,7 +87,7 @@ def _amounts(rows: pd.DataFrame) -> list[Option]:
 
 
 def _predicted(store: Store, system: str, rows: pd.DataFrame) -> tuple[list[float | None], str]:
-    """Return the whole time of each row by the model, and why some have none."""
+    """Return the predicted total time of each row, or None, and why there is none."""
     try:
         model = fitting.fitted(store, system)
         return [_whole_s(model, row) for row in rows.itertuples()], ""
@@ -135,18 +135,18 @@ def _methods(rows: pd.DataFrame) -> Component | None:
             str(each["launches"]),
         )
         body.append(table_row([row_head(each["method"]), *map(data_cell, texts)]))
-    return data_table("Methods of overlap, the fastest first", (*_HEADER, *_MORE), body)
+    return data_table("Overlap by method, the fastest first", (*_HEADER, *_MORE), body)
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
         parts["notes"],
         card(
-            "Where the time of a rank goes",
+            "Time breakdown of a rank",
             html.P(
-                "Medians over launches of the last campaign: the whole until the last rank is "
-                "done, its parts as means over ranks. What lies right of the mark of the "
-                "computation alone is what communication costs.",
+                "Medians over the launches of the last campaign. The whole lasts until the last "
+                "rank is done; its parts are means over ranks. Time to the right of the mark for "
+                "computation alone is the cost of communication.",
                 className="hint",
             ),
             parts["breakdown"],

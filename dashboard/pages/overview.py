@@ -93,7 +93,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
     links = (
         html.A("Rules and export", href=href(table.PATH, table.TableQuery(name).search())),
         html.A("Choose a method", href=href(choose.PATH, choose.ChooseQuery(name).search())),
-        html.A("What changed", href=href(history.PATH, history.HistoryQuery(name).search())),
+        html.A("Changes over time", href=href(history.PATH, history.HistoryQuery(name).search())),
         *_compare_links(step),
         html.A("Explore the times", href=href(explore.PATH, explore.ExploreQuery(name).search())),
     )
@@ -110,7 +110,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
             className="notes",
         ),
         *_changed(step),
-        _choice(chosen, name, label) if newest else html.P("No methods were measured here."),
+        _choice(chosen, name, label) if newest else html.P("No methods were measured."),
         html.P(links, className="links"),
         *(
             [html.P(f"Newest campaign: {steadiness.text()}.", className="hint")]
@@ -125,23 +125,23 @@ _OTHERS = 3  # operations named beside the one that changed most
 
 
 def _changed(step: Step | None) -> list[Component]:
-    """Return the changes of all operations in the newest campaign, the largest first."""
+    """Return the changes in the newest campaign by operation, the largest first."""
     if step is None:
         return []
     if not step.changed:
         before = " or ".join(dict.fromkeys(each.name for each in step.before.values()))
-        text = f"No significant change of any operation since {before}."
+        text = f"No operation changed significantly since {before}."
         return [html.P(text, className="hint")]
     first, *others = step.changed
     before = step.before[first.operation]
     since = f" since {before.name}"
     if before.mpi_library != step.campaign.mpi_library:
         since += f" ({before.mpi_library})"
-    since += f": {ratio_text(first.ratio)} the time in the mean, {_cells_text(first)}."
+    since += f": {ratio_text(first.ratio)} the time on average, {_cells_text(first)}."
     texts = [f"{shift.operation} ({_cells_text(shift)})" for shift in others[:_OTHERS]]
     if len(others) > _OTHERS:
         texts.append(f"{len(others) - _OTHERS} more")
-    also = f" Others changed less: {', '.join(texts)}." if texts else ""
+    also = f" Smaller changes: {', '.join(texts)}." if texts else ""
     return [html.P([html.Strong(f"{first.operation} changed most"), since, also])]
 
 
@@ -150,13 +150,13 @@ def _cells_text(shift: Shift) -> str:
 
 
 def _compare_links(step: Step | None) -> list[Component]:
-    """Return the link to the comparison with the campaign before, for the largest change."""
+    """Return the link that compares with the campaign before the largest change."""
     if step is None:
         return []
     before = step.before[step.shifts[0].operation]
     sides = (before.system, before.name, step.campaign.system, step.campaign.name)
     search = compare.CompareQuery(*sides).search()
-    return [html.A("Compare with before", href=href(compare.PATH, search))]
+    return [html.A("Compare with the previous campaign", href=href(compare.PATH, search))]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class _Steadiness:
     """Signs that other work disturbed a campaign; shares are of all samples.
 
     canaries_s: by layout. slowest: the slowest canary of a cell, as a multiple of the median of its
-    operation on its layout: canaries of other places are not comparable.
+    operation on its layout, because canaries of different layouts are not comparable.
     """
 
     canaries_s: dict[str, float]
@@ -194,10 +194,10 @@ class _Steadiness:
         texts = [f"{time_text(each_s)} on {layout}" for layout, each_s in self.canaries_s.items()]
         canary = f"canary (8-byte ping-pong) {', '.join(texts)}; " if texts else ""
         if texts:
-            canary += f"in no cell over {ratio_text(self.slowest)} what is usual there; "
+            canary += f"at most {ratio_text(self.slowest)} the usual value in any cell; "
         return (
-            f"{canary}{share_text(self.above_2_medians)} of the samples over twice their median, "
-            f"{share_text(self.late)} with a late rank"
+            f"{canary}{share_text(self.above_2_medians)} of the samples exceed twice their median, "
+            f"{share_text(self.late)} have a late rank"
         )
 
 
@@ -215,7 +215,7 @@ def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
     figure = graph(
         f"overview-{system}",
         ribbons(rows, rules.size_range(shown)),
-        f"The method that the table of {label} selects at each message size.",
+        f"Method that the table of {label} selects, by message size.",
         href(f"{table.PATH}/rules.csv", of_all),
     )
     drawn = [figure, key(shown["method"])]
@@ -224,7 +224,10 @@ def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
     link = anchor(f"all {len(chosen)} rules", href(table.PATH, of_all))
     return html.Div(
         [
-            html.P(["At the largest layout of each operation, of ", link, "."], className="hint"),
+            html.P(
+                ["This shows the largest layout of each operation; see ", link, "."],
+                className="hint",
+            ),
             *drawn,
         ]
     )
@@ -243,7 +246,7 @@ def _marks(cases: pd.DataFrame, chosen: pd.DataFrame) -> list[Component]:
 
 
 def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
-    """Return by campaign the lowest and highest load average (1 minute) at its launches' start."""
+    """Return the range of load averages (1 minute) at the start of launches, by campaign."""
     loads = defaultdict(list)
     for launch in launches:
         if launch.system == system:
@@ -254,7 +257,7 @@ def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
 def _content(campaign: dict[str, Any]) -> str:
     """Return the number of a campaign's samples, or of its executions if it only soaked."""
     samples, executions = campaign["samples"], campaign["executions"]
-    return f"{executions:,} executions in soaks" if executions and not samples else f"{samples:,}"
+    return f"{executions:,} soak executions" if executions and not samples else f"{samples:,}"
 
 
 def _campaigns(
@@ -270,7 +273,7 @@ def _campaigns(
         name = row["campaign"]
         if name in explorable:
             name = anchor(name, href(explore.PATH, query.search()))
-        launches = f"{row['launches']}, {cut_off} cut off" if cut_off else str(row["launches"])
+        launches = f"{row['launches']}, {cut_off} incomplete" if cut_off else str(row["launches"])
         cells = [
             row_head(name),
             data_cell(age_text(row["first_date"], now), title=row["first_date"]),

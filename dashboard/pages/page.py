@@ -1,4 +1,4 @@
-"""The interface of every page, and the kind whose filters and URL hold its whole state."""
+"""The interface of every page, and pages whose filters and URL hold their whole state."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -76,9 +76,9 @@ class FilteredPage(Generic[ChoiceT]):
     parts: by name (`ids.of`), the results of `draw` for a choice.
     choose: completes a query from the store; strict as for `query.choose`.
     body: the contents below title and filters, made of the components of all parts, by name, and of
-      the filters in `moved`, which are not above.
-    data: name → numbers for a choice; `PATH/NAME.csv` answers with them, and the figure of that
-      name links to them.
+      the filters in `moved`, which do not stand above.
+    data: name → numbers for a choice; `PATH/NAME.csv` serves them, and the figure of that name
+      links to them.
     reported: the queries whose views a report of a system shows.
     """
 
@@ -142,7 +142,7 @@ class FilteredPage(Generic[ChoiceT]):
         return [name for name, part in self.parts.items() if isinstance(part, Plot)]
 
     def _outputs(self) -> dict[str, Output]:
-        """Return the properties that `drawn` computes: of parts, also figures' height and link."""
+        """Return the properties that `drawn` computes: parts, and figures' heights and links."""
         found = {
             name: Output(ids.of(self.path, name), part.shown_by)
             for name, part in self.parts.items()
@@ -154,7 +154,7 @@ class FilteredPage(Generic[ChoiceT]):
         return found
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
-        """Add one callback for all filters and the browser's Back; links keep the system."""
+        """Add one callback for all filters and the Back button; links keep the system."""
         self._answer(app, open_store)
         for name in self.data:
             self._add_data(app, open_store, name)
@@ -202,14 +202,14 @@ class FilteredPage(Generic[ChoiceT]):
         ) -> dict[str, Any]:
             search = search or ""
             from_link = ctx.triggered_id == url
-            # The location also reports the query shown already, and the path of the next page.
+            # The location also reports the query already shown, and the path of the next page.
             if from_link and (search == shown or ids.page_path(path or "") != self.path):
                 raise PreventUpdate
             query = self.query.parse(search) if from_link else self.query(**values)
             with open_store() as store:
                 choice = self.choose(store, query, strict=from_link)
                 parts = self.drawn(store, choice)
-            set_props(ids.ALERT, {"children": None})  # of an earlier answer, if any
+            set_props(ids.ALERT, {"children": None})  # clear an earlier error
             link = search if from_link else choice.query.search()
             return {
                 "search": no_update if from_link else link,

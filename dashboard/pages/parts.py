@@ -1,4 +1,4 @@
-"""The parts of a page: its changing contents, each with the component that shows it."""
+"""The parts of a page whose contents change, each with the component that shows it."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -10,7 +10,7 @@ from dashboard.widgets import graph
 
 
 class PagePart(Protocol):
-    """A part that a page's `draw` computes anew at each choice."""
+    """A part that a page's `draw` computes again for each choice."""
 
     @property
     def shown_by(self) -> str:

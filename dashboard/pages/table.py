@@ -47,12 +47,12 @@ ALL = "all"  # operations
 _MOST_LINES = 4000  # of a pasted table
 
 _HINT = (
-    "The first rule that holds, and whose method can be used, is taken. Where the default stays, "
-    "the speed-up is that of the best of the others. Grey: nothing was shown to be faster than the "
-    "default or, unsoaked, what was is executed very often before it is chosen, by `switchpoint "
-    "soak`. The interval of a tie may lie above 1: the best of many looks faster by chance, so "
-    "more than 95 % is asked for. Bytes: of a message in the mean, and of collectives of a rank's "
-    "block, or of the whole vector (bcast, reduce, allreduce)."
+    "The first rule that matches and whose method is applicable is used. Where the default stays, "
+    "the speed-up is that of the best alternative. Grey: no method was shown to be faster than the "
+    "default, or the faster one still has to pass its soak (`switchpoint soak`). The interval of a "
+    "tie may lie above 1: the best of many looks faster by chance, so more than 95 % confidence is "
+    "required. Bytes: mean message size; for collectives, the block of a rank, or the whole vector "
+    "(bcast, reduce, allreduce)."
 )
 _HEADER = ("Case", "Bytes", "Method", "Status", "Speed-up (95 %)", "Soak", "Evidence")
 
@@ -62,7 +62,7 @@ class TableQuery(Query):
     """The system, whose rules are listed, and the form in which its table is exported."""
 
     system: str = parameter("s", NAME, "System")
-    operation: str = parameter("o", WORD, "Rules of")
+    operation: str = parameter("o", WORD, "Rules for")
     form: str = parameter("f", one_of(*FORMS), "Form")
 
 
@@ -103,13 +103,13 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
     figure = graph(
         ids.of(PATH, "ribbons-figure"),
         ribbons(rows, rules.size_range(table)),
-        "The method that the table selects at each message size, a ribbon for each case.",
+        "Method that the table selects by message size, one ribbon per case.",
         href(f"{PATH}/rules.csv", choice.query.search()),
     )
     return {
         "ribbons": [figure, key(table["method"])],
         "rules": data_table(
-            "The rules, the first that holds first",
+            "Rules in order of priority",
             _HEADER,
             [_row(rule, case, standing) for rule, case in zip(of_table, cases, strict=True)],
         ),
@@ -121,7 +121,7 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
     evidence = anchor(_samples_text(rule.launches), explore.evidence_link(rule._asdict()))
     soak = standing.text(rule.operation, rule.method)
     if rule.status == UNSOAKED:
-        soak = f"{rule.challenger} waits for it"
+        soak = f"pending for {rule.challenger}"
     cells = (
         row_head(case, className="wrap"),
         data_cell(bytes_text(rule.bytes_low, rule.bytes_high)),
@@ -156,12 +156,12 @@ def _bare_ratio_text(ratio: float) -> str:
 
 
 def _export(store: Store, query: TableQuery) -> list[Component]:
-    """Return the link to the file, the lines that switch it on, and a preview of the file."""
+    """Return the link to the file, the lines for a shell that use it, and a preview."""
     form, whole = FORMS[query.form], replace(query, operation="")
     try:
         text = exported(store, query.system, query.form)
     except UnknownError as reason:
-        return [html.P(f"Not in this form: {reason.args[0]}")]
+        return [html.P(f"Not available in this form: {reason.args[0]}")]
     return [
         html.P(html.A(f"Download {form.file}", href=href(DOWNLOAD_PATH, whole.search()))),
         *([commands(ids.of(PATH, "commands"), form.use)] if form.use else []),
@@ -173,18 +173,18 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
         card("Method by message size", parts["ribbons"]),
         card("Rules", html.P(prose(_HINT), className="hint"), parts["rules"]),
-        card("Export of all rules", parts["form"], parts["export"]),
+        card("Export all rules", parts["form"], parts["export"]),
         html.Div(
             card(
-                "Compare with yours",
+                "Compare with your table",
                 html.Label(
-                    "Paste a table that you have, in the form chosen above, to see how it differs.",
+                    "Paste your table, in the form chosen above, to see the differences.",
                     htmlFor=ids.of(PATH, "pasted"),
                     className="hint",
                 ),
                 dbc.Textarea(id=ids.of(PATH, "pasted"), rows=4, debounce=True, spellcheck=False),
                 html.Button(
-                    "Or choose its file",
+                    "Or choose a file",
                     type="button",
                     className="btn btn-sm align-self-start mt-2 mb-2",
                     **{"data-file": ids.of(PATH, "pasted")},
@@ -203,14 +203,14 @@ def _difference(here: str, pasted: str) -> list[Component]:
         return [html.P(f"More than {_MOST_LINES} lines: no table is that long.")]
     lines = list(difflib.unified_diff(old, new, "yours", "here", n=1, lineterm=""))
     if not lines:
-        return [html.P("No line differs.")]
+        return [html.P("No differences.")]
     classes = {"-": "removed", "+": "added"}
     spans = [html.Span(f"{line}\n", className=classes.get(line[:1], "")) for line in lines]
     return [html.Pre(html.Code(spans), className="preview", tabIndex=0)]
 
 
 class _TablePage(FilteredPage[TableChoice]):
-    """A page that also has the file to download, and the difference to a pasted one."""
+    """A page that also serves the table's file, and shows how a pasted table differs."""
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         super().register(app, open_store)

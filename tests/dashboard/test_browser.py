@@ -253,7 +253,7 @@ def test_a_file_is_held_against_the_table_here(visit: Visit, tmp_path: Path) -> 
     page = visit.open("/table")
     text = page.locator(".preview").inner_text().strip()
     file = tmp_path / "mine.table"
-    for mine, said in ((text, "No line differs."), (f"{text}\nrule mine", "-rule mine")):
+    for mine, said in ((text, "No differences."), (f"{text}\nrule mine", "-rule mine")):
         file.write_text(mine)
         with page.expect_file_chooser() as chooser:
             page.get_by_role("button", name="choose its file").click()

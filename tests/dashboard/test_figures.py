@@ -258,7 +258,7 @@ def test_rules_that_show_no_difference_are_hollow() -> None:
 def test_a_ribbon_names_what_waits_for_a_soak() -> None:
     waiting = frames.selected().assign(row="case", method="direct", status=UNSOAKED)
     texts = ribbons(waiting, (8, 2**20))["data"][0]["text"]
-    assert texts[0] == "direct, stfw:dims=3 waits"
+    assert texts[0] == "direct (stfw:dims=3 pending)"
 
 
 def test_ribbons_join_and_end_at_the_axis() -> None:
@@ -277,7 +277,7 @@ def test_ecdf_keeps_the_extremes_and_tells_what_lies_beyond() -> None:
     assert len(line["x"]) <= 1 + 400  # it rises from nothing
     assert line["x"][0] == pytest.approx(values.min(), rel=1e-3)
     assert line["y"][-1] == 1
-    assert figure["layout"]["annotations"][0]["text"] == "1 sample further right"
+    assert figure["layout"]["annotations"][0]["text"] == "1 sample beyond the axis"
 
 
 def test_a_single_sample_is_a_step() -> None:

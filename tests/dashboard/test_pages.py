@@ -45,7 +45,7 @@ def test_the_overview_tells_how_steady_the_newest_campaign_was(tmp_path: Path) -
     text = said(page)
     assert "unsteady machine: slowest canary 5." in text or "slowest canary 4.9" in text
     assert "Newest campaign: canary (8-byte ping-pong) 1.0" in text
-    assert "1 node × 2; in no cell over" in text
+    assert "1 node × 2; at most " in text
     links = re.findall(r"explore\?s=[^&']+&c=([^&']+)", str(page))
     assert links == ["20261121T034500Z"]  # the other has nothing to explore
 
@@ -61,12 +61,12 @@ def test_pages_tell_which_methods_were_soaked_and_which_wait(
     states = {
         pages.table.PAGE: (
             "unsoaked stfw:dims=2 ",
-            "stfw:dims=2 waits for it",
+            "pending for stfw:dims=2",
             "faster ",
             "soaked 2,000 times",
         ),
         pages.choose.PAGE: (
-            "default stays until",
+            "until then the default is used",
             "Another",
             "independent launch",
             "Soaked 2,000 times.",
@@ -194,8 +194,8 @@ def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, facto
     ratio = rf"{str(factor)[:3]}\d+×"
 
     assert re.search(
-        rf"discovery changed most  since {before} \(MPICH Version: 5.0.2\): {ratio} the time in "
-        r"the mean, 20 of 20 cells\.",
+        rf"discovery changed most  since {before} \(MPICH Version: 5.0.2\): {ratio} the time on "
+        r"average, 20 of 20 cells\.",
         overview_of(path),
     )
 
@@ -224,10 +224,10 @@ def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, facto
 def test_pages_say_so_where_an_upgrade_changed_nothing(tmp_path: Path) -> None:
     before, _ = write_upgrade(tmp_path, 1)
     path = stored(tmp_path)
-    assert f"No significant change of any operation since {before}" in overview_of(path)
+    assert f"No operation changed significantly since {before}" in overview_of(path)
     assert "changed most" not in overview_of(path)
     _, parts = drawn(pages.history.PAGE, path)
-    assert said(parts["changes"]).startswith("No significant change of any operation")
+    assert said(parts["changes"]).startswith("No operation changed significantly")
     _, parts = drawn(pages.compare.PAGE, path)
     assert said(parts["summary"]).startswith("0 of 55 shared cells")
 
@@ -340,7 +340,7 @@ def test_a_simulated_system_is_marked_and_its_single_samples_count(mixed: Path) 
     assert "even" not in str(parts["cell"])
     assert (choice.cells["speedup_low"] == choice.cells["speedup"]).all()
     _, parts = drawn(pages.models.PAGE, mixed, simulated)
-    assert "that the simulated machine is made of" in said(parts["parameters"])
+    assert "with which this machine is simulated" in said(parts["parameters"])
 
 
 def test_a_real_system_is_not_compared_with_a_simulated_one_unasked(mixed: Path) -> None:
@@ -355,7 +355,7 @@ def test_a_real_system_is_not_compared_with_a_simulated_one_unasked(mixed: Path)
 
 def test_the_history_of_one_campaign_has_no_changes_to_tell_of(mixed: Path) -> None:
     _, parts = drawn(pages.history.PAGE, mixed)
-    assert said(parts["changes"]).startswith("One campaign")
+    assert said(parts["changes"]).startswith("Each case has only one campaign")
 
 
 def test_what_is_not_decided_yet_is_said_in_a_comparison(upgraded: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_report_needs_nothing_else_and_has_every_system(database: Path) -> Non
     tags = Tags()
     tags.feed(report)
     assert (tags.foreign, tags.open) == ([], [])
-    assert "Compare with yours" not in report and "A click" not in report
+    assert "Compare with your table" not in report and "Click a" not in report
     for environment in systems["environment"]:
         assert f"local:cpu, {environment}" in report
     figures = re.findall(r'<script type="application/json" class="plotted">(.*?)</script>', report)

@@ -425,7 +425,7 @@ def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, databa
         system = newest_first(store.systems())["system"].iloc[0]
         text = forms.export(store.table(system), "table")
     rule = next(line for line in text.splitlines() if line.startswith("rule"))
-    pasted = {text: "No line differs.", text.replace(f"{rule}\n", ""): f"+{rule}"}
+    pasted = {text: "No differences.", text.replace(f"{rule}\n", ""): f"+{rule}"}
     dependencies = client.get("/_dash-dependencies").json
     declared = next(one for one in dependencies if one["output"] == "table-difference.children")
     for given, expected in pasted.items():
