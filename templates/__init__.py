@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return the text of a template; every value that it names must be given."""
+    """Return the text of a template; all values that it uses must be given."""
     return _environment().get_template(template).render(**values)
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    import jinja2  # here, because every command imports this, and few write a file
+    import jinja2  # here, because every command imports this module, but few write a file
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("templates", ""),
@@ -40,7 +40,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _line(value: Any) -> str:
-    """Return one printable line without quotes, no longer than readers take."""
+    """Return one printable line without double quotes, at most 1000 letters long."""
     text = " ".join(str(value).replace('"', "'").split())
     return "".join(c for c in text if c.isprintable())[:1000]
 
@@ -58,14 +58,14 @@ def _number(value: float) -> str:
 
 
 def _range(low: float | None, high: float | None) -> str:
-    """Return an interval in the table's grammar: both ends included."""
+    """Return an interval in the table's grammar, which includes both ends."""
     if low is not None and low == high:
         return _number(low)
     return f"{_number(low or 0)}:{'*' if high is None else _number(high)}"
 
 
 def _c_whole(low: int | None, high: int | None) -> str:
-    """Return both ends in C. Unknown values are negative, and in the unbounded interval only."""
+    """Return both ends in C. Only the unbounded interval contains -1, the unknown value."""
     first = "INT64_MIN" if low is None and high is None else f"INT64_C({low or 0})"
     return f"{first}, {'INT64_MAX' if high is None else f'INT64_C({high})'}"
 
