@@ -191,7 +191,7 @@ def test_what_is_interpolated_is_marked(tmp_path: Path) -> None:
     assert "1 x 5 to 7 (i)" in said
     assert "(i) interpolated between measured layouts" in said
     text = succeed("export", "--database", database)
-    assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"interpolated, at 1 x ", text)
+    assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"interpolated from 1 x ", text)
 
 
 @pytest.mark.parametrize(

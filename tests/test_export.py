@@ -72,7 +72,7 @@ def test_a_rule_tells_its_evidence() -> None:
 
 
 def test_an_interpolated_rule_says_so_with_the_weaker_evidence() -> None:
-    said = "interpolated, at 1 x 4 faster: binomial has 1.11 x"
+    said = "interpolated from 1 x 4, faster: binomial has 1.11 x"
     assert [text.count(said) for text in (export(TABLE, "table"), export(TABLE, "header"))] == [
         1
     ] * 2

@@ -414,10 +414,10 @@ def test_files_for_mpi_libraries_are_those_of_the_export(
 def test_what_no_library_can_run_is_refused_with_the_reason(client: FlaskClient) -> None:
     answer = client.get("/table/download?f=openmpi")
     assert answer.status_code == 404
-    assert "nothing to export for Open MPI" in answer.text
+    assert "cannot be exported for Open MPI" in answer.text
     answer = client.get("/table/download?f=mpich")
     assert answer.status_code == 404
-    assert "methods of Switchpoint's are best everywhere" in unescape(answer.text)
+    assert "a method of Switchpoint is best everywhere" in unescape(answer.text)
 
 
 def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, database: Path) -> None:

@@ -1,9 +1,9 @@
-"""The library's own algorithms that a table chooses, by operation, process count and bytes.
+"""The algorithms of the MPI library that a table chooses, by operation, process count and bytes.
 
-Libraries know the number of processes of a communicator, but no layout, and can run only their own
-algorithms. For any other method the choice is left to the library, and the rule is reported. The
-choice is also left to it between the measured process counts, as libraries run algorithms
-unchecked.
+Libraries know the number of processes of a communicator, but not its layout, and can run only their
+own algorithms. For any other method the choice is left to the library, and the rule is reported.
+The choice is also left to it between the measured process counts, because libraries do not check
+whether an algorithm is applicable.
 """
 
 import math
@@ -17,13 +17,13 @@ from tuner.errors import SwitchpointError
 from tuner.selection import match
 
 ROOT_KNOWS = ("gather", "scatter")
-"""Operations whose size a library's readers take from arguments that count only at some ranks."""
+"""Operations whose size the library takes from arguments that are valid only at some ranks."""
 
 _ALGORITHMS = ("vendor:algorithm=", APART)
 
 
 class VendorError(SwitchpointError):
-    """Error of writing a table for a library, or of a file for another; the message says why."""
+    """Error raised when a table cannot serve an MPI library; the message says why."""
 
 
 class AlgorithmFrom(NamedTuple):
@@ -35,13 +35,13 @@ class AlgorithmFrom(NamedTuple):
 
 @dataclass
 class Choices:
-    """The intervals of each operation and process count, the first from 0, and what is left out."""
+    """The intervals of each operation and process count, from 0 up, and the omitted cases."""
 
     intervals: dict[str, dict[int, list[AlgorithmFrom]]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
     def leave_out(self, operation: str, procs: int, reason: str) -> None:
-        """Record, once, that something is not exported."""
+        """Record, once, that a case is not exported, and why."""
         line = f"{operation}, {procs} processes: {reason}"
         if line not in self.left_out:
             self.left_out.append(line)
@@ -62,13 +62,15 @@ def choices_of(table: Table) -> Choices:
             rules.setdefault(key, []).append(rule)
         else:
             choices.leave_out(
-                *key, f"{nodes} x {ppn}: the library knows no layouts; {layout} stands"
+                *key,
+                f"{nodes} x {ppn}: the library does not distinguish layouts, "
+                f"and gets the choices for {layout[0]} x {layout[1]}",
             )
     for (operation, procs), of_layout in rules.items():
         _add(choices, Place(operation, *layouts[operation, procs]), of_layout)
     if not choices.intervals:
         raise VendorError(
-            f"the table of {table.provenance.system} chooses no algorithm of the library's own: "
+            f"the table of {table.provenance.system} chooses none of the library's algorithms: "
             + _why_none(table)
         )
     return choices
@@ -77,13 +79,13 @@ def choices_of(table: Table) -> Choices:
 def _why_none(table: Table) -> str:
     of_collectives = [rule for rule in table.rules if rule.operation in COLLECTIVES]
     if not of_collectives:
-        return "measure collectives"
+        return "it has no rules for collectives; measure them"
     undecided = sum(rule.evidence.status == "undecided" for rule in of_collectives)
     if undecided:
-        return f"{undecided} of {len(of_collectives)} rules are undecided, measure for longer"
+        return f"{undecided} of {len(of_collectives)} rules are undecided; measure for longer"
     return (
-        "its default or methods of Switchpoint's are best everywhere; measured with "
-        "`--setvar=collective.methods=vendor`, only its own compete"
+        "the default or a method of Switchpoint is best everywhere; to compare only the library's "
+        "algorithms, measure with `--setvar=collective.methods=vendor`"
     )
 
 
@@ -92,22 +94,24 @@ def _add(choices: Choices, place: Place, rules: list[Rule]) -> None:
     for rule in rules:
         if rule.method != "vendor" and not rule.method.startswith(_ALGORITHMS):
             choices.leave_out(
-                operation, procs, f"{_bytes(rule)}: {rule.method} is no algorithm of the library"
+                operation,
+                procs,
+                f"{_bytes(rule)}: {rule.method} is not an algorithm of the library",
             )
     intervals = _intervals(rules, place)
     if operation in ROOT_KNOWS and len(intervals) > 1:
         choices.leave_out(
             operation,
             procs,
-            "the library takes the size from arguments that not all ranks have, so that ranks "
-            "could run different algorithms: only one for all sizes can be given",
+            "the library takes the size from arguments that not all ranks have, so ranks could run "
+            "different algorithms: only one algorithm for all sizes can be exported",
         )
     elif any(interval.algorithm for interval in intervals):
         choices.intervals.setdefault(operation, {})[procs] = intervals
 
 
 def _intervals(rules: list[Rule], place: Place) -> list[AlgorithmFrom]:
-    """Return what the first rule that matches chooses, from each size at which that changes."""
+    """Return the choices of the first rule that matches, from each size at which they change."""
     found: list[AlgorithmFrom] = []
     following = 0.0
     for step in match.by_size(rules, place):

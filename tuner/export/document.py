@@ -36,7 +36,7 @@ def _text(table: Table, model: SystemModel | None) -> str:
 
 
 def _json_lines(value: Any) -> str:
-    """Return JSON with one rule or point per line, for line tools and for fast writing."""
+    """Return JSON with one rule or point per line, for line-based tools and fast writing."""
     if not isinstance(value, list):
         return json.dumps(value)
     return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"

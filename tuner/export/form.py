@@ -1,4 +1,4 @@
-"""What a form of exported tables consists of."""
+"""The description of a form of exported tables."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,5 +19,5 @@ class Form(NamedTuple):
     render: Callable[[Table, SystemModel | None], str]
     mimetype: str = "text/plain"
     use: tuple[str, ...] = ()
-    is_of_mpi: bool = False  # it is for an MPI library, which is asked for its algorithms
+    is_of_mpi: bool = False  # for an MPI library, whose algorithms are looked up in it
     knows_off: bool = False  # its readers heed SWITCHPOINT_OFF themselves

@@ -1,4 +1,4 @@
-"""The forms in which tables are exported, a module a form; and writing them to files."""
+"""The forms in which tables are exported, one module per form, and their writing to files."""
 
 import os
 from dataclasses import replace
@@ -26,14 +26,14 @@ class ExportError(SwitchpointError):
 
 
 def export(of: Table, form: str, model: SystemModel | None = None) -> str:
-    """Return a table as text in one of FORMS. Raise ExportError when it has no rules.
+    """Return a table as text in one of FORMS. Raise ExportError if it has no rules.
 
-    Forms whose readers do not heed SWITCHPOINT_OFF are without the methods that are off.
+    Methods that are off are left out of forms whose readers ignore SWITCHPOINT_OFF.
     """
     if not of.rules:
         raise ExportError(
-            f"the table of {of.provenance.system} has no rules: the default was measured "
-            "nowhere; measure it with `switchpoint run`"
+            f"the table of {of.provenance.system} has no rules, because the default was "
+            "not measured: measure it with `switchpoint run`"
         )
     if not FORMS[form].knows_off:
         of = replace(of, rules=[rule for rule in of.rules if not off.is_off_here(rule.method)])
@@ -46,7 +46,7 @@ def export(of: Table, form: str, model: SystemModel | None = None) -> str:
 
 
 def write(of: Table, form: str, path: Path, model: SystemModel | None = None) -> None:
-    """Write a table to a file, whole. Raise ExportError."""
+    """Write a table to a file atomically. Raise ExportError."""
     text = export(of, form, model)
     try:
         atomic.write(path, text)

@@ -1,9 +1,9 @@
 """Intel MPI's settings, the environment variables I_MPI_ADJUST_*.
 
-The library numbers its algorithms and names none: `vendor:environment=3` is its preset 3. A setting
-gives presets to ranges of sizes, which it counts as we do. Conditions on process counts, which the
-manual has too, are not used: 2021.18 was seen not to hold to them. So settings are for jobs of one
-process count.
+The library numbers its algorithms without names: `vendor:environment=3` is its preset 3. A setting
+assigns presets to ranges of sizes, defined as ours. The manual also has conditions on process
+counts; they are not used, because 2021.18 was seen to ignore them. So each setting is for jobs of
+one process count.
 """
 
 from typing import Any
@@ -16,16 +16,16 @@ from tuner.export.text import render
 from tuner.models.system import SystemModel
 
 SERIES = "2021."
-"""Versions whose settings are known."""
+"""Versions whose settings are supported."""
 
 SIZE_MOST = 2**31 - 1
 
 
 def _settings(table: Table) -> dict[str, Any]:
-    """Return the values of the settings' template. Raise VendorError, also without any setting."""
+    """Return the values of the settings' template. Raise VendorError, also if none is left."""
     version = version_for(table.provenance.mpi_library, "intelmpi")
     if not version.startswith(SERIES):
-        raise VendorError(f"Intel MPI {version} is not known to read settings as 2021 does")
+        raise VendorError(f"Intel MPI {version} is not supported: only settings of 2021 are known")
     choices = choices_of(table)
     jobs: dict[int, dict[str, str]] = {}
     for operation, by_procs in sorted(choices.intervals.items()):
@@ -34,23 +34,24 @@ def _settings(table: Table) -> dict[str, Any]:
                 jobs.setdefault(procs, {})[f"I_MPI_ADJUST_{operation.upper()}"] = value
     if not jobs:
         raise VendorError(
-            "Intel MPI's settings cannot say anything of this table: " + "; ".join(choices.left_out)
+            "Intel MPI's settings cannot express any rule of this table: "
+            + "; ".join(choices.left_out)
         )
     return {"version": version, "jobs": dict(sorted(jobs.items())), "left_out": choices.left_out}
 
 
 def _setting(choices: Choices, operation: str, procs: int, intervals: list[AlgorithmFrom]) -> str:
-    """Return `preset:first-last;…` over all sizes; "" when no setting can express the intervals."""
+    """Return `preset:first-last;…` over all sizes; "" if no setting can express the intervals."""
     names = [interval.algorithm for interval in intervals]
     wrong = next((name for name in names if name is not None and not name.isdigit()), None)
     if wrong is not None:
-        choices.leave_out(operation, procs, f"{wrong} is no number of a preset")
+        choices.leave_out(operation, procs, f"{wrong} is not the number of a preset")
         return ""
     if None in names:
         choices.leave_out(
             operation,
             procs,
-            "a setting for some sizes changes the others too: none can be left to the library",
+            "a setting for some sizes changes the others too, so none can be left to the library",
         )
         return ""
     lows = [interval.low for interval in intervals]

@@ -1,6 +1,6 @@
 """The lines of a method table that carry a model's parameters, for cases that no rule matches.
 
-The library computes from them the same times (kernels/src/plan/model.c) as `tuner.models.predict`.
+From them the library (kernels/src/plan/model.c) computes the same times as `tuner.models.predict`.
 Grammar: docs/reference/table.md.
 """
 
@@ -13,7 +13,7 @@ from tuner.models.system import SystemModel
 
 
 def model_lines(model: SystemModel | None) -> list[str]:
-    """Return the lines of a model; none without a model or parameters of messages."""
+    """Return the lines of a model; [] without a model or without parameters of messages."""
     if model is None:
         return []
     lines: list[str] = []

@@ -1,7 +1,8 @@
 """The MPI library that a table was measured with, found on this machine, and its algorithms.
 
-Names and numbers of algorithms, and MPICH's own selection, are read from that very library: they
-change from version to version, and a file for another one selects the wrong algorithms silently.
+The names and numbers of algorithms, and MPICH's built-in selection, are read from exactly that
+library: they change between versions, and a file for another version silently selects wrong
+algorithms.
 """
 
 import json
@@ -26,7 +27,7 @@ _TIMEOUT_S = 60
 
 
 def library_of(banner: str) -> tuple[str, str]:
-    """Return family and version from MPI_Get_library_version; ("", "") for an unknown library."""
+    """Return the family and version in MPI_Get_library_version's text; ("", "") if unknown."""
     for family, pattern in _BANNERS.items():
         if match := re.search(pattern, banner):
             return family, match.group(1)
@@ -34,18 +35,18 @@ def library_of(banner: str) -> tuple[str, str]:
 
 
 def version_for(banner: str, family: str) -> str:
-    """Return the version of a table's library. Raise VendorError when it is of another family."""
+    """Return the version of a table's library. Raise VendorError if it is of another family."""
     found, version = library_of(banner)
     if found != family:
         raise VendorError(
-            f"the table was measured with {banner!r}, and algorithms of one library mean nothing "
-            f"to another: nothing to export for {FAMILIES[family]}"
+            f"the table was measured with {banner!r}, whose algorithms cannot be exported for "
+            f"{FAMILIES[family]}"
         )
     return version
 
 
 def installation(family: str, version: str) -> Mpi:
-    """Return the installation of that very version here. Raise VendorError when there is none."""
+    """Return the installation of exactly that version. Raise VendorError if there is none."""
     here = [mpi for mpi in find_mpis() if mpi.family == family]
     for mpi in here:
         if mpi.version == version:
@@ -53,22 +54,22 @@ def installation(family: str, version: str) -> Mpi:
     what = f"{FAMILIES[family]} {version}"
     others = " and ".join(str(mpi) for mpi in here)
     raise VendorError(
-        f"algorithms of {what} are asked of that library, which is not on PATH here"
-        + (f" (but {others}, where they are others)" if others else "")
-        + ": do this where it is"
+        f"the algorithms of {what} are looked up in that library, which is not on PATH"
+        + (f" (only {others}, with other algorithms)" if others else "")
+        + ": run this where it is installed"
     )
 
 
 def launcher(family: str, version: str) -> str:
-    """Return the program that starts ranks with that very library. Raise VendorError if none."""
+    """Return the program that starts ranks with exactly that library. Raise VendorError."""
     if family != "intelmpi":
         return installation(family, version).mpiexec
     program = shutil.which("mpiexec") or ""
     here = intel_version(program)
     if here != version:
         raise VendorError(
-            f"algorithms of Intel MPI {version} have other numbers elsewhere, and it is not "
-            f"on PATH here{f' (but {here})' if here else ''}: do this where it is"
+            f"the algorithms have the numbers of Intel MPI {version}, which is not on PATH"
+            f"{f' (only {here})' if here else ''}: run this where it is installed"
         )
     return program
 
@@ -85,7 +86,7 @@ def intel_version(mpiexec: str) -> str:
 
 
 def made_for(text: str) -> tuple[str, str] | None:
-    """Return family and version that a file with this beginning is for; None for any other text."""
+    """Return the family and version for which a file with this beginning is, or None."""
     match = _MARK.search(text)
     if match is None:
         return None
@@ -102,15 +103,14 @@ class Algorithm(NamedTuple):
 def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
     """Return the algorithms of each operation, by name, from the library's ompi_info.
 
-    When `chain` is set by a variable, another variable gives its fan-out; a rules file gives it
-    itself.
+    A variable that selects `chain` takes the fan-out from another variable; a rules file states it.
     """
     program = Path(mpi.mpiexec).with_name("ompi_info")
     command = [str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise VendorError(f"{program} does not run: {error}") from error
+        raise VendorError(f"cannot run {program}: {error}") from error
     fan_outs = dict(
         re.findall(r"coll_tuned_(\w+)_algorithm_chain_fanout:value:(\d+)", answer.stdout)
     )
@@ -120,14 +120,14 @@ def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
         fan_out = int(fan_outs.get(operation, 0)) if name == "chain" else 0
         found.setdefault(operation, {})[name] = Algorithm(int(number), fan_out)
     if not found:
-        raise VendorError(f"{program} names no algorithms: {answer.stderr.strip()[:200]}")
+        raise VendorError(f"{program} lists no algorithms: {answer.stderr.strip()[:200]}")
     return found
 
 
 def mpich_selection(mpi: Mpi) -> tuple[dict[str, Any], set[str]]:
     """Return the library's built-in selection, and the names of all algorithms it can read.
 
-    Both lie in the library's file as text. Raises VendorError when they do not.
+    Both are text in the library's file. Raises VendorError if they are not found.
     """
     for path in _library_files(mpi):
         content = path.read_bytes()
@@ -139,19 +139,19 @@ def mpich_selection(mpi: Mpi) -> tuple[dict[str, Any], set[str]]:
             ]
             selections = [json.loads(tree) for tree in trees if b"MPIR_Bcast_intra" in tree]
         except ValueError as error:
-            raise VendorError(f"{path}: its selection cannot be read: {error}") from error
+            raise VendorError(f"{path}: cannot read its selection: {error}") from error
         if names and selections:
             return max(selections, key=len), names
-    raise VendorError(f"{mpi}: its library holds no selection that could be changed")
+    raise VendorError(f"{mpi}: its library contains no selection that can be changed")
 
 
 def _library_files(mpi: Mpi) -> list[Path]:
-    """Return where the wrapper's library may lie, real files only. Raise VendorError."""
+    """Return the files that may be the wrapper's library, without links. Raise VendorError."""
     command = [mpi.mpicc, "-show"]
     try:
         shown = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise VendorError(f"{mpi.mpicc} -show does not run: {error}") from error
+        raise VendorError(f"cannot run {mpi.mpicc} -show: {error}") from error
     if shown.returncode != 0:
         raise VendorError(f"{mpi.mpicc} -show failed: {shown.stderr.strip()[:200]}")
     names = [name for name in re.findall(r"-l(\S+)", shown.stdout) if "mpi" in name]

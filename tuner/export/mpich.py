@@ -1,10 +1,10 @@
 """MPICH's selection file, which MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE names.
 
-It replaces the whole built-in selection, so it is that selection with branches for the tuned
-process counts. Every branch ends in what the library would do where the tuned algorithm was not
-measured: algorithms named here are run unchecked.
+It replaces the whole built-in selection, so it is that selection with added branches for the tuned
+process counts. Each branch falls back to the library's own choice where the tuned algorithm was not
+measured, because the library does not check whether a selected algorithm is applicable.
 
-On a node the library may take other code after some calls, which the environment prevents.
+On a node the library may switch to other code after some calls; the environment prevents that.
 """
 
 import json
@@ -18,14 +18,14 @@ from tuner.export.text import render
 from tuner.models.system import SystemModel
 
 TOTALS = ("allgather", "allgatherv", "reduce_scatter_block")
-"""Operations that MPICH sizes by the blocks of all ranks together; the others are sized as ours."""
+"""Operations whose size in MPICH is that of all ranks' blocks; the others have our sizes."""
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 PARAMETRIC = ("tree", "recexch", "k_", "recursive_multiplying", "ccl")
-"""Parts of names of algorithms with parameters, which the file would have to give."""
+"""Parts of the names of algorithms whose parameters the file would have to state."""
 
 SIZE_MOST = 2**31 - 1
-PAGE_BYTES = 4096  # the library reads the file to the first NUL, and finds one behind the last page
+PAGE_BYTES = 4096  # the library reads up to a NUL, which follows the text only in a partial page
 
 Tree = dict[str, Any]
 
@@ -40,7 +40,7 @@ def _selection_file(table: Table) -> dict[str, Any]:
         branch = selection.get(f"collective={operation}", {})
         own = branch.get("comm_type=intra")
         if own is None:
-            raise VendorError(f"{mpi}: its selection has no {operation} within a communicator")
+            raise VendorError(f"{mpi}: its selection has no {operation} for intracommunicators")
         branch["comm_type=intra"] = _by_procs(choices, operation, by_procs, own, names)
     device = {f"MPIR_CVAR_{name.upper()}_DEVICE_COLLECTIVE": "0" for name in choices.intervals}
     return {
@@ -52,7 +52,7 @@ def _selection_file(table: Table) -> dict[str, Any]:
 
 
 def _padded(text: str) -> str:
-    """Return a text whose file does not end with a page: the library would read beyond it."""
+    """Return a text that does not fill its last page: the library would read beyond it."""
     return text if len(text.encode()) % PAGE_BYTES else text + "\n"
 
 
@@ -90,7 +90,7 @@ def _by_size(
     for following, leaf in zip(intervals[1:], leaves, strict=False):
         end = following.low * (procs if total else 1)
         if end > SIZE_MOST:
-            choices.leave_out(operation, procs, f"from {following.low} B: beyond the file's sizes")
+            choices.leave_out(operation, procs, f"from {following.low} B: too large for the file")
             return tree | {f"{measure}=any": leaf} if tree else leaf
         tree[f"{measure}<{end}"] = leaf
     return tree | {f"{measure}=any": leaves[-1]} if tree else leaves[0]
@@ -103,7 +103,7 @@ def _leaf(
     if name is None:
         return own
     if any(part in name for part in PARAMETRIC):
-        choices.leave_out(operation, procs, f"{name} has parameters of its own")
+        choices.leave_out(operation, procs, f"{name} has parameters, which are not exported")
         return own
     kind = operation.capitalize()
     known = [f"MPIR_{kind}_{scope}_{name}" for scope in ("intra", "allcomm")]
@@ -115,12 +115,12 @@ def _leaf(
 
 
 def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
-    """Return the tuned choice for calls as they were measured, the library's own for others."""
+    """Return the tuned choice for calls like the measured ones, the library's own for others."""
     if operation == "alltoall":
         return {"is_sendbuf_inplace=yes": own, "is_sendbuf_inplace=no": tuned}
     if operation not in REDUCTIONS:
         return tuned
-    if operation != "reduce_scatter_block":  # for which the library can check neither
+    if operation != "reduce_scatter_block":  # the library can check neither for it
         # Algorithms that scatter the vector need an element for every process.
         whole = {"count<pow2": own, "count=any": tuned}
         tuned = {"is_op_built_in=yes": whole, "is_op_built_in=no": own}

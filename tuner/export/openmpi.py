@@ -10,7 +10,7 @@ from tuner.export.text import render
 from tuner.models.system import SystemModel
 
 SERIES = ("4.", "5.")
-"""Versions whose readers know this format; the numbers of operations are the same in both."""
+"""Versions that read this format; both number the operations in the same way."""
 
 NUMBERS = {
     "allgather": 0,
@@ -25,11 +25,11 @@ NUMBERS = {
 }
 
 TOTALS = ("allgather", "alltoall", "reduce_scatter_block")
-"""Operations that Open MPI sizes by the blocks of all ranks together; ours is one block."""
+"""Operations whose size in Open MPI is that of all ranks' blocks; ours is one block."""
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 CAUTION = (
-    "Open MPI asks no algorithm whether it keeps the order of operands: {} may be wrong "
+    "Open MPI does not check whether an algorithm keeps the order of operands: {} may be wrong "
     "with operations that do not commute"
 )
 
@@ -40,7 +40,9 @@ def _rules_file(table: Table) -> dict[str, Any]:
     """Return the values of a rules file's template. Raise VendorError."""
     version = version_for(table.provenance.mpi_library, "openmpi")
     if not version.startswith(SERIES):
-        raise VendorError(f"Open MPI {version} is not known to read rules files as 4 and 5 do")
+        raise VendorError(
+            f"Open MPI {version} is not supported: only rules files of 4 and 5 are known"
+        )
     choices = choices_of(table)
     algorithms = openmpi_algorithms(installation("openmpi", version))
     operations = [
@@ -66,9 +68,9 @@ def _sizes(
     by_procs: dict[int, list[AlgorithmFrom]],
     algorithms: dict[str, Algorithm],
 ) -> list[dict[str, Any]]:
-    """Return an entry for each process count, and around it entries of the library's choice.
+    """Return an entry for each process count, between entries for the library's choice.
 
-    An entry is valid up to the next one, and the first for fewer processes too.
+    An entry is valid up to the next one; the first is also valid for fewer processes.
     """
     sizes: list[dict[str, Any]] = [{"procs": 1, "messages": _OWN}]
     for procs in sorted(by_procs):
@@ -94,7 +96,7 @@ def _messages(
         low = interval.low * (procs if operation in TOTALS else 1)
         name = interval.algorithm
         if low > SIZE_MOST:
-            choices.leave_out(operation, procs, f"from {interval.low} B: beyond the file's sizes")
+            choices.leave_out(operation, procs, f"from {interval.low} B: too large for the file")
             break
         if name is not None and name not in algorithms:
             choices.leave_out(operation, procs, f"the library has no algorithm {name}")

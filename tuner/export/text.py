@@ -1,4 +1,4 @@
-"""What the text forms of a table have in common: its provenance, notes, and evidence in words."""
+"""The common parts of a table's text forms: its provenance, notes, and evidence in words."""
 
 from functools import partial
 from typing import Any
@@ -29,18 +29,18 @@ def evidence(point: Point) -> str:
     if case.layout.oversubscribed:
         where += ", oversubscribed"
     if point.launches == 0:
-        return f"{point.status}: no launch of {case.pattern} counts at {case.bytes} B"
+        return f"{point.status}: no usable launch of {case.pattern} at {case.bytes} B"
     if point.challenger is None or point.ratio is None:
         return f"{point.status}: nothing to compare {where}"
     return f"{point.status}: {point.challenger} has {speed(point)} the speed of {default} {where}"
 
 
 def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
-    """Return a rule's evidence in words; `executions` are of soaks (tuner/selection/soaks.py)."""
+    """Return a rule's evidence in words; executions: in soaks (tuner/selection/soaks.py)."""
     said = evidence(rule.evidence)
     layout = rule.evidence.case.layout
     if rule.interpolated:
-        said = f"interpolated, at {layout.nodes} x {layout.ppn} {said}"
+        said = f"interpolated from {layout.nodes} x {layout.ppn}, {said}"
     soaked = executions.get((rule.operation, rule.method, layout.nodes, layout.ppn))
     if soaked is not None:
         said += f"; soaked {soaked} times" if soaked else "; not soaked"
@@ -48,7 +48,7 @@ def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
 
 
 def speed(point: Point) -> str:
-    """Return the challenger's speed over the default's, with its interval; "" if unknown."""
+    """Return the challenger's speed relative to the default's, with its interval; "" if unknown."""
     if point.ratio is None:
         return ""
     if point.ratio_low is None or point.ratio_high is None:
