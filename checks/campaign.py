@@ -1,7 +1,7 @@
 """Base classes of all checks of a campaign: several launches of swpbench in one job.
 
-A check sets `operation` when its class is written and `pattern` and `scale` as parameters. The
-base class sets everything that ReFrame needs: the tasks after set-up, the command before the run.
+A check sets `operation` in its class, and `pattern` and `scale` as parameters. The base class sets
+everything that ReFrame needs: the tasks after set-up, the command before the run.
 """
 
 import re
@@ -28,16 +28,16 @@ from tuner.machine.mpi import identify
 from tuner.machine.systems import launch_on
 from tuner.rawfile import keeping
 
-identify_once = cache(identify)  # jobs are many, and MPIs few
+identify_once = cache(identify)  # many jobs use few MPIs
 
 # All checks of one ReFrame session belong to one campaign.
 STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 class LaunchesCheck(rfm.RunOnlyRegressionTest):
-    """Launches of one operation with one pattern; every launch leaves a raw file.
+    """Launches of one operation with one pattern; every launch writes a raw file.
 
-    A subclass has a `scale`.
+    Subclasses set `scale`.
     """
 
     valid_systems = ["+mpi"]
@@ -54,25 +54,27 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     sizes = variable(str, value="")
     # Replaces the program that the fixture installs.
     swpbench = variable(str, value="")
-    # Five launches choose a method, the last confirms it.
+    # Five launches choose a method; the last one confirms it.
     launches = variable(int, value=6)
     budget_s = variable(float, value=3.0)
-    # For results that are published: another name for the system, and none for its hosts.
+    # For published results: another name for the system, and no host names.
     system_name = variable(str, value="")
     anonymous = variable(bool, value=False)
-    # For the report, which has no field for the reason of a skip.
+    # For the report, which has no field of its own for the reason of a skip.
     skipped_because = variable(str, value="")
 
     @run_after("setup")
     def resolve_scale(self):
-        """Set the processes of the scale on the processors that the system has."""
+        """Set the processes of the scale, from the processors of the system."""
         processor = self.current_partition.processor
         cores = (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
         max_nodes = int(self.current_partition.extras.get("max_nodes", 1))
         try:
             layout = self.layout(cores, max_nodes)
             if layout.ppn > cores and "mpiexec" not in self.current_environ.extras:
-                raise scales.ScaleError("oversubscribed, and how ranks yield is not known")
+                raise scales.ScaleError(
+                    "oversubscribed, and it is not known how to make ranks yield"
+                )
         except scales.ScaleError as reason:
             self.leave_out(str(reason))
         self.num_tasks = layout.procs
@@ -80,20 +82,20 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.find_unmeasured()
         self.time_limit = len(self.numbers) * self.launch_limit_s
         if "simulated" in self.current_partition.features:
-            self.time_limit = None  # of this machine's seconds; the budget is of simulated ones
+            self.time_limit = None  # it would limit real seconds; the budget is in simulated ones
 
     def layout(self, cores: int, max_nodes: int) -> scales.ScaleLayout:
-        """Return the processes of a scale on at most `max_nodes` such nodes. Raises ScaleError."""
+        """Return the layout of the scale on at most `max_nodes` such nodes. Raise ScaleError."""
         return scales.resolve(self.scale, cores, max_nodes)
 
     def find_unmeasured(self):
-        """Leave out launches of an interrupted campaign of this name that are among the results."""
+        """Leave out launches that an interrupted campaign of this name has in the results."""
         there = keeping.numbers_there(
             self.campaign, self.recorded_system, self.current_environ.name, self.raw_name
         )
         self.numbers = [number for number in range(self.runs) if number not in there]
         if not self.numbers:
-            self.leave_out("all its launches are among the results")
+            self.leave_out("all its launches are already among the results")
 
     def leave_out(self, reason: str):
         """Skip this case, and keep the reason for the report."""
@@ -107,12 +109,12 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @property
     def runs(self) -> int:
-        """Return how many times swpbench is started, each time for a raw file."""
+        """Return the number of starts of swpbench, each of which writes a raw file."""
         return self.launches
 
     @property
     def launch_limit_s(self) -> float:
-        """Return the limit of a launch before the job is ended, in seconds of this machine."""
+        """Return the time limit of a launch, in seconds of this machine."""
         return self.budget_s + 30
 
     @run_before("run")
@@ -126,7 +128,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         pattern = self.write_pattern()
         options = [self.launch_options(n, pattern, yield_setting) for n in self.numbers]
         self.executable_opts = options[0]
-        # ReFrame sets these of the job only later, and launchers read them.
+        # ReFrame sets these fields of the job only later, but launchers read them here.
         self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
@@ -152,26 +154,26 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         return [self.command, *(shlex.quote(word) for word in words)]
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """Return the options that say what one launch measures."""
+        """Return the options that select the measurements of one launch."""
         return {
             "--op": self.operation,
             "--methods": self.methods,
             "--pattern": pattern,
             "--sizes": self.sizes or default_sizes(self.operation, self.pattern),
             "--budget": f"{self.budget_s:g}",
-            # Each launch has an order of methods of its own.
+            # Each launch runs the methods in a different order.
             "--seed": str(number + 1),
         }
 
     def use_own_launcher(self) -> str:
-        """Start ranks by the tuner if the environment has an mpiexec; return its yield setting."""
+        """Let the tuner start ranks if the environment has an mpiexec; return its yield setting."""
         mpiexec = self.current_environ.extras.get("mpiexec")
         if mpiexec is None:
             return ""
         mpi = identify_once(self.current_environ.cc, mpiexec)
         if mpi is None:
             raise rfm.core.exceptions.ReframeError(
-                f"{mpiexec} and {self.current_environ.cc} are not of one MPI that is known"
+                f"{mpiexec} and {self.current_environ.cc} do not belong to one known MPI"
             )
         start = launch_on(
             self.current_partition.fullname,
@@ -195,7 +197,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def launches_are_right(self):
-        """Check the payload, the number of ranks, and that every file has its closing record."""
+        """Check the payload, the number of ranks, and that every raw file is complete."""
         ranks = sn.extractall(r"^swpbench: ranks (\d+)$", self.stdout, 1, int)
         return sn.all(
             [
@@ -212,31 +214,31 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
                 sn.assert_eq(
                     sn.count(sn.findall(r"^swpbench: complete ", self.stdout)),
                     len(self.numbers),
-                    msg="{0} of {1} launches closed their file",
+                    msg="{0} of {1} launches completed their raw file",
                 ),
             ]
         )
 
     @run_after("sanity")
     def keep(self):
-        """Put the raw files among the results and into the store."""
+        """Add the raw files to the results and to the store."""
         if not self.is_dry_run():
             keeping.keep([Path(self.stagedir) / name for name in self.keep_files])
 
 
 class CampaignCheck(LaunchesCheck):
-    """The same launches at every scale, with all methods at the same sizes."""
+    """The same launches at every scale, of all methods at the same sizes."""
 
     scale = parameter(list(scales.SCALES), loggable=True)
 
     @property
     def runs(self) -> int:
-        """Return the number of launches: one on a simulated machine, where all are alike."""
+        """Return the number of launches: one on a simulated machine, where all are equal."""
         return 1 if "simulated" in self.current_partition.features else self.launches
 
     @run_after("init")
     def mark_smoke(self):
-        """Mark one short check of each operation, which shows whether a system works at all."""
+        """Mark one short check of each operation as a smoke test of a system."""
         if self.is_first and self.scale == "1_node":
             self.tags = self.tags | {"smoke"}
 
@@ -247,9 +249,9 @@ class CampaignCheck(LaunchesCheck):
 
 
 def default_sizes(operation: str, pattern: str) -> str:
-    """Return a coarse grid: bytes per message, or for a matrix per item; a message has many items.
+    """Return a coarse grid of bytes per message, or for a matrix per item of a message.
 
-    An item of a product is an element of each vector.
+    A message of a matrix has many items. An item of a product is an element of each vector.
     """
     if operation == "spmv":
         return "8,64"

@@ -6,7 +6,7 @@ from reframe.core.builtins import parameter, run_after, variable
 from checks.campaign import CampaignCheck
 from tuner.domain.operations import APART, COLLECTIVES
 
-# The operations that applications call most; the others are measured if named.
+# The operations that applications call most; the others are measured only if named.
 MOST_CALLED = ("bcast", "allreduce")
 
 
@@ -17,8 +17,8 @@ class collective(CampaignCheck):
     descr = "collective methods"
     kind = parameter(list(COLLECTIVES), loggable=True)
     pattern = variable(str, value="blocks")
-    # Algorithms that the MPI library takes from its environment only: names, separated by commas.
-    # Each launch is followed by one of the same number for each of them, which is not interleaved.
+    # Names, separated by commas, of algorithms that only the MPI library's environment selects.
+    # After each launch, each of them gets a launch of the same number, which is not interleaved.
     apart = variable(str, value="")
     tags = set()
 
@@ -31,7 +31,7 @@ class collective(CampaignCheck):
 
     @property
     def runs(self) -> int:
-        """Return the number of launches, including those of the algorithms apart."""
+        """Return the number of launches, including those of the algorithms in `apart`."""
         return super().runs * (1 + len(self.algorithms_apart))
 
     @property
@@ -40,7 +40,7 @@ class collective(CampaignCheck):
         return [name for name in self.apart.split(",") if name]
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """Return options for all methods, or for an algorithm apart, which has its own launches."""
+        """Return options for all methods, or for an algorithm in `apart`: it has own launches."""
         launch, turn = divmod(number, 1 + len(self.algorithms_apart))
         options = super().measured_options(launch, pattern) | {"--launch": str(launch)}
         if turn:

@@ -1,6 +1,6 @@
 """The check that builds and installs the kernels, once for each environment of a system.
 
-`-S build_kernels.builder=Spack` has Spack build them, by the package of this checkout.
+With `-S build_kernels.builder=Spack`, Spack builds them from the package in this checkout.
 """
 
 import json
@@ -23,10 +23,10 @@ SPACK_SITE_IS_NAMED = '"SWITCHPOINT_SPACK_SITE" in env'
 
 
 class build_kernels(rfm.CompileOnlyRegressionTest):
-    """The kernels, built again only where they changed, installed where applications find them."""
+    """The kernels; only changed parts are rebuilt. Installed where applications find them."""
 
     descr = "Switchpoint's library and swpbench"
-    # ReFrame 4.10 refuses every name for `build_system` on the command line.
+    # ReFrame 4.10 rejects any value of `build_system` on the command line.
     builder = variable(str, value="CMake")
     build_locally = True
     sourcesdir = None
@@ -38,7 +38,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
 
     @run_after("setup")
     def take_what_is_installed(self):
-        """Use the swpbench on the path, as Spack installs it, if a wheel has no sources."""
+        """Use the swpbench on the path, as from Spack, if there are no sources, as in a wheel."""
         if SOURCES.is_dir():
             return
         self.skip_if(
@@ -52,7 +52,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         """Set all paths of the build system; the source tree is built without a copy."""
         target = shlex.quote(str(self.installation))
         is_cmake = isinstance(self.build_system, CMake)
-        # A link leads to files of others: nothing may be written through it.
+        # A link leads to files of another installation: nothing may be written through it.
         self.prebuild_cmds = [f"[ {'! -L' if is_cmake else '-L'} {target} ] || rm -rf {target}"]
         if is_cmake:
             self.configure_cmake()
@@ -64,14 +64,14 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             self.build_system.commands = [f"ln -sfn {shlex.quote(str(prefix))} {target}"]
 
     def configure_cmake(self):
-        """Build with the environment's MPI compiler, after any running build of the same."""
+        """Build with the environment's MPI compiler, after a running build of the same files."""
         shared = objects_directory(self.current_partition.fullname, self.current_environ.name)
         self.prebuild_cmds += [
             f"build={shlex.quote(str(shared))}",
             'mkdir -p "$build"',
             # If files cannot be locked, nothing is shared.
             f'exec 9> "$build.lock" && flock 9 || build={shlex.quote(self.stagedir)}/build',
-            # CMake's findings may be outdated, as after a module's change.
+            # CMake's cached results may be outdated, for example after a module changed.
             'rm -rf "$build/CMakeCache.txt" "$build"/CMakeFiles/[0-9]*',
         ]
         build = '"$build"'
@@ -114,6 +114,6 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
 
     @sanity_function
     def swpbench_is_installed(self):
-        """Check that the program that every check runs is installed."""
+        """Check that swpbench, which every check runs, is installed."""
         swpbench = self.installation / "bin" / "swpbench"
         return sn.assert_true(swpbench.is_file(), msg=f"{swpbench} was not built")

@@ -1,4 +1,4 @@
-"""Common parts of this machine's site configurations: every MPI found."""
+"""Common parts of the site configurations of this machine, with every MPI found."""
 
 import os
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ def site(
 ) -> dict[str, Any]:
     """Return a configuration of partitions, each of which runs one job at a time.
 
-    `system` and `partitions` have names and descriptions; `partitions` also processor and extras.
-    `mpis` are by default those of this machine.
+    system, partitions: names and descriptions; of partitions also processor and extras.
+    mpis: by default those of this machine.
 
     Raises:
-        SystemExit: nothing can be measured here.
+        SystemExit: nothing can be measured on this machine.
     """
     mpis = find_mpis() if mpis is None else mpis
     if not mpis:
         raise SystemExit(
             "checks/config: no mpicc with a matching mpiexec on PATH or in this virtual "
-            "environment; `switchpoint doctor` says how to get one"
+            "environment; `switchpoint doctor` shows how to get one"
         )
-    # CMake may be the virtual environment's. Not by env_vars: ReFrame writes those without quotes
-    # into the scripts of jobs, which inherit this environment anyway.
+    # CMake may come from the virtual environment. Not set in env_vars: ReFrame writes those without
+    # quotes into the scripts of jobs, which inherit this environment anyway.
     os.environ["PATH"] = search_path()
     try:
         prefix = scratch_directory()
@@ -59,17 +59,17 @@ def site(
                 "cxx": "",
                 "ftn": "",
                 "features": ["mpi"],
-                # The checks start ranks by the tuner if an environment names its launcher.
+                # If an environment names its launcher, the tuner starts the ranks of checks.
                 "extras": {"mpiexec": mpi.mpiexec},
             }
             for mpi in mpis
         ],
-        # By default ReFrame looks for the end of a long job every ten seconds only; oftener than
-        # this it would disturb what is measured.
+        # By default ReFrame polls a long job only every ten seconds; polling more often than this
+        # would disturb the measurements.
         "general": [{"resolve_module_conflicts": False, "poll_rate_min": 1}],
         "logging": [
             {
-                "level": "verbose",  # below, ReFrame gathers all of a check for each line
+                "level": "verbose",  # below, each line costs all data of a check
                 "handlers": [
                     {
                         "type": "file",

@@ -1,4 +1,4 @@
-"""The check of how much communication hides behind computation."""
+"""The check of the overlap of communication and computation."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter
@@ -8,10 +8,10 @@ from checks.campaign import CampaignCheck
 
 @rfm.simple_test
 class overlap(CampaignCheck):
-    """The data of `switchpoint show overlap`: many small messages, few large ones, a product."""
+    """The data of `switchpoint show overlap`: many small messages, a few large ones, a product."""
 
-    descr = "communication that hides behind computation"
-    # A simulated processor takes no time to compute.
+    descr = "overlap of communication and computation"
+    # Computing takes no time on a simulated processor.
     valid_systems = ["+mpi -simulated"]
     command = "overlap"
     operation = "overlap"
@@ -23,7 +23,7 @@ class overlap(CampaignCheck):
     tags = {"overlap"}
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """Return all amounts of computation; sizes are part of the pattern."""
+        """Return options for all amounts of computation; the pattern includes the sizes."""
         return {
             "--pattern": pattern,
             "--methods": self.methods,

@@ -1,4 +1,4 @@
-"""The check of the models' parameters: probes between pairs of ranks, on a node and between two."""
+"""The check of model parameters: probes between pairs of ranks, on a node and between nodes."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter
@@ -8,10 +8,10 @@ from checks.campaign import CampaignCheck
 
 @rfm.simple_test
 class parameters(CampaignCheck):
-    """The probes from which `switchpoint fit` finds LogGP and max-rate parameters."""
+    """The probes to which `switchpoint fit` fits LogGP and max-rate parameters."""
 
-    descr = "probes of the parameters of models"
-    # A simulated clock stands still while a rank polls it, and for what a rank computes.
+    descr = "probes of model parameters"
+    # A simulated clock stands still while a rank polls it, and while a rank computes.
     valid_systems = ["+mpi -simulated"]
     command = "probe"
     operation = "probe"
@@ -25,5 +25,5 @@ class parameters(CampaignCheck):
         return 180
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """Return the sizes; a launch has no other budget than the number of samples."""
+        """Return the sizes and the number of samples, which is the only budget of a launch."""
         return {"--sizes": self.sizes or "1:1M:x2", "--max-samples": "30"}

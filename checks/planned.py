@@ -20,7 +20,7 @@ if PLAN := os.environ.get(order.PLAN):
 
     @rfm.simple_test
     class planned(LaunchesCheck):
-        """Launches with methods and sizes of their own."""
+        """Launches, each with its own methods and sizes."""
 
         descr = "planned launches"
         case = parameter(sorted({task.case for task in tasks}), loggable=True)
@@ -45,7 +45,7 @@ if PLAN := os.environ.get(order.PLAN):
                 self.env_vars[off.VARIABLE] = shlex.quote(" ".join(listed).strip())
 
         def find_unmeasured(self):
-            """Take the launches that the plan still lacks."""
+            """Select the launches that the plan still lacks."""
             self.numbers = list(self.tasks)
 
         @property
@@ -54,7 +54,7 @@ if PLAN := os.environ.get(order.PLAN):
             return planning.RAW_NAME
 
         def measured_options(self, number, pattern):
-            """Return the options that the plan has for one launch."""
+            """Return the options of the plan for one launch."""
             task = self.tasks[number]
             return super().measured_options(number, pattern) | {
                 "--methods": "",
@@ -65,6 +65,6 @@ if PLAN := os.environ.get(order.PLAN):
 
         @staticmethod
         def race_option(race):
-            """Return one race as a part of the option."""
+            """Return one race in the form of the option."""
             sizes = ",".join(map(str, race.sizes))
             return f"{sizes} {race.samples} {' '.join(race.methods) or 'all'}"

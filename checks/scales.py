@@ -1,11 +1,11 @@
-"""Named scales: how many processes, on how many nodes, resolved on a system's own processors."""
+"""Named scales: numbers of processes and nodes, resolved for the processors of a system."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Ranks on some nodes; with more than one rank per core the cores are oversubscribed."""
+    """Nodes and ranks per core; with more than one, the cores are oversubscribed."""
 
     nodes: int
     ranks_per_core: float = 1.0
@@ -25,7 +25,7 @@ class ScaleLayout:
 
 
 class ScaleError(ValueError):
-    """An error of a scale that makes no sense on a system; the message says why."""
+    """Error raised when a scale cannot be used on a system; the message says why."""
 
 
 OVERSUBSCRIBED = "1_node_oversubscribed"
@@ -39,7 +39,7 @@ SCALES = {
     "16_nodes": Scale(16),
     "32_nodes": Scale(32),
 }
-# Beyond this the time goes into switching between ranks, and says nothing about methods.
+# Beyond this, switching between ranks takes most of the time, and hides that of methods.
 MOST_OVERSUBSCRIBED_PROCS = 32
 
 
@@ -50,16 +50,16 @@ def resolve(name: str, cores_per_node: int, max_nodes: int) -> ScaleLayout:
         ScaleError: the scale needs more nodes than there are, or is too small or large to use.
     """
     if cores_per_node < 1:
-        raise ScaleError("the partition's configuration states no processors")
+        raise ScaleError("the configuration of the partition states no processors")
     scale = SCALES[name]
     layout = ScaleLayout(scale.nodes, int(cores_per_node * scale.ranks_per_core))
     if scale.nodes > max_nodes:
-        raise ScaleError(f"{scale.nodes} nodes needed, the partition has {max_nodes}")
+        raise ScaleError(f"needs {scale.nodes} nodes; the partition has {max_nodes}")
     if layout.procs < 2:
         raise ScaleError(f"{layout.procs} process on {cores_per_node} cores: nothing to exchange")
     if scale.ranks_per_core > 1 and layout.procs > MOST_OVERSUBSCRIBED_PROCS:
         raise ScaleError(
             f"{layout.procs} processes on {cores_per_node} cores, "
-            f"more than {MOST_OVERSUBSCRIBED_PROCS} oversubscribed ones"
+            f"but at most {MOST_OVERSUBSCRIBED_PROCS} may be oversubscribed"
         )
     return layout

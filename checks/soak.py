@@ -1,4 +1,4 @@
-"""The check of methods that are executed very often: hangs, wrong bytes, leaks."""
+"""The checks that stress-test methods, to find hangs, wrong bytes and leaks."""
 
 import os
 from pathlib import Path
@@ -23,26 +23,26 @@ def pattern_of(operation: str) -> str:
 
 
 class SoakCheck(LaunchesCheck):
-    """Methods executed back to back; a subclass sets `kind`, the operation."""
+    """Methods executed back to back; subclasses set `kind`, the operation."""
 
-    # A simulation is the same at each execution.
+    # In a simulation, all executions are equal.
     valid_systems = ["+mpi -simulated"]
     command = "soak"
     operation = "soak"
-    # Executions of each method at each size.
+    # Executions per method and size.
     executions = variable(int, value=10_000)
-    # The method that runs when this time ends keeps its executions so far.
+    # When this time ends, the executions of the running method so far count.
     budget_s = 60.0
     tags = set()
 
     @property
     def launch_limit_s(self) -> float:
-        """Return the limit of a launch in seconds, including the time to notice a hang."""
+        """Return the time limit of a launch in seconds, including the time to detect a hang."""
         return self.budget_s + HANG_LIMIT_S + 30
 
     @property
     def raw_name(self) -> str:
-        """Return a name that differs from those of launches that measure the same operation."""
+        """Return a stem that differs from that of launches which measure the same operation."""
         return f"soak-{self.kind}-{self.scale}".replace("_", "-").replace(" ", "-")
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
@@ -60,20 +60,20 @@ class SoakCheck(LaunchesCheck):
 
     @run_before("sanity")
     def keep(self):
-        """Keep the results of failed methods too, so that these are not chosen."""
+        """Keep the results, also of failed methods, so that those are not chosen."""
         paths = [Path(self.stagedir) / name for name in self.keep_files]
         if not self.is_dry_run():
             keeping.keep(path for path in paths if path.is_file())
 
     @sanity_function
     def launches_are_right(self):
-        """Check that no method failed, and the number of ranks."""
+        """Check that no method failed, and that the number of ranks is right."""
         passed = sn.count(sn.findall(r"^swpbench: soak passed$", self.stdout))
         ranks = sn.extractall(r"^swpbench: ranks (\d+)$", self.stdout, 1, int)
         failed = sn.extractall(r"^.* FAILED: .*$", self.stdout, 0)
         return sn.all(
             [
-                sn.assert_eq(failed, [], msg="failed, and in no table: {0}"),
+                sn.assert_eq(failed, [], msg="failed, and excluded from tables: {0}"),
                 sn.assert_eq(passed, len(self.numbers), msg="{0} of {1} launches passed"),
                 sn.assert_eq(
                     ranks,
@@ -86,9 +86,9 @@ class SoakCheck(LaunchesCheck):
 
 @rfm.simple_test
 class soak(SoakCheck):
-    """All methods, as often as a site likes."""
+    """Soaks of all methods, as often as a site wants."""
 
-    descr = "methods executed very often"
+    descr = "stress test of methods"
     scale = parameter(["1_node", "2_nodes"], loggable=True)
     kind = parameter(["exchange", "discovery", *COLLECTIVES], loggable=True)
     pattern = variable(str, value="")
@@ -111,16 +111,16 @@ if WANTED := os.environ.get(order.SOAKS):
 
     @rfm.simple_test
     class winners(SoakCheck):
-        """Soaks that a table waits for (tuner/campaign/soaking.py), each method where it won."""
+        """Soaks that a table needs (tuner/campaign/soaking.py), of each method where it won."""
 
-        descr = "methods executed very often before they are chosen"
+        descr = "stress test of winning methods"
         number = parameter(range(len(wanted)), loggable=True)
         pattern = variable(str)
         scale = variable(str)
 
         @run_after("init")
         def set_wanted(self):
-            """Set operation and layout from the wanted soak."""
+            """Set the operation and layout from the wanted soak."""
             self.wanted = wanted[self.number]
             self.valid_systems = [self.wanted.system]
             self.valid_prog_environs = [self.wanted.environment]

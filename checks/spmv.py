@@ -1,4 +1,4 @@
-"""The check of products of a real matrix with one and eight vectors, over every exchange method."""
+"""The check of products of a real matrix and one or eight vectors, with every exchange method."""
 
 import reframe as rfm
 from reframe.core.builtins import parameter
@@ -8,8 +8,8 @@ from checks.campaign import CampaignCheck
 
 @rfm.simple_test
 class spmv(CampaignCheck):
-    """Whole products, and the exchange and the local part of each on their own."""
+    """Whole products, and their exchange and local part alone."""
 
-    descr = "sparse products over exchange methods"
+    descr = "sparse products with exchange methods"
     operation = "spmv"
     pattern = parameter(["matrix:bar"], loggable=True)

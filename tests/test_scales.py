@@ -22,7 +22,7 @@ def test_a_scale_follows_the_system(scale, cores, max_nodes, procs, ppn):
 @pytest.mark.parametrize(
     ("scale", "cores", "max_nodes", "reason"),
     [
-        ("2_nodes", 16, 1, "2 nodes needed, the partition has 1"),
+        ("2_nodes", 16, 1, "needs 2 nodes; the partition has 1"),
         ("half_node", 2, 1, "nothing to exchange"),
         ("1_node", 1, 1, "nothing to exchange"),
         ("1_node", 0, 1, "states no processors"),

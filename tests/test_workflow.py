@@ -255,7 +255,7 @@ def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, opt
             (name,) = {path.name.partition(".")[0] for path in begun}
             options = ["--resume", name]
     said = subprocess.run([*command, *options], capture_output=True, text=True)
-    assert said.returncode == 0 or "launches are among the results" in said.stderr, (
+    assert said.returncode == 0 or "launches are already among the results" in said.stderr, (
         said.stdout + said.stderr
     )
     there = {path: path.read_bytes() for path in results.glob("*-*/*/*.jsonl")}
@@ -306,7 +306,7 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
     variables = corrupting(mpi, tmp_path, "soak")
     variables |= {"sizes": "8", "executions": "100", "methods": "direct"}
     campaign = FixedCampaign.make(Call(CONFIGS["local"], selection, variables), 1, 0.1)
-    with pytest.raises(DispatchError, match=r"failed, and in no table: .*direct"):
+    with pytest.raises(DispatchError, match=r"failed, and excluded from tables: .*direct"):
         campaign.run(Console())
     with Store.open(database_path(), readonly=True) as store:
         (failed,) = soak.stored(store, store.systems()["system"][0]).to_dict("records")

@@ -1,4 +1,4 @@
-"""This machine, as ReFrame sees it: one node, and every MPI that tuner.machine.mpi finds here."""
+"""The ReFrame configuration of this machine: one node, and every MPI found on it."""
 
 from checks.machine import site
 from tuner.machine.mpi import available_cores

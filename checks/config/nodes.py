@@ -1,7 +1,7 @@
-"""The virtual nodes that are up on this machine; `switchpoint nodes up` makes them.
+"""The ReFrame configuration of the virtual nodes that `switchpoint nodes up` created.
 
-The rate of their network cards names the partition, because another rate is another network. The
-nodes share the machine's cores, but have at least two ranks each, even if the cores do not suffice.
+The partition is named after the rate of their network cards, because another rate is another
+network. The nodes share the machine's cores, but each has at least two ranks, even with too few.
 """
 
 from checks.machine import site
@@ -19,7 +19,7 @@ site_configuration = site(
     [
         {
             "name": f"tcp-{nodes.rate}",
-            "descr": f"{nodes.count} nodes that talk TCP",
+            "descr": f"{nodes.count} nodes connected by TCP",
             "processor": {
                 "num_cpus": max(2, available_cores() // nodes.count),
                 "num_cpus_per_core": 1,

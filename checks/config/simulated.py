@@ -1,4 +1,4 @@
-"""Simulated machines, as ReFrame sees them: SimGrid's MPI is their only environment."""
+"""The ReFrame configuration of simulated machines; SimGrid's MPI is their only environment."""
 
 from checks.machine import site
 from tuner.machine.mpi import identify

@@ -229,7 +229,7 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
     for operation in ("exchange", "discovery", "spmv"):
         assert {(operation, "2_nodes"), (operation, "4_nodes")} <= wanted
     skipped = {job["scale"]: job["skipped_because"] for job in jobs if job["result"] == "skip"}
-    assert skipped["8_nodes"] == "8 nodes needed, the partition has 4"
+    assert skipped["8_nodes"] == "needs 8 nodes; the partition has 4"
 
 
 @pytest.mark.parametrize(
