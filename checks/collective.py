@@ -40,7 +40,7 @@ class collective(CampaignCheck):
         return [name for name in self.apart.split(",") if name]
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-        """Return options for all methods, or for an algorithm in `apart`: it has own launches."""
+        """Return options for all methods, or for the algorithm in `apart` that a launch has."""
         launch, turn = divmod(number, 1 + len(self.algorithms_apart))
         options = super().measured_options(launch, pattern) | {"--launch": str(launch)}
         if turn:

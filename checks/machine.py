@@ -69,7 +69,7 @@ def site(
         "general": [{"resolve_module_conflicts": False, "poll_rate_min": 1}],
         "logging": [
             {
-                "level": "verbose",  # below, each line costs all data of a check
+                "level": "verbose",  # at lower levels, every line is slow
                 "handlers": [
                     {
                         "type": "file",

@@ -52,7 +52,7 @@ _FAMILY_COLORS = {
     "bruck": _OCHRE,
     "rabenseifner": _BLUE,
 }
-_LIBRARY_COLORS = (_BLUE, _OCHRE, _INDIGO, _RED)  # not the orange of grids, which are dashed too
+_LIBRARY_COLORS = (_BLUE, _OCHRE, _INDIGO, _RED)  # without the orange of grids: both are dashed
 _OTHER_COLORS = (_TEAL, _OCHRE, _RED, _GREEN, _PURPLE, _ORANGE)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _FAMILY_SYMBOLS = {

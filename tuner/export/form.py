@@ -11,7 +11,7 @@ class Form(NamedTuple):
     """A form of exported tables.
 
     `render` gets a table that has rules, and the fitted model, if any. `file` is the usual name,
-    `use` the lines for a shell that switch the file on.
+    `use` the shell commands that make an application use it.
     """
 
     title: str
