@@ -25,7 +25,8 @@ def evidence(point: Point) -> str:
     """Return the evidence for a point in words, with speeds as multiples of the default's."""
     case = point.case
     default = DEFAULT_METHODS[case.operation]
-    where = f"at {case.bytes} B, {point.launches} launches of {case.pattern}"
+    launches = f"{point.launches} launch{'es' * (point.launches != 1)}"
+    where = f"at {case.bytes} B, {launches} of {case.pattern}"
     if case.layout.oversubscribed:
         where += ", oversubscribed"
     if point.launches == 0:
