@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,10 @@ from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.campaigns import find
 from tuner.campaign.fixed import FixedCampaign
-from tuner.campaign.order import FIXED, PLANS, SOAKINGS, OrderError, SoakJob, SoakLaunch
+from tuner.campaign.order import FIXED, PLANS, SOAKINGS, FixedOrder, OrderError, SoakJob, SoakLaunch
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.progress import progress
-from tuner.campaign.reframe import Call, DispatchError, Session
+from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.rawfile import keeping
 
 NAME = "20261121T034500Z"
@@ -103,7 +104,11 @@ def test_progress_is_a_line_now_and_then(
     with progress(*shown[:4], lambda: 1, Console()) as tick:
         tick()
         tick()
-    begun = "0 of 3 launches, 0 s of about 20 s" if built else "building the kernels, 0 s"
+    begun = (
+        "0 of 3 launches, 0 s of about 20 s"
+        if built
+        else "building the kernels, or in the first launch, 0 s"
+    )
     assert capsys.readouterr().out.splitlines() == [
         f"race 1: {begun}",
         "race 1: 2 of 3 launches, 0 s of about 20 s",
@@ -139,6 +144,21 @@ def test_a_batch_that_ends_early_keeps_its_finished_launches(
     assert len(keeping.of_campaign(NAME)) == 1
     with pytest.raises(DispatchError, match=r"(?s)^failed:\n  exchange @mpich.* 1 of 3 .*/logs/"):
         batch.require_all(planned)
+
+
+@pytest.mark.parametrize("missing", [0, 1, 3])
+def test_a_resumed_campaign_measures_what_reframe_finds_then(
+    results: Path, monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    """There may be other jobs than when it was ordered: nodes come and go."""
+    stage = results / "stage"
+    order = FixedOrder(NAME, Call(Path("local.py"), [], {}), 1.0, 4, str(stage))
+    raw_files = synthetic.write(stage, synthetic.Campaign(name=NAME, launches=2 + missing))
+    keeping.keep(raw_files[:2])
+    job = Job("exchange", "local:cpu", "mpich", "exchange", "random", "1_node", 2, 2, 1, "pass", "")
+    planned = Session([replace(job, launches=missing)], [], stage, results / "output")
+    monkeypatch.setattr(reframe, "run", lambda *arguments: planned)
+    assert len(FixedCampaign(order, planned).run(Console())) == 2 + missing
 
 
 def test_a_configuration_that_reframe_cannot_name_is_refused(tmp_path: Path) -> None:

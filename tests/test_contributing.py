@@ -216,7 +216,7 @@ def test_a_parameter_after_its_recipe_is_fitted_shown_and_predicted_with(
     without_s = predictor(model, PatternCase("reduce", "", 2, 2)).times(1 << 20)["binomial"]
     predict = ["predict", "--op", "reduce", "--procs", "2", "--methods", "binomial"]
     (answer,) = json.loads(switchpoint(*predict, "--sizes", "1M", "--json"))["times_s"]
-    filling_s = (1 << 20) * shown["filling"].get("value", 0.0)
+    filling_s = (1 << 20) * shown["filling"]["value"]
     assert answer["methods"][0]["time_s"] == pytest.approx(without_s + filling_s)
     documented_there(copy, "parameter")
 

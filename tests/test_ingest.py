@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import synthetic
+from tests import overlaps, probes, synthetic, test_soaks
 from tests.conftest import TIMEOUT_S
 from tuner.domain.cases import CellKey
 from tuner.domain.flat import columns, take
 from tuner.rawfile import ingest as ingest_module
 from tuner.rawfile.ingest import Report, ingest
+from tuner.rawfile.kinds import KINDS
 from tuner.store.database import MissingStoreError
 from tuner.store.store import Store
 
@@ -42,6 +43,11 @@ def content(database: Path) -> dict[str, list[Any]]:
             "cells": cells.to_dict("records"),
             "launches": sorted((launch.id, launch.content) for launch in store.launches().values()),
             "samples": [store.samples(key).tolist() for key in keys],
+            "records": {
+                (kind.name, system): store.records(kind.name, system).to_dict("records")
+                for kind in KINDS.values()
+                for system in store.systems()["system"]
+            },
         }
 
 
@@ -112,15 +118,22 @@ def test_small_batches_give_the_same_store(
 def test_files_read_by_several_processes_give_the_same_store(
     database: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when files of one launch come to different processes."""
+    """Also when files of one launch come to different processes, and records that are no cases."""
     path, *_ = synthetic.write(results, SMALL)
+    probes.write(results, probes.ProbeCampaign(launches=1, samples=2))
+    overlaps.write(results, launches=1)
+    test_soaks.write(results, test_soaks.record("direct"))
     ingest(tmp_path / "whole.db", [results])
     part = "".join(path.read_text().splitlines(keepends=True)[:4])
     (results / "part before.jsonl").write_text(part)
     (results / "zz part after.jsonl").write_text(part + "\n")
     monkeypatch.setattr(ingest_module, "PARALLEL_BYTES", 1)
     ingest(database, [results])
-    assert content(database) == content(tmp_path / "whole.db")
+    found = content(database)
+    assert found == content(tmp_path / "whole.db")
+    assert {kind for (kind, _), records in found["records"].items() if records} == {
+        kind.name for kind in KINDS.values()
+    }
 
 
 def test_what_is_read_ahead_is_bounded() -> None:

@@ -15,7 +15,7 @@ from tuner import atomic
 from tuner.campaign.plans import Plan
 from tuner.campaign.reframe import Call
 from tuner.errors import SwitchpointError
-from tuner.files import read_bytes
+from tuner.files import read_bytes, shown
 from tuner.paths import results_directory
 from tuner.rawfile import keeping
 
@@ -106,7 +106,10 @@ class Orders(Generic[T]):
 
     def save(self, order: T, path: Path) -> None:
         """Write an order; a killed run leaves either the old one or the new one."""
-        content = msgspec.json.encode(order, enc_hook=str)
+        try:
+            content = msgspec.json.encode(order, enc_hook=str)
+        except UnicodeEncodeError as error:
+            raise OrderError(f"{shown(path)}: an option or a path is not UTF-8: {error}") from error
         atomic.write(path, msgspec.json.format(content, indent=1) + b"\n")
 
 
@@ -138,5 +141,5 @@ def keep_finished(campaign: str, stage: str) -> None:
     Every campaign is resumed and every batch ends in this way; then the rest is measured. A job
     that passed has copied its raw files to the results itself.
     """
-    if stage:
+    if stage and Path(stage).is_dir():
         keeping.keep(keeping.complete_of_campaign(Path(stage), campaign))

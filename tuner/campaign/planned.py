@@ -19,7 +19,7 @@ from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
 from tuner.campaign.plans import Budget, Plan, PlannedCase, Task, octaves
 from tuner.campaign.races import Baseline
-from tuner.campaign.reframe import NOTHING, Call, Session
+from tuner.campaign.reframe import Call, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.times import SESSION_S, SOAKS_S, START_S
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
@@ -108,8 +108,7 @@ class PlannedCampaign:
         return f"switchpoint run --plan {self.path}"
 
     def resume(self) -> PlannedCampaign:
-        """Return the campaign, after keeping the finished launches."""
-        keep_finished(self.order.campaign, self.order.stage)
+        """Return the campaign; when it runs, it keeps the finished launches first."""
         return self
 
     def document(self) -> dict[str, Any]:
@@ -123,10 +122,12 @@ class PlannedCampaign:
             DispatchError: a job failed, or did not run; the finished launches are kept.
             KeyboardInterrupt, SystemExit: interrupted or terminated; finished launches are kept.
         """
-        session = NOTHING
+        session = None
+        keep_finished(self.order.campaign, self.order.stage)
         while remaining(self.order) or self._plan_next():
             session = self._run_batch(console)
-        session.clear()
+        if session:
+            session.clear()
         self._show_end(console)
         return keeping.of_campaign(self.order.campaign)
 

@@ -49,7 +49,7 @@ class PairModel:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The links of a network with known routes, as tuner/simulation/topologies.py names them."""
+    """The links of a network with known routes, named as in tuner/machine/simulation."""
 
     kind: str
     sizes: tuple[int, ...]

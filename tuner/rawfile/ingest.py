@@ -23,7 +23,6 @@ from tuner.domain.records import Cell, Header, Launch, Problem, Product, System
 from tuner.files import open_file, read_bytes, shown
 from tuner.machine.mpi import available_cores
 from tuner.rawfile import cells, reading
-from tuner.rawfile.kinds.kind import Kind
 from tuner.rawfile.reading import BenchFile
 from tuner.store.cells import CellRow, cell_of, cell_row
 from tuner.store.store import Store
@@ -72,7 +71,7 @@ class _Loaded(NamedTuple):
     launches: list[tuple[System, Launch]]
     rows: list[CellRow]
     products: list[Product]
-    records: list[tuple[Kind, ProbeLaunch, list[Any]]]
+    records: list[tuple[str, ProbeLaunch, list[Any]]]  # by the name of their kind
     problems: list[Problem]
 
 
@@ -208,7 +207,7 @@ def _load(group: list[_Source]) -> _Loaded:
     combined = cells.combine(key, fullest.values()) if key else []
     products = [each for entry in fullest.values() if key for each in _products(key, *entry)]
     records = [
-        (file.kind, ProbeLaunch(key.system, key.campaign, key.layout, launch.id), file.records)
+        (file.kind.name, ProbeLaunch(key.system, key.campaign, key.layout, launch.id), file.records)
         for launch, file in fullest.values()
         if key and file.kind
     ]
@@ -320,5 +319,5 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
     store.put_products(each for each in loaded.products if each.launch not in refused)
     for kind, where, records in loaded.records:
         if where.launch not in refused:
-            store.put_records(kind.name, where, records)
+            store.put_records(kind, where, records)
     report.cells += len(rows)

@@ -196,7 +196,7 @@ class _Reader:
                 raise UnusableError("a second header; one file holds one launch")
             file.header = _header(line, record)
             file.header_text = line.decode().strip()
-        elif file.complete:
+        elif file.complete and not isinstance(record, EndLine):
             raise UnusableError("a line after the end record")
         elif isinstance(record, CaseLine):
             self._take_case(record)

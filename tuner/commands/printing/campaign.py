@@ -17,6 +17,7 @@ from tuner.units import size_text
 @singledispatch
 def show_campaign(campaign: AnyCampaign, out: Console) -> None:
     """Print what a campaign measures, and how long that takes."""
+    raise NotImplementedError
 
 
 @show_campaign.register
