@@ -201,7 +201,9 @@ class Database:
 
         names, rows = self._fetch(sql, values)
         frame = pd.DataFrame.from_records(rows, columns=names)
-        return frame.astype(dict.fromkeys(_TRUTHS & set(names), bool))
+        for name in _TRUTHS & set(names):
+            frame[name] = frame[name].astype(bool)
+        return frame
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         lock = self.path.with_name(f"{self.path.name}.lock")

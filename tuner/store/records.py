@@ -35,9 +35,10 @@ class Records(Database):
     def records(self, table: str, system: str, campaign: str | None = None) -> pd.DataFrame:
         """Return a system's or campaign's records by key, with launch `date` and `commit`."""
         where, given = equal_to(**{f"{table}.system": system, f"{table}.campaign": campaign})
-        frame = self._frame(
-            f'SELECT {table}.*, date, "commit" '  # noqa: S608
-            f"FROM {table} JOIN launch ON launch.id = {table}.launch WHERE {where}",
+        key = self._query("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", [table])
+        order = ", ".join(f"{table}.{name}" for (name,) in key)
+        return self._frame(
+            f'SELECT {table}.*, date, "commit" FROM {table} '  # noqa: S608
+            f"JOIN launch ON launch.id = {table}.launch WHERE {where} ORDER BY {order}",
             given,
         )
-        return frame.sort_values(list(frame.columns[:-2]), ignore_index=True)
