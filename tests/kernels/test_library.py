@@ -231,8 +231,8 @@ def test_clocks_of_machines_are_synchronised_as_well_as_they_say(
     assert run(kernels, "swp_clocks", procs) > 5
 
 
-def test_sizes_whose_rounds_take_long_get_more_of_a_budget(kernels: Kernels) -> None:
-    assert run(kernels, "swp_budget", 1) == 2
+def test_sizes_share_a_budget_by_the_time_of_their_rounds(kernels: Kernels) -> None:
+    assert run(kernels, "swp_budget", 1) == 3
 
 
 def test_plans_on_one_communicator_share_what_they_divide_it_into(kernels: Kernels) -> None:

@@ -36,8 +36,11 @@ int budget_prepare(struct session *session, struct budget *budget) {
   *budget = (struct budget){
       .end_ns = limited ? session->launch.begin_ns + (int64_t)(options->budget_s * 1e9) : INT64_MAX,
       .round_ns = allocate_zeros((size_t)options->nsizes * sizeof *budget->round_ns),
+      .kept = allocate((size_t)options->nsizes * sizeof *budget->kept),
       .nsizes = options->nsizes,
   };
+  for (int i = 0; i < options->nsizes; i++)
+    budget->kept[i] = true;
   if (!limited || options->nsizes == 1 || SWP_SIMULATED) /* if one sample of each is enough */
     return 0;
   for (int i = 0; i < options->nsizes; i++)
@@ -49,10 +52,48 @@ int budget_prepare(struct session *session, struct budget *budget) {
 
 void budget_free(struct budget *budget) {
   free(budget->round_ns);
+  free(budget->kept);
 }
 
 void budget_begin(struct budget *budget) {
   budget->begin_ns = clock_ns();
+}
+
+/* The rounds that a size needs. */
+static double rounds_ns(const struct budget *budget, int index) {
+  return NEEDED_ROUNDS * budget->methods * (double)budget->round_ns[index];
+}
+
+/* The n-th of 2^bits places in the order 0, 4, 2, 6, 1, 5, 3, 7, of which any beginning is spread over all.
+ */
+static int spread(int n, int bits) {
+  int place = 0;
+  for (int i = 0; i < bits; i++)
+    place |= (n >> i & 1) << (bits - 1 - i);
+  return place;
+}
+
+/* Keeps those of the sizes after a given one that fit into the time. Returns their number; *spare_ns is what
+   they leave of it. */
+static int keep_sizes(struct budget *budget, int index, double rest_ns, double *spare_ns) {
+  int kept = 0, bits = 0;
+  while (1 << bits < budget->nsizes)
+    bits++;
+  *spare_ns = rest_ns;
+  for (int n = 0; n < 1 << bits; n++) {
+    const int size = spread(n, bits);
+    if (size <= index || size >= budget->nsizes)
+      continue;
+    const double needed_ns = rounds_ns(budget, size) + (double)budget->overhead_ns;
+    budget->kept[size] = needed_ns <= *spare_ns;
+    kept += budget->kept[size];
+    *spare_ns -= budget->kept[size] ? needed_ns : 0;
+  }
+  return kept;
+}
+
+bool budget_keeps(const struct budget *budget, int index) {
+  return budget->kept[index] && (index == 0 || budget->end_ns > clock_ns());
 }
 
 int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
@@ -63,16 +104,10 @@ int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
   budget->begin_ns = now;
   if (budget->methods == 0)
     budget->methods = methods;
-  double own = 0, all = 0;
-  for (int i = index; i < budget->nsizes; i++) {
-    const double rounds_ns = NEEDED_ROUNDS * budget->methods * (double)budget->round_ns[i];
-    own = i == index ? rounds_ns : own;
-    all += rounds_ns + (i == index ? 0 : (double)budget->overhead_ns);
-  }
-  const double rest = (double)(budget->end_ns - now);
-  const bool enough = rest >= all || all <= 0;
-  const double share = enough ? own + (rest - all) / (budget->nsizes - index) : own * rest / all;
-  return now + (int64_t)share;
+  const double own_ns = rounds_ns(budget, index);
+  double spare_ns;
+  const int others = keep_sizes(budget, index, (double)(budget->end_ns - now) - own_ns, &spare_ns);
+  return now + (int64_t)(own_ns + spare_ns / (others + 1));
 }
 
 void budget_spent(struct budget *budget, int index, int samples) {

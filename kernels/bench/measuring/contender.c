@@ -8,20 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan that took longer is not made again only to time it; nor is one that would take exactly as long. */
-static const double PLAN_AGAIN_S = SWP_SIMULATED ? 0 : 0.01;
-
-/* Plans once more and notes the time. Errors are those of the library, equal on every rank. */
-static int plan_once(const struct workload *workload, struct contender *contender) {
-  swp_plan_free(&contender->plan);
+/* Plans and notes the time. Errors are those of the library, equal on every rank. */
+static int plan_timed(const struct workload *workload, struct contender *contender) {
   sync_barrier(workload->team);
   const int64_t begin = clock_ns();
   const int error = workload->operation->plan(workload, contender->method->spec, &contender->plan);
   if (error)
     return error;
-  double *seconds = &contender->plan_s[contender->plannings++];
-  *seconds = (double)(clock_ns() - begin) * 1e-9;
-  team_allreduce(workload->team, seconds, 1, MPI_DOUBLE, MPI_MAX);
+  contender->plan_s = (double)(clock_ns() - begin) * 1e-9;
+  team_allreduce(workload->team, &contender->plan_s, 1, MPI_DOUBLE, MPI_MAX);
   return SWP_SUCCESS;
 }
 
@@ -31,16 +26,13 @@ static int plan_contender(const struct workload *workload, struct contender *con
              workload->team->procs);
     return 0;
   }
-  do {
-    const int error = plan_once(workload, contender);
-    if (error == SWP_ERR_NOT_APPLICABLE || error == SWP_ERR_TOO_LARGE) {
-      snprintf(contender->reason, sizeof contender->reason, "%s", swp_error_message());
-      return 0;
-    }
-    if (error)
-      return failure_set("cannot plan %s: %s", contender->method->spec, swp_error_message());
-  } while (contender->plannings < PLANNINGS_MOST &&
-           contender->plan_s[contender->plannings - 1] < PLAN_AGAIN_S);
+  const int error = plan_timed(workload, contender);
+  if (error == SWP_ERR_NOT_APPLICABLE || error == SWP_ERR_TOO_LARGE) {
+    snprintf(contender->reason, sizeof contender->reason, "%s", swp_error_message());
+    return 0;
+  }
+  if (error)
+    return failure_set("cannot plan %s: %s", contender->method->spec, swp_error_message());
   swp_plan_statistics(contender->plan, NULL, &contender->statistics);
   team_allreduce(workload->team, &contender->statistics.plan_bytes, 1, MPI_INT64_T, MPI_MAX);
   snprintf(contender->selected, sizeof contender->selected, "%s", swp_plan_method(contender->plan));

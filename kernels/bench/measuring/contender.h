@@ -5,8 +5,6 @@
 #include "methods.h"
 #include "operation.h"
 
-enum { PLANNINGS_MOST = 3 };
-
 /* One timed execution, over all ranks; kept on rank 0. */
 struct sample {
   double seconds;
@@ -17,13 +15,12 @@ struct sample {
 
 struct contender {
   const struct method *method;
-  char spec[METHOD_SPEC_MAX];     /* canonical; "auto" stays */
-  char selected[METHOD_SPEC_MAX]; /* what the plan uses */
-  char described[512];            /* for "auto": why it was chosen, for people */
-  swp_plan *plan;                 /* NULL: not applicable */
-  char reason[512];               /* then why */
-  double plan_s[PLANNINGS_MOST];  /* longest over ranks */
-  int plannings;
+  char spec[METHOD_SPEC_MAX];       /* canonical; "auto" stays */
+  char selected[METHOD_SPEC_MAX];   /* what the plan uses */
+  char described[512];              /* for "auto": why it was chosen, for people */
+  swp_plan *plan;                   /* NULL: not applicable */
+  char reason[512];                 /* then why */
+  double plan_s;                    /* longest over ranks */
   struct swp_statistics statistics; /* plan_bytes: largest over ranks */
   int inner;                        /* executions per sample */
   struct sample *samples;           /* on rank 0 */
@@ -31,9 +28,8 @@ struct contender {
 };
 
 /*
- * Plans every method, several times where that is quick. Methods that turn out to be the same are taken once,
- * so *count may be below nmethods. Collective; the failure is agreed. contenders_free must be called in both
- * cases.
+ * Plans every method. Methods that turn out to be the same are taken once, so *count may be below nmethods.
+ * Collective; the failure is agreed. contenders_free must be called in both cases.
  */
 int contenders_plan(const struct workload *workload, const struct method *methods, int nmethods,
                     struct contender *contenders, int *count);

@@ -251,7 +251,7 @@ int launch_write_case(struct launch *launch, const struct workload *workload,
   for (int i = 0; i < workload->operation->nphases; i++)
     json_doubles(&json, workload->operation->phases[i].key, &contender->samples->phase_s[i],
                  sizeof *contender->samples, samples);
-  json_doubles(&json, "plan_s", contender->plan_s, sizeof *contender->plan_s, contender->plannings);
+  json_doubles(&json, "plan_s", &contender->plan_s, sizeof contender->plan_s, 1);
   json_int(&json, "verified", contender->verified);
   return launch_write(launch, &json, samples);
 }

@@ -74,7 +74,7 @@ static int measure_size(struct session *session, struct budget *budget, int inde
                         bool *out_of_time) {
   budget_begin(budget);
   const int64_t size_bytes = session->options->sizes_bytes[index];
-  int over = index > 0 && budget->end_ns <= clock_ns();
+  int over = session->team->rank == 0 && !budget_keeps(budget, index);
   team_bcast(session->team, &over, 1, MPI_INT);
   *out_of_time = over;
   if (over)
