@@ -107,7 +107,7 @@ def test_progress_is_a_line_now_and_then(
     begun = (
         "0 of 3 launches, 0 s of about 20 s"
         if built
-        else "building the kernels, or in the first launch, 0 s"
+        else "building the kernels or in the first launch, 0 s"
     )
     assert capsys.readouterr().out.splitlines() == [
         f"race 1: {begun}",

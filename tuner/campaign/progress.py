@@ -40,7 +40,7 @@ def progress(
         if elapsed_s < next_s:
             return
         next_s = elapsed_s + period_s
-        what, whole, done = f"{stage}: building the kernels, or in the first launch", "", count()
+        what, whole, done = f"{stage}: building the kernels or in the first launch", "", count()
         if done or built:
             what, whole = f"{stage}: {done} of {launches} launches", f" of about {expected_s:.0f} s"
         bar.update(shown, completed=done, description=what)
