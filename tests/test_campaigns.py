@@ -161,6 +161,14 @@ def test_a_resumed_campaign_measures_what_reframe_finds_then(
     assert len(FixedCampaign(order, planned).run(Console())) == 2 + missing
 
 
+def test_an_order_with_a_name_that_is_no_text_is_refused(results: Path) -> None:
+    stage = os.fsdecode(b"caf\xe9")
+    order = FixedOrder(NAME, Call(Path("local.py"), [], {}), 1.0, 4, stage)
+    with pytest.raises(OrderError, match="an option or a path is not UTF-8"):
+        FIXED.save(order, FIXED.path_of(NAME))
+    assert not FIXED.path_of(NAME).exists()
+
+
 def test_a_configuration_that_reframe_cannot_name_is_refused(tmp_path: Path) -> None:
     config = tmp_path / os.fsdecode(b"caf\xe9.py")
     config.write_text("site_configuration = {}\n")

@@ -36,7 +36,7 @@ def flat(record: NamedTuple) -> dict[str, Any]:
 
 def take(kind: type[R], row: Iterator[Any]) -> R:
     """Return the record whose `values` come next in a row; truth values may be numbers."""
-    return kind(*[take(row) for take in _takers(kind)])
+    return kind(*[taker(row) for taker in _takers(kind)])
 
 
 @cache

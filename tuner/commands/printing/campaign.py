@@ -2,26 +2,27 @@
 
 from collections import Counter
 from collections.abc import Collection
-from functools import singledispatch
 
 from rich.console import Console
 
 from tuner.campaign.campaigns import AnyCampaign
 from tuner.campaign.fixed import FixedCampaign
-from tuner.campaign.planned import PlannedCampaign, done
+from tuner.campaign.planned import done
 from tuner.campaign.plans import STAGES, Plan
 from tuner.commands.printing.results import plain_grid
 from tuner.units import size_text
 
 
-@singledispatch
 def show_campaign(campaign: AnyCampaign, out: Console) -> None:
-    """Print what a campaign measures, and how long that takes."""
-    raise NotImplementedError
+    """Print what a campaign measures, how long that takes, and how a plan is resumed."""
+    if isinstance(campaign, FixedCampaign):
+        _show_jobs(campaign, out)
+        return
+    show_plan(campaign.order, done(campaign.order), out)
+    out.print(f"to resume it after an interruption: {campaign.resumed_by}", soft_wrap=True)
 
 
-@show_campaign.register
-def _(campaign: FixedCampaign, out: Console) -> None:
+def _show_jobs(campaign: FixedCampaign, out: Console) -> None:
     """Print the jobs of a campaign, what is skipped and why, and the expected time."""
     jobs = plain_grid("operation", "pattern", "scale", "processes", "environment", "launches")
     for job in campaign.jobs:
@@ -39,13 +40,6 @@ def _(campaign: FixedCampaign, out: Console) -> None:
         f"{len(campaign.jobs)} jobs, {campaign.planned.launches} launches of at most "
         f"{campaign.order.budget_s:g} s; expected time: {campaign.expected_s / 60:.1f} min"
     )
-
-
-@show_campaign.register
-def _(campaign: PlannedCampaign, out: Console) -> None:
-    """Print the plan, and the command that resumes it."""
-    show_plan(campaign.order, done(campaign.order), out)
-    out.print(f"to resume it after an interruption: {campaign.resumed_by}", soft_wrap=True)
 
 
 def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
@@ -72,7 +66,7 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
     planned = {batch.stage: batch for batch in plan.batches}
     for stage in dict.fromkeys([*STAGES, *planned]):
         if stage not in planned:
-            stages.add_row(stage, "planned from earlier results", "", "", "")
+            stages.add_row(stage, "not planned yet", "", "", "")
             continue
         tasks = planned[stage].tasks
         count = Counter(
