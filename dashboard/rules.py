@@ -10,9 +10,22 @@ from tuner.domain import off
 from tuner.domain.cases import Place
 from tuner.domain.tables import Rule
 from tuner.selection import match
+from tuner.selection.evidence import have_filled, verdict
+from tuner.store.store import Store
 from tuner.units import degree_text, span_text
 
 _INTERVALS = ("mmax", "mavg", "bytes")
+
+
+def of_table(store: Store, system: str) -> pd.DataFrame:
+    """Return a system's rules, with speed-ups, and the verdict on each in words."""
+    table = store.table(system)
+    verdicts = []
+    if table is not None:
+        for rule, filled in zip(table.rules, have_filled(table), strict=True):
+            more = "; open sizes take it from their neighbours" * filled
+            verdicts.append(verdict(rule.evidence, "×") + more)
+    return with_speedup(store.rules(system)).assign(verdict=verdicts)
 
 
 def with_speedup(rules: pd.DataFrame) -> pd.DataFrame:
@@ -36,7 +49,7 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
 
     Rules for methods that are off at this site are skipped.
 
-    rules: by `with_speedup`, in order of priority. case: operation, nodes, ppn, mmax, mavg.
+    rules: by `of_table`, in order of priority. case: operation, nodes, ppn, mmax, mavg.
     """
     rules = rules[rules["operation"] == case["operation"]]
     rules = rules[~rules["method"].map(off.is_off_here).astype(bool)]

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from tests import synthetic
-from tuner.campaign.planning import OVERHEAD, next_batch
+from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import Plan, PlannedCase, Racing, Task, octaves
-from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, START_S
+from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S
 from tuner.domain.records import Cell
 from tuner.rawfile.ingest import ingest
+from tuner.selection.decisions import OVERHEAD, START_S
 from tuner.store.store import Store
 
 Truth = Callable[[str, int, int], float]

@@ -13,7 +13,7 @@ from tests.synthetic_plan import SyntheticMachine, measure
 from tests.test_planning import MACHINE, regrets
 from tests.test_rules import METHODS, on, point
 from tuner.domain.cases import Place
-from tuner.domain.tables import Point, Rule
+from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection import match
 from tuner.selection.decisions import select
 from tuner.selection.rules import compile_rules
@@ -32,7 +32,7 @@ def raced(nodes: int, ppn: int, size: int, **ratios: float) -> Point:
     best = min(ratios, key=lambda method: ratios[method])
     method = best if ratios[best] < 1 else "direct"
     (its,) = points(nodes, ppn, {size: method})
-    return its._replace(ratios=tuple(ratios.items()))
+    return its._replace(ratios=tuple(Ratio(*each) for each in ratios.items()))
 
 
 def between(rules: list[Rule]) -> list[tuple[int, int, int, int]]:
@@ -116,7 +116,7 @@ def test_where_the_neighbours_differ_the_ratios_between_decide() -> None:
     rules = compile_rules([early, late])
     assert [chosen(rules, 2, ppn, 8) for ppn in (5, 16, 63)] == ["nap", "direct", "neighbor"]
     (kept,) = {rule.evidence for rule in rules if rule.method == "direct"}
-    assert (kept.status, kept.challenger) == ("tie", None)
+    assert (kept.status, kept.challenger) == ("open", None)
 
 
 def test_a_size_that_one_side_did_not_measure_lies_on_its_curve() -> None:
@@ -130,7 +130,7 @@ def test_what_one_side_cannot_have_is_not_compared() -> None:
     a = points(2, 4, {8: "nap", 64: "direct"})
     b = points(2, 8, {8: "neighbor", 64: "direct"})
     assert between(compile_rules(a + b)) == []
-    a[0] = a[0]._replace(ratios=(("nap", 0.5), ("neighbor", 0.8)))
+    a[0] = a[0]._replace(ratios=(Ratio("nap", 0.5), Ratio("neighbor", 0.8)))
     rules = compile_rules(a + b)
     assert [chosen(rules, 2, 6, size) for size in (8, 64)] == ["neighbor", "direct"]
 

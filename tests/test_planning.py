@@ -13,13 +13,13 @@ from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
 from tuner.campaign.plans import STAGES, Plan
 from tuner.campaign.races import losers, races
-from tuner.campaign.times import SESSION_S, SOAKS_S, START_S
+from tuner.campaign.times import SESSION_S, SOAKS_S
 from tuner.domain.cases import Place
 from tuner.domain.records import Cell
 from tuner.domain.tables import Rule
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
-from tuner.selection.decisions import select
+from tuner.selection.decisions import START_S, select
 
 CURVES = {
     "direct": (4e-5, 1e-8),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.domain.cases import Case, Layout
-from tuner.domain.tables import Point, Rule
+from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection.intervals import real_intervals, whole_intervals
 from tuner.selection.rules import compile_rules
 
@@ -30,13 +30,14 @@ def point(
         mmax=degree[0],
         mavg=degree[1],
         method=method,
-        status=status or ("tie" if method == "direct" else "faster"),
+        status=status or ("equal" if method == "direct" else "faster"),
         challenger=method,
         ratio=ratio,
         ratio_low=ratio * 0.9,
         ratio_high=ratio * 1.1,
         launches=5,
-        ratios=() if method == "direct" else ((method, ratio),),
+        level=0.95,
+        ratios=() if method == "direct" else (Ratio(method, ratio),),
     )
 
 
@@ -123,7 +124,7 @@ def test_degrees_that_differ_are_not() -> None:
 
 @pytest.mark.parametrize(
     ("statuses", "weakest"),
-    [(["tie", "undecided", "default"], "undecided"), (["default", "tie"], "tie")],
+    [(["equal", "open", "default"], "open"), (["default", "equal"], "equal")],
 )
 def test_a_rule_is_as_good_as_its_weakest_point(statuses: list[str], weakest: str) -> None:
     points = [point("direct", 8**i, status=status) for i, status in enumerate(statuses)]
@@ -136,3 +137,14 @@ def test_of_faster_points_the_least_gain_counts() -> None:
         point("neighbor", size, ratio=ratio) for size, ratio in ((8, 0.5), (64, 0.9), (512, 0.7))
     )
     assert (rule.evidence.case.bytes, rule.evidence.ratio) == (64, 0.9)
+    assert (rule.evidence.ratio_low, rule.evidence.ratio_high, rule.evidence.level) == (
+        *(0.5, 0.9),
+        None,
+    )
+
+
+def test_filled_points_leave_the_evidence_to_others() -> None:
+    filled = point("neighbor", 64, ratio=1.1, status="open")._replace(filled=True)
+    (rule,) = compile_rules([point("neighbor", 8), filled, point("neighbor", 512, ratio=0.6)])
+    assert (rule.evidence.status, rule.evidence.ratio, rule.covers(filled)) == ("faster", 0.6, True)
+    assert (rule.evidence.ratio_low, rule.evidence.ratio_high) == (0.5, 0.6)

@@ -85,44 +85,60 @@ def test_a_faster_method_takes_the_place_of_the_default() -> None:
         assert point.launches == 5
 
 
-def test_a_tie_keeps_the_default() -> None:
+def test_equal_methods_keep_the_default() -> None:
     truth = CONSTANT | {"neighbor": scaled(1), "alltoallv": scaled(2)}
     points = decide(make_cells(truth, range(100)))
     assert sum(point.method == "direct" for point in points) >= 98
     assert {point.challenger for point in points} == {"neighbor"}
-    assert sum(point.status == "tie" for point in points) >= 90
-    assert sum(point.ratio_low < 1 < point.ratio_high for point in points) >= 90
+    assert sum(point.status == "equal" for point in points) >= 90
+    assert all(point.may_lose < 0.05 for point in points if point.status == "equal")
+    covered = [point.ratio_low < 1 < point.ratio_high for point in points]
+    assert sum(covered) >= 90
 
 
-def test_a_default_that_is_shown_to_be_best_is_told_from_a_tie() -> None:
+def test_a_default_that_is_shown_to_be_best_is_told_from_an_equal_one() -> None:
     points = decide(make_cells(CONSTANT | {"neighbor": scaled(1.5), "alltoallv": scaled(2)}))
     assert chosen(points) == {("direct", "default")}
+    assert {point.challenger for point in points} == {"neighbor"}
+    assert all(point.may_lose == 0 for point in points)
 
 
-@pytest.mark.parametrize("few", [{"launches": 2}, {"samples": 5}])
+@pytest.mark.parametrize("few", [{"launches": 1}, {"launches": 2, "samples": 2}])
 def test_a_default_is_not_shown_to_be_best_where_another_was_hardly_measured(
     few: dict[str, int],
 ) -> None:
-    cells = make_cells(CONSTANT | {"neighbor": scaled(1.5)})
-    cells += make_cells({"alltoallv": scaled(0.5)}, **few)
-    assert chosen(decide(cells)) == {("direct", "tie")}
+    noise = {"launch_noise": 0.3, "sample_noise": 0.3}
+    cells = make_cells(CONSTANT | {"neighbor": scaled(5)}, **noise)
+    cells += make_cells({"alltoallv": scaled(1)}, **noise, **few)
+    points = decide(cells)
+    assert chosen(points) == {("direct", "open")}
+    for point in points:
+        assert point.challenger == "alltoallv"
+        assert point.may_lose is None or point.may_lose > 0.05
+        assert point.more_launches >= 1
+        assert point.more_s > 0
 
 
 @pytest.mark.parametrize(
-    ("launches", "status"), [(1, "undecided"), (4, "undecided"), (5, "faster")]
+    ("measured", "status"),
+    [
+        ({"launches": 1, "samples": 40}, "open"),
+        ({"launches": 2, "samples": 5}, "open"),
+        ({"launches": 2, "samples": 6}, "faster"),
+        ({"launches": 6, "samples": 2}, "faster"),
+    ],
 )
-def test_the_default_is_left_from_five_launches_on(launches: int, status: str) -> None:
-    points = decide(make_cells(CONSTANT | {"neighbor": scaled(0.3)}, launches=launches))
+def test_the_default_is_left_from_two_launches_and_twelve_rounds_on(
+    measured: dict[str, int], status: str
+) -> None:
+    truth = CONSTANT | {"neighbor": scaled(0.3)}
+    cells = []
+    for ppn in range(2, 10):
+        noise = {"sample_noise": 0.02, "layout": (1, ppn), "first_id": 1000 * ppn, "seed": ppn}
+        cells += make_cells(truth, **noise, **measured)
+    points = decide(cells)
     assert {point.status for point in points} == {status}
     assert {point.method for point in points} == {"neighbor" if status == "faster" else "direct"}
-
-
-def test_a_launch_of_few_samples_does_not_count() -> None:
-    truth = CONSTANT | {"neighbor": scaled(0.3)}
-    few = make_cells(truth, launches=9, samples=5, campaign="A")
-    assert {(point.status, point.ratio) for point in decide(few)} == {("undecided", None)}
-    cells = few + make_cells(truth, launches=5, campaign="B")
-    assert {(point.status, point.launches) for point in decide(cells)} == {("faster", 5)}
 
 
 def test_campaigns_add_up() -> None:
@@ -132,13 +148,50 @@ def test_campaigns_add_up() -> None:
     assert {(point.status, point.launches) for point in decide(cells)} == {("faster", 6)}
 
 
-def test_the_last_launch_has_to_confirm() -> None:
-    truth = CONSTANT | {"neighbor": scaled(0.5)}
-    cells = make_cells(truth)
+def test_launches_that_contradict_each_other_leave_the_default() -> None:
+    """Two of five are as fast as the default, so that chance may have made the others faster."""
+    cells = make_cells(CONSTANT | {"neighbor": scaled(0.7)})
     for cell in cells:
         if cell.key.method == "neighbor":
-            cell.samples_s[-40:] = 1e-5
-    assert {point.status for point in decide(cells)} == {"tie"}
+            cell.samples_s[-80:] /= 0.6
+    assert chosen(decide(cells)) == {("direct", "open")}
+
+
+def test_an_open_size_takes_what_both_neighbours_choose() -> None:
+    cells = make_cells(CONSTANT | {"neighbor": scaled(0.5)}, (8, 64, 512))
+    for cell in cells:
+        if cell.key.method == "neighbor" and cell.key.case.size_bytes == 64:
+            cell.samples_s[:80] *= 2.5
+    points = decide(cells)
+    assert [(point.method, point.status, point.filled) for point in points] == [
+        ("neighbor", "faster", False),
+        ("neighbor", "open", True),
+        ("neighbor", "faster", False),
+    ]
+    assert not points[1].settled
+    (rule,) = select(cells)[0]
+    assert rule.evidence.status == "faster"
+    assert rule.covers(points[1])
+
+
+def test_an_open_size_that_excludes_its_neighbours_method_is_not_filled() -> None:
+    truth = {
+        "vendor": scaled(1),
+        "binomial": lambda size: 5e-6 if size != 64 else 2e-5,
+        "chain": scaled(1),
+    }
+    cells = make_cells(truth, (8, 64, 512), operation="bcast", degree=(0, 0.0))
+    for cell in cells:
+        if cell.key.method == "chain" and cell.key.case.size_bytes == 64:
+            cell.samples_s[:80] *= 1.5
+            cell.samples_s[80:] /= 1.5
+    points = decide(cells)
+    assert [(point.method, point.status) for point in points] == [
+        ("binomial", "faster"),
+        ("vendor", "open"),
+        ("binomial", "faster"),
+    ]
+    assert not points[1].filled
 
 
 def test_the_order_of_cells_does_not_matter() -> None:
@@ -151,7 +204,7 @@ def test_the_order_of_cells_does_not_matter() -> None:
     [(1, 0.0, 0.01), (1, 0.1, 0.01), (8, 0.0, 0.01), (8, 0.1, 0.01), (8, 0.1, 0.05)],
 )
 def test_equal_methods_seldom_win(candidates: int, drift: float, launch_noise: float) -> None:
-    """At 400 sizes; the stated level is 5 %, and the confirming launch makes it rarer."""
+    """At 400 sizes; the stated level is 2 %, and looking once makes it rarer."""
     truth = {name: scaled(1) for name in ("direct", *(f"m{i}" for i in range(candidates)))}
     noise = {"drift": drift, "launch_noise": launch_noise}
     cells = make_cells(truth, range(400), samples=20, seed=candidates, **noise)
@@ -237,19 +290,21 @@ def test_a_default_alone_has_nothing_to_be_compared_with() -> None:
     (point,) = decide(make_cells(CONSTANT, (8,)))
     assert (point.method, point.status, point.challenger, point.ratio) == (
         "direct",
-        "undecided",
+        "open",
         None,
         None,
     )
+    assert (point.may_lose, point.more_launches) == (None, 2)
 
 
 def test_launches_that_tell_nothing_give_a_finite_interval() -> None:
     cells = make_cells(CONSTANT | {"neighbor": scaled(1)}, (8,), launches=2)
     for cell in cells:
         if cell.key.method == "neighbor":
-            cell.parts["median_s"] = [1e-30, 1e30]
+            cell.samples_s[:40], cell.samples_s[40:] = 1e-30, 1e30
     (point,) = decide(cells)
     assert 0 < point.ratio_low < point.ratio < point.ratio_high < float("inf")
+    assert point.may_lose is None or point.may_lose < float("inf")
 
 
 APART = "vendor:environment=3"
@@ -268,12 +323,12 @@ def test_what_has_launches_of_its_own_is_compared_with_the_default_s_of_the_same
     assert chosen(points) == {(APART, "faster")}
     assert all(point.ratio == pytest.approx(0.7, rel=0.05) for point in points)
     assert {point.launches for point in points} == {6}
-    assert chosen(bcast_apart(1.0)) == {("vendor", "tie")}
+    assert chosen(bcast_apart(1.0)) == {("vendor", "equal")}
     assert chosen(bcast_apart(1.4)) == {("vendor", "default")}
 
 
 def test_what_has_launches_of_its_own_is_compared_within_its_campaign_only() -> None:
-    assert chosen(bcast_apart(0.7, campaign="B")) == {("vendor", "undecided")}
+    assert chosen(bcast_apart(0.7, campaign="B")) == {("vendor", "open")}
 
 
 def test_one_sample_of_a_simulated_machine_tells_all(tmp_path: Path) -> None:

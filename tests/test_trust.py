@@ -1,6 +1,7 @@
 """What a busy machine does to a choice, and what is said of it."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,15 +31,18 @@ def disturb(cells: list[Cell], first: int, factor: float = 5.0) -> None:
     for cell in cells:
         for index in range(first, len(cell.parts)):
             cell.parts["canary_s"][index] *= factor
-            cell.parts["median_s"][index] *= random.uniform(1, factor)
+            slower = random.uniform(1, factor)
+            cell.parts["median_s"][index] *= slower
+            _, samples_s = cell.of_launch(cell.parts["launch"][index])
+            samples_s *= slower
 
 
 def test_a_busy_loop_from_the_middle_on_does_not_change_the_choice() -> None:
     cells = make_cells(TRUTH, range(8, 48), launches=12)
     disturb(cells, 6)
     points = decide(cells)
-    assert chosen(points) == {("neighbor", "faster")}
-    assert {point.launches for point in points} == {6}
+    assert {point.method for point in points} == {"neighbor"}
+    assert {point.launches for point in points} == {12}
     assert refused(cells) == {"canary": 0.5}
     assert trust.state(0.5, 0) == "contaminated"
 
@@ -56,10 +60,16 @@ def test_large_exchanges_may_slow_the_canaries_after_them() -> None:
     assert refused(cells) == {"canary": 0.5}
 
 
-def test_too_few_undisturbed_launches_keep_the_default() -> None:
-    cells = make_cells(TRUTH, launches=8)
+def test_disturbed_launches_count_little() -> None:
+    """Else the ratios of the disturbed half, which are as they come, would hide the winner."""
+    cells = make_cells(TRUTH, range(8, 48), launches=8)
     disturb(cells, 4)
-    assert chosen(decide(cells)) == {("direct", "undecided")}
+    for point in decide(cells):
+        assert point.ratio == pytest.approx(0.8, rel=0.3)
+    for cell in cells:
+        cell.parts["canary_s"] = 0
+    ratios = [point.ratio for point in decide(cells)]
+    assert max(abs(math.log(ratio / 0.8)) for ratio in ratios) > 0.3
 
 
 def test_a_clean_campaign_counts_whole_also_where_canaries_vary() -> None:
@@ -95,7 +105,7 @@ def test_a_machine_that_changes_its_speed_is_doubted(
 ) -> None:
     cells = make_cells(TRUTH, launches=8, drift=drift)
     assert trust.shares(cells, Trust(cells)) == (share, noisy)
-    assert chosen(decide(cells)) == {("direct", "undecided") if share else ("neighbor", "faster")}
+    assert chosen(decide(cells)) == {("neighbor", "faster")}
 
 
 def test_ranks_that_miss_the_start_are_doubted_where_each_has_a_core() -> None:
@@ -114,27 +124,21 @@ def test_ranks_that_miss_the_start_are_doubted_where_each_has_a_core() -> None:
         ({"clock": Clock("gettimeofday", 4e-3)}, 1),
     ],
 )
-def test_load_of_others_and_coarse_clocks_widen_intervals(
-    fields: dict[str, Any], noisy: float
-) -> None:
+def test_load_of_others_and_coarse_clocks_are_noted(fields: dict[str, Any], noisy: float) -> None:
     cells = make_cells(TRUTH, launches=8)
     header = read_header(json.dumps(synthetic.header(synthetic.Campaign(), 0, "hub", 2)).encode())
     assert header is not None
     launches = {int(number) for cell in cells for number in cell.parts["launch"]}
     doubting = Trust(cells, dict.fromkeys(launches, replace(header, **fields)))
     assert trust.shares(cells, doubting) == ({}, noisy)
-    for point, other in zip(decide(cells), decide(cells, doubting), strict=True):
-        assert point.method == other.method == "neighbor"
-        assert (other.ratio_high / other.ratio_low > point.ratio_high / point.ratio_low) == bool(
-            noisy
-        )
+    assert decide(cells) == decide(cells, doubting)
 
 
 def test_a_table_tells_of_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     paths = synthetic.write(tmp_path, synthetic.Campaign(samples=20, launches=8))
     succeed("ingest")
-    assert "excluded" not in succeed("tune")
+    assert "counts a ninth" not in succeed("tune")
     lines = [json.loads(line) for line in paths[-1].read_text().splitlines()]
     for case in lines[1:-1]:
         case["canary_s"] = [9 * value for value in case["canary_s"]]
@@ -142,6 +146,6 @@ def test_a_table_tells_of_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "switchpoint.db").unlink()
     succeed("ingest")
     said = succeed("tune")
-    note = "contaminated: 12% excluded: other load detected"
+    note = "contaminated: 12% counts a ninth: other load detected"
     assert note in said
     assert f"# {note}\n" in succeed("export")

@@ -3,8 +3,6 @@
 "Segments" are the samples of many cases in one array, one after the other, with their lengths.
 """
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -115,7 +113,7 @@ def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]
     if launches < BOOTSTRAP_LAUNCHES:
         mean = values.mean(axis=-1)
         error = values.std(axis=-1, ddof=1) / np.sqrt(launches)
-        reach = _student(launches - 1, (1 + level) / 2) * error
+        reach = student(launches - 1, (1 + level) / 2) * error
         return mean - reach, mean + reach
     rows = values.reshape(-1, launches)
     ends = np.array([_bootstrap(row, level) for row in rows]).reshape(*values.shape[:-1], 2)
@@ -144,7 +142,7 @@ def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
 
 def bootstrap_tail(n: int, level: float = LEVEL) -> float:
     """Return the tail that a percentile interval of n values, at least two, leaves at each end."""
-    reach = np.sqrt(n / (n - 1)) * _student(n - 1, (1 + level) / 2)
+    reach = np.sqrt(n / (n - 1)) * student(n - 1, (1 + level) / 2)
     return NormalDist().cdf(-float(reach))
 
 
@@ -156,22 +154,11 @@ def _resamples(launches: int) -> Floats:
     return random.multinomial(launches, equal, size=_RESAMPLES) / launches
 
 
-def upper_bound(values: Sequence[float], level: float) -> float:
-    """Return the one-sided Student t bound below which the mean lies with probability `level`.
-
-    The values are few, for which numpy would take ten times as long.
-    """
-    n = len(values)
-    mean = sum(values) / n
-    variance = sum((value - mean) ** 2 for value in values) / (n - 1)
-    return mean + _student(n - 1, level) * math.sqrt(variance / n)
-
-
 @lru_cache(maxsize=1024)
-def _student(freedom: int, probability: float) -> float:
-    """Return the quantile of Student's t."""
-    if probability == (1 + LEVEL) / 2 and freedom <= len(_STUDENT):
-        return _STUDENT[freedom - 1]
+def student(freedom: float, probability: float) -> float:
+    """Return the quantile of Student's t with these degrees of freedom, positive or infinite."""
+    if probability == (1 + LEVEL) / 2 and freedom in range(1, len(_STUDENT) + 1):
+        return _STUDENT[int(freedom) - 1]
     from scipy import special  # here, because ingest is faster to start without it
 
     return float(special.stdtrit(freedom, probability))

@@ -68,9 +68,9 @@ def curves(
 ) -> Figure:
     """Return speed-up above and time below, on one axis of bytes.
 
-    cells: the cells of one operation, pattern and layout, with their `paired_speedups`.
+    cells: the cells of one operation, pattern and layout, with their speed-ups.
     default: the method that speed-up is relative to.
-    selected: the selection of the table: bytes_low, bytes_high, method, status, speedup.
+    selected: the selection of the table: bytes_low, bytes_high, method, status, verdict.
     marked_bytes: the size selected on the page.
     time_title, size_title: what the times and the sizes are.
     """

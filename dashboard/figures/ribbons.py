@@ -6,12 +6,8 @@ import pandas as pd
 
 from dashboard.figures.axes import Figure, base_layout, byte_axis, message
 from dashboard.figures.methods import method_style, transparent
-from dashboard.units import ratio_text
-from tuner.domain.tables import UNSOAKED
+from tuner.domain.tables import OPEN, UNSOAKED
 from tuner.units import bytes_text
-
-# Statuses of rules with a significant difference; the others are drawn hollow.
-DECIDED = ("faster", "default")
 
 _ROW_PX = 52
 _BAR = 0.5  # of a row
@@ -23,12 +19,13 @@ def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) ->
     """Return one bar trace of segments, cut at `x_range` (bytes).
 
     selected: row (place on the y axis), bytes_low, bytes_high (both included, infinite:
-    open), method, status, speedup, challenger (the waiting method if the status is unsoaked).
+    open), method, status, verdict, challenger (the waiting method if the status is unsoaked).
+    Those that nothing settles are drawn hollow.
     """
     low = selected["bytes_low"].clip(lower=x_range[0], upper=x_range[1])
     # The segment ends where the next size would begin, so that neighbours touch.
     high = (selected["bytes_high"] + 1).clip(lower=x_range[0], upper=x_range[1])
-    decided = selected["status"].isin(DECIDED)
+    decided = ~selected["status"].isin([OPEN, UNSOAKED])
     styles = [method_style(method) for method in selected["method"]]
     return {
         "type": "bar",
@@ -62,13 +59,11 @@ def ribbon(selected: pd.DataFrame, x_range: tuple[float, float], **axes: str) ->
     } | axes
 
 
-_HOVERED = ("method", "bytes_low", "bytes_high", "status", "speedup")
+_HOVERED = ("method", "bytes_low", "bytes_high", "verdict")
 
 
-def _hover(method: str, low: float, high: float, status: str, speedup: float) -> str:
-    faster = f"{ratio_text(speedup)} the speed of the default"
-    lines = (f"<b>{method}</b>", bytes_text(low, high), faster if status == "faster" else status)
-    return "<br>".join(lines)
+def _hover(method: str, low: float, high: float, verdict: str) -> str:
+    return "<br>".join((f"<b>{method}</b>", bytes_text(low, high), verdict))
 
 
 def ribbons(rules: pd.DataFrame, x_range: tuple[float, float]) -> Figure:

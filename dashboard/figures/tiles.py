@@ -6,7 +6,7 @@ import pandas as pd
 
 from dashboard.figures.axes import LINE, Figure, base_layout, message
 from dashboard.figures.methods import method_style, short_name, transparent
-from dashboard.units import interval_text, ratio_text, time_text
+from dashboard.units import ratio_text, time_text
 from tuner.units import size_text
 
 _ROW_PX = 52
@@ -17,8 +17,7 @@ def tiles(best: pd.DataFrame) -> Figure:
     """Return a row of tiles for each layout, a column for each size, in its method's style.
 
     best: row (text of the layout), layout (its key), size_bytes, bytes, method, default, speedup,
-    speedup_low, speedup_high, median_s, distinguished (significantly different from the default).
-    Tiles whose method is not shown to be faster are pale.
+    median_s, settled, verdict (in words). Tiles that are not settled are pale.
     """
     if best.empty:
         return message("No cells are stored for this selection.")
@@ -69,7 +68,7 @@ def tiles(best: pd.DataFrame) -> Figure:
 
 
 def _code(tile: dict[str, Any] | None, methods: list[str]) -> int | None:
-    return None if tile is None else 2 * methods.index(tile["method"]) + tile["distinguished"]
+    return None if tile is None else 2 * methods.index(tile["method"]) + tile["settled"]
 
 
 def _steps(methods: list[str]) -> list[list[Any]]:
@@ -100,12 +99,7 @@ def _hover(tile: dict[str, Any] | None) -> str:
         f"{tile['row']}, {size_text(tile['bytes'])}",
         f"median {time_text(tile['median_s'])}",
     ]
-    if tile["method"] != tile["default"]:
-        low, high = tile["speedup_low"], tile["speedup_high"]
-        interval = f", {interval_text(low, high, ratio_text)}" if low < high else ""
-        sure = interval if tile["distinguished"] else ", no significant difference"
-        lines.append(f"{ratio_text(tile['speedup'])} the speed of {tile['default']}{sure}")
-    return "<br>".join(lines)
+    return "<br>".join([*lines, tile["verdict"]])
 
 
 def _marks(tiles_of_method: pd.DataFrame) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Map: the best method for every layout and size, and its gain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, State, html
 from dash.development.base_component import Component
 
-from dashboard import ids
+from dashboard import decided, ids
 from dashboard.choice import (
     PatternChoice,
     PatternQuery,
@@ -29,8 +29,9 @@ from dashboard.speedup import paired_speedups
 from dashboard.units import ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import card, data_table, href
-from tuner.domain.cases import Layout
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.records import Cell
+from tuner.selection.evidence import verdict
 from tuner.store.store import Store
 from tuner.units import size_text
 
@@ -47,7 +48,7 @@ class MapQuery(PatternQuery):
 
 @dataclass(frozen=True)
 class MapChoice(PatternChoice):
-    """A pattern. best: the fastest method of each layout and size, as `tiles` draws it."""
+    """A pattern. best: the method that each layout and size decides for, as `tiles` draws it."""
 
     query: MapQuery
     best: pd.DataFrame
@@ -73,31 +74,48 @@ def _choose(store: Store, query: MapQuery, *, strict: bool) -> MapChoice:
 
 def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
     """Return one row for each layout and size, the largest layouts first."""
-    default = DEFAULT_METHODS[chosen.query.operation]
-    cells = store.cells(**chosen.where)[_MEASURED]
+    operation = chosen.query.operation
+    cells = store.cells(**chosen.where)
     cells = cells.assign(layout=layout_keys(cells))
-    contents = store.contents(**chosen.where, samples=False)
     frames = []
     for layout, text in layout_options(chosen.cases):
         rows = cells[cells["layout"] == layout]
-        here = [
-            cell
-            for cell in contents
-            if layout_key(cell.key.case.layout, cell.key.case.sync) == layout
-        ]
-        rows = rows.merge(paired_speedups(here, default), on=["size_bytes", "method"])
-        fastest = rows.loc[rows.groupby("size_bytes")["median_s"].idxmin()]
-        frames.append(fastest.assign(row=text))
+        if operation in RULED_OPERATIONS:
+            of_layout = _decided(store, rows)
+        else:
+            of_layout = _fastest(store.contents(**chosen.where, samples=False), rows, layout)
+        frames.append(of_layout.assign(row=text))
     best = pd.concat(frames, ignore_index=True)
-    return best.assign(
-        default=default, distinguished=(best["speedup_low"] > 1) | (best["method"] == default)
+    return best.assign(default=DEFAULT_METHODS[operation])
+
+
+def _decided(store: Store, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells of the methods that their campaign decides for."""
+    points = decided.points_of(store, rows)
+    pairs = list(zip(points, rows["method"], strict=True))
+    its = [point for point, method in pairs if point and point.method == method]
+    taken = [point is not None and point.method == method for point, method in pairs]
+    return decided.speedups(store, rows[taken]).assign(
+        settled=[point.settled for point in its], verdict=[verdict(point, "×") for point in its]
     )
 
 
-_MEASURED = [*Layout._fields, "sync", "size_bytes", "bytes", "method", "median_s"]
+def _fastest(contents: Iterable[Cell], rows: pd.DataFrame, layout: str) -> pd.DataFrame:
+    """Return the cells of the fastest methods of an operation that has no rules."""
+    here = [
+        cell for cell in contents if layout_key(cell.key.case.layout, cell.key.case.sync) == layout
+    ]
+    default = DEFAULT_METHODS[rows["operation"].iloc[0]]
+    rows = rows.merge(paired_speedups(here, default), on=["size_bytes", "method"])
+    fastest = rows.loc[rows.groupby("size_bytes")["median_s"].idxmin()]
+    settled = (fastest["speedup_low"] > 1) | (fastest["method"] == default)
+    words = settled.map({True: "the fastest", False: "no significant difference"})
+    return fastest.assign(settled=settled, verdict=words)
+
+
 _NUMBERS = [
     *("procs", "nodes", "ppn", "oversubscribed", "size_bytes", "bytes", "method", "default"),
-    *("median_s", "speedup", "speedup_low", "speedup_high", "distinguished"),
+    *("median_s", "speedup", "speedup_low", "speedup_high", "settled", "verdict"),
 ]
 
 
@@ -122,12 +140,12 @@ def _listed(best: pd.DataFrame, link: explore.ExploreQuery) -> Component:
             text = short_name(tile["method"])
             if tile["method"] != tile["default"]:
                 text += f" {ratio_text(tile['speedup'])}"
-            even = None if tile["distinguished"] else "even"
+            even = None if tile["settled"] else "even"
             shown = anchor(text, href(explore.PATH, to))
             cells[tile["size_bytes"]] = data_cell(shown, className=even)
         rows.append(table_row([row_head(row), *cells.values()]))
     header = ["Processes", *map(size_text, sizes)]
-    return data_table("Fastest method by processes and size", header, rows)
+    return data_table("Best method by processes and size", header, rows)
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
@@ -136,8 +154,8 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             "Best method by size and processes",
             html.P(
                 [
-                    "Each tile shows the fastest method and its speed as a multiple of the "
-                    "default's. Pale: no significant difference from the default. ",
+                    "Each tile shows the method that this campaign alone decides for, and its "
+                    "speed as a multiple of the default's. Pale: the measurements do not decide. ",
                     html.Span(
                         ["Click a tile to show its samples; ", parts["explore"], "."],
                         className="interactive",
@@ -178,7 +196,7 @@ PAGE = _MapPage(
     title="Map",
     query=MapQuery,
     parts={
-        "tiles": Plot("Fastest method by message size and number of processes."),
+        "tiles": Plot("Best method by message size and number of processes."),
         "explore": Link("show all times"),
         "listed": Block(),
     },

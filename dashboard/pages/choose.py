@@ -1,7 +1,7 @@
 """Choose: the method that a table selects for a case, and how to use it in an application."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,12 @@ from dashboard.pages import explore, table
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, WORD, Query, parameter
-from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import Option, badge, card, commands, href, key, method_name, prose
+from dashboard.widgets import Option, badge, card, commands, href, key, method_name
+from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.records import NAME
-from tuner.domain.tables import UNSOAKED
+from tuner.domain.tables import Point
+from tuner.selection.evidence import verdict
 from tuner.store.store import Store
 from tuner.units import size_text
 
@@ -36,14 +37,6 @@ PATH = "/choose"
 _SIZES = [2**exponent for exponent in range(27)]
 _DEFAULT_SIZE = "1024"
 _DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-_STATUSES = {
-    "faster": "It was shown to be faster than the default; an independent launch confirmed this.",
-    "default": "The default was shown to be the fastest.",
-    "tie": "No other method was shown to be faster, so the default is used.",
-    "undecided": "The launches are too few or too unsteady, so the default is used.",
-    UNSOAKED: "Another method was shown to be faster, but still has to pass its soak "
-    "(`switchpoint soak`): until then the default is used.",
-}
 
 
 @dataclass(frozen=True)
@@ -70,7 +63,7 @@ class ChooseChoice:
     system: dict[str, Any]
     selected: pd.DataFrame
     rule: dict[str, Any] | None
-    point: dict[str, Any] | None
+    point: Point | None
     soak: str
 
 
@@ -96,19 +89,20 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
     case = {"operation": operation, "nodes": nodes, "ppn": ppn}
     case |= {"mmax": int(degree), "mavg": int(degree)}
     selected = rules.selected_intervals(
-        rules.with_speedup(store.rules(system)), pd.Series(case, dtype=object)
+        rules.of_table(store, system), pd.Series(case, dtype=object)
     )
     here = selected[
         (selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])
     ].to_dict("records")
     rule = here[0] if here else None
+    stored = store.table(system)
     return ChooseChoice(
         query=filters.query,
         options=filters.options,
         system=systems.set_index("system").loc[system].to_dict(),
         selected=selected,
         rule=rule,
-        point=_nearest(points, rule, int(size), int(degree)) if rule else None,
+        point=_nearest(stored.points, case, rule["method"], int(size)) if rule and stored else None,
         soak=soaked.of_table(store, system).text(operation, rule["method"]) if rule else "",
     )
 
@@ -123,17 +117,17 @@ def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:
 
 
 def _nearest(
-    points: pd.DataFrame, rule: dict[str, Any], size: int, degree: int
-) -> dict[str, Any] | None:
-    """Return the decision for the rule's method that is nearest in degree, then in size."""
-    points = points[points["method"] == rule["method"]]
-    if points.empty:
-        return None
-    off = [
-        (abs(math.log((mmax + 1) / (degree + 1))), abs(math.log((bytes_ + 1) / (size + 1))))
-        for mmax, bytes_ in zip(points["mmax"], points["bytes"], strict=True)
-    ]
-    return dict(points.iloc[min(range(len(off)), key=off.__getitem__)])
+    points: Iterable[Point], case: Mapping[str, Any], method: str, size: int
+) -> Point | None:
+    """Return the decision for a method that is nearest to a case in degree, then in size."""
+
+    def off(point: Point) -> tuple[float, float]:
+        degrees = abs(math.log((point.mmax + 1) / (case["mmax"] + 1)))
+        return degrees, abs(math.log((point.case.bytes + 1) / (size + 1)))
+
+    here = Place(case["operation"], case["nodes"], case["ppn"])
+    chosen = (point for point in points if point.case.place == here and point.method == method)
+    return min(chosen, key=off, default=None)
 
 
 def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
@@ -158,51 +152,38 @@ def _here(size_bytes: int) -> dict[str, Any]:
 def _answer(choice: ChooseChoice) -> list[Component]:
     """Return the method, its certainty, its gain, the default's loss, and the evidence."""
     query, rule = choice.query, choice.rule
-    default = DEFAULT_METHODS[query.operation]
     if rule is None:
+        default = DEFAULT_METHODS[query.operation]
         return [html.P(f"No rule of the table matches this case: {default} is used.")]
-    lines: list[Any] = [
-        html.P(method_name(rule["method"]), className="answer"),
-        html.P(prose(_STATUSES[rule["status"]])),
-    ]
+    lines: list[Any] = [html.P(method_name(rule["method"]), className="answer")]
+    if choice.point is not None:
+        lines += _evidence(choice, choice.point)
     if choice.soak:
         lines.append(html.P(f"{choice.soak.capitalize()}."))
-    if choice.point is not None:
-        lines += _evidence(choice, choice.point, default)
     return lines
 
 
-def _evidence(choice: ChooseChoice, point: dict[str, Any], default: str) -> list[Component]:
+def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
     """Return the measurements nearest to the case."""
     size, degree = int(choice.query.size), int(choice.query.degree)
-    where = [f"at {size_text(point['bytes'])}"]
+    where = [f"at {size_text(point.case.bytes)}"]
     if degree:
-        where.append(f"degree {point['mmax']}")
-    where.append(f"in {point['launches']} launches")
-    lines: list[Component] = []
-    ratio = pd.to_numeric(point["ratio"])
-    if math.isfinite(ratio):
-        ends = interval_text(
-            1 / (point["ratio_high"] or math.nan), 1 / (point["ratio_low"] or math.nan), ratio_text
-        )
-        speed = f"{ratio_text(1 / ratio)} the speed of {default}"
-        lines.append(
-            html.P(
-                f"Measured {', '.join(where)}: {point['challenger']} has {speed}"
-                + (f" ({ends})." if ends else ".")
-            )
-        )
-    if point["status"] == "faster":
-        lines.append(html.P(f"{default} takes {100 * (1 / ratio - 1):.0f} % longer."))
-    far = size != point["bytes"] or degree != point["mmax"]
+        where.append(f"degree {point.mmax}")
+    where.append(f"in {point.launches} launch{'es' * (point.launches != 1)}")
+    said = verdict(point, "×")
+    lines: list[Component] = [html.P(f"{said[0].upper()}{said[1:]}.")]
+    interval = f" The interval holds with {100 * point.level:.3g} %." if point.level else ""
+    lines.append(html.P(f"Measured {', '.join(where)}.{interval}", className="hint"))
+    far = size != point.case.bytes or degree != point.mmax
     marks: list[Component] = []
     if far:
         marks.append(badge("interpolated between measured sizes", "secondary"))
     if kind := unreal(choice.system["name"], choice.system["cpu_model"]):
         marks.append(badge(kind))
-    if point["oversubscribed"]:
+    if point.case.layout.oversubscribed:
         marks.append(badge(f"oversubscribed: {choice.system['cores']} cores"))
-    samples = html.A("Show the samples", href=explore.evidence_link(point))
+    link = explore.cell_link(choice.query.system, point.campaign, point.case)
+    samples = html.A("Show the samples", href=link)
     return [*lines, html.Div([*marks, samples], className="notes")]
 
 

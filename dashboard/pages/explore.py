@@ -10,7 +10,7 @@ import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, html
 from dash.development.base_component import Component
 
-from dashboard import ids, rules
+from dashboard import decided, ids, rules
 from dashboard.choice import (
     CaseChoice,
     CaseQuery,
@@ -34,10 +34,9 @@ from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, href, method_name
 from tuner.domain.cases import Case
 from tuner.domain.flat import columns, take
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
-from tuner.machine.simulation import machines
-from tuner.selection.decisions import MIN_LAUNCHES
+from tuner.selection.evidence import verdict
 from tuner.store.store import Store
 from tuner.studies import products
 from tuner.units import size_text
@@ -57,7 +56,7 @@ _COLUMNS = (
     "Median",
     "95 %",
     "Speed-up",
-    "95 %",
+    "Interval",
     "Samples in launches",
     "Over 2 × median",
     "Planning",
@@ -92,7 +91,7 @@ def evidence_link(row: Mapping[Any, Any]) -> str:
 class ExploreChoice(CaseChoice):
     """One case.
 
-    cells: by size, the fastest first, with their `paired_speedups`.
+    cells: by size, the fastest first, with their speed-ups over the default.
     samples_s: of each method at the size. canaries_s: the canary's medians by launch and size.
     """
 
@@ -112,10 +111,12 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     timed = contents
     if choice.query.operation == "spmv":
         timed, cells = _take_part(store, choice, contents, cells, part)
-    speedups = paired_speedups(timed, DEFAULT_METHODS[choice.query.operation])
-    cells = cells.merge(speedups, on=["size_bytes", "method"]).sort_values(
-        ["size_bytes", "median_s"], ignore_index=True
-    )
+    if choice.query.operation in RULED_OPERATIONS:
+        cells = decided.speedups(store, cells)
+    else:
+        gained = paired_speedups(timed, DEFAULT_METHODS[choice.query.operation])
+        cells = cells.merge(gained, on=["size_bytes", "method"])
+    cells = cells.sort_values(["size_bytes", "median_s"], ignore_index=True)
     sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
     surest = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])
     size = choose([surest, *(value for value, _ in sizes)], query.size, "size", strict=strict)
@@ -172,7 +173,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
         case = pd.Series({**case, "operation": "exchange"})
     part = choice.query.part
     time_title = "time" if part == WHOLE else f"time, {_PARTS[part][0]}"
-    table = rules.with_speedup(store.rules(choice.query.system))
+    table = rules.of_table(store, choice.query.system)
     selected = rules.selected_intervals(table, case)
     return {
         "curves": curves(
@@ -187,6 +188,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
         if part == WHOLE
         else message("Samples are stored only for whole products.", ECDF_HEIGHT),
         "cell": _cell_table(cell, default),
+        "verdict": _verdict(store, cell),
         "notes": _notes(choice, case, selected),
     }
 
@@ -233,6 +235,19 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
     return data_table("Methods at this size, the fastest first", header, rows)
 
 
+def _verdict(store: Store, cell: pd.DataFrame) -> list[Component]:
+    """Return what this campaign decides at the size, and how sure its intervals are."""
+    points = decided.points_of(store, cell.iloc[:1])
+    if not points or points[0] is None:
+        return []
+    (point,) = points
+    lines: list[Component] = [html.P(f"This campaign alone: {verdict(point, '×')}.")]
+    if point.level:
+        text = f"Intervals of speed-ups hold with {100 * point.level:.3g} %."
+        lines.append(html.P(text, className="hint"))
+    return lines
+
+
 def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:
     """Return limitations of the case, and its facts."""
     kind = unreal(choice.system["name"], choice.system["cpu_model"])
@@ -240,9 +255,6 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
     if case["oversubscribed"]:
         cores = choice.system["cores"]
         marks.append(badge(f"oversubscribed: {case['ppn']} ranks on {cores} cores"))
-    exact = machines.is_simulated(choice.query.system)
-    if choice.cells["launches"].max() < MIN_LAUNCHES and not exact:
-        marks.append(badge(f"fewer than {MIN_LAUNCHES} launches", "secondary"))
     if selected.empty:
         marks.append(badge("no rule of the table matches this case", "secondary"))
     canary_s, slowest_s = float(np.median(choice.canaries_s)), float(choice.canaries_s.max())
@@ -297,6 +309,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
         ),
         card(
             "Methods at this size",
+            parts["verdict"],
             html.P("Grey: no significant difference from the default.", className="hint"),
             parts["cell"],
         ),
@@ -333,6 +346,7 @@ PAGE = _ExplorePage(
         ),
         "ecdf": Plot("Distribution of the samples of each method at the chosen size."),
         "cell": Block(),
+        "verdict": Block(),
         "notes": Block("notes"),
     },
     choose=_choose,

@@ -23,7 +23,7 @@ from dashboard.units import ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, graph, href, key
 from tuner.domain.records import Launch
-from tuner.domain.tables import UNSOAKED
+from tuner.domain.tables import OPEN, UNSOAKED
 from tuner.selection import trust
 from tuner.selection.changes import Shift
 from tuner.store.store import Store
@@ -76,7 +76,7 @@ PAGE = _OverviewPage()
 def _system(store: Store, system: dict[str, Any], label: str, launches: list[Launch]) -> Component:
     name = system["system"]
     campaigns = store.campaigns(name)
-    chosen = rules.with_speedup(store.rules(name))
+    chosen = rules.of_table(store, name)
     facts = (
         system["mpi_library"],
         system["cpu_model"],
@@ -239,7 +239,7 @@ def _marks(cases: pd.DataFrame, chosen: pd.DataFrame) -> list[Component]:
     over = sorted(cases.loc[cases["oversubscribed"], "procs"].unique())
     if over:
         marks.append(badge(f"oversubscribed at {' and '.join(map(str, over))} ranks"))
-    for status, text in (("undecided", "undecided"), (UNSOAKED, "waiting for a soak")):
+    for status, text in ((OPEN, "open"), (UNSOAKED, "waiting for a soak")):
         if count := int((chosen["status"] == status).sum()):
             marks.append(badge(f"{count} of {len(chosen)} rules {text}", "secondary"))
     return marks

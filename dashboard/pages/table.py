@@ -1,7 +1,6 @@
 """Table: the rules of a system with their evidence, and the table as applications load it."""
 
 import difflib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,15 +13,14 @@ from flask import Response, request
 
 from dashboard import ids, rules, soaked, web
 from dashboard.choice import Filters, named, newest_first, operations_of, system_options
-from dashboard.elements import Element, anchor, data_cell, element, row_head, table_row
+from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.exported import exported
-from dashboard.figures.ribbons import DECIDED, ribbons
+from dashboard.figures.ribbons import ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
 from dashboard.query import WORD, Query, UnknownError, one_of, parameter
 from dashboard.soaked import Standing
-from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import (
     Option,
@@ -36,8 +34,9 @@ from dashboard.widgets import (
     prose,
 )
 from tuner.domain.records import NAME
-from tuner.domain.tables import UNSOAKED
+from tuner.domain.tables import OPEN, UNSOAKED
 from tuner.export.forms import FORMS
+from tuner.selection.evidence import settlement
 from tuner.store.store import Store
 from tuner.units import bytes_text
 
@@ -47,14 +46,12 @@ ALL = "all"  # operations
 _MOST_LINES = 4000  # of a pasted table
 
 _HINT = (
-    "The first rule that matches and whose method is applicable is used. Where the default stays, "
-    "the speed-up is that of the best alternative. Grey: no method was shown to be faster than the "
-    "default, or the faster one still has to pass its soak (`switchpoint soak`). The interval of a "
-    "tie may lie above 1: the best of many looks faster by chance, so more than 95 % confidence is "
-    "required. Bytes: mean message size; for collectives, the block of a rank, or the whole vector "
-    "(bcast, reduce, allreduce)."
+    "The first rule that matches and whose method is applicable is used. Speed-ups are ranges over "
+    "the rule's sizes, or the interval of one size. Grey: the measurements do not decide, or the "
+    "faster method still has to pass its soak (`switchpoint soak`). Bytes: mean message size; for "
+    "collectives, the block of a rank, or the whole vector (bcast, reduce, allreduce)."
 )
-_HEADER = ("Case", "Bytes", "Method", "Status", "Speed-up (95 %)", "Soak", "Evidence")
+_HEADER = ("Case", "Bytes", "Method", "Status", "Verdict", "Soak", "Evidence")
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class TableChoice:
 def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(newest_first(store.systems())))
-    found = store.rules(system)
+    found = rules.of_table(store, system)
     operations = named(operations_of(found))
     operation = filters.choose("operation", [*operations, (ALL, "all operations")])
     if operation != ALL:
@@ -95,7 +92,7 @@ def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
 
 
 def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
-    table = rules.with_speedup(choice.rules)
+    table = choice.rules
     standing = soaked.of_table(store, choice.query.system)
     of_table = list(table.itertuples())
     cases = [rules.case_text(rule) for rule in of_table]
@@ -107,6 +104,7 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
         href(f"{PATH}/rules.csv", choice.query.search()),
     )
     return {
+        "settled": html.P(prose(_settled(store, choice.query.system))),
         "ribbons": [figure, key(table["method"])],
         "rules": data_table(
             "Rules in order of priority",
@@ -127,32 +125,26 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
         data_cell(bytes_text(rule.bytes_low, rule.bytes_high)),
         data_cell(method_name(rule.method)),
         data_cell(rule.status),
-        data_cell(_speedup(rule), className="wrap"),
+        data_cell(rule.verdict, className="wrap"),
         data_cell(soak),
         data_cell(evidence),
     )
-    return table_row(cells, className=None if rule.status in DECIDED else "even")
+    return table_row(cells, className="even" if rule.status in (OPEN, UNSOAKED) else None)
+
+
+def _settled(store: Store, system: str) -> str:
+    """Return what of the system's table is settled, in a sentence."""
+    table = store.table(system)
+    if table is None:
+        return ""
+    said = str(settlement(table.points))
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _samples_text(launches: int) -> str:
     if not launches:
         return "samples"
     return f"samples of {launches} launch{'es' if launches > 1 else ''}"
-
-
-def _speedup(rule: Any) -> list[Any]:
-    """Return the challenger's speed-up, with the challenger's name if the default stays."""
-    if math.isnan(rule.speedup):
-        return []
-    text = ratio_text(rule.speedup)
-    if interval := interval_text(rule.speedup_low, rule.speedup_high, _bare_ratio_text):
-        text += f" ({interval})"
-    figures = element("Span", text, className="text-nowrap")
-    return [figures] if rule.challenger == rule.method else [f"{rule.challenger} ", figures]
-
-
-def _bare_ratio_text(ratio: float) -> str:
-    return ratio_text(ratio).removesuffix("×")
 
 
 def _export(store: Store, query: TableQuery) -> list[Component]:
@@ -171,7 +163,7 @@ def _export(store: Store, query: TableQuery) -> list[Component]:
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        card("Method by message size", parts["ribbons"]),
+        card("Method by message size", parts["settled"], parts["ribbons"]),
         card("Rules", html.P(prose(_HINT), className="hint"), parts["rules"]),
         card("Export all rules", parts["form"], parts["export"]),
         html.Div(
@@ -249,7 +241,7 @@ PAGE = _TablePage(
     path=PATH,
     title="Table",
     query=TableQuery,
-    parts={"ribbons": Block(), "rules": Block(), "export": Block()},
+    parts={"settled": Block(), "ribbons": Block(), "rules": Block(), "export": Block()},
     choose=_choose,
     draw=_draw,
     body=_body,

@@ -15,9 +15,10 @@ from tuner.campaign.batch import Batch
 from tuner.campaign.order import FIXED, FixedOrder, keep_finished
 from tuner.campaign.reframe import NOTHING, Call, Job, Session
 from tuner.campaign.soaking import SoakSite
-from tuner.campaign.times import BUILD_S, JOB_S, LEAST_BUDGET_S, MOST_SOAKS_S, SOAKS_S, START_S
+from tuner.campaign.times import BUILD_S, JOB_S, LEAST_BUDGET_S, MOST_SOAKS_S, SOAKS_S
 from tuner.paths import new_campaign
 from tuner.rawfile import keeping
+from tuner.selection.decisions import START_S
 
 TIME_BUDGET = "time budget"  # swpbench's reason
 

@@ -21,7 +21,7 @@ from tuner.campaign.plans import Budget, Plan, PlannedCase, Task, octaves
 from tuner.campaign.races import Baseline
 from tuner.campaign.reframe import Call, Session
 from tuner.campaign.soaking import SoakSite
-from tuner.campaign.times import SESSION_S, SOAKS_S, START_S
+from tuner.campaign.times import SESSION_S, SOAKS_S
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.errors import SwitchpointError
@@ -31,6 +31,7 @@ from tuner.paths import database_path, new_campaign
 from tuner.rawfile import keeping
 from tuner.rawfile.kinds import soak
 from tuner.selection import soaks
+from tuner.selection.decisions import START_S
 from tuner.store.store import Store
 
 RAW_NAME = "planned"

@@ -17,10 +17,10 @@ import numpy as np
 
 from tuner.campaign.plans import REFINING, STAGES, Plan, PlannedBatch, PlanStage, Racing, Task
 from tuner.campaign.races import MOST_SAMPLES, Baseline, Race, Times, losers, races, samples_needed
-from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S, START_S
+from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
-from tuner.selection.decisions import MIN_LAUNCHES
+from tuner.selection.decisions import OVERHEAD, START_S
 from tuner.selection.intervals import NEARLY
 
 ANCHORS = 6
@@ -33,14 +33,14 @@ FIRST_SAMPLES = 20
 ANCHOR_BUDGET_S = 3.0
 """Seconds of a launch that measures all methods, where no budget in seconds is given."""
 
+EXHAUSTIVE_LAUNCHES = 6
+"""Launches of each case where everything is measured."""
+
 FIRST_RACE = "race 1"
 FIRST_HALVING = "race 2"
 
 REFINED_ABOVE = 1.25
 """Ratio of two sizes up to which no size is added between them."""
-
-OVERHEAD = 4.0
-"""Ratio of the seconds that a sample takes, with start and buffers, to those that it counts."""
 
 
 class _Entrants(NamedTuple):
@@ -236,5 +236,5 @@ def exhaustive_s(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> float
         case = plan.cases[number]
         times = Times(case, known, baseline)
         launch_s = sum(_cost_s(size, times.methods, MOST_SAMPLES, times) for size in case.sizes)
-        total_s += (MIN_LAUNCHES + 1) * (START_S + launch_s)
+        total_s += EXHAUSTIVE_LAUNCHES * (START_S + launch_s)
     return total_s

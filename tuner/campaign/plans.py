@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tuner.campaign.times import START_S
+from tuner.selection.decisions import START_S
 
 
 class Budget(NamedTuple):

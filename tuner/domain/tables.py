@@ -5,8 +5,17 @@ from typing import NamedTuple
 
 from tuner.domain.cases import Case
 
-UNSOAKED = "unsoaked"
-"""The status of a point whose winner still has to pass its soak."""
+FASTER, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES = (
+    *("faster", "default", "equal", "open", "unsoaked"),
+)
+"""The verdicts on a point.
+
+- "faster": the method is shown to be faster than the default;
+- "default": the default is shown to be faster than every other;
+- "equal": no other can gain more than a few per cent, so the default stays;
+- "open": the measurements do not decide, so the default stays, or the neighbours' method;
+- "unsoaked": the challenger is shown to be faster, but was not executed often enough yet.
+"""
 
 
 class SoakedAt(NamedTuple):
@@ -29,17 +38,26 @@ class Soaked:
     places: list[SoakedAt] = field(default_factory=list)
 
 
+class Ratio(NamedTuple):
+    """The time of a method / time of the default, with the ends of its interval where known."""
+
+    method: str
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+
+
 class Point(NamedTuple):
     """The decision at one measured size of one degree class.
 
-    `ratio` is time(challenger) / time(default) with its interval; the challenger is the selected
-    method or, where the default stays, the best of the others. With the system and a method,
-    `campaign` and `case` are the key of a cell.
+    `status` is the verdict (one of STATUSES). `ratio` is time(challenger) / time(default) with its
+    interval, which holds with the probability `level`; the challenger is the selected method or,
+    where the default stays, the other that matters most. With the system and a method, `campaign`
+    and `case` are the key of a cell.
 
-    `status` is the reason for the method: "faster", it was shown to be faster; "default", it was
-    shown to be faster than every other; "tie", nothing was shown; "undecided", there are too few
-    launches to show anything; "unsoaked", the challenger is shown to be faster, but was not
-    executed very often yet.
+    `may_lose` is the most that the default may lose, as a share of the best method's time, None
+    where nothing bounds it. About `more_launches`, with samples of `more_s` seconds, would settle
+    the point. An open point that is `filled` takes the method of its neighbours.
 
     `ratios` are those of all other methods that share launches with the default, by name: choices
     between measured layouts follow from them.
@@ -56,11 +74,24 @@ class Point(NamedTuple):
     ratio_low: float | None
     ratio_high: float | None
     launches: int
-    ratios: tuple[tuple[str, float], ...] = ()
+    level: float | None = None
+    may_lose: float | None = None
+    more_launches: int = 0
+    more_s: float = 0.0
+    filled: bool = False
+    ratios: tuple[Ratio, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Return whether the measurements decide."""
+        return self.status != OPEN
 
 
 class Rule(NamedTuple):
     """A line of the method table with the weakest of its points as its evidence.
+
+    Filled points are no evidence. Where all others have one challenger, the evidence has the range
+    of their ratios, with no `level`.
 
     Intervals include both ends; None is unbounded. A rule holds for one measured layout, or for
     some between measured ones.
@@ -80,6 +111,16 @@ class Rule(NamedTuple):
     method: str
     evidence: Point
 
+    def covers(self, point: Point) -> bool:
+        """Return whether the rule rests on a point, among others."""
+        its = point.case
+        values = (its.layout.nodes, its.layout.ppn, point.mmax, point.mavg, its.bytes)
+        ends = zip(self[1:11:2], self[2:11:2], strict=True)
+        return its.operation == self.operation and all(
+            (low is None or value >= low) and (high is None or value <= high)
+            for value, (low, high) in zip(values, ends, strict=True)
+        )
+
     @property
     def interpolated(self) -> bool:
         """Return whether the rule is for layouts that were not measured."""
@@ -94,8 +135,8 @@ class Rule(NamedTuple):
 class Provenance:
     """The origin of a table. The date is that of the newest launch.
 
-    `disturbed` is the share of the measured parts that does not count, `refused` the same by cause,
-    and `noisy` the share that counts with wider intervals (tuner/selection/trust.py). `soaks` are
+    `disturbed` is the share of the measured parts that counts less, `refused` the same by cause,
+    and `noisy` the share that others may have disturbed (tuner/selection/trust.py). `soaks` are
     those of all soaked methods; none was chosen where it passed fewer executions than required.
     """
 

@@ -80,9 +80,9 @@ def _why_none(table: Table) -> str:
     of_collectives = [rule for rule in table.rules if rule.operation in COLLECTIVES]
     if not of_collectives:
         return "it has no rules for collectives; measure them"
-    undecided = sum(rule.evidence.status == "undecided" for rule in of_collectives)
-    if undecided:
-        return f"{undecided} of {len(of_collectives)} rules are undecided; measure for longer"
+    unsettled = sum(not rule.evidence.settled for rule in of_collectives)
+    if unsettled:
+        return f"{unsettled} of {len(of_collectives)} rules are open; measure for longer"
     return (
         "the default or a method of Switchpoint is best everywhere; to compare only the library's "
         "algorithms, measure with `--setvar=collective.methods=vendor`"

@@ -24,11 +24,11 @@ def table_document(table: Table) -> dict[str, Any]:
 
 
 def _point_document(point: Point) -> dict[str, Any]:
-    return flat(point) | {"ratios": dict(point.ratios)}
+    return flat(point) | {"ratios": [ratio._asdict() for ratio in point.ratios]}
 
 
 def _text(table: Table, model: SystemModel | None) -> str:
-    document = {"format": "switchpoint-table", "version": 1, **table_document(table)}
+    document = {"format": "switchpoint-table", "version": 2, **table_document(table)}
     if model is not None:
         document["model"] = json.loads(encode(model))
     members = (f"{json.dumps(name)}: {_json_lines(value)}" for name, value in document.items())

@@ -4,10 +4,9 @@ from functools import partial
 from typing import Any
 
 import templates
-from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point, Provenance, Rule, Table
 from tuner.selection import soaks, trust
-from tuner.units import multiple_text
+from tuner.selection.evidence import settlement, verdict
 
 
 def render(template: str, table: Table, **values: Any) -> str:
@@ -15,25 +14,20 @@ def render(template: str, table: Table, **values: Any) -> str:
     return templates.render(
         template,
         provenance=_provenance(table.provenance),
-        notes=trust.notes(table.provenance) + soaks.notes(table),
+        notes=[*trust.notes(table.provenance), *soaks.notes(table), str(settlement(table.points))],
         reason=partial(reason, executions=soaks.executions(table)),
         **values,
     )
 
 
 def evidence(point: Point) -> str:
-    """Return the evidence for a point in words, with speeds as multiples of the default's."""
+    """Return the evidence for a point in words, with its place."""
     case = point.case
-    default = DEFAULT_METHODS[case.operation]
     launches = f"{point.launches} launch{'es' * (point.launches != 1)}"
     where = f"at {case.bytes} B, {launches} of {case.pattern}"
     if case.layout.oversubscribed:
         where += ", oversubscribed"
-    if point.launches == 0:
-        return f"{point.status}: no usable launch of {case.pattern} at {case.bytes} B"
-    if point.challenger is None or point.ratio is None:
-        return f"{point.status}: nothing to compare {where}"
-    return f"{point.status}: {point.challenger} has {speed(point)} the speed of {default} {where}"
+    return f"{point.status}: {verdict(point)}, {where}"
 
 
 def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
@@ -46,16 +40,6 @@ def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
     if soaked is not None:
         said += f"; soaked {soaked} times" if soaked else "; not soaked"
     return said
-
-
-def speed(point: Point) -> str:
-    """Return the challenger's speed relative to the default's, with its interval; "" if unknown."""
-    if point.ratio is None:
-        return ""
-    if point.ratio_low is None or point.ratio_high is None:
-        return f"{multiple_text(1 / point.ratio)} x"
-    low, high = multiple_text(1 / point.ratio_high), multiple_text(1 / point.ratio_low)
-    return f"{multiple_text(1 / point.ratio)} x ({low} to {high})"
 
 
 def _provenance(provenance: Provenance) -> dict[str, Any]:

@@ -32,9 +32,6 @@ from tuner.selection.intervals import place_of, whole_intervals
 from tuner.selection.ratios import mean, paired
 from tuner.selection.rules import compile_rules
 
-SHOWN = ("faster", "default")
-"""The statuses of decisions for which something was shown."""
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -48,7 +45,7 @@ class Choice:
 class Moved:
     """The methods of a degree class at the sizes that both measured, where they differ.
 
-    At `shown` of the `sizes` at which they differ, both choices were shown to be right.
+    At `shown` of the `sizes` at which they differ, both choices are settled.
     """
 
     operation: str
@@ -241,9 +238,7 @@ def _moved(a: Iterable[Point], b: Iterable[Point]) -> Iterator[Moved]:
                 a=_choices(sizes, [one.method for one, _ in pairs]),
                 b=_choices(sizes, [other.method for _, other in pairs]),
                 sizes=len(differing),
-                shown=sum(
-                    one.status in SHOWN and other.status in SHOWN for one, other in differing
-                ),
+                shown=sum(one.settled and other.settled for one, other in differing),
             )
 
 

@@ -1,181 +1,166 @@
 """The choice of methods: from the cells of one system to a decision at every measured size.
 
-A method takes the default's place only when it is shown to be faster, in launches that choose it
-and again in one that does not (docs/explanation/statistics.md). A tie keeps the default. No input
-or output.
+Each method is compared with the default by all launches that have both; the verdict is one of four
+(docs/explanation/statistics.md). No input or output.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
-from tuner import stats
 from tuner.domain.cases import Place
-from tuner.domain.operations import APART, AUTO, DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.operations import AUTO, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
-from tuner.domain.tables import Point, Rule
-from tuner.machine.simulation import machines
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Point, Ratio, Rule
+from tuner.selection.contrasts import Contrast, contrasts_of
 from tuner.selection.intervals import MAVG_DIGITS, NEARLY, place_of
-from tuner.selection.ratios import least_samples, mean, paired
 from tuner.selection.rules import compile_rules
-from tuner.selection.trust import NOISY_CLEAN, Trust
+from tuner.selection.trust import Trust
 
-ERROR_LEVEL = 0.05
+ERROR_LEVEL = 0.02
 """Probability of leaving the default at a size though nothing is faster; candidates share it."""
 
-NOISY_ERROR_LEVEL = 0.01
-"""The same where load, drift or the clock makes the measurements uncertain."""
+LOOKS = 8.0
+"""Divides the error level of leaving the default, as races look after each of 2 to 12 launches.
 
-MIN_LAUNCHES = 5
-"""Launches needed to leave the default: all but the last choose, the last confirms."""
+In simulations (tests/bench/decisions.py) with heavy-tailed launches that are alike over sizes,
+those looks make 1.7 % of the cells of equal methods faster.
+"""
 
-Ratios = dict["_InTrial", float]
-"""Logarithms of time / time by launch, in the order of the launches."""
+NEGLIGIBLE = math.log(1.05)
+"""The gain that is not worth more measurements."""
+
+MIN_LAUNCHES, MIN_ROUNDS = 2, 12
+"""What a method needs to take the default's place, and a size to be settled."""
+
+ROUNDS = 20
+"""Rounds of a launch by which the time of further ones is estimated."""
+
+OVERHEAD = 4.0
+"""Ratio of the seconds that a sample takes, with start and buffers, to those that it counts."""
+
+START_S = 0.5
+"""Seconds that a launch takes beside its samples."""
+
+RIVALS = 3
+"""Rivals of the default in a further launch."""
+
+MOST_LAUNCHES = 100
 
 
-class _InTrial(NamedTuple):
-    campaign: str
-    number: int
-    id: int
-    case: tuple[str, int, int]  # pattern, processes, size: each has launches of its own
+class Verdict(NamedTuple):
+    """A method, why, and the contrast that matters most, with the error level of its bounds."""
+
+    method: str
+    status: str
+    challenger: str | None
+    error_level: float
 
 
 @dataclass(slots=True)
 class _Trial:
-    """All measurements at one size of one degree class.
-
-    Methods stand side by side in launches; those that hold for a whole launch stand beside the
-    others in the launch of the same number.
-    """
+    """All measurements at one size of one degree class, with the default among them."""
 
     default: str
-    medians: dict[str, dict[_InTrial, float]] = field(default_factory=lambda: defaultdict(dict))
-    cells: dict[tuple[str, _InTrial], Cell] = field(default_factory=dict)
-    counted: int = 0
-    noisy: int = 0
-    exact: bool = False
-
-    def add(self, cell: Cell, trust: Trust) -> None:
-        """Add a cell; the parts that nothing disturbed count."""
-        key = cell.key
-        case = (key.case.pattern, key.case.layout.procs, key.case.size_bytes)
-        medians = self.medians[key.method]
-        self.exact = machines.is_simulated(key.system)
-        for part, refusal, noisy in trust.judged(cell):
-            launch = _InTrial(key.campaign, part.number, part.launch, case)
-            self.cells[key.method, launch] = cell
-            if part.samples >= least_samples(cell) and not refusal:
-                medians[launch] = math.log(part.median_s)
-                self.counted += 1
-                self.noisy += noisy
+    cells: list[Cell]  # those of the default first
+    contrasts: Mapping[str, Contrast]  # of the others
 
     @property
-    def error_level(self) -> float:
-        """Return the error level of leaving the default and of intervals."""
-        return ERROR_LEVEL if self.noisy <= NOISY_CLEAN * self.counted else NOISY_ERROR_LEVEL
+    def faster_level(self) -> float:
+        """Return the error level of leaving the default for one method.
+
+        Dropped methods count too: the winner is chosen among all of them.
+        """
+        return ERROR_LEVEL / LOOKS / max(len(self.contrasts), 1)
 
     @property
-    def least(self) -> int:
-        """Return how many launches have to choose a method."""
-        return 1 if self.exact else MIN_LAUNCHES - 1
+    def least_log(self) -> float:
+        """Return the logarithm of the least ratio that any method may have."""
+        return min(
+            (contrast.bounds(ERROR_LEVEL)[0] for contrast in self.contrasts.values()),
+            default=-math.inf,
+        )
 
-    def upper_bound(self, logs: Sequence[float], level: float) -> float:
-        """Return an upper bound of launches' ratios, at least two where times are not exact."""
-        return max(logs) if self.exact else stats.upper_bound(logs, level)
-
-    def launches(self, method: str) -> list[_InTrial]:
-        """Return the launches that have a method, also those that do not count."""
-        return [launch for name, launch in self.cells if name == method]
-
-    def ratios(self, method: str, other: str) -> Ratios:
-        """Return the time of one method over another's in every launch that has both."""
-        mine, others = self.medians[method], self.medians[other]
-        pairs = ((launch, self.beside(launch, method, other)) for launch in mine)
-        return paired(mine, {launch: others[its] for launch, its in pairs if its in others})
-
-    def beside(self, launch: _InTrial, method: str, other: str) -> _InTrial | None:
-        """Return the launch of another method that a method's own is compared with."""
-        if (other, launch) in self.cells or not (method + other).count(APART):
-            return launch
-        numbered = (its for its in self.launches(other) if its._replace(id=launch.id) == launch)
-        return max(numbered, default=None)
-
-    def confirms(self, method: str, launch: _InTrial) -> bool:
-        """Return whether one launch shows by itself that a method is faster than the default."""
-        its = self.beside(launch, method, self.default) or launch
-        mine = self.cells[method, launch].of_launch(launch.id)
-        default = self.cells[self.default, its].of_launch(its.id)
-        if self.exact:
-            return float(np.median(mine[1])) < float(np.median(default[1]))
-        if its == launch:
-            ratios = stats.paired_log_ratios(*mine, *default)
-            return stats.median_upper_bound(ratios, 1 - self.error_level) < 0
-        # There are no common rounds, so the ends of both intervals are added.
-        own = stats.median_upper_bound(np.log(mine[1].astype(float)))
-        return own + stats.median_upper_bound(-np.log(default[1].astype(float))) < 0
-
-
-class _Verdict:
-    """The verdict of a trial on the methods that were in enough launches."""
-
-    def __init__(self, trial: _Trial) -> None:
-        self.trial = trial
-        # Dropped methods count too: the winner was chosen among all of them.
-        others = sorted({method for method, _ in trial.cells} - {trial.default})
-        self.ratios = {method: trial.ratios(method, trial.default) for method in others}
-        """Ratios of all methods to the default, empty for some."""
-        self._choosing: dict[str, list[float]] = {}
-        self._confirming: dict[str, list[_InTrial]] = {}
-        for method, ratios in self.ratios.items():
-            confirming = set({launch.case: launch for launch in ratios}.values())
-            choosing = [
-                ratio for launch, ratio in ratios.items() if trial.exact or launch not in confirming
-            ]
-            if len(choosing) >= trial.least:
-                self._choosing[method] = choosing
-                self._confirming[method] = sorted(confirming)
-        self._level = 1 - trial.error_level / max(len(others), 1)
-        self.method, self.status = self._decide()
-
-    def _decide(self) -> tuple[str, str]:
-        if self.ratios and all(map(self._seems_slower, self.ratios)):
-            return self.trial.default, "default"
-        if not self._choosing:
-            return self.trial.default, "undecided"
-        seeming = [method for method in self._choosing if self._seems_faster(method)]
-        if seeming:
-            winner = min(seeming, key=lambda method: mean(self._choosing[method]))
-            return (winner, "faster") if self.is_faster(winner) else (self.trial.default, "tie")
-        return self.trial.default, "tie"
-
-    def _seems_faster(self, method: str) -> bool:
-        return self.trial.upper_bound(self._choosing[method], self._level) < 0
-
-    def _seems_slower(self, method: str) -> bool:
-        """Return whether a method seems slower, even by the few launches of a dropped one."""
-        ratios = [-ratio for ratio in self.ratios[method].values()]
-        enough = len(ratios) > 1 or (self.trial.exact and bool(ratios))
-        return enough and self.trial.upper_bound(ratios, self._level) < 0
+    def verdict(self) -> Verdict:
+        """Return the verdict by the measurements of this size alone."""
+        shown = [method for method in self.contrasts if self.is_faster(method)]
+        if shown:
+            winner = min(shown, key=lambda method: _cautious(self.contrasts[method]))
+            return Verdict(winner, FASTER, winner, self.faster_level)
+        lows = {name: of.bounds(ERROR_LEVEL)[0] for name, of in self.contrasts.items()}
+        riskiest = min(lows, key=lambda name: (lows[name], self.contrasts[name].mean), default=None)
+        if riskiest is None or not any(map(_counts, self.contrasts.values())):
+            return Verdict(self.default, OPEN, riskiest, self.faster_level)
+        if lows[riskiest] > 0:
+            return Verdict(self.default, DEFAULT, self.next_best(), ERROR_LEVEL)
+        if lows[riskiest] > -NEGLIGIBLE:
+            return Verdict(self.default, EQUAL, riskiest, ERROR_LEVEL)
+        return Verdict(self.default, OPEN, riskiest, self.faster_level)
 
     def is_faster(self, method: str) -> bool:
         """Return whether a method may take the default's place."""
+        contrast = self.contrasts.get(method)
         return (
-            method in self._choosing
-            and self._seems_faster(method)
-            and all(self.trial.confirms(method, launch) for launch in self._confirming[method])
+            contrast is not None and _counts(contrast) and contrast.bounds(self.faster_level)[1] < 0
         )
 
-    def prefer(self, method: str) -> None:
-        """Take a neighbour's method where it is as good as the winner, to spare a switch point."""
-        if self.status != "faster" or method == self.method or not self.is_faster(method):
-            return
-        ratios = np.array(list(self.trial.ratios(method, self.method).values()))
-        if len(ratios) >= 2 and ratios.mean() < NEARLY and stats.mean_interval(ratios)[0] <= 0:
-            self.method = method
+    def next_best(self) -> str:
+        """Return the method with the least mean time."""
+        return min(self.contrasts, key=lambda name: self.contrasts[name].mean)
+
+    def excludes(self, method: str) -> bool:
+        """Return whether these measurements alone speak against a method."""
+        if method == self.default:
+            return False
+        contrast = self.contrasts.get(method)
+        return contrast is None or contrast.bounds(ERROR_LEVEL)[0] > 0
+
+    def more_launches(self) -> int:
+        """Return about how many more launches would settle the size."""
+        if not self.contrasts:
+            return MIN_LAUNCHES
+        done = max(contrast.launches for contrast in self.contrasts.values())
+        leader = self.contrasts[self.next_best()]
+        dismissed = max(map(self._dismissed_after, self.contrasts.values()))
+        needed = min(dismissed, _after(leader, -leader.mean, self.faster_level))
+        return max(math.ceil(min(needed, MOST_LAUNCHES)) - done, 1)
+
+    def _dismissed_after(self, contrast: Contrast) -> float:
+        """Return after how many launches a method is slower, or cannot gain."""
+        return _after(contrast, contrast.mean + NEGLIGIBLE, ERROR_LEVEL)
+
+    def round_s(self) -> float:
+        """Return the seconds of the samples of a round with the default and its rivals."""
+        medians_s: dict[str, float] = {}
+        for cell in self.cells:
+            medians_s.setdefault(cell.key.method, float(cell.parts["median_s"][-1]))
+        default_s = medians_s.pop(self.default)
+        lows = {name: of.bounds(ERROR_LEVEL)[0] for name, of in self.contrasts.items()}
+        rivals = sorted((name for name in lows if lows[name] < -NEGLIGIBLE), key=lambda n: lows[n])
+        return default_s + sum(medians_s[name] for name in rivals[:RIVALS])
+
+
+def _counts(contrast: Contrast) -> bool:
+    """Return whether there is enough of a contrast to settle on; exact times need no repetition."""
+    enough = contrast.launches >= MIN_LAUNCHES and contrast.rounds >= MIN_ROUNDS
+    return enough or contrast.exact is not None
+
+
+def _cautious(contrast: Contrast) -> float:
+    """Return a method's log-ratio with a standard error added: few launches are often lucky."""
+    return contrast.mean + contrast.error
+
+
+def _after(contrast: Contrast, gap: float, error_level: float) -> float:
+    """Return after how many launches a bound lies a gap from the mean; infinite for none."""
+    if gap <= 0:
+        return math.inf
+    low, high = contrast.bounds(error_level)
+    reach = (high - low) / 2
+    return contrast.launches * (reach / gap) ** 2
 
 
 def select(cells: Iterable[Cell], trust: Trust | None = None) -> tuple[list[Rule], list[Point]]:
@@ -187,7 +172,7 @@ def select(cells: Iterable[Cell], trust: Trust | None = None) -> tuple[list[Rule
 def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
     """Return decisions at every size of every degree class at which the default was measured.
 
-    Without `trust`, the cells alone decide which parts count.
+    Without `trust`, the cells alone decide which launches are disturbed.
     """
     cells = list(cells)
     trust = trust or Trust(cells)
@@ -195,17 +180,32 @@ def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
     for cell in cells:
         if cell.key.method != AUTO and cell.key.case.operation in RULED_OPERATIONS:
             layouts[cell.key.case.place].append(cell)
+    used = [cell for of_layout in layouts.values() for cell in _one_scheme(of_layout)]
+    classes: dict[Place, dict[int, _Trial]] = defaultdict(dict)
+    for (place, size), trial in _trials(used, trust).items():
+        classes[place][size] = trial
     points = []
-    for layout, of_layout in sorted(layouts.items(), key=lambda item: item[0]):
-        classes: dict[Place, dict[int, _Trial]] = defaultdict(dict)
-        for cell in _one_scheme(of_layout):
-            case = cell.key.case
-            trials = classes[place_of(case, cell.features.mmax, cell.features.mavg)]
-            trial = trials.setdefault(case.bytes, _Trial(DEFAULT_METHODS[layout.operation]))
-            trial.add(cell, trust)
-        for _, trials in sorted(classes.items()):
-            points += _decide_class(trials)
+    for _, trials in sorted(classes.items(), key=lambda item: (item[0][:3], item[0])):
+        points += _filled(_decide_class(trials), trials)
     return points
+
+
+def _trials(cells: Sequence[Cell], trust: Trust) -> dict[tuple[Place, int], _Trial]:
+    """Return the trials that have the default, by degree class and size."""
+    contrasts: dict[tuple[Place, int], dict[str, Contrast]] = defaultdict(dict)
+    for key, contrast in sorted(contrasts_of(cells, trust).items()):
+        contrasts[key.place, key.bytes][key.method] = contrast
+    measured: dict[tuple[Place, int], list[Cell]] = defaultdict(list)
+    for cell in cells:
+        place = place_of(cell.key.case, cell.features.mmax, cell.features.mavg)
+        measured[place, cell.key.case.bytes].append(cell)
+    trials = {}
+    for where, its in measured.items():
+        default = DEFAULT_METHODS[where[0].operation]
+        its.sort(key=lambda cell: (cell.key.method != default, cell.key))
+        if its[0].key.method == default:
+            trials[where] = _Trial(default, its, contrasts[where])
+    return trials
 
 
 def _one_scheme(cells: list[Cell]) -> list[Cell]:
@@ -224,35 +224,49 @@ def _one_scheme(cells: list[Cell]) -> list[Cell]:
     return [cell for cell in cells if scheme(cell) == best]
 
 
-def _decide_class(trials: dict[int, _Trial]) -> list[Point]:
-    points = []
-    before: _Verdict | None = None
-    for size in sorted(trials):
-        if not trials[size].launches(trials[size].default):
-            continue
-        verdict = _Verdict(trials[size])
-        if before is not None:
-            verdict.prefer(before.method)
-        points.append(_point(verdict))
-        before = verdict
+def _decide_class(trials: Mapping[int, _Trial]) -> list[Point]:
+    points: list[Point] = []
+    for _, trial in sorted(trials.items()):
+        verdict = trial.verdict()
+        if verdict.status == FASTER and points and trial.is_faster(points[-1].method):
+            verdict = _prefer(points[-1].method, verdict, trial)
+        points.append(_point(trial, verdict))
     return points
 
 
-def _point(verdict: _Verdict) -> Point:
-    """Return the decision with its evidence: the ratio of the chosen or the best other method."""
-    trial = verdict.trial
-    others = {method: ratios for method, ratios in verdict.ratios.items() if ratios}
-    challenger: str | None = verdict.method
-    if verdict.status != "faster":
-        challenger = min(others, key=lambda name: mean(others[name].values()), default=None)
-    ratios = others[challenger] if challenger else {}
-    logs = np.array(list(ratios.values()))
-    ratio = math.exp(logs.mean()) if len(logs) else None
-    interval = stats.mean_interval(logs, 1 - trial.error_level) if len(logs) > 1 else None
-    low, high = (_exp(float(end)) for end in interval) if interval else (None, None)
-    launch = max(ratios or trial.launches(trial.default))
-    its = trial.beside(launch, challenger or trial.default, verdict.method)
-    cell = trial.cells[verdict.method, its or launch]
+def _prefer(method: str, verdict: Verdict, trial: _Trial) -> Verdict:
+    """Return the verdict for a neighbour's method that is as good, to spare a switch point."""
+    lost = trial.contrasts[method].mean - trial.contrasts[verdict.method].mean
+    return verdict._replace(method=method, challenger=method) if lost < NEARLY else verdict
+
+
+def _filled(points: Sequence[Point], trials: Mapping[int, _Trial]) -> list[Point]:
+    """Return the points; open ones take the method of both neighbours, where these agree."""
+    found = list(points)
+    settled = [index for index, point in enumerate(points) if point.settled]
+    for before, after in pairwise(settled):
+        method = points[before].method
+        for index in range(before + 1, after):
+            trial = trials[points[index].case.bytes]
+            if points[after].method == method and not trial.excludes(method):
+                verdict = Verdict(method, OPEN, method, trial.faster_level)
+                if method == trial.default:
+                    verdict = trial.verdict()
+                found[index] = _point(trial, verdict)._replace(filled=True)
+    return found
+
+
+def _point(trial: _Trial, verdict: Verdict) -> Point:
+    """Return the decision with its evidence."""
+    ratios = tuple(
+        Ratio(name, _exp(contrast.mean), *_ends(contrast, verdict.error_level))
+        for name, contrast in trial.contrasts.items()
+    )
+    shown = next((ratio for ratio in ratios if ratio.method == verdict.challenger), None)
+    cell = next(cell for cell in trial.cells[::-1] if cell.key.method == verdict.method)
+    more = trial.more_launches() if verdict.status == OPEN else 0
+    contrast = trial.contrasts.get(verdict.challenger or "")
+    least = trial.least_log
     return Point(
         campaign=cell.key.campaign,
         case=cell.key.case,
@@ -260,13 +274,22 @@ def _point(verdict: _Verdict) -> Point:
         mavg=round(cell.features.mavg, MAVG_DIGITS),
         method=verdict.method,
         status=verdict.status,
-        challenger=challenger,
-        ratio=ratio,
-        ratio_low=low,
-        ratio_high=high,
-        launches=len(logs) or len(trial.medians[trial.default]),
-        ratios=tuple((name, _exp(mean(of.values()))) for name, of in sorted(others.items())),
+        challenger=verdict.challenger,
+        ratio=shown.ratio if shown else None,
+        ratio_low=shown.low if shown else None,
+        ratio_high=shown.high if shown else None,
+        launches=contrast.launches if contrast else len(trial.cells[0].parts),
+        level=1 - 2 * verdict.error_level if shown and shown.low is not None else None,
+        may_lose=max(_exp(-least) - 1, 0.0) if math.isfinite(least) else None,
+        more_launches=more,
+        more_s=more * (START_S + ROUNDS * OVERHEAD * trial.round_s()) if more else 0.0,
+        ratios=ratios,
     )
+
+
+def _ends(contrast: Contrast, error_level: float) -> tuple[float | None, float | None]:
+    low, high = contrast.bounds(error_level)
+    return (_exp(low), _exp(high)) if math.isfinite(high - low) else (None, None)
 
 
 def _exp(log: float) -> float:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.tables import Point
+from tuner.domain.tables import OPEN, Point
 from tuner.selection.intervals import NEARLY, At, Classes, Interval, N, weaker
 
 T = TypeVar("T")
@@ -142,7 +142,13 @@ def _evidence(a: list[At], b: list[At], method: str, size: int) -> Point:
     if found:
         return weaker(found[0], found[-1])
     return a[0].point._replace(
-        method=method, status="tie", challenger=None, ratio=None, ratio_low=None, ratio_high=None
+        method=method,
+        status=OPEN,
+        challenger=None,
+        ratio=None,
+        ratio_low=None,
+        ratio_high=None,
+        filled=False,
     )
 
 

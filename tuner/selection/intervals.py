@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tuner.domain.cases import Case, Place
-from tuner.domain.tables import UNSOAKED, Point
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, UNSOAKED, Point
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
@@ -75,7 +75,8 @@ def classes_of(points: Iterable[Point]) -> Classes:
     classes: dict[int, dict[float, list[At]]] = defaultdict(lambda: defaultdict(list))
     for point in sorted(points, key=lambda point: point.case.bytes):
         place = place_of(point.case, point.mmax, point.mavg)
-        classes[place.mmax][place.mavg].append(At(point.case.bytes, point, dict(point.ratios)))
+        ratios = {its.method: its.ratio for its in point.ratios}
+        classes[place.mmax][place.mavg].append(At(point.case.bytes, point, ratios))
     maxima = sorted(classes)
     return [
         (interval, _mean_classes(classes[mmax]))
@@ -119,10 +120,29 @@ def same(a: Any, b: Any) -> bool:
 
 
 def join(a: Any, b: Any) -> Any:
-    """Return the weaker points of two that choose alike."""
+    """Return the weaker points of two that choose alike.
+
+    Those of a method that takes the default's place get the range of the ratios of both, which
+    holds with no probability. Open points that are filled say nothing of their own.
+    """
     if isinstance(a, Point):
-        return weaker(a, b)
+        if a == b:
+            return a
+        if a.filled != b.filled:
+            return b if a.filled else a
+        found = weaker(a, b)
+        ends = [end for point in (a, b) for end in _ends(point)]
+        if a.challenger == b.challenger and ends:
+            found = found._replace(ratio_low=min(ends), ratio_high=max(ends), level=None)
+        return found
     return [(interval, join(one, other)) for (interval, one), (_, other) in zip(a, b, strict=True)]
+
+
+def _ends(point: Point) -> tuple[float, ...]:
+    """Return the ratio of a point, or the ends of the range of several."""
+    if point.level is None and point.ratio_low is not None and point.ratio_high is not None:
+        return point.ratio_low, point.ratio_high
+    return (point.ratio,) if point.ratio is not None else ()
 
 
 def merge(
@@ -142,15 +162,17 @@ def merge(
 def weaker(a: Point, b: Point) -> Point:
     """Return the weaker of two points of one method, as a rule is as good as its worst.
 
-    Where the statuses differ, the order from the weakest is: unsoaked, undecided, tie, default,
+    Where the statuses differ, the order from the weakest is: unsoaked, open, equal, default,
     faster. Else the weaker point of a faster method has the larger ratio, and that of a default the
-    smaller.
+    smaller; of open ones, it is where more may be lost.
     """
-    sure = (UNSOAKED, "undecided", "tie", "default", "faster")
+    sure = (UNSOAKED, OPEN, EQUAL, DEFAULT, FASTER)
     if a.status != b.status:
         return min(a, b, key=lambda point: sure.index(point.status))
+    if a.status == OPEN and a.may_lose != b.may_lose:
+        return max(a, b, key=lambda point: math.inf if point.may_lose is None else point.may_lose)
     if a.ratio is None or b.ratio is None:
         return a if a.ratio is None else b
-    if a.status == "faster":
+    if a.status == FASTER:
         return a if a.ratio >= b.ratio else b
     return a if a.ratio <= b.ratio else b

@@ -1,6 +1,6 @@
 """The disturbed parts of a campaign by canary, drift, clock and load. No input or output.
 
-No check knows of methods, so that leaving out disturbed parts favours none. A canary is a ping-pong
+No check knows of methods, so that doubting disturbed parts favours none. A canary is a ping-pong
 of 8 bytes in every round. After large exchanges it is slower: caches are cold, and other ranks are
 still at work. So the usual value at their size is subtracted before canaries are compared.
 """
@@ -44,7 +44,7 @@ CAUSES = {
     "drift": "the machine's speed changed within launches",
     "clock": "ranks missed the common start",
 }
-"""The reasons for which parts do not count."""
+"""The reasons for which parts count less (tuner/selection/contrasts.py)."""
 
 _FAST = (0.05, 0.25)
 """Quantiles of launches that define the usual value: half of a campaign may be disturbed."""
@@ -83,9 +83,13 @@ class Trust:
                 refusal = "clock"
             yield part, refusal, drift > DRIFT_NOISY or part.launch in self._unsure
 
+    def refused(self, cell: Cell) -> set[int]:
+        """Return the launches that something disturbed."""
+        return {part.launch for part, refusal, _ in self.judged(cell) if refusal}
+
 
 class Shares(NamedTuple):
-    """Shares of all parts: refused ones, which do not count, by cause, and noisy ones, which do."""
+    """Shares of all parts: refused ones, which count less, by cause, and noisy ones."""
 
     refused: dict[str, float]
     noisy: float
@@ -117,13 +121,11 @@ def notes(provenance: Provenance) -> list[str]:
     if word == CLEAN:
         return []
     lines = [
-        f"{word}: {_per_cent(share)} excluded: {CAUSES[cause]}"
+        f"{word}: {_per_cent(share)} counts a ninth: {CAUSES[cause]}"
         for cause, share in provenance.refused.items()
     ]
     if noisy > NOISY_CLEAN:
-        lines.append(
-            f"{word}: {_per_cent(noisy)} with load, drift or a coarse clock: 99 % intervals used"
-        )
+        lines.append(f"{word}: {_per_cent(noisy)} with load on its nodes, drift or a coarse clock")
     return lines
 
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 8
+VERSION = 9
 BUSY_TIMEOUT_S = 30
-_TRUTHS = {"oversubscribed", "passed"}  # columns of truth values, which SQLite keeps as numbers
+_TRUTHS = {"filled", "oversubscribed", "passed"}
+"""The columns of truth values, which SQLite keeps as numbers."""
 
 
 class StoreError(SwitchpointError):

@@ -90,13 +90,18 @@ CREATE TABLE point (
   mmax INTEGER NOT NULL,
   mavg REAL NOT NULL,
   method TEXT NOT NULL,
-  status TEXT NOT NULL,       -- faster, default, tie or undecided
+  status TEXT NOT NULL,       -- one of tuner.domain.tables.STATUSES
   challenger TEXT,            -- the method of the ratio; the selected one when it is faster
   ratio REAL,                 -- its time / time of the default
   ratio_low REAL,
   ratio_high REAL,
   launches INTEGER NOT NULL,
-  ratios TEXT NOT NULL DEFAULT '{}' -- JSON: of every other method its time / time of the default
+  ratios TEXT NOT NULL DEFAULT '{}', -- JSON: of every other method time / time of the default, low, high
+  level REAL,                 -- the probability with which the interval holds
+  may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
+  more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
+  more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
+  filled INTEGER NOT NULL DEFAULT 0  -- open, with the method of its neighbours
 );
 
 CREATE INDEX point_system ON point (system, operation, nodes, ppn, mmax, mavg, bytes);
@@ -136,6 +141,11 @@ CREATE TABLE rule (
   ppn_low INTEGER,
   ppn_high INTEGER,
   ratios TEXT NOT NULL DEFAULT '{}',
+  level REAL,                 -- the probability with which the interval holds
+  may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
+  more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
+  more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
+  filled INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (system, rank)
 );
 
@@ -261,7 +271,12 @@ CREATE TABLE decision (
   ratio_low REAL,
   ratio_high REAL,
   launches INTEGER NOT NULL,
-  ratios TEXT NOT NULL         -- JSON: of every other method its time / time of the default
+  ratios TEXT NOT NULL,         -- JSON: of every other method time / time of the default, low, high
+  level REAL,                 -- the probability with which the interval holds
+  may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
+  more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
+  more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
+  filled INTEGER NOT NULL DEFAULT 0  -- open, with the method of its neighbours
 );
 
 CREATE INDEX decision_campaign ON decision (system, campaign, operation);

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tuner.domain.flat import columns, flat, take
-from tuner.domain.tables import Point, Provenance, Rule, Soaked, Table
+from tuner.domain.tables import Point, Provenance, Ratio, Rule, Soaked, Table
 from tuner.store.database import Database
 
 if TYPE_CHECKING:
@@ -102,12 +102,13 @@ class Tables(Database):
 
 
 def _point_row(point: Point) -> dict[str, Any]:
-    return flat(point) | {"ratios": json.dumps(dict(point.ratios))}
+    return flat(point) | {"ratios": json.dumps({name: ends for name, *ends in point.ratios})}
 
 
 def _point(row: Iterable[Any]) -> Point:
     point = take(Point, iter(row))
-    return point._replace(ratios=tuple(json.loads(str(point.ratios)).items()))
+    ratios = json.loads(str(point.ratios))
+    return point._replace(ratios=tuple(Ratio(name, *ends) for name, ends in ratios.items()))
 
 
 def _rule(row: Sequence[Any]) -> Rule:

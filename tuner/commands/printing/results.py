@@ -14,8 +14,8 @@ from rich.table import Table as Grid
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
-from tuner.export.text import speed
 from tuner.selection import soaks, trust
+from tuner.selection.evidence import have_filled, settlement, verdict
 from tuner.units import bytes_text, degree_text, significant, span_text
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
 
 
 def show_table(table: Table, unused_launches: int, out: Console) -> None:
-    """Print a system's table: its switch points, and for each rule the speed over the default."""
+    """Print a system's table: its switch points, the verdict on each, and what is open."""
     provenance = table.provenance
     out.print(
         f"{provenance.system}: {provenance.mpi_library}, {provenance.cpu_model}, "
@@ -82,13 +82,20 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     )
     for note in trust.notes(provenance):
         out.print(note)
-    grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "speed")
+    grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
     before: tuple[str, ...] = ()
-    for rule in table.rules:
+    filled = have_filled(table)
+    for rule, has_filled in zip(table.rules, filled, strict=True):
         case = (rule.operation, _layout_text(rule), _degree_text(rule))
         sizes = bytes_text(rule.bytes_low, rule.bytes_high)
         shown = ("", "", "") if case == before and out.is_terminal else case
-        grid.add_row(*shown, sizes, rule.method, rule.evidence.status, _speed_text(rule))
+        grid.add_row(
+            *shown,
+            sizes,
+            rule.method,
+            rule.evidence.status + " (f)" * has_filled,
+            verdict(rule.evidence),
+        )
         before = case
     out.print(grid)
     if any(rule.evidence.case.layout.oversubscribed for rule in table.rules):
@@ -98,17 +105,14 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
             out.print(f"({mark}) {words}")
     if any(rule.interpolated for rule in table.rules):
         out.print(
-            "(i) interpolated between measured layouts; speed shown is that of the neighbouring "
+            "(i) interpolated between measured layouts; the evidence is that of the neighbouring "
             "layout where the method gains less"
         )
-    if any(rule.evidence.status in ("tie", "undecided") for rule in table.rules):
-        out.print(
-            "tie, undecided: the default stays; speed shown is that of the best alternative\n"
-            "undecided: too few measurements; measure longer with `switchpoint run --minutes`",
-            soft_wrap=True,
-        )
+    if any(filled):
+        out.print("(f) some of the sizes are open, and take the method of their neighbours")
     for note in soaks.notes(table):
         out.print(note)
+    out.print(str(settlement(table.points)), soft_wrap=True)
     if unused_launches > 0:
         out.print(f"this table omits {unused_launches} launches; run `switchpoint tune` to use all")
 
@@ -157,15 +161,6 @@ def _layout_text(rule: Rule) -> str:
     for mark, scheme, _ in _SCHEMES:
         marks += f" ({mark})" * (rule.evidence.case.sync == scheme)
     return f"{nodes} x {ppn}{marks}"
-
-
-def _speed_text(rule: Rule) -> str:
-    point = rule.evidence
-    if point.launches == 0:
-        return "no launch usable"
-    if point.challenger is None or point.challenger == rule.method:
-        return speed(point)
-    return f"{point.challenger}: {speed(point)}"
 
 
 def plain_grid(*columns: str) -> Grid:

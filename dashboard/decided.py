@@ -1,0 +1,73 @@
+"""The decisions of single campaigns, and the speed-ups that they rest on."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from dashboard.snapshot import Snapshot, snapshot
+from tuner.domain.cases import Case, Place
+from tuner.domain.flat import columns, take
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import Point
+from tuner.selection.decisions import decide
+from tuner.selection.intervals import place_of
+
+if TYPE_CHECKING:
+    from tuner.store.store import Store
+
+_Points = dict[tuple[Place, int], Point]
+
+
+def points_of(store: Store, cells: pd.DataFrame) -> list[Point | None]:
+    """Return the decision of its campaign on each row of `Store.cells`, None where there is none.
+
+    cells: of one operation in one campaign.
+    """
+    if cells.empty:
+        return []
+    first = cells.iloc[0]
+    points = _decided(snapshot(store), first["system"], first["campaign"], first["operation"])
+    found = []
+    for row in cells.to_dict("records"):
+        case = take(Case, (row[name] for name in columns(Case)))
+        found.append(points.get((place_of(case, row["mmax"], row["mavg"]), case.bytes)))
+    return found
+
+
+def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return cells with their decisions' time(default) / time(method) and its interval.
+
+    cells: of one operation in one campaign. `speedup`, `speedup_low` and `speedup_high` are missing
+    where nothing is known.
+    """
+    figures = []
+    for method, point in zip(cells["method"], points_of(store, cells), strict=True):
+        its = [ratio for ratio in point.ratios if ratio.method == method] if point else []
+        if point is not None and method == DEFAULT_METHODS[point.case.operation]:
+            figures.append((1.0, 1.0, 1.0))
+        elif its:
+            ends = (its[0].ratio, its[0].high, its[0].low)
+            figures.append(tuple(1 / end if end else None for end in ends))
+        else:
+            figures.append((None, None, None))
+    names = ["speedup", "speedup_low", "speedup_high"]
+    return cells.assign(**pd.DataFrame(figures, cells.index, names, dtype=float))
+
+
+@lru_cache(maxsize=32)
+def _decided(now: Snapshot, system: str, campaign: str, operation: str) -> _Points:
+    if campaign in now.store.undecided(system):
+        of_campaign = _anew(now, system, campaign)
+        points = [point for point in of_campaign if point.case.operation == operation]
+    else:
+        points = now.store.decisions(system, campaign, operation)
+    return {(place_of(its.case, its.mmax, its.mavg), its.case.bytes): its for its in points}
+
+
+@lru_cache(maxsize=4)
+def _anew(now: Snapshot, system: str, campaign: str) -> list[Point]:
+    """Return the decisions that the store lacks until the next `switchpoint tune`."""
+    return decide(now.store.contents(system, campaign=campaign))

@@ -1,0 +1,288 @@
+"""Methods against the default: the logarithm of time / time of the default, with its error.
+
+Rounds are paired within launches, launches are weighted by their variance, and variances are pooled
+over the cells of a system (docs/explanation/statistics.md). No input or output.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from tuner import stats
+from tuner.domain.cases import Case, Layout, Place
+from tuner.domain.operations import APART, DEFAULT_METHODS
+from tuner.domain.records import Cell
+from tuner.machine.simulation import machines
+from tuner.selection import pooling
+from tuner.selection.intervals import place_of
+from tuner.selection.trust import Trust
+from tuner.stats import Floats, Integers
+
+DISTURBED_WEIGHT = 1 / 9
+"""The weight of a launch that load on its own nodes disturbed, relative to another's."""
+
+POOLED_ROUNDS = 12
+"""The rounds that the noise of all cells of a cluster counts for, beside a cell's own."""
+
+T = TypeVar("T")
+
+_NORMAL_IQR = 1.349  # of the standard normal distribution
+
+
+class Key(NamedTuple):
+    """The method of a contrast, and the size of the degree class."""
+
+    place: Place
+    bytes: int
+    method: str
+
+
+class Contrast(NamedTuple):
+    """The logarithm of a method's time over the default's, its standard error and its freedom.
+
+    Without enough data the error is infinite. Times of simulated machines are `exact`: the least
+    and the largest of the logarithms bound their mean.
+    """
+
+    mean: float
+    error: float
+    freedom: float
+    launches: int
+    rounds: int
+    exact: tuple[float, float] | None = None
+
+    def bounds(self, error_level: float) -> tuple[float, float]:
+        """Return two bounds, each of which is wrong with the probability `error_level`."""
+        if self.exact:
+            return self.exact
+        if self.freedom <= 0 or not math.isfinite(self.error):
+            return -math.inf, math.inf
+        reach = stats.student(self.freedom, 1 - error_level) * self.error
+        return self.mean - reach, self.mean + reach
+
+
+class _Cluster(NamedTuple):
+    """What shares the variance between launches."""
+
+    operation: str
+    layout: Layout
+    sync: str
+    apart: bool
+
+    @classmethod
+    def of(cls, pair: "_Pair") -> Self:
+        """Return the cluster of a method's launches."""
+        case = pair.case
+        return cls(case.operation, case.layout, case.sync, pair.key.method.startswith(APART))
+
+
+@dataclass(slots=True)
+class _Pair:
+    """The launches that have both a method and the default, for one case of one campaign.
+
+    Each launch has the logarithm of the median ratio, its rounds, their spread as a standard
+    deviation (NaN where they are too few), and a weight.
+    """
+
+    key: Key
+    case: Case
+    launches: list[int]
+    values: Floats
+    rounds: Integers
+    spreads: Floats
+    weights: Floats
+
+
+def contrasts_of(cells: Sequence[Cell], trust: Trust) -> dict[Key, Contrast]:
+    """Return all methods of one system against their defaults, where they share launches."""
+    pairs = list(_paired(cells, trust))
+    if not pairs:
+        return {}
+    if machines.is_simulated(cells[0].key.system):
+        return dict(_exact(pairs))
+    return dict(_estimated(pairs))
+
+
+def _paired(cells: Iterable[Cell], trust: Trust) -> Iterator[_Pair]:
+    """Yield the launches of every method with those of its default."""
+    cases: dict[tuple[str, Case], dict[str, Cell]] = defaultdict(dict)
+    for cell in cells:
+        cases[cell.key.campaign, cell.key.case][cell.key.method] = cell
+    for (_, case), methods in cases.items():
+        default = methods.get(DEFAULT_METHODS[case.operation])
+        if default is None:
+            continue
+        doubted = trust.refused(default)
+        for method, cell in methods.items():
+            if cell is default:
+                continue
+            key = Key(place_of(case, cell.features.mmax, cell.features.mavg), case.bytes, method)
+            pair = _apart if method.startswith(APART) else _together
+            found = pair(cell, default)
+            refused = doubted | trust.refused(cell)
+            weights = [DISTURBED_WEIGHT if of in refused else 1.0 for of in found.launches]
+            if found.launches:
+                yield _Pair(key, case, *found, np.array(weights))
+
+
+class _Ratios(NamedTuple):
+    launches: list[int]
+    values: Floats
+    rounds: Integers
+    spreads: Floats
+
+
+def _together(mine: Cell, other: Cell) -> _Ratios:
+    """Return the ratios of methods that stand in the same rounds."""
+    launches, rounds = mine.parts["launch"], mine.parts["samples"].astype(np.int64)
+    same = np.array_equal(mine.parts["samples"], other.parts["samples"])
+    if (
+        same
+        and np.array_equal(launches, other.parts["launch"])
+        and np.array_equal(mine.rounds, other.rounds)
+    ):
+        ratios = mine.samples_s / other.samples_s
+    else:
+        numbers = {launch: number for number, launch in enumerate(launches.tolist())}
+        theirs = [numbers.get(launch, -1) for launch in other.parts["launch"].tolist()]
+        keys = [
+            (np.repeat(of, cell.parts["samples"]).astype(np.int64) << 16) + cell.rounds
+            for cell, of in ((mine, np.arange(len(launches))), (other, np.array(theirs)))
+        ]
+        common, here, there = np.intersect1d(keys[0], keys[1], return_indices=True)
+        ratios = mine.samples_s[here] / other.samples_s[there]
+        rounds = np.bincount(common >> 16, minlength=len(launches))
+    some = rounds > 0
+    values, spreads = _centres(ratios, rounds[some])
+    return _Ratios(launches[some].tolist(), values, rounds[some], spreads)
+
+
+def _apart(mine: Cell, other: Cell) -> _Ratios:
+    """Return the ratios of methods that hold for whole launches, paired by the launches' numbers.
+
+    They have no common rounds, so the spreads of both are added.
+    """
+    numbers = {number: index for index, number in enumerate(other.parts["number"].tolist())}
+    beside = np.array([numbers.get(of, -1) for of in mine.parts["number"].tolist()], np.int64)
+    (here,) = np.nonzero(beside >= 0)
+    there = beside[here]
+    rounds = [cell.parts["samples"].astype(np.int64) for cell in (mine, other)]
+    own, theirs = _centres(mine.samples_s, rounds[0]), _centres(other.samples_s, rounds[1])
+    return _Ratios(
+        mine.parts["launch"][here].tolist(),
+        own[0][here] - theirs[0][there],
+        np.minimum(rounds[0][here], rounds[1][there]),
+        np.hypot(own[1][here], theirs[1][there]),
+    )
+
+
+def _centres(values: np.ndarray, lengths: Integers) -> tuple[Floats, Floats]:
+    """Return the logarithms of segments' medians, and robust standard deviations of logarithms.
+
+    A deviation is that of a normal distribution with these quartiles, those of few samples being
+    too close; it is NaN for one sample.
+    """
+    if not len(lengths):
+        return np.empty(0), np.empty(0)
+    ordered = stats.sort_segments(values, lengths)
+    low, middle, high = (
+        np.log(stats.segment_quantiles(ordered, lengths, at)) for at in (0.25, 0.5, 0.75)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spreads = (high - low) / _NORMAL_IQR / (1 - 1.25 / lengths)
+    return middle, np.where(lengths > 1, spreads, np.nan)
+
+
+def _exact(pairs: Iterable[_Pair]) -> Iterator[tuple[Key, Contrast]]:
+    """Yield the contrasts of times that every launch repeats."""
+    of_key: dict[Key, list[_Pair]] = defaultdict(list)
+    for pair in pairs:
+        of_key[pair.key].append(pair)
+    for key, its in of_key.items():
+        logs = np.concatenate([pair.values for pair in its])
+        rounds = sum(int(pair.rounds.sum()) for pair in its)
+        ends = float(logs.min()), float(logs.max())
+        yield key, Contrast(float(logs.mean()), 0.0, math.inf, len(logs), rounds, ends)
+
+
+def _estimated(pairs: Sequence[_Pair]) -> Iterator[tuple[Key, Contrast]]:
+    """Yield the contrasts, whose variances are pooled over all cells of the system.
+
+    A series is the launches of one method with one pattern; a contrast has one or more.
+    """
+    keys, key_of_pair = _numbered([pair.key for pair in pairs])
+    series, series_of_pair = _numbered([(pair.key, pair.case.pattern) for pair in pairs])
+    of_key = {pair.key: _Cluster.of(pair) for pair in pairs}
+    clusters, cluster_of_key = _numbered([of_key[key] for key in keys])
+    key_of_series = np.empty(len(series), np.int64)
+    key_of_series[series_of_pair] = key_of_pair
+    lengths = [len(pair.launches) for pair in pairs]
+    of_series = np.repeat(series_of_pair, lengths)
+    values, rounds, spreads, weights = (
+        np.concatenate([getattr(pair, name) for pair in pairs])
+        for name in ("values", "rounds", "spreads", "weights")
+    )
+    known = _noise(spreads, rounds, key_of_series[of_series], cluster_of_key)
+    between = _shared(values, known, of_series, weights, cluster_of_key[key_of_series[of_series]])
+    precisions = weights / (known + between)
+    means, squares, precision = pooling.weighted(values, precisions, of_series)
+    residual = pooling.sums(squares, key_of_series)
+    launches = np.bincount(key_of_series[of_series])
+    freedom = (launches - np.bincount(key_of_series)).astype(float)
+    prior = pooling.prior_of(residual, freedom, cluster_of_key)
+    variance = pooling.moderated(residual, freedom, prior)[key_of_series] / precision
+    ones = np.ones(len(series))
+    variance += _shared(means, variance, key_of_series, ones, cluster_of_key[key_of_series])
+    mean, _, weight = pooling.weighted(means, 1 / variance, key_of_series)
+    independent = {
+        (cluster, launch)
+        for pair, cluster in zip(pairs, cluster_of_key[key_of_pair].tolist(), strict=True)
+        for launch in pair.launches
+    }
+    freedom = np.minimum(freedom + prior.freedom, len(independent) - len(clusters))
+    total = pooling.sums(rounds, key_of_series[of_series])
+    columns = (mean, 1 / np.sqrt(weight), freedom, launches, total.astype(int))
+    for key, *row in zip(keys, *(column.tolist() for column in columns), strict=True):
+        yield key, Contrast(*row)
+
+
+def _numbered(names: Sequence[T]) -> tuple[list[T], Integers]:
+    """Return the distinct names in their order, and the number of each one given."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return list(numbers), np.array([numbers[name] for name in names], np.int64)
+
+
+def _noise(spreads: Floats, rounds: Integers, of_key: Integers, clusters: Integers) -> Floats:
+    """Return the variance of each launch's median, from the spread of its cell's rounds.
+
+    Where rounds are few, the variance is mostly that of the cell's cluster.
+    """
+    some = np.isfinite(spreads)
+    counted = pooling.sums(rounds[some], of_key[some], len(clusters))
+    squares = pooling.sums(rounds[some] * spreads[some] ** 2, of_key[some], len(clusters))
+    own = np.divide(squares, counted, out=np.zeros_like(squares), where=counted > 0)
+    usual = np.array(
+        [
+            np.median(own[here]) if (here := (clusters == cluster) & (counted > 0)).any() else 0.0
+            for cluster in range(clusters.max() + 1)
+        ]
+    )
+    pooled = (squares + POOLED_ROUNDS * usual[clusters]) / (counted + POOLED_ROUNDS)
+    # The variance of a median, relative to that of a normal sample: 1 for one, π/2n for many.
+    noise: Floats = pooled[of_key] / (1 + 2 / math.pi * (rounds - 1))
+    return noise
+
+
+def _shared(
+    values: Floats, variances: Floats, groups: Integers, weights: Floats, clusters: Integers
+) -> Floats:
+    """Return the variance of values within groups beside `variances`, one for each cluster."""
+    found = np.zeros(len(values))
+    for cluster in range(clusters.max() + 1):
+        here = clusters == cluster
+        found[here] = pooling.between(values[here], variances[here], groups[here], weights[here])
+    return found

@@ -1,0 +1,149 @@
+"""Decisions in words: the verdict on a point, and what a table leaves open. No input or output.
+
+Everything that shows a decision takes its words and figures from here, so that the same point says
+the same everywhere.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tuner.domain.cases import Place
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, UNSOAKED, Point, Table
+from tuner.selection.decisions import NEGLIGIBLE, START_S
+from tuner.selection.intervals import place_of
+from tuner.units import multiple_text, significant, size_text
+
+MORE = "switchpoint run"
+"""The command that measures more of what is open."""
+
+
+def verdict(point: Point, times: str = "x") -> str:
+    """Return the verdict on a point in words, with its numbers; times: the sign of multiples."""
+    default = DEFAULT_METHODS[point.case.operation]
+    if point.status == UNSOAKED:
+        return f"{default}; {_is_faster(point, times)} but waits for its soak"
+    if point.status == FASTER:
+        ranges = point.level is None and point.ratio_low != point.ratio_high
+        return f"{_is_faster(point, times)} than {default}{', by size' * ranges}"
+    if point.status == DEFAULT:
+        slower = _multiples(point.ratio, point.ratio_low, point.ratio_high)
+        next_best = f"; next {point.challenger}, {slower} {times} slower" if slower else ""
+        return f"{default} is best{next_best}"
+    if point.status == EQUAL:
+        return f"{default} is within {gain_text(math.expm1(NEGLIGIBLE))} of the best"
+    if point.filled:
+        here = f"here {speedup(point, times)} the speed of {default}"
+        own = _open(point) if point.method == default else here
+        return f"{point.method}, as at the sizes around; {own}"
+    return f"{default}; {_open(point)}"
+
+
+def have_filled(table: Table) -> list[bool]:
+    """Return for each rule whether some of its sizes are open, and filled from their neighbours."""
+    filled = [point for point in table.points if point.filled]
+    return [any(map(rule.covers, filled)) for rule in table.rules]
+
+
+def speedup(point: Point, times: str = "x") -> str:
+    """Return the challenger's speed / the default's as an interval; "" if it is unknown."""
+    low, high = (1 / end if end else None for end in (point.ratio_high, point.ratio_low))
+    speed = _multiples(1 / point.ratio if point.ratio else None, low, high)
+    return f"{speed} {times}" if speed else ""
+
+
+def _is_faster(point: Point, times: str) -> str:
+    return f"{point.challenger} is {speedup(point, times)} faster"
+
+
+def _open(point: Point) -> str:
+    """Return what may be gained where nothing is shown, and the time that would show it."""
+    if point.challenger is None:
+        return "nothing was measured beside it"
+    said = f"{point.challenger} may gain up to {gain_text(point.may_lose)}"
+    if point.may_lose is None:
+        said = f"{point.challenger} was measured too seldom to bound its gain"
+    return f"{said}; about {seconds_text(point.more_s)} more would tell" if point.more_s else said
+
+
+def gain_text(may_lose: float | None) -> str:
+    """Return the most that may be gained, as `60 %` of the time, or as a multiple of the speed."""
+    if may_lose is None:
+        return "an unknown factor"
+    if may_lose >= 1:
+        return f"{significant(1 + may_lose)} x"
+    return f"{100 * may_lose:.0f} %"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a rough duration."""
+    if seconds < 100:
+        return f"{max(float(f'{seconds:.1g}'), 1):.0f} s"
+    return f"{math.ceil(seconds / 60)} min"
+
+
+def _multiples(ratio: float | None, low: float | None, high: float | None) -> str:
+    if ratio is None:
+        return ""
+    if low is None or high is None:
+        return multiple_text(ratio)
+    ends = multiple_text(low), multiple_text(high)
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How many points of a table are settled, and what those that are open may cost.
+
+    `filled` points are open ones that take their neighbours' method. `may_lose` is the most that
+    one of the others may lose, at `worst`; None where nothing bounds it.
+    """
+
+    points: int
+    settled: int
+    filled: int
+    may_lose: float | None
+    worst: Point | None
+    more_s: float
+
+    def __str__(self) -> str:
+        said = f"settled: {self.settled} of {self.points} sizes"
+        if self.filled:
+            said += f", {self.filled} more filled from their neighbours"
+        if self.worst is None:
+            return said
+        case = self.worst.case
+        where = f"{case.operation} of {size_text(case.bytes)} on {case.layout.procs} processes"
+        return (
+            f"{said}; an open one may lose up to {gain_text(self.may_lose)} ({where}); about "
+            f"{seconds_text(self.more_s)} more would settle them: run `{MORE}`"
+        )
+
+
+def settlement(points: Iterable[Point]) -> Settlement:
+    """Return what is settled of a table's points, whose launches have several sizes each."""
+    points = list(points)
+    places: dict[Place, list[Point]] = defaultdict(list)
+    unsettled = [point for point in points if not point.settled]
+    for point in unsettled:
+        places[place_of(point.case, point.mmax, point.mavg)].append(point)
+    more_s = 0.0
+    for of_place in places.values():
+        more_s += sum(point.more_s - point.more_launches * START_S for point in of_place)
+        more_s += max(point.more_launches for point in of_place) * START_S
+    waiting = [point for point in unsettled if not point.filled]
+    worst = max(waiting, key=_may_lose, default=None)
+    return Settlement(
+        points=len(points),
+        settled=len(points) - len(unsettled),
+        filled=len(unsettled) - len(waiting),
+        may_lose=worst.may_lose if worst else None,
+        worst=worst,
+        more_s=more_s,
+    )
+
+
+def _may_lose(point: Point) -> float:
+    return math.inf if point.may_lose is None else point.may_lose
