@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -60,6 +61,7 @@ class Campaign:
     samples: int = 40
     sample_noise: float = 0.05
     launch_noise: float = 0.01
+    heavy_tails: bool = False  # of launches: t-distributed, with 4 degrees of freedom
     drift: float = 0.0  # from a launch's first sample to its last
     seed: int = 1
     sync: str = "window"
@@ -114,7 +116,8 @@ def block(
     sent = {"mmax": pattern[1], "mavg": pattern[2], "vavg_bytes": pattern[2] * size}
     records = []
     for index, method in enumerate(spec.methods):
-        level = spec.times(method, size) * random.lognormal(0, spec.launch_noise)
+        launch = random.standard_t(4) if spec.heavy_tails else random.standard_normal()
+        level = spec.times(method, size) * math.exp(spec.launch_noise * launch)
         samples = level * drift * random.lognormal(0, spec.sample_noise, n)
         records.append(
             {

@@ -33,6 +33,7 @@ class SyntheticMachine:
     launch_noise: float = 0.01
     drift: float = 0.1
     seed: int = 1
+    heavy_tails: bool = False  # of launches
     slow: float = 1.0  # starts and sessions take so many times as long as foreseen
 
     def plan(self, procs: tuple[int, ...] = (4,), patterns: int = 1, budget_s: float = 600) -> Plan:
@@ -60,6 +61,7 @@ class SyntheticMachine:
             sample_noise=self.sample_noise,
             launch_noise=self.launch_noise,
             drift=self.drift,
+            heavy_tails=self.heavy_tails,
         )
         random = np.random.default_rng((self.seed, task.number))
         # Each has its own class: patterns are not decided together.

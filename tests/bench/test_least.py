@@ -16,6 +16,7 @@ FIGURES = {  # one of each part
     "collectives": "all operations",
     "dashboard_speed": "views, p95",
     "planning": "few: cost",
+    "decisions": "split halves",
     "comparisons": "direct again",
 }
 

@@ -1,0 +1,223 @@
+"""What decisions settle, and how often they are wrong.
+
+On measurements: the sizes that are open on results/sample and on a first campaign, before variances
+were pooled (tests/data/decisions-before.json) and now, each decision that changed with its reason,
+and winners that decisions from half of the launches choose and the other half contradicts. On
+simulated launches with heavy tails: winners among equal methods, looking after each of 2 to 12
+launches and through a whole campaign that plans by its results, the coverage of intervals, and the
+share of gains that are found. It exits with 1 when a bar is missed.
+Run from the checkout: python -m tests.bench.decisions
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tarfile
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tests.bench.planning import MACHINES, PROCS
+from tests.bench.report import Figure, conclude, options_of
+from tests.synthetic_plan import cells_of, measure
+from tuner.domain.cases import Case, CellKey, Layout
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.records import PART, Cell, Features
+from tuner.domain.tables import FASTER, OPEN
+from tuner.machine.mpi import CHECKOUT
+from tuner.rawfile.ingest import ingest
+from tuner.selection.contrasts import Key, contrasts_of
+from tuner.selection.decisions import ERROR_LEVEL, decide
+from tuner.selection.evidence import verdict
+from tuner.selection.intervals import place_of
+from tuner.selection.trust import Trust
+
+DATA = CHECKOUT / "tests" / "data"
+EARLIER = {"tie": OPEN, "undecided": OPEN}
+
+WRONG, OFF = 0.02, 0.02
+SETTLED_WITH_CORES, SETTLED_CROWDED = 0.8, 0.6
+GAINS = {1.1: None, 1.25: None, 2.7: 0.97}
+"""Gains, and the least share of them that six launches are to find, where there is a target."""
+
+LOOKS = range(2, 13)
+LAUNCHES = 6
+OF_SIZES = "of the sizes"
+
+
+def take(cells: Iterable[Cell], kept: slice) -> list[Cell]:
+    """Return the cells with some of their launches, by place in their order."""
+    found = []
+    for cell in cells:
+        parts = cell.parts[kept]
+        pieces = [cell.of_launch(int(launch)) for launch in parts["launch"]]
+        if pieces:
+            rounds, samples_s = (np.concatenate(each) for each in zip(*pieces, strict=True))
+            found.append(replace(cell, parts=parts, rounds=rounds, samples_s=samples_s))
+    return found
+
+
+# ---- Measurements ----
+
+
+def measured(name: str, cells: list[Cell], before: list[list]) -> list[Figure]:
+    """Print what changed, and return the figures of one store."""
+    points = decide(cells)
+    earlier = {tuple(row[:-2]): row[-2:] for row in before}
+    for point in points:
+        its = point.case
+        where = (*its.place[:3], point.mmax, point.mavg, its.bytes)
+        method, status = earlier.get(where, ("", ""))
+        if (method, EARLIER.get(status, status)) != (point.method, point.status):
+            place = f"{its.operation} of {its.bytes} B on {its.layout.nodes} x {its.layout.ppn}"
+            print(f"{name}: {place}: {method} {status} -> {point.status}: {verdict(point)}")
+    open_before = sum(status in EARLIER for *_, status in before)
+    figures = [
+        Figure(f"{name}: open before", open_before / len(before), OF_SIZES),
+        Figure(f"{name}: open", sum(not point.settled for point in points) / len(points), OF_SIZES),
+    ]
+    for what, crowded, least in (
+        ("with cores", False, SETTLED_WITH_CORES),
+        ("crowded", True, SETTLED_CROWDED),
+    ):
+        here = [point.settled for point in points if point.case.layout.oversubscribed == crowded]
+        if here:
+            share = float(np.mean(here))
+            figures.append(Figure(f"{name}: settled, {what}", share, OF_SIZES, least=least))
+    return figures
+
+
+def contradicted(cells: list[Cell]) -> Counter[str]:
+    """Count winners by half of the launches, and those that the other half shows to be slower."""
+    counts: Counter[str] = Counter()
+    halves = take(cells, slice(0, None, 2)), take(cells, slice(1, None, 2))
+    for mine, others in (halves, halves[::-1]):
+        judges = contrasts_of(others, Trust(others))
+        for point in decide(mine):
+            place = place_of(point.case, point.mmax, point.mavg)
+            judge = judges.get(Key(place, point.case.bytes, point.method))
+            if point.status == FASTER and judge:
+                counts["winners"] += 1
+                counts["contradicted"] += judge.bounds(ERROR_LEVEL)[0] > 0
+    return counts
+
+
+# ---- Simulations ----
+
+OPERATIONS = ("exchange", "discovery", "bcast", "allreduce", "allgather", "alltoall")
+SIZES = tuple(8 * 4**power for power in range(8))
+LAUNCH_NOISE, SHARED = 0.1, 0.7  # of the logarithm; the share of its variance that sizes share
+SAMPLE_NOISE, SLOW, SLOWER = 0.08, 0.08, 3.0  # some samples are so many times as slow
+
+
+def simulated(random: np.random.Generator, methods: int, rounds: int, gain: float) -> list[Cell]:
+    """Return the cells of a system, the first of whose methods is `gain` times as fast as others.
+
+    Launches have t-distributed effects on each method, mostly the same at all sizes.
+    """
+    cells = []
+    for number, (operation, procs) in enumerate((op, n) for op in OPERATIONS for n in PROCS):
+        names = [DEFAULT_METHODS[operation], *(f"method{index}" for index in range(methods))]
+        noise = SAMPLE_NOISE * (1 if procs == min(PROCS) else 3)
+        scale = LAUNCH_NOISE * math.exp(random.normal(0, 0.3)) / math.sqrt(2)
+        shared = random.standard_t(4, (LOOKS[-1], len(names)))
+        for size in SIZES:
+            own = random.standard_t(4, shared.shape)
+            effects = scale * (math.sqrt(SHARED) * shared + math.sqrt(1 - SHARED) * own)
+            drift = random.normal(0, 0.02, (LOOKS[-1], rounds)).cumsum(axis=1)
+            for index, name in enumerate(names):
+                logs = effects[:, index, None] + drift + random.normal(0, noise, drift.shape)
+                slow = np.where(random.random(drift.shape) < SLOW, SLOWER, 1.0)
+                samples_s = 1e-5 / (gain if index == 1 else 1) * np.exp(logs) * slow
+                cells.append(_cell(operation, procs, size, name, number, samples_s))
+    return cells
+
+
+def _cell(
+    operation: str, procs: int, size: int, method: str, first: int, samples_s: np.ndarray
+) -> Cell:
+    layout = Layout(procs, 1, procs, False)
+    key = CellKey("local", "A", Case(operation, "blocks", layout, "window", size, size), method)
+    launches, rounds = samples_s.shape
+    medians_s = np.median(samples_s, axis=1)
+    parts = [(n, 1000 * first + n, rounds, 0, medians_s[n], 1e-5, 1e-6) for n in range(launches)]
+    numbers = np.tile(np.arange(rounds, dtype=np.uint16), launches)
+    samples = samples_s.astype(np.float32).ravel()
+    return Cell(key, Features(0, 0.0, size, size, "{}"), np.array(parts, PART), numbers, samples)
+
+
+def false_winners(random: np.random.Generator, methods: int = 8, rounds: int = 16) -> list[bool]:
+    """Return for each size whether equal methods ever won, looking after each further launch."""
+    cells = simulated(random, methods, rounds, 1.0)
+    won: dict[Case, bool] = defaultdict(bool)
+    for launches in LOOKS:
+        for point in decide(take(cells, slice(launches))):
+            won[point.case] |= point.status == FASTER
+    return list(won.values())
+
+
+def covered(random: np.random.Generator) -> list[float]:
+    """Return how often bounds at ERROR_LEVEL lie on the right side of the truth."""
+    cells = take(simulated(random, 6, 16, 1.0), slice(LAUNCHES))
+    ends = [its.bounds(ERROR_LEVEL) for its in contrasts_of(cells, Trust(cells)).values()]
+    return [float(side) for low, high in ends for side in (low <= 0, high >= 0)]
+
+
+def found(random: np.random.Generator, gain: float) -> list[bool]:
+    """Return for each size whether the gain was found in six launches."""
+    cells = take(simulated(random, 6, 16, gain), slice(LAUNCHES))
+    return [point.status == FASTER for point in decide(cells)]
+
+
+def raced(seed: int) -> list[bool]:
+    """Return for each size whether an equal method won a campaign that plans by its results."""
+    machine = replace(MACHINES["equal"], launch_noise=0.05, heavy_tails=True, seed=seed)
+    plan = machine.plan(procs=PROCS)
+    with tempfile.TemporaryDirectory(prefix="switchpoint-decisions-") as name:
+        return [point.status == FASTER for point in decide(measure(machine, plan, Path(name)))]
+
+
+def main() -> int:
+    """Print the figures beside their bars."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=12)
+    options = options_of(parser, "decisions", {"seeds": 1})
+    before = json.loads((DATA / "decisions-before.json").read_text())
+    figures: list[Figure] = []
+    halves: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="switchpoint-decisions-") as scratch:
+        with tarfile.open(DATA / "first-campaign.tar.xz") as archive:
+            archive.extractall(scratch, filter="data")
+        for name, raw in (("sample", CHECKOUT / "results" / "sample"), ("first", Path(scratch))):
+            database = Path(scratch) / f"{name}.db"
+            ingest(database, [raw])
+            cells = cells_of(database)
+            figures += measured(name, cells, before[name])
+            halves += contradicted(cells)
+    winners = max(halves["winners"], 1)
+    figures.append(
+        Figure("split halves: contradicted", halves["contradicted"] / winners, "of winners", WRONG)
+    )
+    randoms = [np.random.default_rng((3, seed)) for seed in range(options.seeds)]
+    wrong = [won for random in randoms for won in false_winners(random)]
+    figures.append(Figure("equal: winners, 11 looks", float(np.mean(wrong)), OF_SIZES, WRONG))
+    wrong = [won for seed in range(options.seeds) for won in raced(seed)]
+    figures.append(Figure("equal: winners, planned", float(np.mean(wrong)), OF_SIZES, WRONG))
+    sides = [side for random in randoms for side in covered(random)]
+    off = abs(float(np.mean(sides)) - (1 - ERROR_LEVEL))
+    figures.append(Figure("bounds: coverage off its level", off, "", OFF))
+    for gain, least in GAINS.items():
+        shown = [each for random in randoms for each in found(random, gain)]
+        figures.append(Figure(f"gain {gain}: found", float(np.mean(shown)), OF_SIZES, least=least))
+    return conclude("decisions", figures, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
