@@ -32,7 +32,7 @@ PROCS = (2, 8)
 HELD_OUT = 100  # sizes of each process count
 EXHAUSTIVE = 6 * 40  # samples of a method at a size
 
-COST, MEAN, P95, WORSE, FALSE = 0.15, 0.02, 0.08, 0.01, 0.02
+COST, MEAN, P95, WORSE, FALSE = 0.1, 0.01, 0.05, 0.01, 0.02
 EXHAUSTIVE_COST, BEST, SIZES = "of measuring all", "over the best", "of the sizes"
 
 

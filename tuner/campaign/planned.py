@@ -16,7 +16,7 @@ from rich.console import Console
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
-from tuner.campaign.planning import anchors_s, exhaustive_s, least_s, next_batch
+from tuner.campaign.planning import exhaustive_s, least_s, look_s, next_batch
 from tuner.campaign.plans import Budget, Plan, PlannedCase, Task, octaves
 from tuner.campaign.races import Baseline
 from tuner.campaign.reframe import Call, Session
@@ -80,7 +80,7 @@ class PlannedCampaign:
                 "larger --budget, or fewer cases, as in `-- --name=exchange`"
             )
         plan = Plan(
-            *(name, str(call.config), budget.seconds or anchors_s(len(cases)), cases),
+            *(name, str(call.config), budget.seconds or look_s(len(cases)), cases),
             *(call.variables, reframe.without_selection(call.selection), str(session.stage)),
             share=budget.share,
         )
@@ -187,11 +187,8 @@ class PlannedCampaign:
         return session
 
     def _show_end(self, console: Console) -> None:
-        """Print the cases that were left out for lack of time, and the time spent."""
+        """Print the time spent."""
         plan = self.order
-        for case in (plan.cases[number] for number in plan.left_out):
-            what = f"{case.operation} {case.pattern} on {case.procs} processes"
-            console.print(f"left out: {what}: no time left; give a larger --budget")
         spent = f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s"
         if whole_s := exhaustive_s(plan, *known(plan)):
             spent += (

@@ -1,231 +1,272 @@
-"""Planning of a campaign within a budget: what to measure next, from what has been measured.
+"""Planning of a race: what to measure next, from what has been measured.
 
-First every method is measured at a few sizes, which predict it at all others. Races follow between
-the methods that are predicted to be near the best, and losers drop out. Then sizes are added
-between those at which the best method differs (docs/explanation/planning.md). The next step follows
-from the plan and the cells alone, so that an interrupted campaign goes on where it ended. The
-module does no input or output.
+Two launches of each case look at every method at a few sizes. Batches of launches follow, in which
+the default races the methods that may still gain more than matters, at the sizes that are open.
+When none is, sizes are added between those whose methods differ (docs/explanation/planning.md). The
+next batch follows from the plan and the cells alone, so that an interrupted campaign goes on where
+it ended. The module does no input or output.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
-from tuner.campaign.plans import REFINING, STAGES, Plan, PlannedBatch, PlanStage, Racing, Task
-from tuner.campaign.races import MOST_SAMPLES, Baseline, Race, Times, losers, races, samples_needed
+from tuner.campaign.plans import Plan, PlannedBatch, Racing, Task
+from tuner.campaign.races import Baseline, Race, Times, races
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
-from tuner.selection.decisions import OVERHEAD, START_S
-from tuner.selection.intervals import NEARLY
+from tuner.selection.decisions import OVERHEAD, START_S, Trial, trials
+from tuner.selection.intervals import NEARLY, place_of
 
-ANCHORS = 6
-"""Number of sizes at which every method is measured."""
+FIRST_LOOK = "first look"
+LOOK_LAUNCHES, LOOK_SIZES, LOOK_ROUNDS = 2, 4, 6
+"""Launches of the first look, and their sizes and rounds: the least that may settle a size."""
 
-ANCHOR_SAMPLES = 8
-FIRST_SAMPLES = 20
-"""Samples in the first race, which drops most methods."""
-
-ANCHOR_BUDGET_S = 3.0
+LOOK_S = 3.0
 """Seconds of a launch that measures all methods, where no budget in seconds is given."""
 
-EXHAUSTIVE_LAUNCHES = 6
-"""Launches of each case where everything is measured."""
+REACH = math.log(1.5)
+"""The logarithm of how much slower than the best a rival may seem."""
 
-FIRST_RACE = "race 1"
-FIRST_HALVING = "race 2"
+RIVALS = 4
+"""Most rivals of the default in a launch."""
+
+LEAST_ROUNDS, MOST_ROUNDS, MOST_CROWDED = 6, 20, 40
+"""Rounds of a launch; more are of use where ranks have no cores of their own."""
+
+BATCH_LAUNCHES = 3
+"""Most launches of a case between two decisions."""
+
+MOST_LAUNCHES = 12
+"""Most launches of a size."""
 
 REFINED_ABOVE = 1.25
 """Ratio of two sizes up to which no size is added between them."""
 
-
-class _Entrants(NamedTuple):
-    """The methods that race at a size."""
-
-    methods: frozenset[str]
-    samples: int
+EXHAUSTIVE_LAUNCHES, EXHAUSTIVE_ROUNDS = 6, 40
+"""Launches of each case, and their rounds, where everything is measured."""
 
 
-class _CaseLaunches(NamedTuple):
-    """The races of a case's launches; `cost_s` is the cost of one launch without its start."""
+@dataclass(slots=True)
+class _Standing:
+    """What is known of a case: the race and the trial of each measured size, predicted times."""
+
+    default: str
+    times: Times
+    raced: dict[int, Race]
+    trials: dict[int, Trial] = field(default_factory=dict)
+    crowded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The races of a case's next launches; `cost_s` is that of one launch without its start."""
 
     case: int
     races: list[Racing]
+    launches: int
     cost_s: float
-    gain: float  # the largest known gain over the default, as a logarithm
+    may_gain: float  # by a launch: the sum over sizes, as logarithms
 
 
 def least_s(cases: int) -> float:
-    """Return the least budget with which every case can be raced."""
-    return len(STAGES) * SESSION_S + SOAKS_S + cases * _least_case_s(list(STAGES.values()), START_S)
+    """Return the least budget with which every case can be looked at and raced."""
+    return 2 * SESSION_S + (LOOK_LAUNCHES + 1) * cases * (START_S + LEAST_BUDGET_S) + SOAKS_S
 
 
-def _least_case_s(stages: Sequence[PlanStage], start_s: float) -> float:
-    return sum(stage.launches for stage in stages) * (start_s + LEAST_BUDGET_S)
-
-
-def anchors_s(cases: int) -> float:
-    """Return a budget whose first stage can measure all methods when nothing is known of them."""
-    shares = sum(stage.share for stage in STAGES.values()) / STAGES["anchors"].share
-    return len(STAGES) * SESSION_S + shares * cases * (START_S + ANCHOR_BUDGET_S) + SOAKS_S
+def look_s(cases: int) -> float:
+    """Return a budget whose first look can measure all methods when nothing is known of them."""
+    return least_s(cases) + 2 * LOOK_LAUNCHES * cases * LOOK_S
 
 
 def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> PlannedBatch | None:
     """Return the next launches, once all of the plan are in the cells; None when it is done.
 
-    A budget that is a share is updated, and cases without time are left out.
+    A budget that is a share is updated.
     """
-    if plan.share and plan.batches:
+    cells = list(cells)
+    if not plan.batches:
+        return _first_look(plan)
+    if plan.share:
         least = least_s(len(plan.cases)) * plan.slow
         plan.budget_s = max(plan.share * exhaustive_s(plan, cells, baseline), least)
-    name, left = _stages_left(plan)
-    rest_s = plan.budget_s - plan.spent_s - (len(left) * SESSION_S + SOAKS_S) * plan.slow
-    wanted = _launches(plan, name, left[0], races(plan, cells), baseline)
-    launches = _affordable(plan, wanted, left, rest_s)
-    if left[0] is not REFINING:
-        plan.left_out += [each.case for each in wanted if each not in launches]
-    if not launches:
+    left_s = plan.budget_s - plan.spent_s - (SESSION_S + SOAKS_S) * plan.slow
+    standings = _standings(plan, cells, baseline)
+    wanted = [its for case, standing in standings.items() if (its := _wanted(plan, case, standing))]
+    chosen = _affordable(plan, wanted, left_s)
+    if not chosen:
         return None
-    share_s = max(rest_s, 0) * left[0].share / sum(stage.share for stage in left)
-    return PlannedBatch(name, _tasks(plan, launches, left[0].launches, share_s))
+    return PlannedBatch(f"race {len(plan.batches)}", _tasks(plan, chosen))
 
 
-def _stages_left(plan: Plan) -> tuple[str, list[PlanStage]]:
-    """Return the name of the next stage, and all stages that are certain, beginning with it."""
-    done = len(plan.batches)
-    if done < len(STAGES):
-        return list(STAGES)[done], list(STAGES.values())[done:]
-    return f"refinement {done - len(STAGES) + 1}", [REFINING]
+def _first_look(plan: Plan) -> PlannedBatch:
+    """Return launches of each case with all methods, which share half of the time."""
+    cases = len(plan.cases)
+    share_s = (plan.budget_s - least_s(cases)) / (2 * LOOK_LAUNCHES * cases)
+    wanted = [
+        _Wanted(
+            number,
+            [Racing(_spread(_coarse(case.sizes)), [], LOOK_ROUNDS)],
+            LOOK_LAUNCHES,
+            max(share_s, 0.0),
+            0.0,
+        )
+        for number, case in enumerate(plan.cases)
+    ]
+    return PlannedBatch(FIRST_LOOK, _tasks(plan, wanted))
 
 
-def _affordable(
-    plan: Plan, launches: list[_CaseLaunches], left: Sequence[PlanStage], rest_s: float
-) -> list[_CaseLaunches]:
-    """Return the cases that the remaining time can finish, chosen by their possible gain.
-
-    At least one is raced, except in refinements: otherwise the campaign would yield nothing.
-    """
-    count = int(rest_s / _least_case_s(left, plan.start_s) + 1e-9)
-    if left[0] is not REFINING:
-        count = max(count, 1)
-    chosen = sorted(launches, key=lambda launch: -launch.gain)[: max(count, 0)]
-    return [launch for launch in launches if launch in chosen]
+def _coarse(sizes: Sequence[int]) -> list[int]:
+    """Return every other size, with both ends; the others are added where methods differ."""
+    return sorted({*sizes[::2], sizes[-1]})
 
 
-def _launches(
-    plan: Plan, name: str, stage: PlanStage, known: dict[int, dict[int, Race]], baseline: Baseline
-) -> list[_CaseLaunches]:
-    launches = []
-    for number, case in enumerate(plan.cases):
-        if number in plan.left_out:
-            continue
-        if not plan.batches:
-            launches.append(
-                _CaseLaunches(number, [Racing(_anchors(case.sizes), [], ANCHOR_SAMPLES)], 0.0, 0.0)
-            )
-            continue
-        times = Times(case, known.get(number, {}), baseline)
-        if DEFAULT_METHODS[case.operation] not in times.methods:
-            continue
-        wanted = _wanted(plan, number, name, stage, known[number], times)
-        if wanted:
-            cost_s = sum(_cost_s(size, *its, times) for size, its in wanted.items())
-            gain = max(_gain(times.at(size), DEFAULT_METHODS[case.operation]) for size in wanted)
-            launches.append(_CaseLaunches(number, _together(wanted), cost_s, gain))
-    return launches
-
-
-def _gain(logs: dict[str, float], default: str) -> float:
-    return logs[default] - min(logs.values())
-
-
-def _anchors(sizes: Sequence[int]) -> list[int]:
-    places = np.linspace(0, len(sizes) - 1, min(ANCHORS, len(sizes)))
+def _spread(sizes: Sequence[int]) -> list[int]:
+    places = np.linspace(0, len(sizes) - 1, min(LOOK_SIZES, len(sizes)))
     return [sizes[round(place)] for place in places]
 
 
-def _wanted(
-    plan: Plan, number: int, name: str, stage: PlanStage, known: dict[int, Race], times: Times
-) -> dict[int, _Entrants]:
-    """Return by size the methods that race on, without those that lost or are predicted to lose."""
-    case = plan.cases[number]
-    default = DEFAULT_METHODS[case.operation]
-    wanted = {}
-    for size in sorted(_sizes(plan, number, name, times)):
+def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _Standing]:
+    """Return what is known of the cases whose default was measured."""
+    systems: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        systems[cell.key.system].append(cell)
+    tried = {system: trials(of_system) for system, of_system in systems.items()}
+    case_of = {task.number: task.case for task in plan.tasks}
+    standings: dict[int, _Standing] = {}
+    for number, raced in races(plan, cells).items():
+        case = plan.cases[number]
+        default = DEFAULT_METHODS[case.operation]
+        if any(default in race for race in raced.values()):
+            standings[number] = _Standing(default, Times(case, raced, baseline), raced)
+    for cell in cells:
+        its = cell.key.case
+        place = place_of(its, cell.features.mmax, cell.features.mavg)
+        trial = tried[cell.key.system].get((place, its.bytes))
+        for number in {case_of[part] for part in cell.parts["number"].tolist() if part in case_of}:
+            if number in standings and trial is not None:
+                standings[number].trials[its.size_bytes] = trial
+                standings[number].crowded = its.layout.oversubscribed
+    return standings
+
+
+def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
+    """Return the next launches of a case, None when it is settled."""
+    sizes = {*_coarse(plan.cases[number].sizes), *standing.raced}
+    entrants = {size: _rivals(size, standing) for size in sorted(sizes)}
+    if not any(entrants.values()):
+        entrants = {size: _rivals(size, standing) for size in _between(standing)}
+    racing = {size: rivals for size, rivals in entrants.items() if rivals}
+    if not racing:
+        return None
+    times, default = standing.times, standing.default
+    together: dict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
+    cost_s, may_gain, launches = 0.0, 0.0, 1
+    for size, rivals in racing.items():
+        methods, rounds = (default, *sorted(rivals)), _rounds(size, rivals, standing)
+        together[methods, rounds].append(size)
         logs = times.at(size)
-        reach = min(logs.values()) + math.log(stage.reach)
-        lost = losers(known.get(size, {}), default)
-        rivals = sorted(logs.keys() - {default}, key=lambda method: logs[method])
-        near = [method for method in rivals if logs[method] <= reach and method not in lost]
-        if name == FIRST_RACE:
-            # The default never races alone: without a rival, nothing is known here.
-            near = near or rivals[:1]
-        if not near:
-            continue
-        methods = {default, *near[: stage.rivals]}
-        samples = FIRST_SAMPLES
-        if name != FIRST_RACE:
-            its = {method: logs[method] for method in methods}
-            samples = samples_needed(known.get(size, {}), its, default)
-        wanted[size] = _Entrants(frozenset(methods), samples)
-    return wanted
+        cost_s += OVERHEAD * rounds * sum(math.exp(logs[method]) for method in methods)
+        trial = standing.trials.get(size)
+        lost = -trial.least_log if trial else logs[default] - min(logs.values()) + NEARLY
+        needed = trial.more_launches() if trial else BATCH_LAUNCHES
+        may_gain += min(lost, REACH) / needed
+        launches = max(launches, needed)
+    return _Wanted(
+        number,
+        [Racing(of, list(methods), rounds) for (methods, rounds), of in together.items()],
+        min(launches, BATCH_LAUNCHES),
+        cost_s,
+        may_gain,
+    )
 
 
-def _sizes(plan: Plan, number: int, name: str, times: Times) -> set[int]:
-    """Return a stage's sizes: those of the stage before, and from the second race on new ones."""
-    case = plan.cases[number]
-    if name == FIRST_RACE:
-        return {*case.sizes}
-    tasks = [task for batch in plan.batches[1:] for task in batch.tasks if task.case == number]
-    raced = {*case.sizes}.union(*(task.sizes for task in tasks))
-    between = set(_between(sorted(raced), times, DEFAULT_METHODS[case.operation]))
-    if name not in STAGES:
-        return between
-    last = {size for task in plan.batches[-1].tasks if task.case == number for size in task.sizes}
-    return last | between if name == FIRST_HALVING else last
+def _rivals(size: int, standing: _Standing) -> list[str]:
+    """Return the methods that race the default at a size.
+
+    There are none where it is settled, or where it would take too many launches.
+    """
+    trial, default = standing.trials.get(size), standing.default
+    logs = standing.times.at(size)
+    best = min(logs.values())
+    if trial is None:
+        near = [name for name in sorted(logs, key=logs.__getitem__) if logs[name] <= best + REACH]
+        near = [name for name in near if name != default]
+        # The default never races alone: without a rival, nothing is known here.
+        return near[:RIVALS] or sorted(logs.keys() - {default}, key=logs.__getitem__)[:1]
+    done = max((its.launches for its in trial.contrasts.values()), default=0)
+    hopeless = done >= MOST_LAUNCHES / 2 and trial.more_launches() > MOST_LAUNCHES
+    if trial.verdict().settled or done >= MOST_LAUNCHES or hopeless:
+        return []
+    rivals = [name for name in trial.rivals() if name in logs]
+    near = [name for name in rivals if logs[name] <= best + REACH]
+    return (near or rivals)[:RIVALS]
 
 
-def _between(sizes: Sequence[int], times: Times, default: str) -> Iterator[int]:
-    """Yield sizes in the middle between neighbours that lose by each other's best method."""
-    logs = {size: times.at(size) for size in sizes}
-    best = {}
-    for size, its in logs.items():
-        fastest = min(its, key=lambda method: its[method])
-        best[size] = fastest if its[fastest] < its[default] - NEARLY else default
-    for (low, before), (high, after) in pairwise(best.items()):
+def _rounds(size: int, rivals: Sequence[str], standing: _Standing) -> int:
+    """Return the rounds with which launches differ more by themselves than by the error within.
+
+    As long as the former is unknown, these are the least.
+    """
+    trial = standing.trials.get(size)
+    known = [trial.contrasts[name] for name in rivals if name in trial.contrasts] if trial else []
+    known = [its for its in known if its.launches > 1] or [
+        its
+        for each in standing.trials.values()
+        for its in each.contrasts.values()
+        if its.launches > 1
+    ]
+    least, most = LEAST_ROUNDS, MOST_CROWDED if standing.crowded else MOST_ROUNDS
+    if not known:
+        return least
+    ratios = [its.noise / its.between if its.between else math.inf for its in known]
+    return math.ceil(min(max(0.5 * float(np.median(ratios)), least), most))
+
+
+def _between(standing: _Standing) -> Iterator[int]:
+    """Yield sizes in the middle between neighbours that lose by each other's method."""
+    sizes = sorted(standing.trials)
+    logs = {size: standing.times.at(size) for size in sizes}
+    chosen = {size: standing.trials[size].verdict().method for size in sizes}
+    for (low, before), (high, after) in pairwise(chosen.items()):
         middle = round(math.sqrt(low * high) / 8) * 8
         lost = logs[low][after] - logs[low][before] + logs[high][before] - logs[high][after]
         if lost > 2 * NEARLY and high / low > REFINED_ABOVE and low < middle < high:
             yield middle
 
 
-def _together(wanted: dict[int, _Entrants]) -> list[Racing]:
-    """Return the races, one for all sizes with the same entrants."""
-    sizes: dict[_Entrants, list[int]] = defaultdict(list)
-    for size, its in wanted.items():
-        sizes[its].append(size)
-    return [Racing(of, sorted(its.methods), its.samples) for its, of in sizes.items()]
+def _affordable(plan: Plan, wanted: list[_Wanted], left_s: float) -> list[_Wanted]:
+    """Return what the time is enough for, of the cases that may gain most per second first.
+
+    Where time is short, a launch gets what is left, and measures fewer sizes.
+    """
+    start_s = plan.start_s + LEAST_BUDGET_S
+    chosen = {}
+    for its in sorted(wanted, key=lambda its: -its.may_gain / (start_s + its.cost_s)):
+        launches = min(its.launches, max(int(left_s / (start_s + its.cost_s)), 0))
+        cost_s = its.cost_s
+        if launches == 0 and left_s > start_s - 1e-9:
+            launches, cost_s = 1, left_s - start_s
+        if launches:
+            left_s -= launches * (start_s + cost_s)
+            chosen[its.case] = replace(its, launches=launches, cost_s=cost_s)
+    return [chosen[its.case] for its in wanted if its.case in chosen]
 
 
-def _cost_s(size: int, methods: Iterable[str], samples: int, times: Times) -> float:
-    return OVERHEAD * samples * sum(math.exp(times.log_s(method, size)) for method in methods)
-
-
-def _tasks(plan: Plan, launches: list[_CaseLaunches], count: int, share_s: float) -> list[Task]:
-    """Return the launches of a batch, which share its time in proportion to their expected cost."""
-    spare_s = max(share_s / count - len(launches) * (plan.start_s + LEAST_BUDGET_S), 0)
-    whole_s = sum(launch.cost_s for launch in launches)
+def _tasks(plan: Plan, wanted: Sequence[_Wanted]) -> list[Task]:
+    """Return launches, those of different cases in turn."""
     tasks: list[Task] = []
-    for _ in range(count):
-        for launch in launches:
-            part = launch.cost_s / whole_s if whole_s else 1 / len(launches)
-            budget_s = round(LEAST_BUDGET_S + spare_s * part, 2)
-            number = len(plan.tasks) + len(tasks)
-            tasks.append(Task(number, launch.case, launch.races, budget_s))
+    for launch in range(BATCH_LAUNCHES):
+        for its in wanted:
+            if launch < its.launches:
+                number = len(plan.tasks) + len(tasks)
+                budget_s = math.floor(100 * (LEAST_BUDGET_S + its.cost_s)) / 100
+                tasks.append(Task(number, its.case, its.races, budget_s))
     return tasks
 
 
@@ -235,6 +276,7 @@ def exhaustive_s(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> float
     for number, known in races(plan, cells).items():
         case = plan.cases[number]
         times = Times(case, known, baseline)
-        launch_s = sum(_cost_s(size, times.methods, MOST_SAMPLES, times) for size in case.sizes)
+        rounds_s = sum(math.exp(log) for size in case.sizes for log in times.at(size).values())
+        launch_s = OVERHEAD * EXHAUSTIVE_ROUNDS * rounds_s
         total_s += EXHAUSTIVE_LAUNCHES * (START_S + launch_s)
     return total_s

@@ -18,35 +18,6 @@ class Budget(NamedTuple):
     share: float = 0.0
 
 
-class PlanStage(NamedTuple):
-    """A step of the campaign: launches of each case, and a share of the budget.
-
-    The best `rivals` take part beside the default, but none that is known to take longer than
-    `reach` times the best.
-    """
-
-    launches: int
-    share: float
-    reach: float
-    rivals: int | None = None
-
-
-STAGES = {
-    "anchors": PlanStage(1, 1, math.inf),
-    "race 1": PlanStage(1, 1, 1.5),
-    "race 2": PlanStage(3, 3, 1.25, 4),
-    "race 3": PlanStage(3, 3, 1.1, 2),
-}
-"""The stages in their order. Time that a stage saves goes to the next ones.
-
-Race 2 adds sizes between those at which the best method differs. It and the last race give all
-sizes six launches: five choose, the last confirms.
-"""
-
-REFINING = PlanStage(6, 1, 1.25, 2)
-"""The stage that follows, repeated while there are sizes to add between others, and time."""
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
     """A case to be tuned: an operation with a pattern on a layout, over sizes.
@@ -108,7 +79,7 @@ class Plan:
 
     With a share, `budget_s` is that share of the cost of measuring everything, as estimated from
     the measurements so far. `slow` is the ratio of the actual to the expected time of starts and
-    sessions in the last stage. The cases in `left_out` get no more time.
+    sessions in the last batch.
     """
 
     campaign: str
@@ -122,7 +93,6 @@ class Plan:
     spent_s: float = 0.0
     share: float = 0.0
     slow: float = 1.0
-    left_out: list[int] = field(default_factory=list)
 
     @property
     def start_s(self) -> float:

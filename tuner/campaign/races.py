@@ -1,4 +1,4 @@
-"""Results of races so far: the time of each method, the losers, and the samples still needed.
+"""Results of races so far: the samples of each method, and its time at other sizes.
 
 The module does no input or output.
 """
@@ -10,22 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner import stats
 from tuner.campaign.plans import Plan, PlannedCase
 from tuner.domain.records import Cell
-from tuner.selection.decisions import ERROR_LEVEL
-from tuner.selection.intervals import NEARLY
-from tuner.selection.ratios import mean, paired
-
-LOOKS = 2
-"""Number of times that a race is examined to drop losers."""
-
-MOST_SAMPLES = 40
-FEWEST_SAMPLES = 17
-"""Least number of samples: four may be disturbed, and the others still confirm a winner."""
-
-SHARPNESS = 6.0
-"""Gap between two methods, in errors of a launch, at which five launches distinguish them."""
 
 Baseline = Callable[[PlannedCase, str, int], float | None]
 """Function from a case, method and size to the seconds a model predicts, or None without one."""
@@ -92,56 +78,3 @@ class Times:
     def _modelled(self, method: str, size: int) -> float:
         predicted_s = self._baseline(self._case, method, size)
         return math.log(predicted_s) if predicted_s else 0.0
-
-
-def losers(race: Race, default: str) -> set[str]:
-    """Return the methods that are slower than the best in each of at least two launches.
-
-    The error level of one launch is divided among methods and looks; the default never loses.
-    """
-    if default not in race:
-        return set()
-    logs = {
-        method: {number: math.log(float(np.median(each.seconds))) for number, each in its.items()}
-        for method, its in race.items()
-    }
-    ratios = {method: paired(its, logs[default]) for method, its in logs.items()}
-    best = min(filter(ratios.get, ratios), key=lambda method: mean(ratios[method].values()))
-    level = 1 - ERROR_LEVEL / (len(race) * LOOKS)
-    return {
-        method
-        for method in race.keys() - {best, default}
-        if _is_slower(race[method], race[best], level)
-    }
-
-
-def _is_slower(launches: dict[int, Samples], best: dict[int, Samples], level: float) -> bool:
-    both = sorted(launches.keys() & best.keys())
-    return len(both) > 1 and all(
-        stats.median_upper_bound(stats.paired_log_ratios(*best[n], *launches[n]), level) < 0
-        for n in both[-2:]
-    )
-
-
-def samples_needed(race: Race, logs: Mapping[str, float], default: str) -> int:
-    """Return how many samples make chance within a launch small against the gap to the best rival.
-
-    The gap is that between the default and the best rival. Nothing is lost by choosing either of
-    two that hardly differ, so a gap counts as at least NEARLY. `logs` are the logarithms of the
-    seconds of the methods that race.
-    """
-    rival = min(logs.keys() - {default}, key=lambda method: logs[method])
-    both = race.get(rival, {}).keys() & race.get(default, {}).keys()
-    if not both:
-        return MOST_SAMPLES
-    of_launches = [stats.paired_log_ratios(*race[rival][n], *race[default][n]) for n in both]
-    ratios = np.concatenate([ratios - np.median(ratios) for ratios in of_launches])
-    gap = max(abs(logs[rival] - logs[default]), NEARLY)
-    needed = (SHARPNESS * _error_of_one(ratios) / gap) ** 2
-    return math.ceil(min(max(needed, FEWEST_SAMPLES), MOST_SAMPLES))
-
-
-def _error_of_one(values: np.ndarray) -> float:
-    """Return a median's error times the root of its count, for normal values with outliers."""
-    low, high = np.quantile(values, [0.25, 0.75])
-    return math.sqrt(math.pi / 2) * float(high - low) / 1.349

@@ -44,7 +44,8 @@ class Key(NamedTuple):
 class Contrast(NamedTuple):
     """The logarithm of a method's time over the default's, its standard error and its freedom.
 
-    Without enough data the error is infinite. Times of simulated machines are `exact`: the least
+    `noise` is the variance of a round, `between` that between launches. Without enough data the
+    error is infinite. Times of simulated machines are `exact`: the least
     and the largest of the logarithms bound their mean.
     """
 
@@ -53,6 +54,8 @@ class Contrast(NamedTuple):
     freedom: float
     launches: int
     rounds: int
+    noise: float = 0.0
+    between: float = 0.0
     exact: tuple[float, float] | None = None
 
     def bounds(self, error_level: float) -> tuple[float, float]:
@@ -206,7 +209,7 @@ def _exact(pairs: Iterable[_Pair]) -> Iterator[tuple[Key, Contrast]]:
         logs = np.concatenate([pair.values for pair in its])
         rounds = sum(int(pair.rounds.sum()) for pair in its)
         ends = float(logs.min()), float(logs.max())
-        yield key, Contrast(float(logs.mean()), 0.0, math.inf, len(logs), rounds, ends)
+        yield key, Contrast(float(logs.mean()), 0.0, math.inf, len(logs), rounds, exact=ends)
 
 
 def _estimated(pairs: Sequence[_Pair]) -> Iterator[tuple[Key, Contrast]]:
@@ -226,26 +229,31 @@ def _estimated(pairs: Sequence[_Pair]) -> Iterator[tuple[Key, Contrast]]:
         np.concatenate([getattr(pair, name) for pair in pairs])
         for name in ("values", "rounds", "spreads", "weights")
     )
-    known = _noise(spreads, rounds, key_of_series[of_series], cluster_of_key)
-    between = _shared(values, known, of_series, weights, cluster_of_key[key_of_series[of_series]])
+    key_of = key_of_series[of_series]
+    noise = _noise(spreads, rounds, key_of, cluster_of_key)
+    # The variance of a median, relative to that of one sample: π/2n for many.
+    known = noise[key_of] / (1 + 2 / math.pi * (rounds - 1))
+    between = _shared(values, known, of_series, weights, cluster_of_key[key_of])
     precisions = weights / (known + between)
     means, squares, precision = pooling.weighted(values, precisions, of_series)
     residual = pooling.sums(squares, key_of_series)
-    launches = np.bincount(key_of_series[of_series])
+    launches = np.bincount(key_of)
     freedom = (launches - np.bincount(key_of_series)).astype(float)
     prior = pooling.prior_of(residual, freedom, cluster_of_key)
     variance = pooling.moderated(residual, freedom, prior)[key_of_series] / precision
     ones = np.ones(len(series))
     variance += _shared(means, variance, key_of_series, ones, cluster_of_key[key_of_series])
     mean, _, weight = pooling.weighted(means, 1 / variance, key_of_series)
+    # The cells of a launch share its effects, so that only launches add to what is known of them.
     independent = {
         (cluster, launch)
         for pair, cluster in zip(pairs, cluster_of_key[key_of_pair].tolist(), strict=True)
         for launch in pair.launches
     }
     freedom = np.minimum(freedom + prior.freedom, len(independent) - len(clusters))
-    total = pooling.sums(rounds, key_of_series[of_series])
-    columns = (mean, 1 / np.sqrt(weight), freedom, launches, total.astype(int))
+    total = pooling.sums(rounds, key_of).astype(int)
+    shared = pooling.sums(between, key_of) / launches
+    columns = (mean, 1 / np.sqrt(weight), freedom, launches, total, noise, shared)
     for key, *row in zip(keys, *(column.tolist() for column in columns), strict=True):
         yield key, Contrast(*row)
 
@@ -257,10 +265,7 @@ def _numbered(names: Sequence[T]) -> tuple[list[T], Integers]:
 
 
 def _noise(spreads: Floats, rounds: Integers, of_key: Integers, clusters: Integers) -> Floats:
-    """Return the variance of each launch's median, from the spread of its cell's rounds.
-
-    Where rounds are few, the variance is mostly that of the cell's cluster.
-    """
+    """Return the variance of a round of each key; where rounds are few, mostly its cluster's."""
     some = np.isfinite(spreads)
     counted = pooling.sums(rounds[some], of_key[some], len(clusters))
     squares = pooling.sums(rounds[some] * spreads[some] ** 2, of_key[some], len(clusters))
@@ -271,10 +276,8 @@ def _noise(spreads: Floats, rounds: Integers, of_key: Integers, clusters: Intege
             for cluster in range(clusters.max() + 1)
         ]
     )
-    pooled = (squares + POOLED_ROUNDS * usual[clusters]) / (counted + POOLED_ROUNDS)
-    # The variance of a median, relative to that of a normal sample: 1 for one, π/2n for many.
-    noise: Floats = pooled[of_key] / (1 + 2 / math.pi * (rounds - 1))
-    return noise
+    pooled: Floats = (squares + POOLED_ROUNDS * usual[clusters]) / (counted + POOLED_ROUNDS)
+    return pooled
 
 
 def _shared(

@@ -59,9 +59,14 @@ class Verdict(NamedTuple):
     challenger: str | None
     error_level: float
 
+    @property
+    def settled(self) -> bool:
+        """Return whether the measurements decide."""
+        return self.status != OPEN
+
 
 @dataclass(slots=True)
-class _Trial:
+class Trial:
     """All measurements at one size of one degree class, with the default among them."""
 
     default: str
@@ -118,6 +123,12 @@ class _Trial:
         contrast = self.contrasts.get(method)
         return contrast is None or contrast.bounds(ERROR_LEVEL)[0] > 0
 
+    def rivals(self) -> list[str]:
+        """Return the methods that may gain more than matters, the most promising first."""
+        lows = {name: of.bounds(ERROR_LEVEL)[0] for name, of in self.contrasts.items()}
+        may_gain = [name for name in lows if lows[name] <= -NEGLIGIBLE]
+        return sorted(may_gain, key=lambda name: (lows[name], self.contrasts[name].mean))
+
     def more_launches(self) -> int:
         """Return about how many more launches would settle the size."""
         if not self.contrasts:
@@ -137,10 +148,8 @@ class _Trial:
         medians_s: dict[str, float] = {}
         for cell in self.cells:
             medians_s.setdefault(cell.key.method, float(cell.parts["median_s"][-1]))
-        default_s = medians_s.pop(self.default)
-        lows = {name: of.bounds(ERROR_LEVEL)[0] for name, of in self.contrasts.items()}
-        rivals = sorted((name for name in lows if lows[name] < -NEGLIGIBLE), key=lambda n: lows[n])
-        return default_s + sum(medians_s[name] for name in rivals[:RIVALS])
+        racing = [self.default, *self.rivals()[:RIVALS]]
+        return sum(medians_s[name] for name in racing)
 
 
 def _counts(contrast: Contrast) -> bool:
@@ -174,38 +183,37 @@ def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
 
     Without `trust`, the cells alone decide which launches are disturbed.
     """
-    cells = list(cells)
+    classes: dict[Place, dict[int, Trial]] = defaultdict(dict)
+    for (place, size), trial in trials(list(cells), trust).items():
+        classes[place][size] = trial
+    points = []
+    for _, of_class in sorted(classes.items()):
+        points += _filled(_decide_class(of_class), of_class)
+    return points
+
+
+def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[tuple[Place, int], Trial]:
+    """Return the trials of one system that have the default, by degree class and bytes."""
     trust = trust or Trust(cells)
     layouts: dict[Place, list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.key.method != AUTO and cell.key.case.operation in RULED_OPERATIONS:
             layouts[cell.key.case.place].append(cell)
     used = [cell for of_layout in layouts.values() for cell in _one_scheme(of_layout)]
-    classes: dict[Place, dict[int, _Trial]] = defaultdict(dict)
-    for (place, size), trial in _trials(used, trust).items():
-        classes[place][size] = trial
-    points = []
-    for _, trials in sorted(classes.items(), key=lambda item: (item[0][:3], item[0])):
-        points += _filled(_decide_class(trials), trials)
-    return points
-
-
-def _trials(cells: Sequence[Cell], trust: Trust) -> dict[tuple[Place, int], _Trial]:
-    """Return the trials that have the default, by degree class and size."""
     contrasts: dict[tuple[Place, int], dict[str, Contrast]] = defaultdict(dict)
-    for key, contrast in sorted(contrasts_of(cells, trust).items()):
+    for key, contrast in sorted(contrasts_of(used, trust).items()):
         contrasts[key.place, key.bytes][key.method] = contrast
     measured: dict[tuple[Place, int], list[Cell]] = defaultdict(list)
-    for cell in cells:
+    for cell in used:
         place = place_of(cell.key.case, cell.features.mmax, cell.features.mavg)
         measured[place, cell.key.case.bytes].append(cell)
-    trials = {}
+    found = {}
     for where, its in measured.items():
         default = DEFAULT_METHODS[where[0].operation]
         its.sort(key=lambda cell: (cell.key.method != default, cell.key))
         if its[0].key.method == default:
-            trials[where] = _Trial(default, its, contrasts[where])
-    return trials
+            found[where] = Trial(default, its, contrasts[where])
+    return found
 
 
 def _one_scheme(cells: list[Cell]) -> list[Cell]:
@@ -224,7 +232,7 @@ def _one_scheme(cells: list[Cell]) -> list[Cell]:
     return [cell for cell in cells if scheme(cell) == best]
 
 
-def _decide_class(trials: Mapping[int, _Trial]) -> list[Point]:
+def _decide_class(trials: Mapping[int, Trial]) -> list[Point]:
     points: list[Point] = []
     for _, trial in sorted(trials.items()):
         verdict = trial.verdict()
@@ -234,13 +242,13 @@ def _decide_class(trials: Mapping[int, _Trial]) -> list[Point]:
     return points
 
 
-def _prefer(method: str, verdict: Verdict, trial: _Trial) -> Verdict:
+def _prefer(method: str, verdict: Verdict, trial: Trial) -> Verdict:
     """Return the verdict for a neighbour's method that is as good, to spare a switch point."""
     lost = trial.contrasts[method].mean - trial.contrasts[verdict.method].mean
     return verdict._replace(method=method, challenger=method) if lost < NEARLY else verdict
 
 
-def _filled(points: Sequence[Point], trials: Mapping[int, _Trial]) -> list[Point]:
+def _filled(points: Sequence[Point], trials: Mapping[int, Trial]) -> list[Point]:
     """Return the points; open ones take the method of both neighbours, where these agree."""
     found = list(points)
     settled = [index for index, point in enumerate(points) if point.settled]
@@ -256,7 +264,7 @@ def _filled(points: Sequence[Point], trials: Mapping[int, _Trial]) -> list[Point
     return found
 
 
-def _point(trial: _Trial, verdict: Verdict) -> Point:
+def _point(trial: Trial, verdict: Verdict) -> Point:
     """Return the decision with its evidence."""
     ratios = tuple(
         Ratio(name, _exp(contrast.mean), *_ends(contrast, verdict.error_level))

@@ -8,7 +8,7 @@ from rich.console import Console
 from tuner.campaign.campaigns import AnyCampaign
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.planned import done
-from tuner.campaign.plans import STAGES, Plan
+from tuner.campaign.plans import Plan
 from tuner.commands.printing.results import plain_grid
 from tuner.units import size_text
 
@@ -43,11 +43,11 @@ def _show_jobs(campaign: FixedCampaign, out: Console) -> None:
 
 
 def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
-    """Print the cases, and each stage with its launches, those done, and its time limit."""
+    """Print the cases, and each batch with its launches, those done, and its time limit."""
     most = f"at most {plan.budget_s:.0f} s"
     if plan.share:
         most = f"{plan.share:.3g} of the time to measure everything, " + (
-            f"about {plan.budget_s:.0f} s" if plan.batches else "determined by the anchors"
+            f"about {plan.budget_s:.0f} s" if plan.batches else "determined by the first look"
         )
     out.print(
         f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}; {plan.spent_s:.0f} s spent"
@@ -62,21 +62,18 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
             " ".join(sorted(methods)) or "all",
         )
     out.print(cases)
-    stages = plain_grid("stage", "launches", "done", "sizes x methods", "at most")
-    planned = {batch.stage: batch for batch in plan.batches}
-    for stage in dict.fromkeys([*STAGES, *planned]):
-        if stage not in planned:
-            stages.add_row(stage, "not planned yet", "", "", "")
-            continue
-        tasks = planned[stage].tasks
+    batches = plain_grid("batch", "launches", "done", "sizes x methods", "at most")
+    for batch in plan.batches:
         count = Counter(
             f"{len(race.sizes)} x {len(race.methods) or 'all'}"
-            for task in tasks
+            for task in batch.tasks
             for race in task.races
         ).most_common(3)
-        stages.add_row(
-            *(stage, str(len(tasks)), str(sum(task.number in done for task in tasks))),
+        finished = sum(task.number in done for task in batch.tasks)
+        batches.add_row(
+            *(batch.stage, str(len(batch.tasks)), str(finished)),
             ", ".join(text for text, _ in count),
-            f"{sum(task.budget_s for task in tasks):.0f} s",
+            f"{sum(task.budget_s for task in batch.tasks):.0f} s",
         )
-    out.print(stages)
+    out.print(batches)
+    out.print("each further batch is planned from the results of those before it")
