@@ -54,7 +54,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     sizes = variable(str, value="")
     # Replaces the program that the fixture installs.
     swpbench = variable(str, value="")
-    # Five launches choose a method; the last one confirms it.
+    # Few launches settle large differences; six settle most sizes.
     launches = variable(int, value=6)
     budget_s = variable(float, value=3.0)
     # For published results: another name for the system, and no host names.

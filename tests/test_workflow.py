@@ -295,7 +295,7 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(
     ((table, _),) = tuned(keeping.keep(raw_files))
     if count == 8:  # fewer show no busy launches
         assert trust.notes(table.provenance)
-        assert "excluded: " in switchpoint("show")
+        assert "counts a ninth: " in switchpoint("show")
     assert {point.method for point in table.points} == {"direct"}
 
 

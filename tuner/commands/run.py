@@ -42,7 +42,7 @@ RESUMING = ("resume", "plan_file", "dry_run", "required_executions", "as_json")
     help="local: this machine. nodes: virtual nodes on this machine; those already up, or four at "
     "1 Gbit/s until the end of the run.  [default: local]",
 )
-@launches_option(1, 6, "Launches of each case: five to choose a method, one to confirm it.")
+@launches_option(1, 6, "Launches of each case; two settle large differences.")
 @minutes_option(4.0, "Time for the campaign, divided among its launches.")
 @click.option(
     "--budget",
