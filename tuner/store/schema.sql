@@ -107,7 +107,7 @@ CREATE TABLE point (
 CREATE INDEX point_system ON point (system, operation, nodes, ppn, mmax, mavg, bytes);
 
 -- The rules in order of priority; NULL is unbounded. What follows `method` is the weakest of the
--- points that the rule rests on.
+-- points that the rule rests on, with the range of the ratios of all.
 CREATE TABLE rule (
   system TEXT NOT NULL REFERENCES tuned (system),
   rank INTEGER NOT NULL,
