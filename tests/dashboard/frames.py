@@ -49,8 +49,8 @@ def selected() -> pd.DataFrame:
             "bytes_low": [-np.inf, 724, 11585],
             "bytes_high": [723, 11584, np.inf],
             "method": ["stfw:dims=3", "stfw:dims=2", "direct"],
-            "status": ["faster", "faster", "tie"],
-            "speedup": [2.1, 1.4, 1.0],
+            "status": ["faster", "faster", "open"],
+            "verdict": ["2.1× faster", "1.4× faster", "neighbor may gain up to 9 %"],
             "challenger": ["stfw:dims=3", "stfw:dims=2", "neighbor"],
         }
     )

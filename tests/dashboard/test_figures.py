@@ -126,7 +126,8 @@ def tile_frame(**of_all: object) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=["row", "layout", "size_bytes"])
     frame = frame.assign(bytes=frame["size_bytes"], method="stfw:dims=2", default="direct")
     frame = frame.assign(median_s=1e-5, speedup=1.5, speedup_low=1.4, speedup_high=1.6)
-    return frame.assign(distinguished=[True, False, True, True, True], **of_all)
+    frame = frame.assign(settled=[True, False, True, True, True], verdict="1.4 to 1.6 × faster")
+    return frame.assign(**of_all)
 
 
 def test_tiles_tell_method_certainty_and_where_a_click_leads() -> None:
@@ -137,6 +138,7 @@ def test_tiles_tell_method_certainty_and_where_a_click_leads() -> None:
     direct, stfw = figure["data"][1:]
     assert (direct["x"], direct["y"], direct["text"]) == (["8 B"], ["8: 1 node × 8"], [""])
     assert stfw["text"] == ["1.50"] * 4
+    assert heat["hovertext"][0][1].endswith("median 10.0 µs<br>1.4 to 1.6 × faster")
     assert direct["marker"]["symbol"] != stfw["marker"]["symbol"]
     assert heat["customdata"][1] == ["2@1x2-window 8", "", "2@1x2-window 4096"]
     colors = [color for _, color in heat["colorscale"]]

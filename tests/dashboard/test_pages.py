@@ -1,6 +1,7 @@
 """What pages say of a store whose truth is known (tests/synthetic.py)."""
 
 import json
+import math
 import re
 import shutil
 import sqlite3
@@ -12,6 +13,7 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboard import pages
+from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.query import UnknownError
 from tests import overlaps, probes, test_soaks
@@ -21,6 +23,7 @@ from tests.synthetic import Campaign, exchange_times, write, write_upgrade
 from tuner.models.fitting import fit
 from tuner.rawfile.ingest import ingest
 from tuner.selection import comparison
+from tuner.selection.evidence import verdict
 from tuner.selection.tuning import tune, tune_missing
 from tuner.store.store import Store
 
@@ -60,15 +63,15 @@ def test_pages_tell_which_methods_were_soaked_and_which_wait(
     soaks = [test_soaks.record("stfw:dims=2", executions=number) for number in (1500, 500)]
     states = {
         pages.table.PAGE: (
-            "unsoaked stfw:dims=2 ",
+            "unsoaked direct; stfw:dims=2 is ",
             "pending for stfw:dims=2",
-            "faster ",
+            "faster than direct",
             "soaked 2,000 times",
         ),
         pages.choose.PAGE: (
-            "until then the default is used",
-            "Another",
-            "independent launch",
+            "faster but waits for its soak",
+            "direct; stfw:dims=2 is",
+            "faster than direct",
             "Soaked 2,000 times.",
         ),
     }
@@ -84,14 +87,42 @@ def test_pages_tell_which_methods_were_soaked_and_which_wait(
             assert [each in text for each in texts] == [not number] * 2 + [bool(number)] * 2
 
 
-def test_the_map_has_the_fastest_method_of_every_layout(database: Path) -> None:
+def test_the_map_has_the_method_that_is_decided_for_every_layout(database: Path) -> None:
     choice, _ = drawn(pages.best.PAGE, database, "?o=exchange&l=all")
     assert set(choice.best["procs"]) == {2, 8}
     small = choice.best[choice.best["size_bytes"] <= 512]
     assert set(small["method"]) == {"stfw:dims=2"}
-    assert small["distinguished"].all()
+    assert small["settled"].all()
     large = choice.best[choice.best["size_bytes"] >= 32768]
-    assert set(large[large["distinguished"]]["method"]) <= {"direct"}
+    assert set(large["method"]) == {"direct"}
+
+
+def test_the_same_point_says_the_same_on_every_page(tmp_path: Path) -> None:
+    """Nothing waits for a soak, and there is one campaign, so that its decisions are the table."""
+    write(tmp_path, Campaign(procs=(2, 8)))
+    database = tmp_path / "switchpoint.db"
+    ingest(database, [tmp_path])
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        table = tune(store, system, required_executions=0)
+    chosen, _ = drawn(pages.best.PAGE, database, "?o=exchange&l=all")
+    tiles = {(tile.procs, tile.bytes, tile.mmax): tile for tile in chosen.best.itertuples()}
+    seen = 0
+    for point in table.points:
+        case = point.case
+        words = verdict(point, "×")
+        tile = tiles.get((case.layout.procs, case.bytes, point.mmax))
+        if case.operation == "exchange" and tile is not None:
+            assert (tile.method, tile.verdict, tile.settled) == (point.method, words, point.settled)
+            link = explore.cell_link(system, point.campaign, case).partition("?")[2]
+            _, parts = drawn(pages.explore.PAGE, database, f"?{link}")
+            assert words in said(parts["verdict"])
+            where = f"?o=exchange&r={case.layout.nodes}x{case.layout.ppn}"
+            search = f"{where}&b={2 ** round(math.log2(case.bytes))}&d={point.mmax}"
+            _, parts = drawn(pages.choose.PAGE, database, search)
+            assert words in said(parts["answer"])
+            seen += 1
+    assert seen > 4
 
 
 def test_every_tile_of_the_map_is_a_link_too(database: Path) -> None:
@@ -134,7 +165,7 @@ def test_choose_names_the_method_of_the_table(database: Path, size: int, method:
     _, parts = drawn(pages.choose.PAGE, database, f"?o=exchange&r=1x2&b={size}&d=6")
     text = said(parts["answer"])
     assert method in text
-    assert ("longer" in text) == (method != "direct")
+    assert ("faster than direct" in text) == (method != "direct")
     assert "SWITCHPOINT_TABLE" in said(parts["switch"])
 
 
