@@ -65,7 +65,7 @@ def test_switch_points_that_moved_and_what_the_others_table_costs() -> None:
     (moved,) = found.measured.moved
     assert moved.a == [Choice(0, "neighbor"), Choice(1449, "direct")]
     assert moved.b == [Choice(0, "neighbor"), Choice(182, "direct")]
-    assert (moved.sizes, moved.shown) == (1, 1)
+    assert (moved.sizes, moved.settled) == (1, 1)
     assert found.measured.loss.cases == 4
     assert found.measured.loss.worst == pytest.approx(1, rel=0.05)
     assert found.measured.loss.mean == pytest.approx(2**0.25 - 1, rel=0.05)

@@ -282,7 +282,7 @@ def _moved_table(moved: Sequence[Moved], standings: tuple[Standing, Standing]) -
             _choices_text(operation, choices, standing)
             for choices, standing in zip((each.a, each.b), standings, strict=True)
         ]
-        texts = (*methods, f"{each.sizes}, {each.shown}")
+        texts = (*methods, f"{each.sizes}, {each.settled}")
         rows.append(
             table_row([row_head(case), *(data_cell(text, className="wrap") for text in texts)])
         )

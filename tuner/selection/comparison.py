@@ -45,7 +45,7 @@ class Choice:
 class Moved:
     """The methods of a degree class at the sizes that both measured, where they differ.
 
-    At `shown` of the `sizes` at which they differ, both choices are settled.
+    At `settled` of the `sizes` at which they differ, both choices are settled.
     """
 
     operation: str
@@ -56,7 +56,7 @@ class Moved:
     a: list[Choice]
     b: list[Choice]
     sizes: int
-    shown: int
+    settled: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def _moved(a: Iterable[Point], b: Iterable[Point]) -> Iterator[Moved]:
                 a=_choices(sizes, [one.method for one, _ in pairs]),
                 b=_choices(sizes, [other.method for _, other in pairs]),
                 sizes=len(differing),
-                shown=sum(one.settled and other.settled for one, other in differing),
+                settled=sum(one.settled and other.settled for one, other in differing),
             )
 
 

@@ -81,11 +81,11 @@ def _show_moved(moved: list[Moved], out: Console) -> None:
         out.print("no switch point moved at the sizes that both measured")
         return
     out.print("different methods are chosen at sizes that both measured:")
-    table = plain_grid("operation", "nodes x ppn", "degree", "", "methods", "sizes, shown by both")
+    table = plain_grid("operation", "nodes x ppn", "degree", "", "methods", "sizes, settled by both")
     for each in moved:
         degree = "-" if each.operation in COLLECTIVES else f"{each.mmax}, mean {each.mavg:g}"
         case = (each.operation, f"{each.nodes} x {each.ppn}", degree)
-        counts = f"{each.sizes}, {each.shown}"
+        counts = f"{each.sizes}, {each.settled}"
         table.add_row(*case, "A", _choices(each.a), counts)
         table.add_row(*case, "B", _choices(each.b), counts)
     out.print(table)
