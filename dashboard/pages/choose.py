@@ -171,7 +171,7 @@ def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
         where.append(f"degree {point.mmax}")
     where.append(f"in {point.launches} launch{'es' * (point.launches != 1)}")
     lines: list[Component] = [html.P(f"Verdict: {verdict(point, '×')}.")]
-    interval = f" The interval holds with {100 * point.level:.3g} %." if point.level else ""
+    interval = f" The interval holds with {100 * point.level:.4g} %." if point.level else ""
     lines.append(html.P(f"Measured {', '.join(where)}.{interval}", className="hint"))
     far = size != point.case.bytes or degree != point.mmax
     marks: list[Component] = []

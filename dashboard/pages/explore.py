@@ -243,7 +243,7 @@ def _verdict(store: Store, cell: pd.DataFrame) -> list[Component]:
     (point,) = points
     lines: list[Component] = [html.P(f"This campaign alone: {verdict(point, '×')}.")]
     if point.level:
-        text = f"Intervals of speed-ups hold with {100 * point.level:.3g} %."
+        text = f"Intervals of speed-ups hold with {100 * point.level:.4g} %."
         lines.append(html.P(text, className="hint"))
     return lines
 
@@ -289,8 +289,8 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
                 card(
                     "Speed-up and time",
                     html.P(
-                        "The strip on top shows the method that the table selects; pale: no method "
-                        "was shown to be the fastest.",
+                        "The strip on top shows the method that the table selects; pale: the "
+                        "measurements do not decide.",
                         className="hint",
                     ),
                     parts["curves"],
