@@ -71,7 +71,9 @@ def test_what_won_waits_for_its_soak(results: Path) -> None:
     for said in (succeed("show"), succeed("export"), succeed("export", "--format", "header")):
         assert f"{waits}; run `switchpoint soak`" in said
     small, large = (row for row in succeed("show").splitlines() if row.startswith("exchange"))
-    assert re.search(r" up to 1.41 KiB +direct +unsoaked +stfw:dims=2: \d\.\d+ x ", small)
+    assert re.search(
+        r" up to 1.41 KiB +direct +unsoaked +direct; stfw:dims=2 is \d\.\d+ to ", small
+    )
     assert "unsoaked" not in large
     write(results, record("stfw:dims=2", executions=9999), record("stfw:dims=2", size_bytes=64))
     assert tuned()[0] == {"direct"}

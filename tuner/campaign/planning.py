@@ -133,23 +133,28 @@ def _spread(sizes: Sequence[int]) -> list[int]:
 
 def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _Standing]:
     """Return what is known of the cases whose default was measured."""
+    case_of = {task.number: task.case for task in plan.tasks}
+    of_cases: list[tuple[Cell, set[int]]] = []
     systems: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
-        systems[cell.key.system].append(cell)
+        numbers = {case_of[part] for part in cell.parts["number"].tolist() if part in case_of}
+        numbers = {each for each in numbers if cell.key.method not in plan.cases[each].failed}
+        if numbers:
+            systems[cell.key.system].append(cell)
+            of_cases.append((cell, numbers))
     tried = {system: trials(of_system) for system, of_system in systems.items()}
-    case_of = {task.number: task.case for task in plan.tasks}
     standings: dict[int, _Standing] = {}
     for number, raced in races(plan, cells).items():
         case = plan.cases[number]
         default = DEFAULT_METHODS[case.operation]
         if any(default in race for race in raced.values()):
             standings[number] = _Standing(default, Times(case, raced, baseline), raced)
-    for cell in cells:
+    for cell, numbers in of_cases:
         its = cell.key.case
         place = place_of(its, cell.features.mmax, cell.features.mavg)
         trial = tried[cell.key.system].get((place, its.bytes))
-        for number in {case_of[part] for part in cell.parts["number"].tolist() if part in case_of}:
-            if number in standings and trial is not None:
+        for number in numbers & standings.keys():
+            if trial is not None:
                 standings[number].trials[its.size_bytes] = trial
                 standings[number].crowded = its.layout.oversubscribed
     return standings

@@ -81,7 +81,9 @@ def _show_moved(moved: list[Moved], out: Console) -> None:
         out.print("no switch point moved at the sizes that both measured")
         return
     out.print("different methods are chosen at sizes that both measured:")
-    table = plain_grid("operation", "nodes x ppn", "degree", "", "methods", "sizes, settled by both")
+    table = plain_grid(
+        "operation", "nodes x ppn", "degree", "", "methods", "sizes, settled by both"
+    )
     for each in moved:
         degree = "-" if each.operation in COLLECTIVES else f"{each.mmax}, mean {each.mavg:g}"
         case = (each.operation, f"{each.nodes} x {each.ppn}", degree)
