@@ -103,7 +103,7 @@ def test_a_default_that_is_shown_to_be_best_is_told_from_an_equal_one() -> None:
     assert all(point.may_lose == 0 for point in points)
 
 
-@pytest.mark.parametrize("few", [{"launches": 1}, {"launches": 2, "samples": 2}])
+@pytest.mark.parametrize("few", [{"launches": 1}, {"launches": 2, "samples": 3}])
 def test_a_default_is_not_shown_to_be_best_where_another_was_hardly_measured(
     few: dict[str, int],
 ) -> None:
@@ -125,7 +125,8 @@ def test_a_default_is_not_shown_to_be_best_where_another_was_hardly_measured(
         ({"launches": 1, "samples": 40}, "open"),
         ({"launches": 2, "samples": 5}, "open"),
         ({"launches": 2, "samples": 6}, "faster"),
-        ({"launches": 6, "samples": 2}, "faster"),
+        ({"launches": 6, "samples": 3}, "faster"),
+        ({"launches": 20, "samples": 2}, "open"),
     ],
 )
 def test_the_default_is_left_from_two_launches_and_twelve_rounds_on(

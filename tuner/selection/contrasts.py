@@ -25,6 +25,9 @@ from tuner.stats import Floats, Integers
 DISTURBED_WEIGHT = 1 / 9
 """The weight of a launch that load on its own nodes disturbed, relative to another's."""
 
+LEAST_ROUNDS = 3
+"""Rounds of a launch that counts: a single stall may move the median of fewer anywhere."""
+
 POOLED_ROUNDS = 12
 """The rounds that the noise of all cells of a cluster counts for, beside a cell's own."""
 
@@ -126,6 +129,8 @@ def _paired(cells: Iterable[Cell], trust: Trust) -> Iterator[_Pair]:
             key = Key(place_of(case, cell.features.mmax, cell.features.mavg), case.bytes, method)
             pair = _apart if method.startswith(APART) else _together
             found = pair(cell, default)
+            if not machines.is_simulated(cell.key.system):
+                found = _counting(found)
             refused = doubted | trust.refused(cell)
             weights = [DISTURBED_WEIGHT if of in refused else 1.0 for of in found.launches]
             if found.launches:
@@ -137,6 +142,13 @@ class _Ratios(NamedTuple):
     values: Floats
     rounds: Integers
     spreads: Floats
+
+
+def _counting(found: _Ratios) -> _Ratios:
+    """Return the launches with enough rounds."""
+    (kept,) = np.nonzero(found.rounds >= LEAST_ROUNDS)
+    launches = [found.launches[index] for index in kept]
+    return _Ratios(launches, found.values[kept], found.rounds[kept], found.spreads[kept])
 
 
 def _together(mine: Cell, other: Cell) -> _Ratios:
