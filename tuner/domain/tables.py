@@ -83,8 +83,8 @@ class Point(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Return whether the measurements decide."""
-        return self.status != OPEN
+        """Return whether the measurements at this size decide, and not those of its neighbours."""
+        return self.status != OPEN and not self.filled
 
 
 class Rule(NamedTuple):

@@ -24,6 +24,8 @@ def verdict(point: Point, times: str = "x") -> str:
     """Return the verdict on a point in words, with its numbers; times: the sign of multiples."""
     default = DEFAULT_METHODS[point.case.operation]
     if point.status == UNSOAKED:
+        if point.filled:
+            return f"{default}; {point.challenger}, as at the sizes around, waits for its soak"
         return f"{default}; {_is_faster(point, times)} but waits for its soak"
     if point.status == FASTER:
         ranges = point.level is None and point.ratio_low != point.ratio_high
