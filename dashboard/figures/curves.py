@@ -35,12 +35,13 @@ _MARK_PX = 14
 
 
 class _Panel(NamedTuple):
-    """One of the two plots: its y axis, its columns (middle, low, high), its number format."""
+    """One of the two plots: its y axis, columns (middle, low, high), number format, interval."""
 
     axis: str
     domain: tuple[float, float]
     columns: tuple[str, str, str]
     text: Callable[[float], str]
+    interval: str
 
 
 class _CurvePoint(NamedTuple):
@@ -54,8 +55,10 @@ class _CurvePoint(NamedTuple):
     text: str
 
 
-_SPEEDUP = _Panel("y", (0.5, 0.915), ("speedup", "speedup_low", "speedup_high"), ratio_text)
-_TIME = _Panel("y2", (0.0, 0.45), ("median_s", "low_s", "high_s"), time_text)
+_SPEEDUP = _Panel(
+    "y", (0.5, 0.915), ("speedup", "speedup_low", "speedup_high"), ratio_text, "interval"
+)
+_TIME = _Panel("y2", (0.0, 0.45), ("median_s", "low_s", "high_s"), time_text, "95 %")
 
 
 def curves(
@@ -126,7 +129,7 @@ def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_CurvePoint]]:
             continue
         text = f"{size_text(mean)}: {panel.text(y)}"
         if high > low:
-            text += f"<br>95 % {panel.text(low)} – {panel.text(high)}"
+            text += f"<br>{panel.interval} {panel.text(low)} – {panel.text(high)}"
         text += f"<br>{n} samples, {launches} launches"
         points.setdefault(method, []).append(_CurvePoint(x, y, low, high, size, text))
     return points

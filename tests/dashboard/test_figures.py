@@ -44,6 +44,13 @@ def drawn(selected: pd.DataFrame | None = None) -> axes.Figure:
     )
 
 
+def test_speed_ups_have_the_interval_of_the_decision_and_times_one_of_95_per_cent() -> None:
+    for axis, words in (("y", "interval 1."), ("y2", "95 % ")):
+        lines = [line for line in drawn()["data"] if line.get("yaxis", "y") == axis]
+        texts = [text for line in lines for text in line.get("text") or ()]
+        assert any(words in text for text in texts)
+
+
 def luminance(color: str) -> float:
     channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
