@@ -132,8 +132,10 @@ def _nearest(
 
 def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
     rows = choice.selected.assign(row=f"{choice.query.operation}, all sizes")
-    figure = ribbons(rows, rules.size_range(rows))
-    figure["layout"].setdefault("shapes", []).append(_here(int(choice.query.size)))
+    size = int(choice.query.size)
+    low, high = rules.size_range(rows)
+    figure = ribbons(rows, (min(low, size / 2), max(high, size * 2)))
+    figure["layout"].setdefault("shapes", []).append(_here(size))
     return {
         "answer": _answer(choice),
         "ribbon": figure,

@@ -169,6 +169,15 @@ def test_choose_names_the_method_of_the_table(database: Path, size: int, method:
     assert "SWITCHPOINT_TABLE" in said(parts["switch"])
 
 
+@pytest.mark.parametrize("size", [1, 2**26])
+def test_choose_marks_the_selected_size_whatever_it_is(database: Path, size: int) -> None:
+    _, parts = drawn(pages.choose.PAGE, database, f"?o=exchange&b={size}")
+    layout = parts["ribbon"]["layout"]
+    low, high = layout["xaxis"]["range"]
+    assert layout["shapes"][-1]["x0"] == size
+    assert low < math.log10(size) < high
+
+
 def test_choose_preloads_for_collectives(database: Path) -> None:
     _, parts = drawn(pages.choose.PAGE, database, "?o=bcast&b=64")
     assert "binomial" in said(parts["answer"])
