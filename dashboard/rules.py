@@ -23,7 +23,7 @@ def of_table(store: Store, system: str) -> pd.DataFrame:
     verdicts = []
     if table is not None:
         for rule, filled in zip(table.rules, have_filled(table), strict=True):
-            more = "; open sizes take it from their neighbours" * filled
+            more = "; some open sizes follow their neighbours" * filled
             verdicts.append(verdict(rule.evidence, "×") + more)
     return with_speedup(store.rules(system)).assign(verdict=verdicts)
 

@@ -104,7 +104,7 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
         href(f"{PATH}/rules.csv", choice.query.search()),
     )
     return {
-        "settled": html.P(prose(_settled(store, choice.query.system))),
+        "settled": html.P(prose(_settled(store, choice.query))),
         "ribbons": [figure, key(table["method"])],
         "rules": data_table(
             "Rules in order of priority",
@@ -119,25 +119,29 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
     evidence = anchor(_samples_text(rule.launches), explore.evidence_link(rule._asdict()))
     soak = standing.text(rule.operation, rule.method)
     if rule.status == UNSOAKED:
-        soak = f"pending for {rule.challenger}"
+        soak = "pending"
     cells = (
         row_head(case, className="wrap"),
         data_cell(bytes_text(rule.bytes_low, rule.bytes_high)),
         data_cell(method_name(rule.method)),
         data_cell(rule.status),
-        data_cell(rule.verdict, className="wrap"),
+        data_cell(rule.verdict, className="wrap verdict"),
         data_cell(soak),
         data_cell(evidence),
     )
     return table_row(cells, className="even" if rule.status in (OPEN, UNSOAKED) else None)
 
 
-def _settled(store: Store, system: str) -> str:
-    """Return what of the system's table is settled, in a sentence."""
-    table = store.table(system)
+def _settled(store: Store, query: TableQuery) -> str:
+    """Return what is settled of the listed operations, in a sentence."""
+    table = store.table(query.system)
     if table is None:
         return ""
-    said = str(settlement(table.points))
+    said = str(
+        settlement(
+            point for point in table.points if query.operation in (ALL, point.case.operation)
+        )
+    )
     return f"{said[0].upper()}{said[1:]}."
 
 

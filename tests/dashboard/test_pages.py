@@ -64,7 +64,7 @@ def test_pages_tell_which_methods_were_soaked_and_which_wait(
     states = {
         pages.table.PAGE: (
             "unsoaked direct; stfw:dims=2 is ",
-            "pending for stfw:dims=2",
+            "pending",
             "faster than direct",
             "soaked 2,000 times",
         ),
