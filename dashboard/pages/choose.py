@@ -28,7 +28,7 @@ from dashboard.widgets import Option, badge, card, commands, href, key, method_n
 from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.records import NAME
-from tuner.domain.tables import Point
+from tuner.domain.tables import DEFAULT, FASTER, UNSOAKED, Point
 from tuner.selection.evidence import verdict
 from tuner.store.store import Store
 from tuner.units import size_text
@@ -173,8 +173,11 @@ def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
         where.append(f"degree {point.mmax}")
     where.append(f"in {point.launches} launch{'es' * (point.launches != 1)}")
     lines: list[Component] = [html.P(f"Verdict: {verdict(point, '×')}.")]
-    interval = f" The interval holds with {100 * point.level:.4g} %." if point.level else ""
-    lines.append(html.P(f"Measured {', '.join(where)}.{interval}", className="hint"))
+    measured = f"Measured {', '.join(where)}."
+    # Other verdicts have no interval.
+    if point.level and point.status in (FASTER, DEFAULT, UNSOAKED) and not point.filled:
+        measured += f" The interval holds with {100 * point.level:.4g} %."
+    lines.append(html.P(measured, className="hint"))
     far = size != point.case.bytes or degree != point.mmax
     marks: list[Component] = []
     if far:

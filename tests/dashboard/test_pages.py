@@ -19,11 +19,22 @@ from dashboard.query import UnknownError
 from tests import overlaps, probes, test_soaks
 from tests.dashboard import large as large_store
 from tests.dashboard.frames import said
-from tests.synthetic import Campaign, exchange_times, write, write_upgrade
+from tests.synthetic import (
+    BCAST_LATENCY_S,
+    BLOCKS,
+    Campaign,
+    bcast_times,
+    exchange_times,
+    write,
+    write_upgrade,
+)
+from tests.test_cli import succeed
+from tuner.domain.cases import Place
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Table
 from tuner.models.fitting import fit
 from tuner.rawfile.ingest import ingest
-from tuner.selection import comparison
-from tuner.selection.evidence import verdict
+from tuner.selection import comparison, match
+from tuner.selection.evidence import settlement, verdict
 from tuner.selection.tuning import tune, tune_missing
 from tuner.store.store import Store
 
@@ -97,32 +108,89 @@ def test_the_map_has_the_method_that_is_decided_for_every_layout(database: Path)
     assert set(large["method"]) == {"direct"}
 
 
-def test_the_same_point_says_the_same_on_every_page(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table]:
     """Nothing waits for a soak, and there is one campaign, so that its decisions are the table."""
-    write(tmp_path, Campaign(procs=(2, 8)))
-    database = tmp_path / "switchpoint.db"
-    ingest(database, [tmp_path])
-    with Store.open(database) as store:
+    results = tmp_path_factory.mktemp("decided")
+    few = Campaign(procs=(2, 8), launches=3, launch_noise=0.03)
+    bcast = {"patterns": (BLOCKS,), "methods": tuple(BCAST_LATENCY_S), "times": bcast_times}
+    write(results, few)
+    write(results, replace(few, operation="bcast", **bcast))
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
         (system,) = store.systems()["system"]
-        table = tune(store, system, required_executions=0)
-    chosen, _ = drawn(pages.best.PAGE, database, "?o=exchange&l=all")
-    tiles = {(tile.procs, tile.bytes, tile.mmax): tile for tile in chosen.best.itertuples()}
-    seen = 0
+        return path, tune(store, system, required_executions=0)
+
+
+def tiles_of(database: Path, operation: str) -> dict[tuple[int, int], Any]:
+    """Return the tiles of the map, by processes and size."""
+    choice, _ = drawn(pages.best.PAGE, database, f"?o={operation}&l=all")
+    return {(tile.procs, tile.bytes): tile for tile in choice.best.itertuples()}
+
+
+def test_the_same_point_says_the_same_on_every_page(decided: tuple[Path, Table]) -> None:
+    database, table = decided
+    tiles = {name: tiles_of(database, name) for name in ("exchange", "bcast")}
     for point in table.points:
-        case = point.case
-        words = verdict(point, "×")
-        tile = tiles.get((case.layout.procs, case.bytes, point.mmax))
-        if case.operation == "exchange" and tile is not None:
-            assert (tile.method, tile.verdict, tile.settled) == (point.method, words, point.settled)
-            link = explore.cell_link(system, point.campaign, case).partition("?")[2]
-            _, parts = drawn(pages.explore.PAGE, database, f"?{link}")
-            assert words in said(parts["verdict"])
-            where = f"?o=exchange&r={case.layout.nodes}x{case.layout.ppn}"
-            search = f"{where}&b={2 ** round(math.log2(case.bytes))}&d={point.mmax}"
-            _, parts = drawn(pages.choose.PAGE, database, search)
-            assert words in said(parts["answer"])
-            seen += 1
-    assert seen > 4
+        case, words = point.case, verdict(point, "×")
+        tile = tiles[case.operation][case.layout.procs, case.bytes]
+        assert (tile.method, tile.verdict, tile.settled) == (point.method, words, point.settled)
+        link = explore.cell_link(table.provenance.system, point.campaign, case)
+        _, parts = drawn(pages.explore.PAGE, database, f"?{link.partition('?')[2]}")
+        assert words in said(parts["verdict"])
+        where = f"?o={case.operation}&r={case.layout.nodes}x{case.layout.ppn}"
+        _, parts = drawn(pages.choose.PAGE, database, f"{where}&b={case.bytes}&d={point.mmax}")
+        answer = said(parts["answer"])
+        assert words in answer
+        assert ("interval holds" in answer) == (point.status in (FASTER, DEFAULT))
+    assert {point.status for point in table.points} == {FASTER, DEFAULT, EQUAL, OPEN}
+    assert sum(map(len, tiles.values())) == len(table.points) == 20
+
+
+def test_the_table_says_what_show_prints(decided: tuple[Path, Table]) -> None:
+    database, table = decided
+    _, parts = drawn(pages.table.PAGE, database, f"?o={pages.table.ALL}")
+    shown = succeed("show", "--database", str(database))
+    for rule in table.rules:
+        assert verdict(rule.evidence, "×") in said(parts["rules"])
+        assert verdict(rule.evidence) in shown
+    words = str(settlement(table.points))
+    assert words in shown
+    assert re.findall(r"\w+", said(parts["settled"]).lower()) == re.findall(r"\w+", words.lower())
+    _, parts = drawn(pages.table.PAGE, database, "?o=bcast")
+    assert "of 10 sizes" in said(parts["settled"])
+
+
+def test_the_map_chooses_what_the_rules_of_the_table_choose(decided: tuple[Path, Table]) -> None:
+    database, table = decided
+    for operation in ("exchange", "bcast"):
+        for (procs, size), tile in tiles_of(database, operation).items():
+            place = Place(operation, tile.nodes, tile.ppn, tile.mmax, tile.mavg)
+            rule = match.first(table.rules, place, size)
+            assert rule is not None
+            assert (procs, tile.method) == (rule.evidence.case.layout.procs, rule.method)
+
+
+def test_pages_show_a_store_of_an_older_version_before_it_is_tuned(tmp_path: Path) -> None:
+    """Its decisions are gone: pages of one campaign decide anew, the others say what to run."""
+    old = Path(__file__).parents[1] / "data" / "store-v8.db"
+    database = Path(shutil.copy(old, tmp_path))
+    with Store.open(database) as store:
+        ((system, campaign),) = store.campaigns()[["system", "campaign"]].to_numpy().tolist()
+        assert store.undecided(system) == [campaign]
+        assert store.decisions(system, campaign, "exchange") == []
+    assert "run  switchpoint tune" in overview_of(database)
+    _, parts = drawn(pages.choose.PAGE, database)
+    assert said(parts["answer"]) == "No rule of the table matches this case: direct is used."
+    _, parts = drawn(pages.table.PAGE, database)
+    assert said(parts["settled"]) == ""
+    before = tiles_of(database, "exchange")
+    drawn(pages.explore.PAGE, database)
+    with Store.open(database) as store:
+        tune(store, system)
+        assert store.undecided(system) == []
+    assert tiles_of(database, "exchange") == before != {}
 
 
 def test_every_tile_of_the_map_is_a_link_too(database: Path) -> None:
