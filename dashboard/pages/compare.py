@@ -286,7 +286,7 @@ def _moved_table(moved: Sequence[Moved], standings: tuple[Standing, Standing]) -
         rows.append(
             table_row([row_head(case), *(data_cell(text, className="wrap") for text in texts)])
         )
-    header = ("Case", "Methods of A", "Methods of B", "Sizes that differ, settled in both")
+    header = ("Case", "Methods of A", "Methods of B", "Sizes that differ, settled by both")
     return data_table("Cases with a different choice", header, rows)
 
 
