@@ -154,8 +154,9 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             "Best method by size and processes",
             html.P(
                 [
-                    "Each tile shows the method that this campaign alone decides for, and its "
-                    "speed as a multiple of the default's. Pale: the measurements do not decide. ",
+                    "Each tile shows the method that this campaign alone decides for, soaked or "
+                    "not, and its speed as a multiple of the default's. Pale: the measurements do "
+                    "not decide. ",
                     html.Span(
                         ["Click a tile to show its samples; ", parts["explore"], "."],
                         className="interactive",
