@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def take(cells: Iterable[Cell], kept: slice) -> list[Cell]:
 # ---- Measurements ----
 
 
-def measured(name: str, cells: list[Cell], before: list[list]) -> list[Figure]:
+def measured(name: str, cells: list[Cell], before: list[list[Any]]) -> list[Figure]:
     """Print what changed, and return the figures of one store."""
     points = decide(cells)
     earlier = {tuple(row[:-2]): row[-2:] for row in before}
