@@ -33,7 +33,9 @@ def points_of(store: Store, cells: pd.DataFrame) -> list[Point | None]:
     found = []
     for row in cells.to_dict("records"):
         case = take(Case, (row[name] for name in columns(Case)))
-        found.append(points.get((place_of(case, row["mmax"], row["mavg"]), case.bytes)))
+        point = points.get((place_of(case, row["mmax"], row["mavg"]), case.bytes))
+        # Only one scheme of a layout is decided on.
+        found.append(point if point and point.case.sync == case.sync else None)
     return found
 
 

@@ -16,6 +16,7 @@ from tuner.domain.records import PART, Cell, Features
 from tuner.domain.tables import Point
 from tuner.rawfile.ingest import ingest
 from tuner.selection.decisions import decide, select
+from tuner.selection.evidence import settlement, verdict
 
 Truth = dict[str, Callable[[int], float]]
 
@@ -298,14 +299,46 @@ def test_a_default_alone_has_nothing_to_be_compared_with() -> None:
     assert (point.may_lose, point.more_launches) == (None, 2)
 
 
-def test_launches_that_tell_nothing_give_a_finite_interval() -> None:
+def test_launches_that_say_nothing_give_no_interval() -> None:
     cells = make_cells(CONSTANT | {"neighbor": scaled(1)}, (8,), launches=2)
     for cell in cells:
         if cell.key.method == "neighbor":
             cell.samples_s[:40], cell.samples_s[40:] = 1e-30, 1e30
     (point,) = decide(cells)
-    assert 0 < point.ratio_low < point.ratio < point.ratio_high < float("inf")
-    assert point.may_lose is None or point.may_lose < float("inf")
+    assert 0 < point.ratio < float("inf")
+    assert (point.ratio_low, point.ratio_high, point.may_lose) == (None, None, None)
+
+
+def test_what_one_launch_says_alone_is_bounded_by_nothing() -> None:
+    """One cell with two launches cannot say how much variances differ."""
+    truth = CONSTANT | {"neighbor": scaled(0.9)}
+    cells = make_cells(truth, (8,), launches=2) + make_cells(truth, (64,), launches=1)
+    _, point = decide(cells)
+    assert (point.status, point.may_lose, point.ratio_low) == ("open", None, None)
+    assert "neighbor may gain an unknown factor" in verdict(point)
+    assert "may lose an unknown factor" in str(settlement([point]))
+
+
+def test_cells_without_noise_say_nothing_of_others() -> None:
+    """As a coarse clock makes them: most ratios are exactly 1."""
+    cells = make_cells(CONSTANT | {"neighbor": scaled(1)}, range(8, 24), launches=3)
+    for cell in cells[:-4]:
+        cell.samples_s[:] = 1e-5
+    for point in decide(cells):
+        assert point.may_lose is None or point.may_lose < 1000
+
+
+def test_a_disturbed_launch_of_the_default_counts_little_for_what_has_its_own() -> None:
+    default = make_cells({"vendor": scaled(1)}, operation="bcast", launches=6)
+    apart = make_cells({APART: scaled(0.7)}, operation="bcast", launches=6, first_id=2000, seed=2)
+    for cell in default:
+        cell.parts["canary_s"][4:] *= 9
+        cell.samples_s[160:] *= 5
+    disturbed = [point.ratio for point in decide(default + apart)]
+    for cell in default:
+        cell.parts["canary_s"] = 0
+    counted = [point.ratio for point in decide(default + apart)]
+    assert max(counted) < 0.75 * min(disturbed)
 
 
 APART = "vendor:environment=3"

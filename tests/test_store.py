@@ -1,10 +1,12 @@
 """Opening the store: what it makes of missing, foreign, older, newer and damaged files."""
 
+import json
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ import pytest
 from tests import synthetic
 from tuner.domain.cases import CellKey, LaunchKey
 from tuner.domain.flat import columns, take
+from tuner.domain.tables import Provenance, Ratio
 from tuner.rawfile.ingest import ingest
 from tuner.selection.decisions import decide
+from tuner.selection.evidence import verdict
 from tuner.selection.tuning import TuningError, tune
 from tuner.store.database import APPLICATION_ID, VERSION, MissingStoreError, StoreError
 from tuner.store.store import Store
@@ -228,6 +232,28 @@ def test_an_old_store_is_brought_up_to_date(version: int, database: Path, tmp_pa
         assert tune(store, system).rules
     assert shape(old) == shape(database)
     Store.open(old, readonly=True).close()
+
+
+def test_a_table_of_version_8_is_read_with_its_intervals_and_what_was_undecided_as_open(
+    tmp_path: Path,
+) -> None:
+    old = Path(shutil.copy(Path(__file__).parent / "data" / "store-v8.db", tmp_path))
+    with sqlite3.connect(old) as connection:
+        ((system,),) = connection.execute("SELECT id FROM system").fetchall()
+        fields = asdict(Provenance(system, *["x"] * 6, 2, [], 1, 1, *["x"] * 3))
+        connection.execute("INSERT INTO tuned VALUES (?, ?)", (system, json.dumps(fields)))
+        case = (system, "A", "exchange", "random", 2, 1, 2, 0, "window")
+        for size, status, *ratios in ((8, "faster", 0.8, 0.7, 0.9), (64, "tie", 1.0, 0.9, 1.1)):
+            values = (*case, size, size, 6, 5.5, "direct", status, "nap", *ratios, 5)
+            row = (*values, json.dumps({"nap": ratios[0]}))
+            connection.execute(f"INSERT INTO point VALUES ({','.join('?' * len(row))})", row)
+    connection.close()
+    with Store.open(old) as store:
+        faster, tie = store.table(system).points
+        assert (faster.status, faster.level, tie.status) == ("faster", 0.95, "open")
+        assert faster.ratios == (Ratio("nap", 0.8),)
+        assert verdict(faster) == "nap is 1.11 to 1.43 x faster than direct"
+        assert verdict(tie) == "direct; nap may gain an unknown factor"
 
 
 def test_an_interrupted_upgrade_changes_nothing(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, State, html
 from dash.development.base_component import Component
@@ -96,7 +97,8 @@ def _decided(store: Store, rows: pd.DataFrame) -> pd.DataFrame:
     its = [point for point, method in pairs if point and point.method == method]
     taken = [point is not None and point.method == method for point, method in pairs]
     return decided.speedups(store, rows[taken]).assign(
-        settled=[point.settled for point in its], verdict=[verdict(point, "×") for point in its]
+        settled=np.array([point.settled for point in its], bool),
+        verdict=[verdict(point, "×") for point in its],
     )
 
 

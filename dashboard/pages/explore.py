@@ -111,11 +111,12 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     timed = contents
     if choice.query.operation == "spmv":
         timed, cells = _take_part(store, choice, contents, cells, part)
+    gained = paired_speedups(timed, DEFAULT_METHODS[choice.query.operation])
+    cells = cells.merge(gained, on=["size_bytes", "method"])
     if choice.query.operation in RULED_OPERATIONS:
-        cells = decided.speedups(store, cells)
-    else:
-        gained = paired_speedups(timed, DEFAULT_METHODS[choice.query.operation])
-        cells = cells.merge(gained, on=["size_bytes", "method"])
+        of_decisions = decided.speedups(store, cells)
+        # Nothing is decided on `auto`, nor on schemes beside the best.
+        cells = of_decisions.where(of_decisions["speedup"].notna(), cells)
     cells = cells.sort_values(["size_bytes", "median_s"], ignore_index=True)
     sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
     surest = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])

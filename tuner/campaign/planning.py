@@ -178,7 +178,8 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
         logs = times.at(size)
         cost_s += OVERHEAD * rounds * sum(math.exp(logs[method]) for method in methods)
         trial = standing.trials.get(size)
-        lost = -trial.least_log if trial else logs[default] - min(logs.values()) + NEARLY
+        known = trial is not None and trial.contrasts
+        lost = -trial.least_log if trial and known else logs[default] - min(logs.values()) + NEARLY
         needed = trial.more_launches() if trial else BATCH_LAUNCHES
         may_gain += min(lost, REACH) / needed
         launches = max(launches, needed)
@@ -199,7 +200,7 @@ def _rivals(size: int, standing: _Standing) -> list[str]:
     trial, default = standing.trials.get(size), standing.default
     logs = standing.times.at(size)
     best = min(logs.values())
-    if trial is None:
+    if trial is None or not trial.contrasts:
         near = [name for name in sorted(logs, key=logs.__getitem__) if logs[name] <= best + REACH]
         near = [name for name in near if name != default]
         # The default never races alone: without a rival, nothing is known here.
@@ -229,7 +230,7 @@ def _rounds(size: int, rivals: Sequence[str], standing: _Standing) -> int:
     least, most = LEAST_ROUNDS, MOST_CROWDED if standing.crowded else MOST_ROUNDS
     if not known:
         return least
-    ratios = [its.noise / its.between if its.between else math.inf for its in known]
+    ratios = [its.noise / its.between if its.between else 0.0 for its in known]
     return math.ceil(min(max(0.5 * float(np.median(ratios)), least), most))
 
 
@@ -240,6 +241,8 @@ def _between(standing: _Standing) -> Iterator[int]:
     chosen = {size: standing.trials[size].verdict().method for size in sizes}
     for (low, before), (high, after) in pairwise(chosen.items()):
         middle = round(math.sqrt(low * high) / 8) * 8
+        if not {before, after} <= logs[low].keys():
+            continue  # chosen for another pattern of the degree class
         lost = logs[low][after] - logs[low][before] + logs[high][before] - logs[high][after]
         if lost > 2 * NEARLY and high / low > REFINED_ABOVE and low < middle < high:
             yield middle

@@ -1,4 +1,4 @@
-"""The plan of a campaign within a budget: its cases, its stages, and the launches so far.
+"""The plan of a campaign within a budget: its cases, and the batches of launches so far.
 
 tuner/campaign/order.py reads and writes it, tuner/campaign/planning.py makes it. The module does no
 input or output.

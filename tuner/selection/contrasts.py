@@ -33,6 +33,9 @@ POOLED_ROUNDS = 12
 
 T = TypeVar("T")
 
+UNKNOWN = math.log(1000)
+"""The half of an interval from which on a logarithm is not known at all."""
+
 _NORMAL_IQR = 1.349  # of the standard normal distribution
 
 
@@ -68,6 +71,8 @@ class Contrast(NamedTuple):
         if self.freedom <= 0 or not math.isfinite(self.error):
             return -math.inf, math.inf
         reach = stats.student(self.freedom, 1 - error_level) * self.error
+        if not reach < UNKNOWN:
+            return -math.inf, math.inf
         return self.mean - reach, self.mean + reach
 
 
@@ -132,13 +137,20 @@ def _paired(cells: Iterable[Cell], trust: Trust) -> Iterator[_Pair]:
             if not machines.is_simulated(cell.key.system):
                 found = _counting(found)
             refused = doubted | trust.refused(cell)
-            weights = [DISTURBED_WEIGHT if of in refused else 1.0 for of in found.launches]
+            weights = [
+                1.0 if refused.isdisjoint(both) else DISTURBED_WEIGHT
+                for both in zip(found.launches, found.beside, strict=True)
+            ]
             if found.launches:
-                yield _Pair(key, case, *found, np.array(weights))
+                ratios = found.values, found.rounds, found.spreads
+                yield _Pair(key, case, found.launches, *ratios, np.array(weights))
 
 
 class _Ratios(NamedTuple):
+    """The ratios of launches, and the launches of the default beside them."""
+
     launches: list[int]
+    beside: list[int]
     values: Floats
     rounds: Integers
     spreads: Floats
@@ -147,8 +159,8 @@ class _Ratios(NamedTuple):
 def _counting(found: _Ratios) -> _Ratios:
     """Return the launches with enough rounds."""
     (kept,) = np.nonzero(found.rounds >= LEAST_ROUNDS)
-    launches = [found.launches[index] for index in kept]
-    return _Ratios(launches, found.values[kept], found.rounds[kept], found.spreads[kept])
+    launches, beside = ([of[index] for index in kept] for of in (found.launches, found.beside))
+    return _Ratios(launches, beside, found.values[kept], found.rounds[kept], found.spreads[kept])
 
 
 def _together(mine: Cell, other: Cell) -> _Ratios:
@@ -173,7 +185,8 @@ def _together(mine: Cell, other: Cell) -> _Ratios:
         rounds = np.bincount(common >> 16, minlength=len(launches))
     some = rounds > 0
     values, spreads = _centres(ratios, rounds[some])
-    return _Ratios(launches[some].tolist(), values, rounds[some], spreads)
+    kept = launches[some].tolist()
+    return _Ratios(kept, kept, values, rounds[some], spreads)
 
 
 def _apart(mine: Cell, other: Cell) -> _Ratios:
@@ -189,6 +202,7 @@ def _apart(mine: Cell, other: Cell) -> _Ratios:
     own, theirs = _centres(mine.samples_s, rounds[0]), _centres(other.samples_s, rounds[1])
     return _Ratios(
         mine.parts["launch"][here].tolist(),
+        other.parts["launch"][there].tolist(),
         own[0][here] - theirs[0][there],
         np.minimum(rounds[0][here], rounds[1][there]),
         np.hypot(own[1][here], theirs[1][there]),

@@ -35,7 +35,7 @@ def verdict(point: Point, times: str = "x") -> str:
         next_best = f"; next {point.challenger}, {slower} {times} slower" if slower else ""
         return f"{default} is best{next_best}"
     if point.status == EQUAL:
-        return f"{default} is within {gain_text(math.expm1(NEGLIGIBLE))} of the best"
+        return f"{default} is within {100 * math.expm1(NEGLIGIBLE):.0f} % of the best"
     if point.filled:
         here = f"here {speedup(point, times)} the speed of {default}"
         own = _open(point) if point.method == default else here
@@ -64,19 +64,17 @@ def _open(point: Point) -> str:
     """Return what may be gained where nothing is shown, and the time that would show it."""
     if point.challenger is None:
         return "nothing was measured beside it"
-    said = f"{point.challenger} may gain up to {gain_text(point.may_lose)}"
-    if point.may_lose is None:
-        said = f"{point.challenger} was measured too seldom to bound its gain"
+    said = f"{point.challenger} may gain {gain_text(point.may_lose)}"
     return f"{said}; about {seconds_text(point.more_s)} more would tell" if point.more_s else said
 
 
 def gain_text(may_lose: float | None) -> str:
-    """Return the most that may be gained, as `60 %` of the time, or as a multiple of the speed."""
+    """Return the most that may be gained: `up to 60 %`, or as a multiple of the speed."""
     if may_lose is None:
         return "an unknown factor"
     if may_lose >= 1:
-        return f"{significant(1 + may_lose)} x"
-    return f"{100 * may_lose:.0f} %"
+        return f"up to {significant(1 + may_lose)} x"
+    return f"up to {100 * may_lose:.0f} %"
 
 
 def seconds_text(seconds: float) -> str:
@@ -118,10 +116,10 @@ class Settlement:
             return said
         case = self.worst.case
         where = f"{case.operation} of {size_text(case.bytes)} on {case.layout.procs} processes"
-        return (
-            f"{said}; an open one may lose up to {gain_text(self.may_lose)} ({where}); about "
-            f"{seconds_text(self.more_s)} more would settle them: run `{MORE}`"
-        )
+        said += f"; an open one may lose {gain_text(self.may_lose)} ({where})"
+        if not self.more_s:
+            return f"{said}; run `{MORE}`"
+        return f"{said}; about {seconds_text(self.more_s)} more would settle them: run `{MORE}`"
 
 
 def settlement(points: Iterable[Point]) -> Settlement:

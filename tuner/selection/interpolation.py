@@ -140,7 +140,8 @@ def _evidence(a: list[At], b: list[At], method: str, size: int) -> Point:
         if (choosing := [at for at in here if at.point.method == method])
     ]
     if found:
-        return weaker(found[0], found[-1])
+        measured = [point for point in found if not point.filled] or found
+        return weaker(measured[0], measured[-1])
     return a[0].point._replace(
         method=method,
         status=OPEN,
@@ -148,7 +149,12 @@ def _evidence(a: list[At], b: list[At], method: str, size: int) -> Point:
         ratio=None,
         ratio_low=None,
         ratio_high=None,
+        level=None,
+        may_lose=None,
+        more_launches=0,
+        more_s=0.0,
         filled=False,
+        ratios=(),
     )
 
 

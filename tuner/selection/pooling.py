@@ -66,7 +66,8 @@ def prior_of(squares: Floats, freedoms: Floats, clusters: Integers) -> Prior:
     if not some.any():
         return Prior(1.0, 0.0)
     freedoms, variances = freedoms[some], squares[some] / freedoms[some]
-    floor = max(float(np.median(variances)) * SMALLEST, float(np.finfo(float).tiny))
+    positive = variances[variances > 0]
+    floor = SMALLEST * (float(np.median(positive)) if len(positive) else 1.0)
     logs = np.log(np.maximum(variances, floor))
     logs += np.log(freedoms / 2) - special.digamma(freedoms / 2)
     _, cluster = np.unique(clusters[some], return_inverse=True)

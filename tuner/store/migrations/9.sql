@@ -17,7 +17,9 @@ ALTER TABLE decision ADD COLUMN more_launches INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE decision ADD COLUMN more_s REAL NOT NULL DEFAULT 0;
 ALTER TABLE decision ADD COLUMN filled INTEGER NOT NULL DEFAULT 0;
 
--- Earlier tables are readable: what was not shown is open, and ratios have no intervals.
+-- Earlier tables are readable: what was not shown is open, and ratios of others have no intervals.
+UPDATE point SET level = 0.95 WHERE ratio_low IS NOT NULL;
+UPDATE rule SET level = 0.95 WHERE ratio_low IS NOT NULL;
 UPDATE point SET status = 'open' WHERE status IN ('tie', 'undecided');
 UPDATE rule SET status = 'open' WHERE status IN ('tie', 'undecided');
 UPDATE point SET ratios = (SELECT json_group_object(key, json_array(value)) FROM json_each(ratios));
