@@ -20,7 +20,7 @@ from tuner.campaign.races import Baseline, Race, Times, races
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
-from tuner.selection.decisions import OVERHEAD, START_S, Trial, trials
+from tuner.selection.decisions import OVERHEAD, RIVALS, START_S, Trial, trials
 from tuner.selection.intervals import NEARLY, place_of
 
 FIRST_LOOK = "first look"
@@ -33,11 +33,11 @@ LOOK_S = 3.0
 REACH = math.log(1.5)
 """The logarithm of how much slower than the best a rival may seem."""
 
-RIVALS = 4
-"""Most rivals of the default in a launch."""
-
 LEAST_ROUNDS, MOST_ROUNDS, MOST_CROWDED = 6, 20, 40
 """Rounds of a launch; more are of use where ranks have no cores of their own."""
+
+ERROR_WITHIN = 2.0
+"""Ratio of the variance within a launch, that of a mean of its rounds, to that between launches."""
 
 BATCH_LAUNCHES = 3
 """Most launches of a case between two decisions."""
@@ -178,8 +178,9 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
         logs = times.at(size)
         cost_s += OVERHEAD * rounds * sum(math.exp(logs[method]) for method in methods)
         trial = standing.trials.get(size)
-        known = trial is not None and trial.contrasts
-        lost = -trial.least_log if trial and known else logs[default] - min(logs.values()) + NEARLY
+        lost = logs[default] - min(logs.values()) + NEARLY
+        if trial and trial.contrasts:
+            lost = -trial.least_log
         needed = trial.more_launches() if trial else BATCH_LAUNCHES
         may_gain += min(lost, REACH) / needed
         launches = max(launches, needed)
@@ -215,9 +216,9 @@ def _rivals(size: int, standing: _Standing) -> list[str]:
 
 
 def _rounds(size: int, rivals: Sequence[str], standing: _Standing) -> int:
-    """Return the rounds with which launches differ more by themselves than by the error within.
+    """Return the rounds that leave ERROR_WITHIN: samples are best spent on further launches.
 
-    As long as the former is unknown, these are the least.
+    As long as it is unknown what launches differ by, these are the least.
     """
     trial = standing.trials.get(size)
     known = [trial.contrasts[name] for name in rivals if name in trial.contrasts] if trial else []
@@ -231,7 +232,7 @@ def _rounds(size: int, rivals: Sequence[str], standing: _Standing) -> int:
     if not known:
         return least
     ratios = [its.noise / its.between if its.between else 0.0 for its in known]
-    return math.ceil(min(max(0.5 * float(np.median(ratios)), least), most))
+    return math.ceil(min(max(float(np.median(ratios)) / ERROR_WITHIN, least), most))
 
 
 def _between(standing: _Standing) -> Iterator[int]:

@@ -63,8 +63,8 @@ class Moved:
 class Loss:
     """The loss of A's cases with B's rules: time with B's / time with A's - 1, mean of logarithms.
 
-    `without_rule` of the cases have no rule in B and take the default. A has no time for
-    `not_measured` of them have no time in A and are in no figure.
+    `without_rule` of the cases have no rule in B and take the default. `not_measured` further ones
+    have no time in A for one of the methods, and are in no figure.
     """
 
     cases: int

@@ -51,8 +51,8 @@ class Contrast(NamedTuple):
     """The logarithm of a method's time over the default's, its standard error and its freedom.
 
     `noise` is the variance of a round, `between` that between launches. Without enough data the
-    error is infinite. Times of simulated machines are `exact`: the least
-    and the largest of the logarithms bound their mean.
+    error is infinite. Times of simulated machines are `exact`: the least and the largest of the
+    logarithms bound their mean.
     """
 
     mean: float

@@ -45,10 +45,11 @@ OVERHEAD = 4.0
 START_S = 0.5
 """Seconds that a launch takes beside its samples."""
 
-RIVALS = 3
-"""Rivals of the default in a further launch."""
+RIVALS = 4
+"""Most rivals of the default in a further launch."""
 
-MOST_LAUNCHES = 100
+FORESEEN_LAUNCHES = 100
+"""Most further launches that are estimated."""
 
 
 class Verdict(NamedTuple):
@@ -82,12 +83,14 @@ class Trial:
         return ERROR_LEVEL / LOOKS / max(len(self.contrasts), 1)
 
     @property
+    def lows(self) -> dict[str, float]:
+        """Return the logarithm of the least ratio that each method may have."""
+        return {name: of.bounds(ERROR_LEVEL)[0] for name, of in self.contrasts.items()}
+
+    @property
     def least_log(self) -> float:
         """Return the logarithm of the least ratio that any method may have."""
-        return min(
-            (contrast.bounds(ERROR_LEVEL)[0] for contrast in self.contrasts.values()),
-            default=-math.inf,
-        )
+        return min(self.lows.values(), default=-math.inf)
 
     def verdict(self) -> Verdict:
         """Return the verdict by the measurements of this size alone."""
@@ -95,7 +98,7 @@ class Trial:
         if shown:
             winner = min(shown, key=lambda method: _cautious(self.contrasts[method]))
             return Verdict(winner, FASTER, winner, self.faster_level)
-        lows = {name: of.bounds(ERROR_LEVEL)[0] for name, of in self.contrasts.items()}
+        lows = self.lows
         riskiest = min(lows, key=lambda name: (lows[name], self.contrasts[name].mean), default=None)
         if riskiest is None or not any(map(_counts, self.contrasts.values())):
             return Verdict(self.default, OPEN, riskiest, self.faster_level)
@@ -125,7 +128,7 @@ class Trial:
 
     def rivals(self) -> list[str]:
         """Return the methods that may gain more than matters, the most promising first."""
-        lows = {name: of.bounds(ERROR_LEVEL)[0] for name, of in self.contrasts.items()}
+        lows = self.lows
         may_gain = [name for name in lows if lows[name] <= -NEGLIGIBLE]
         return sorted(may_gain, key=lambda name: (lows[name], self.contrasts[name].mean))
 
@@ -137,7 +140,7 @@ class Trial:
         leader = self.contrasts[self.next_best()]
         dismissed = max(map(self._dismissed_after, self.contrasts.values()))
         needed = min(dismissed, _after(leader, -leader.mean, self.faster_level))
-        return max(math.ceil(min(needed, MOST_LAUNCHES)) - done, 1)
+        return max(math.ceil(min(needed, FORESEEN_LAUNCHES)) - done, 1)
 
     def _dismissed_after(self, contrast: Contrast) -> float:
         """Return after how many launches a method is slower, or cannot gain."""
