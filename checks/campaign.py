@@ -23,8 +23,10 @@ from reframe.core.builtins import (
 
 from checks import scales
 from checks.kernels import build_kernels
+from tuner.campaign.plans import MOST_BATCHES
+from tuner.domain.operations import RULED_OPERATIONS
 from tuner.inputs.matrices.gallery import write_matrix
-from tuner.machine.mpi import identify
+from tuner.machine.mpi import LaunchCommand, identify
 from tuner.machine.systems import launch_on
 from tuner.rawfile import keeping
 
@@ -48,6 +50,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     maintainers = ["switchpoint"]
 
     command = "run"  # of swpbench
+    interleaved = True  # all methods, in the rounds of a launch
     operation = variable(str)
     campaign = variable(str, value=STARTED)
     methods = variable(str, value="all")
@@ -62,6 +65,10 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     anonymous = variable(bool, value=False)
     # For the report, which has no field of its own for the reason of a skip.
     skipped_because = variable(str, value="")
+    # For the report too: whether a campaign may race the case, and in how many batches of jobs at
+    # most; 0 means that one job decides between its launches.
+    races = variable(bool, value=False)
+    batches = variable(int, value=0)
 
     @run_after("setup")
     def resolve_scale(self):
@@ -81,8 +88,12 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.num_tasks_per_node = layout.ppn
         self.find_unmeasured()
         self.time_limit = len(self.numbers) * self.launch_limit_s
-        if "simulated" in self.current_partition.features:
+        simulated = "simulated" in self.current_partition.features
+        if simulated:
             self.time_limit = None  # it would limit real seconds; the budget is in simulated ones
+        self.races = self.interleaved and self.operation in RULED_OPERATIONS and not simulated
+        if not self.current_partition.scheduler.is_local:
+            self.batches = int(self.current_partition.extras.get("max_batches", MOST_BATCHES))
 
     def layout(self, cores: int, max_nodes: int) -> scales.ScaleLayout:
         """Return the layout of the scale on at most `max_nodes` such nodes. Raise ScaleError."""
@@ -120,18 +131,21 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def set_command(self):
         """Make the first launch the test's executable; the others follow it in the same job."""
-        yield_setting = self.use_own_launcher()
+        start = self.launch_command()
+        self.env_vars |= {name: shlex.quote(value) for name, value in start.env.items()}
         raw_files = [f"{self.raw_name}-{number}.jsonl" for number in self.numbers]
         self.keep_files = raw_files
-        swpbench = self.swpbench or str(self.kernels.installation / "bin" / "swpbench")
-        self.executable = shlex.quote(swpbench)
+        self.executable = self.quoted_swpbench
         pattern = self.write_pattern()
-        options = [self.launch_options(n, pattern, yield_setting) for n in self.numbers]
+        options = [self.launch_options(n, pattern, start.yield_setting) for n in self.numbers]
         self.executable_opts = options[0]
-        # ReFrame sets these fields of the job only later, but launchers read them here.
-        self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
+
+    @property
+    def quoted_swpbench(self) -> str:
+        """Return the path of the program, quoted for the job script."""
+        return shlex.quote(self.swpbench or str(self.kernels.installation / "bin" / "swpbench"))
 
     @property
     def raw_name(self) -> str:
@@ -141,14 +155,17 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
         """Return the options of one launch, quoted for the job script."""
-        options = {
-            "--out": f"{self.raw_name}-{number}.jsonl",
-            "--launch": str(number),
+        own = {"--out": f"{self.raw_name}-{number}.jsonl", "--launch": str(number)}
+        return self.quoted(own | self.measured_options(number, pattern), yield_setting)
+
+    def quoted(self, options: dict[str, str], yield_setting: str) -> list[str]:
+        """Return the command and its options, with those of all launches, quoted."""
+        options = options | {
             "--campaign": self.campaign,
             "--system": self.recorded_system,
             "--environment": self.current_environ.name,
             "--yield": yield_setting,
-        } | self.measured_options(number, pattern)
+        }
         words = [word for option in options.items() if option[1] for word in option]
         words += ["--anonymous"] * self.anonymous
         return [self.command, *(shlex.quote(word) for word in words)]
@@ -165,11 +182,16 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             "--seed": str(number + 1),
         }
 
-    def use_own_launcher(self) -> str:
-        """Let the tuner start ranks if the environment has an mpiexec; return its yield setting."""
+    def launch_command(self) -> LaunchCommand:
+        """Make the job's launcher start the ranks of a launch, and return the rest of the start.
+
+        If the environment has an mpiexec, the tuner starts ranks with it.
+        """
+        # ReFrame sets these fields of the job only later, but launchers read them here.
+        self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         mpiexec = self.current_environ.extras.get("mpiexec")
         if mpiexec is None:
-            return ""
+            return LaunchCommand([])
         mpi = identify_once(self.current_environ.cc, mpiexec)
         if mpi is None:
             raise rfm.core.exceptions.ReframeError(
@@ -185,8 +207,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         )
         command = [shlex.quote(word) for word in start.argv_prefix]
         self.job.launcher.command = lambda job: command
-        self.env_vars |= {name: shlex.quote(value) for name, value in start.env.items()}
-        return start.yield_setting
+        return start
 
     def write_pattern(self) -> str:
         """Return the pattern as swpbench takes it; write a matrix into the stage directory."""

@@ -35,6 +35,11 @@ class collective(CampaignCheck):
         return super().runs * (1 + len(self.algorithms_apart))
 
     @property
+    def interleaved(self) -> bool:
+        """Return whether no algorithm has launches of its own."""
+        return not self.algorithms_apart
+
+    @property
     def algorithms_apart(self) -> list[str]:
         """Return the names in `apart`."""
         return [name for name in self.apart.split(",") if name]

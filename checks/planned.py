@@ -1,70 +1,144 @@
-"""The unfinished launches of a plan (tuner/campaign/plans.py): a job for each case."""
+"""The unfinished launches of a plan (tuner/campaign/plans.py).
+
+Where no queue forbids it, a job for each system and environment decides between its launches;
+elsewhere a job for each case makes those of one batch.
+"""
 
 import os
 import shlex
+import sys
 from pathlib import Path
 
 import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+import reframe.utility.sanity as sn
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
 
 from checks.campaign import LaunchesCheck
 from tuner.campaign import order
 from tuner.domain import off
+from tuner.paths import results_directory
 
 if PLAN := os.environ.get(order.PLAN):
-    # This import is slow, and no other call of ReFrame needs it.
+    # These imports are slow, and no other call of ReFrame needs them.
     from tuner.campaign import planned as planning
+    from tuner.campaign import racing
+    from tuner.campaign.plans import RAW_NAME
 
     plan = order.PLANS.load(Path(PLAN))
     tasks = planning.remaining(plan)
 
-    @rfm.simple_test
-    class planned(LaunchesCheck):
-        """Launches, each with its own methods and sizes."""
+    class PlannedCheck(LaunchesCheck):
+        """Launches of a plan, each with its own methods and sizes."""
 
-        descr = "planned launches"
-        case = parameter(sorted({task.case for task in tasks}), loggable=True)
-        pattern = variable(str)
-        scale = variable(str)
+        pattern = variable(str, value="")
+        scale = variable(str, value="")
         tags = {"planned"}
 
-        @run_after("init")
-        def set_case(self):
-            """Set the case from the plan."""
-            case = plan.cases[self.case]
-            self.valid_systems = [case.system]
-            self.valid_prog_environs = [case.environment]
+        def set_case(self, case):
+            """Make this the check of a case of the plan."""
             self.operation = case.operation
             self.pattern = case.pattern
             self.scale = case.scale
+            self.num_tasks, self.num_tasks_per_node = case.procs, case.ppn
+
+        @property
+        def raw_name(self):
+            """Return the file stem used to find finished launches."""
+            return RAW_NAME
+
+        def off(self, case):
+            """Return the variable that switches the case's failed methods off."""
+            listed = [os.environ.get(off.VARIABLE, ""), *case.failed]
+            return {off.VARIABLE: " ".join(listed).strip()} if case.failed else {}
+
+    @rfm.simple_test
+    class planned(PlannedCheck):
+        """The launches of a case in a batch."""
+
+        descr = "planned launches"
+        case = parameter(sorted({task.case for task in tasks}), loggable=True)
+
+        @run_after("init")
+        def find_tasks(self):
+            """Set the case and its launches from the plan."""
+            case = plan.cases[self.case]
+            self.valid_systems = [case.system]
+            self.valid_prog_environs = [case.environment]
+            self.set_case(case)
             self.tasks = {task.number: task for task in tasks if task.case == self.case}
             self.launches = len(self.tasks)
             self.budget_s = max(task.budget_s for task in self.tasks.values())
-            if case.failed:
-                listed = [os.environ.get(off.VARIABLE, ""), *case.failed]
-                self.env_vars[off.VARIABLE] = shlex.quote(" ".join(listed).strip())
+            self.env_vars |= {name: shlex.quote(value) for name, value in self.off(case).items()}
 
         def find_unmeasured(self):
             """Select the launches that the plan still lacks."""
             self.numbers = list(self.tasks)
 
-        @property
-        def raw_name(self):
-            """Return the file stem used to find finished launches."""
-            return planning.RAW_NAME
-
         def measured_options(self, number, pattern):
             """Return the options of the plan for one launch."""
-            task = self.tasks[number]
-            return super().measured_options(number, pattern) | {
-                "--methods": "",
-                "--sizes": "",
-                "--races": "|".join(map(self.race_option, task.races)),
-                "--budget": f"{task.budget_s:g}",
-            }
+            return {"--op": self.operation, "--pattern": pattern} | self.tasks[number].options
 
-        @staticmethod
-        def race_option(race):
-            """Return one race in the form of the option."""
-            sizes = ",".join(map(str, race.sizes))
-            return f"{sizes} {race.samples} {' '.join(race.methods) or 'all'}"
+    @rfm.simple_test
+    class race(PlannedCheck):
+        """All launches of the plan on one system, planned between them."""
+
+        descr = "launches that follow from those before them"
+        number = parameter(range(len(plan.places) if plan.in_job else 0), loggable=True)
+
+        @run_after("init")
+        def set_place(self):
+            """Set the system and environment from the plan."""
+            self.place = system, environment = plan.places[self.number]
+            self.valid_systems = [system]
+            self.valid_prog_environs = [environment]
+            self.operation = "race"
+
+        @run_after("setup")
+        def resolve_scale(self):
+            """Set the one task of the job itself, and its limit; the race ends by itself."""
+            self.num_tasks = self.num_tasks_per_node = 1
+            self.numbers = [0]
+            self.time_limit = 2 * plan.budget_s + self.launch_limit_s
+
+        @run_before("run")
+        def set_command(self):
+            """Make the race the test's executable, which starts the ranks of its launches."""
+            own = getlauncher("local")()
+            starts = {n: self.start_of(plan.cases[n]) for n in plan.turn(self.place).cases}
+            path = Path(self.stagedir) / "starts.json"
+            racing.Starts(Path(PLAN), *self.place, starts).save(path)
+            self.operation, self.pattern, self.scale = "race", "", ""
+            self.num_tasks = self.num_tasks_per_node = 1
+            self.job.launcher = own
+            self.env_vars["SWITCHPOINT_RESULTS"] = shlex.quote(str(results_directory().absolute()))
+            self.keep_files = []
+            self.executable = shlex.quote(sys.executable)
+            self.executable_opts = ["-m", racing.__name__, path.name]
+
+        def start_of(self, case):
+            """Return how launches of a case start."""
+            self.set_case(case)
+            start = self.launch_command()
+            prefix = self.job.launcher.run_command(self.job)
+            options = {"--op": self.operation, "--pattern": self.write_pattern()}
+            options = self.quoted(options, start.yield_setting)
+            command = f"{prefix} {self.quoted_swpbench} {' '.join(options)}"
+            limit_s = self.launch_limit_s - self.budget_s
+            return racing.Start(command, limit_s, start.env | self.off(case))
+
+        @sanity_function
+        def launches_are_right(self):
+            """Check that the race ended by itself; say which launch failed, and why."""
+            said = sn.extractall(rf"^{racing.FAILED}(.*)$", self.stdout, 1)
+            ended = sn.extractall(rf"^{racing.ENDED}$", self.stdout)
+            return sn.all(
+                [
+                    sn.assert_eq(said, [], msg="{0}"),
+                    sn.assert_eq(sn.count(ended), 1, msg="the race did not end by itself"),
+                ]
+            )
+
+        @run_after("sanity")
+        def keep(self):
+            """Leave the raw files, which the race has kept."""

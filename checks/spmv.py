@@ -13,3 +13,4 @@ class spmv(CampaignCheck):
     descr = "sparse products with exchange methods"
     operation = "spmv"
     pattern = parameter(["matrix:bar"], loggable=True)
+    tags = set()  # no tables are made of it

@@ -13,9 +13,9 @@ from tests import synthetic
 from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import Plan, PlannedCase, Racing, Task, octaves
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S
+from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.rawfile.ingest import ingest
-from tuner.selection.decisions import OVERHEAD, START_S
 from tuner.store.store import Store
 
 Truth = Callable[[str, int, int], float]
@@ -48,7 +48,7 @@ class SyntheticMachine:
                         octaves(self.operation, spec),
                     )
                 )
-        return Plan("20261121T034500Z", "local.py", budget_s, cases)
+        return Plan("20261121T034500Z", "local.py", budget_s, cases, most_batches=99)
 
     def run(self, results: Path, plan: Plan, task: Task) -> Path:
         """Run one launch of the plan; return its raw file."""
@@ -101,7 +101,8 @@ def measure(machine: SyntheticMachine, plan: Plan, results: Path, batches: int =
     database = results / "switchpoint.db"
     for _ in range(batches):
         cells = cells_of(database)
-        batch = next_batch(plan, cells, lambda case, method, size: None)
+        (turn,) = plan.turns
+        batch = next_batch(plan, turn, cells, lambda case, method, size: None)
         if batch is None:
             return cells
         plan.batches.append(batch)

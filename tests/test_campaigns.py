@@ -96,12 +96,12 @@ def test_progress_is_a_line_now_and_then(
 ) -> None:
     monkeypatch.setattr(showing, "LINE_S", 0.0)
     counts = iter([0, 2])
-    shown = "race 1", 3, 20.4, built, lambda: next(counts), Console()
+    shown = "race 1", 3, 20.4, built, lambda: next(counts), lambda: "", Console()
     with progress(*shown) as tick:
         tick()
         tick()
     monkeypatch.setattr(showing, "LINE_S", 10.0)
-    with progress(*shown[:4], lambda: 1, Console()) as tick:
+    with progress(*shown[:4], lambda: 1, lambda: "", Console()) as tick:
         tick()
         tick()
     begun = (
@@ -122,7 +122,7 @@ def test_a_batch_that_ends_early_keeps_its_finished_launches(
     """Without those of other campaigns, and the one that was cut off."""
     planned = Session([], ["exchange @mpich: sanity: wrong"], results / "stage", results / "output")
     call = Call(Path("local.py"), [], {})
-    batch = Batch(NAME, "race 1", call, planned, 3, 10.0, resumed_by="switchpoint run --plan p")
+    batch = Batch(NAME, "race 1", call, planned, 3, 10.0, resumed_by="switchpoint soak")
 
     def run_and_interrupt(*arguments: object) -> Session:
         tick = arguments[-1]
@@ -136,7 +136,7 @@ def test_a_batch_that_ends_early_keeps_its_finished_launches(
     monkeypatch.setattr(reframe, "run", run_and_interrupt)
     with pytest.raises(KeyboardInterrupt):
         batch.run(Console(width=200))
-    partial = f"campaign {NAME} (race 1) is partial: 1 of 3 launches; `switchpoint run --plan p`"
+    partial = f"campaign {NAME} is partial: 1 of 3 launches; `switchpoint soak`"
     assert capsys.readouterr().out.splitlines() == [
         "race 1: 1 of 3 launches, 0 s of about 10 s",
         f"interrupted: {partial} measures the rest",

@@ -110,7 +110,6 @@ def test_what_is_no_regular_file_is_told_and_the_rest_ingested(
         ["report", "structure", "--parts=2"],
         ["doctor", "--config"],
         ["run", "--config"],
-        ["run", "--plan"],
         ["soak", "--config"],
         ["study", "applications", "--procs=2", "--table"],
         ["ingest", "raw", "--database"],

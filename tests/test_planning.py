@@ -10,22 +10,16 @@ import pytest
 
 from tests.synthetic_plan import SyntheticMachine, cells_of, measure
 from tuner.campaign.order import PLANS, OrderError
-from tuner.campaign.planning import (
-    FIRST_LOOK,
-    MOST_LAUNCHES,
-    exhaustive_s,
-    least_s,
-    look_s,
-    next_batch,
-)
-from tuner.campaign.plans import Plan
+from tuner.campaign.planning import FIRST_LOOK, exhaustive_s, least_s, look_s, next_batch
+from tuner.campaign.plans import MOST_LAUNCHES, Plan
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.cases import Place
+from tuner.domain.effort import START_S
 from tuner.domain.records import Cell
 from tuner.domain.tables import Rule
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
-from tuner.selection.decisions import START_S, select
+from tuner.selection.decisions import select
 
 CURVES = {
     "direct": (4e-5, 1e-8),
@@ -114,7 +108,7 @@ def test_a_size_is_no_longer_raced_once_it_is_settled_or_was_launched_often(
     tuned: tuple[Plan, list[Cell]],
 ) -> None:
     plan, cells = tuned
-    assert next_batch(plan, cells, no_model) is None
+    assert next_batch(plan, plan.turns[0], cells, no_model) is None
     for point in select(cells)[1]:
         assert point.settled or point.launches >= MOST_LAUNCHES
 
@@ -190,7 +184,7 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
         plan = PLANS.load(path)  # as a new process would
         todo = [task for task in plan.tasks if task.number not in made]
         if not todo:
-            batch = next_batch(plan, cells_of(cut / "switchpoint.db"), no_model)
+            batch = next_batch(plan, plan.turns[0], cells_of(cut / "switchpoint.db"), no_model)
             if batch is None:
                 break
             plan.spent_s += SESSION_S

@@ -18,7 +18,8 @@ from rich.console import Console
 from tests import probes, synthetic
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
-from tuner.campaign.fixed import FixedCampaign
+from tuner.campaign.campaigns import make
+from tuner.campaign.plans import Budget
 from tuner.campaign.reframe import CONFIGS, Call, DispatchError, Job
 from tuner.cli import main
 from tuner.commands import example as trying
@@ -54,7 +55,7 @@ def test_a_dry_run_tells_the_jobs_and_the_time_and_runs_nothing(results):
     said = switchpoint("run", "--dry-run", "--minutes", "3", "--", "--name=exchange.*1_node")
     assert "matrix:bar" in said
     assert "discovery" not in said
-    assert "expected time: 3.0 min" in said
+    assert "cases in at most 180 s" in said
     assert list(results.iterdir()) == []
 
 
@@ -77,8 +78,8 @@ def test_a_run_measures_the_first_mpi_and_prints_how_another_is_chosen(
     options = ["run", "--dry-run", "--json"]
     named = ["--", selection, f"--prgenv=^{other.name}$"]
     for chosen in ([*options, "--environment", other.name, *named[:2]], [*options, *named]):
-        jobs = json.loads(switchpoint(*chosen))["jobs"]
-        assert {job["environment"] for job in jobs} == {other.name}
+        cases = json.loads(switchpoint(*chosen))["cases"]
+        assert {case["environment"] for case in cases} == {other.name}
 
 
 def test_a_misspelt_option_is_not_left_to_reframe(results):
@@ -99,7 +100,7 @@ def test_a_campaign_is_what_is_tagged_tuning_unless_checks_are_selected():
 
 def test_launches_share_the_time(results):
     def plan(minutes: str) -> dict:
-        options = ["--dry-run", "--json", "--minutes", minutes, "--", "--name=discovery.*1_node"]
+        options = ["--dry-run", "--json", "--minutes", minutes, "--", "--name=spmv.*1_node"]
         return json.loads(switchpoint("run", *options))
 
     short, long = plan("3"), plan("30")
@@ -113,10 +114,9 @@ def test_a_run_measures_tunes_exports_and_tells_where(results):
     options = ["--minutes", "0.5", "--json", "--anonymous-as", "published"]
     said = switchpoint("run", *options, "--", *selection, f"--prefix={results / 'reframe'}")
     told = json.loads(said)
-    assert told["launches"] == 6
     (system,) = results.glob("published-*")
     raw_files = list(system.glob(f"{told['campaign']}/*.jsonl"))
-    assert len(raw_files) == 6
+    assert len(raw_files) == told["launches"] > 2
     for path in raw_files:
         header = json.loads(path.read_text().splitlines()[0])
         assert (header["system"], header["hostnames"]) == ("published", ["node0"])
@@ -180,8 +180,8 @@ def test_a_wrong_payload_fails_and_the_other_launches_are_kept(results, tmp_path
     selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
     variables = corrupting(mpi, tmp_path, "--launch 1") | {"sizes": "8"}
-    campaign = FixedCampaign.make(Call(CONFIGS["local"], selection, variables), 2, 0.1)
-    with pytest.raises(DispatchError, match="payload verified in 1 of 2 launches"):
+    campaign = make(Call(CONFIGS["local"], selection, variables), Budget(30), None)
+    with pytest.raises(DispatchError, match=r"processes \(launch 1\): .*wrong payload"):
         campaign.run(Console())
     (kept,) = keeping.of_campaign(campaign.order.campaign)
     assert kept.name.endswith("-0.jsonl")
@@ -204,7 +204,7 @@ def third_launch_began(stage: Path) -> bool:
 
 def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, tmp_path):
     stage = tmp_path / "reframe"
-    options = ["--minutes", "1", "--launches", "50", "--environment", find_mpis()[0].name]
+    options = ["--minutes", "1", "--environment", find_mpis()[0].name]
     selection = ["--tag=smoke", "--name=exchange", f"--prefix={stage}", "--setvar=sizes=8"]
     command = [sys.executable, "-m", "tuner.cli", "run", *options, "--", *selection]
     # As in the background of a shell, where Ctrl-C is ignored: ReFrame must be told nevertheless.
@@ -218,20 +218,17 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
         said, _ = run.communicate(timeout=TIMEOUT_S)
     assert run.returncode == 128 + signal.SIGTERM
     kept = len(list(results.glob("*/*/*.jsonl")))
-    assert 2 <= kept < 50
+    assert kept >= 2
     (campaign,) = (path.name for path in results.glob("*-*/*"))
-    told = f"campaign {campaign} is partial: {kept} of 50 launches"
-    assert f"interrupted: {told}" in said
+    told = f"campaign {campaign} is partial: {kept} launches; `switchpoint run --resume {campaign}`"
+    assert f"interrupted: {told} measures the rest" in said
     assert processes_below(stage) == []
     assert told in switchpoint("show")
 
 
 @pytest.mark.parametrize(
     ("options", "kills"),
-    by_day(
-        [("--minutes 0.1 --launches 6", 1)],
-        [("--budget 60s", 4), ("--minutes 0.5 --launches 30", 4)],
-    ),
+    by_day([("--minutes 0.5", 1)], [("--budget 60s", 4), ("--minutes 1 --launches 30", 4)]),
 )
 def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, options, kills):
     """Nothing that was finished is lost, changed, or measured again."""
@@ -305,7 +302,7 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
     selection.append(f"--prefix={tmp_path / 'reframe'}")
     variables = corrupting(mpi, tmp_path, "soak")
     variables |= {"sizes": "8", "executions": "100", "methods": "direct"}
-    campaign = FixedCampaign.make(Call(CONFIGS["local"], selection, variables), 1, 0.1)
+    campaign = make(Call(CONFIGS["local"], selection, variables), Budget(6), 1)
     with pytest.raises(DispatchError, match=r"failed, and excluded from tables: .*direct"):
         campaign.run(Console())
     with Store.open(database_path(), readonly=True) as store:

@@ -23,10 +23,11 @@ from tests.bench.report import Figure, conclude, options_of
 from tests.synthetic_plan import SyntheticMachine, measure
 from tuner.campaign.plans import Plan
 from tuner.domain.cases import Place
+from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule
 from tuner.selection import match
-from tuner.selection.decisions import OVERHEAD, START_S, select
+from tuner.selection.decisions import select
 
 PROCS = (2, 8)
 HELD_OUT = 100  # sizes of each process count

@@ -16,17 +16,21 @@ from tuner.rawfile import keeping, reading
 
 @dataclass(frozen=True)
 class Batch:
-    """The launches of a campaign or of one of its stages; ReFrame runs the missing ones."""
+    """The launches of a campaign or of one of its stages; ReFrame runs the missing ones.
+
+    Where `launches` is None, the job decides how many it makes.
+    """
 
     campaign: str
     stage: str  # shown with the progress
     call: Call
     planned: Session  # by a dry run
-    launches: int  # some may have finished already
+    launches: int | None  # some may have finished already
     expected_s: float
     built: bool = False  # the kernels, before this batch
-    resumed_by: str = ""  # command; empty for a whole campaign, which `run --resume` resumes
+    resumed_by: str = ""  # command; empty for `switchpoint run --resume`
     others: int = 0  # launches of the campaign's other batches
+    settled: Callable[[], str] = lambda: ""  # shown after the number of launches
 
     @property
     def log(self) -> Path:
@@ -47,9 +51,9 @@ class Batch:
             raise
 
     def _run_and_keep(self, console: Console) -> Session:
-        shown = self.stage, self.launches, self.expected_s, self.built, self._counter(), console
+        shown = self.stage, self.launches, self.expected_s, self.built, self._counter()
         try:
-            with progress(*shown) as tick:
+            with progress(*shown, self.settled, console) as tick:
                 return reframe.run(self.call, self.planned, self.log, tick)
         finally:
             keep_finished(self.campaign, str(self.planned.stage))
@@ -62,12 +66,11 @@ class Batch:
                 f"failed:\n  {failures}\n{self}; `switchpoint tune` uses the finished launches\n"
                 f"ReFrame's output is in {self.log}"
             )
-        if self._done() != self.launches:
+        if self.launches not in (None, self._done()):
             raise DispatchError(f"{self}; see {self.log}")
 
     def __str__(self) -> str:
-        name = f"{self.campaign} ({self.stage})" if self.resumed_by else self.campaign
-        return state(name, self._done(), self.launches, self.resumed_by)
+        return state(self.campaign, self._done(), self.launches, self.resumed_by)
 
     def _done(self) -> int:
         return len(keeping.of_campaign(self.campaign)) - self.others

@@ -3,11 +3,41 @@
 Both have the members with which a campaign is resumed, shown, run and soaked.
 """
 
+from dataclasses import replace
+
+from tuner.campaign import reframe
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS, OrderError, partial
 from tuner.campaign.planned import PlannedCampaign
+from tuner.campaign.plans import MOST_LAUNCHES, Budget
+from tuner.campaign.reframe import Call
+from tuner.paths import new_campaign
 
 AnyCampaign = FixedCampaign | PlannedCampaign
+
+LAUNCHES = 6
+"""Launches of a fixed campaign, unless others are asked for: six settle most sizes."""
+
+
+def make(call: Call, budget: Budget, launches: int | None) -> AnyCampaign:
+    """Return a campaign over the jobs that ReFrame would run by a call: a race, if any can race.
+
+    Raises:
+        DispatchError: nothing would run, or not everything that was asked for.
+        OrderError: the budget does not suit.
+    """
+    call = replace(call, variables={"campaign": new_campaign(), **call.variables})
+    fixed = {"launches": str(launches or LAUNCHES)}
+    session = reframe.dry_run(replace(call, variables=call.variables | fixed)).clear()
+    if any(job.races for job in session.wanted):
+        return PlannedCampaign.make(call, session, budget, launches or MOST_LAUNCHES)
+    if budget.share:
+        raise OrderError(
+            "a budget in % needs a race, and nothing that was selected races: give minutes"
+        )
+    return FixedCampaign.make(
+        replace(call, variables=call.variables | fixed), session, budget.seconds
+    )
 
 
 def find(name: str) -> AnyCampaign:
@@ -16,5 +46,5 @@ def find(name: str) -> AnyCampaign:
         return PlannedCampaign.load(path)
     if (path := FIXED.path_of(name)).is_file():
         return FixedCampaign(FIXED.load(path))
-    known = ", ".join(order.campaign for order in partial()) or "none"
+    known = ", ".join(partial()) or "none"
     raise OrderError(f"no campaign {name} to resume; partial campaigns: {known}")

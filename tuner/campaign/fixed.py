@@ -16,9 +16,8 @@ from tuner.campaign.order import FIXED, FixedOrder, keep_finished
 from tuner.campaign.reframe import NOTHING, Call, Job, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.times import BUILD_S, JOB_S, LEAST_BUDGET_S, MOST_SOAKS_S, SOAKS_S
-from tuner.paths import new_campaign
+from tuner.domain.effort import START_S
 from tuner.rawfile import keeping
-from tuner.selection.decisions import START_S
 
 TIME_BUDGET = "time budget"  # swpbench's reason
 
@@ -32,19 +31,13 @@ class FixedCampaign:
     file: ClassVar[dict[str, str]] = {}  # none of interest to programs
 
     @classmethod
-    def make(cls, call: Call, launches: int, minutes: float) -> FixedCampaign:
-        """Return a campaign of all jobs that ReFrame would run by a call.
-
-        Raises:
-            DispatchError: nothing would run, or not everything that was asked for.
-        """
-        name = new_campaign()
-        variables = {"campaign": name, "launches": str(launches), **call.variables}
-        planned = reframe.dry_run(replace(call, variables=variables)).clear()
+    def make(cls, call: Call, planned: Session, seconds: float) -> FixedCampaign:
+        """Return a campaign of the jobs of a dry run of a call, which names it."""
+        name = call.variables["campaign"]
         order = FixedOrder(name, call, 0.0, planned.launches, str(planned.stage))
-        spare_s = minutes * 60 - cls(order, planned).expected_s
+        spare_s = seconds - cls(order, planned).expected_s
         budget_s = round(max(spare_s / planned.launches, LEAST_BUDGET_S), 2)
-        call = replace(call, variables=variables | {"budget_s": str(budget_s)})
+        call = replace(call, variables=call.variables | {"budget_s": str(budget_s)})
         return cls(msgspec.structs.replace(order, call=call, budget_s=budget_s), planned)
 
     @property

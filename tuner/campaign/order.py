@@ -1,10 +1,9 @@
 """Orders, which define what campaigns measure. An order is a JSON file named after its campaign.
 
 An order and the raw files are the whole state of a campaign, so a killed campaign can be resumed.
-There are three kinds: a fixed campaign, a plan within a budget, and soaks of winners.
+There are three kinds: a fixed campaign, the plan of a race, and soaks of winners.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -42,9 +41,6 @@ class FixedOrder(msgspec.Struct, frozen=True):
     def done(self) -> int:
         """Return the number of launches whose raw files are among the results."""
         return len(keeping.of_campaign(self.campaign))
-
-    def __str__(self) -> str:
-        return state(self.campaign, self.done, self.launches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +114,24 @@ PLANS = Orders(Plan, "a plan", "plans", ".json")
 SOAKINGS = Orders(SoakOrder, "an order of soaks", "logs", ".soaking.json")
 
 
-def partial() -> Iterator[FixedOrder]:
-    """Yield the fixed campaigns with some of their launches, the oldest first."""
-    for campaign in FIXED.campaigns():
-        order = FIXED.load(FIXED.path_of(campaign))
+def partial() -> dict[str, str]:
+    """Return how much of each interrupted campaign is finished, the oldest first."""
+    found = {}
+    for name in FIXED.campaigns():
+        order = FIXED.load(FIXED.path_of(name))
         if 0 < order.done < order.launches:
-            yield order
+            found[name] = state(name, order.done, order.launches)
+    for name in PLANS.campaigns():
+        done = len(keeping.of_campaign(name))
+        if done and not PLANS.load(PLANS.path_of(name)).ended:
+            found[name] = state(name, done, None)
+    return dict(sorted(found.items()))
 
 
-def state(campaign: str, done: int, launches: int, resumed_by: str = "") -> str:
+def state(campaign: str, done: int, launches: int | None, resumed_by: str = "") -> str:
     """Return how much of a campaign is finished, and the command that measures the rest."""
-    counted = f"{done} of {launches} launches"
-    if done >= launches:
+    counted = f"{done} launches" if launches is None else f"{done} of {launches} launches"
+    if launches is not None and done >= launches:
         return f"campaign {campaign} has all {counted}"
     command = resumed_by or f"switchpoint run --resume {campaign}"
     return f"campaign {campaign} is partial: {counted}; `{command}` measures the rest"

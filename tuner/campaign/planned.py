@@ -1,4 +1,7 @@
-"""Campaigns within a budget: batch after batch, each planned from the results of those before."""
+"""Races: campaigns whose launches follow from the results of those before, within a budget.
+
+Where no queue forbids it, one job decides between its launches (tuner/campaign/racing.py).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,29 +20,27 @@ from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
 from tuner.campaign.planning import exhaustive_s, least_s, look_s, next_batch
-from tuner.campaign.plans import Budget, Plan, PlannedCase, Task, octaves
+from tuner.campaign.plans import RAW_NAME, Budget, Plan, PlannedCase, Task, Turn, listed, octaves
 from tuner.campaign.races import Baseline
 from tuner.campaign.reframe import Call, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.times import SESSION_S, SOAKS_S
-from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.effort import START_S
+from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
 from tuner.models.predict import Times
-from tuner.paths import database_path, new_campaign
+from tuner.paths import database_path
 from tuner.rawfile import keeping
 from tuner.rawfile.kinds import soak
 from tuner.selection import soaks
-from tuner.selection.decisions import START_S
 from tuner.store.store import Store
 
-RAW_NAME = "planned"
 
-
-@dataclass(frozen=True)
+@dataclass
 class PlannedCampaign:
-    """A campaign within a budget, and the file of its plan."""
+    """A race, and the file of its plan."""
 
     order: Plan
     path: Path
@@ -50,43 +51,43 @@ class PlannedCampaign:
         return cls(PLANS.load(path), path)
 
     @classmethod
-    def make(cls, call: Call, budget: Budget) -> PlannedCampaign:
-        """Plan a campaign over the jobs that ReFrame would run by a call, and write the plan.
+    def make(cls, call: Call, session: Session, budget: Budget, launches: int) -> PlannedCampaign:
+        """Plan a race of at most so many launches of each size.
+
+        Its cases are the jobs of a dry run of the call that can race; the call names the campaign.
 
         Raises:
-            DispatchError: nothing would run.
-            OrderError: the budget is too small, or nothing can be tuned.
+            OrderError: the budget is too small.
         """
-        name = new_campaign()
-        variables = call.variables | {"campaign": name}
-        session = reframe.dry_run(replace(call, variables=variables)).clear()
-        failed = _failed()
+        name, failed = call.variables["campaign"], _failed()
+        names = {job.system: call.variables.get("system_name", job.system) for job in session.jobs}
+        jobs = [job for job in session.wanted if job.races]
         cases = [
             PlannedCase(
                 *(job.system, job.environment, job.operation, job.pattern, job.scale),
-                *(job.procs, job.ppn, octaves(job.operation, job.pattern)),
-                failed.get(
-                    (variables.get("system_name", job.system), job.environment, job.operation), []
-                ),
+                *(job.procs, job.ppn),
+                listed(job.sizes) if job.sizes else octaves(job.operation, job.pattern),
+                failed.get((names[job.system], job.environment, job.operation), []),
+                [] if job.methods == "all" else job.methods.split(),
             )
-            for job in session.wanted
-            if job.operation in RULED_OPERATIONS
+            for job in jobs
         ]
-        if not cases:
-            raise OrderError("nothing to plan: no check measures an operation that tables cover")
         if not budget.share and budget.seconds < least_s(len(cases)):
             raise OrderError(
                 f"{len(cases)} cases need at least {math.ceil(least_s(len(cases)))} s; give a "
-                "larger --budget, or fewer cases, as in `-- --name=exchange`"
+                "larger --minutes or --budget, or fewer cases, as in `-- --name=exchange`"
             )
         plan = Plan(
             *(name, str(call.config), budget.seconds or look_s(len(cases)), cases),
             *(call.variables, reframe.without_selection(call.selection), str(session.stage)),
             share=budget.share,
+            launches=launches,
+            most_batches=min(job.batches for job in jobs),
+            in_job=all(job.batches == 0 for job in jobs),
+            ended=False,
+            unraced=sorted({job.operation for job in session.wanted if not job.races}),
         )
-        path = PLANS.path_of(name)
-        PLANS.save(plan, path)
-        return cls(plan, path)
+        return cls(plan, PLANS.path_of(name))
 
     @property
     def file(self) -> dict[str, str]:
@@ -102,11 +103,6 @@ class PlannedCampaign:
     def jobs(self) -> list[PlannedCase]:
         """Return the cases; each is a job."""
         return self.order.cases
-
-    @property
-    def resumed_by(self) -> str:
-        """Return the command that measures the missing launches."""
-        return f"switchpoint run --plan {self.path}"
 
     def resume(self) -> PlannedCampaign:
         """Return the campaign; when it runs, it keeps the finished launches first."""
@@ -129,6 +125,8 @@ class PlannedCampaign:
             session = self._run_batch(console)
         if session:
             session.clear()
+        self.order.ended = True
+        PLANS.save(self.order, self.path)
         self._show_end(console)
         return keeping.of_campaign(self.order.campaign)
 
@@ -140,33 +138,41 @@ class PlannedCampaign:
 
     def _plan_next(self) -> bool:
         """Add the next batch to the plan, and return whether there is one."""
-        batch = next_batch(self.order, *known(self.order))
-        if batch is not None:
-            self.order.batches.append(batch)
-            PLANS.save(self.order, self.path)
-        return batch is not None
+        found = any(plan_next(self.order, turn) for turn in self.order.turns)
+        PLANS.save(self.order, self.path)
+        return found
 
     def _batch(self) -> Batch:
-        """Return the last batch; ReFrame runs its missing launches.
+        """Return the last batch, and in a job those that follow; ReFrame runs what is missing.
 
         Kernels that an earlier session built are still there.
         """
-        plan = self.order
-        options = ["--name=^planned", *plan.options, "--keep-stage-files"]
+        plan, path = self.order, self.path.absolute()
+        check = "race" if plan.in_job else "planned"
+        options = [f"--name=^{check}", *plan.options, "--keep-stage-files"]
         options += ["--dont-restage"] * Path(plan.stage).is_dir()
         variables = {**plan.variables, "campaign": plan.campaign}
-        call = Call(self.config, options, variables, {PLAN: str(self.path)}, "planned.py")
+        call = Call(self.config, options, variables, {PLAN: str(path)}, "planned.py")
+        planned, built = reframe.dry_run(call), len(plan.batches) > 1
+        if plan.in_job:
+            return Batch(
+                *(plan.campaign, "race", call, planned, None, plan.budget_s - SOAKS_S, built),
+                settled=self._settled,
+            )
         missing = remaining(plan)
         numbers = {task.number for task in [*plan.batches[-1].tasks, *missing]}
-        starts_s = plan.slow * (SESSION_S + START_S * len(missing))
+        starts_s = sum(plan.start_s(task.case) for task in missing) + plan.slow * SESSION_S
         return Batch(
-            *(plan.campaign, plan.batches[-1].stage, call, reframe.dry_run(call)),
-            launches=len(numbers),
+            *(plan.campaign, plan.batches[-1].stage, call, planned, len(numbers)),
             expected_s=starts_s + sum(task.budget_s for task in missing),
-            built=len(plan.batches) > 1,
-            resumed_by=self.resumed_by,
+            built=built,
             others=len(done(plan) - numbers),
         )
+
+    def _settled(self) -> str:
+        """Return how much the race in a job had settled at its last decision."""
+        last = PLANS.load(self.path).batches[-1]
+        return f", {last.settled} of {last.sizes} sizes settled" if last.sizes else ""
 
     def _run_batch(self, console: Console) -> Session:
         """Run the missing launches of the last batch, and add the time spent to the plan.
@@ -175,14 +181,17 @@ class PlannedCampaign:
         """
         plan, started_s, took_s = self.order, time.monotonic(), 0.0
         before, batch = keeping.of_campaign(plan.campaign), self._batch()
+        spent_before_s = plan.spent_s
         try:
             session = batch.run(console)
             took_s = time.monotonic() - started_s - session.build_s
         finally:
-            plan.spent_s = max(spent_s(plan), plan.spent_s + took_s)
+            plan = self.order = PLANS.load(self.path)  # a job plans its launches itself
+            plan.spent_s = max(spent_s(plan), plan.spent_s, spent_before_s + took_s)
             made = {*keeping.of_campaign(plan.campaign)} - {*before}
-            plan.slow = max((took_s - _seconds(made)) / (START_S * len(made) + SESSION_S), 1.0)
-            PLANS.save(self.order, self.path)
+            if not plan.in_job:
+                plan.slow = max((took_s - _seconds(made)) / (START_S * len(made) + SESSION_S), 1.0)
+            PLANS.save(plan, self.path)
         batch.require_all(session)
         return session
 
@@ -229,6 +238,14 @@ def done(plan: Plan) -> set[int]:
     return {int(number) for name, _, number in names if name == RAW_NAME}
 
 
+def plan_next(plan: Plan, turn: Turn) -> bool:
+    """Add a turn's next batch to the plan, and return whether there is one."""
+    batch = next_batch(plan, turn, *known(plan))
+    if batch is not None:
+        plan.batches.append(batch)
+    return batch is not None
+
+
 def remaining(plan: Plan) -> list[Task]:
     """Return the planned launches that have not been made."""
     numbers = done(plan)
@@ -237,8 +254,12 @@ def remaining(plan: Plan) -> list[Task]:
 
 def spent_s(plan: Plan) -> float:
     """Return the seconds of the finished launches by their closing records, with their starts."""
-    files = keeping.of_campaign(plan.campaign)
-    return _seconds(files) + START_S * len(files) + SESSION_S * len(plan.batches)
+    numbers = done(plan)
+    starts = (
+        plan.starts_s.get(task.case, START_S) for task in plan.tasks if task.number in numbers
+    )
+    sessions_s = SESSION_S * (1 if plan.in_job else len(plan.batches))
+    return _seconds(keeping.of_campaign(plan.campaign)) + sum(starts) + sessions_s
 
 
 def _seconds(files: Collection[Path]) -> float:

@@ -15,12 +15,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from tuner.campaign.plans import Plan, PlannedBatch, Racing, Task
+from tuner.campaign.plans import Plan, PlannedBatch, Racing, Task, Turn
 from tuner.campaign.races import Baseline, Race, Times, races
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
+from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
-from tuner.selection.decisions import OVERHEAD, RIVALS, START_S, Trial, trials
+from tuner.selection.decisions import RIVALS, Trial, trials
 from tuner.selection.intervals import NEARLY, place_of
 
 FIRST_LOOK = "first look"
@@ -41,9 +42,6 @@ ERROR_WITHIN = 2.0
 
 BATCH_LAUNCHES = 3
 """Most launches of a case between two decisions."""
-
-MOST_LAUNCHES = 12
-"""Most launches of a size."""
 
 REFINED_ABOVE = 1.25
 """Ratio of two sizes up to which no size is added between them."""
@@ -84,39 +82,48 @@ def look_s(cases: int) -> float:
     return least_s(cases) + 2 * LOOK_LAUNCHES * cases * LOOK_S
 
 
-def next_batch(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> PlannedBatch | None:
-    """Return the next launches, once all of the plan are in the cells; None when it is done.
+def next_batch(
+    plan: Plan, turn: Turn, cells: Iterable[Cell], baseline: Baseline
+) -> PlannedBatch | None:
+    """Return the turn's next launches, once all before are in the cells; None when it is over.
 
     A budget that is a share is updated.
     """
     cells = list(cells)
-    if not plan.batches:
-        return _first_look(plan)
+    if not any(task.case in turn.cases for task in plan.tasks):
+        return _first_look(plan, turn)
     if plan.share:
         least = least_s(len(plan.cases)) * plan.slow
         plan.budget_s = max(plan.share * exhaustive_s(plan, cells, baseline), least)
-    left_s = plan.budget_s - plan.spent_s - (SESSION_S + SOAKS_S) * plan.slow
-    standings = _standings(plan, cells, baseline)
+    if not plan.in_job and len(plan.batches) >= plan.most_batches:
+        return None
+    standings = _standings(plan, turn, cells, baseline)
     wanted = [its for case, standing in standings.items() if (its := _wanted(plan, case, standing))]
-    chosen = _affordable(plan, wanted, left_s)
+    chosen = _affordable(plan, wanted, plan.left_s(turn) - plan.session_s)
     if not chosen:
         return None
-    return PlannedBatch(f"race {len(plan.batches)}", _tasks(plan, chosen))
+    verdicts = [trial.verdict() for its in standings.values() for trial in its.trials.values()]
+    return PlannedBatch(
+        f"race {len(plan.batches)}",
+        _tasks(plan, chosen),
+        len(verdicts),
+        sum(verdict.settled for verdict in verdicts),
+    )
 
 
-def _first_look(plan: Plan) -> PlannedBatch:
+def _first_look(plan: Plan, turn: Turn) -> PlannedBatch:
     """Return launches of each case with all methods, which share half of the time."""
-    cases = len(plan.cases)
-    share_s = (plan.budget_s - least_s(cases)) / (2 * LOOK_LAUNCHES * cases)
+    share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * LOOK_LAUNCHES * len(plan.cases))
     wanted = [
         _Wanted(
             number,
-            [Racing(_spread(_coarse(case.sizes)), [], LOOK_ROUNDS)],
+            [Racing(_spread(_coarse(case.sizes)), case.methods, LOOK_ROUNDS)],
             LOOK_LAUNCHES,
             max(share_s, 0.0),
             0.0,
         )
         for number, case in enumerate(plan.cases)
+        if number in turn.cases
     ]
     return PlannedBatch(FIRST_LOOK, _tasks(plan, wanted))
 
@@ -131,9 +138,11 @@ def _spread(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(place)] for place in places]
 
 
-def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _Standing]:
-    """Return what is known of the cases whose default was measured."""
-    case_of = {task.number: task.case for task in plan.tasks}
+def _standings(
+    plan: Plan, turn: Turn, cells: list[Cell], baseline: Baseline
+) -> dict[int, _Standing]:
+    """Return what is known of the turn's cases whose default was measured."""
+    case_of = {task.number: task.case for task in plan.tasks if task.case in turn.cases}
     of_cases: list[tuple[Cell, set[int]]] = []
     systems: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
@@ -147,7 +156,7 @@ def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _
     for number, raced in races(plan, cells).items():
         case = plan.cases[number]
         default = DEFAULT_METHODS[case.operation]
-        if any(default in race for race in raced.values()):
+        if number in turn.cases and any(default in race for race in raced.values()):
             standings[number] = _Standing(default, Times(case, raced, baseline), raced)
     for cell, numbers in of_cases:
         its = cell.key.case
@@ -163,9 +172,9 @@ def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _
 def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     """Return the next launches of a case, None when it is settled."""
     sizes = {*_coarse(plan.cases[number].sizes), *standing.raced}
-    entrants = {size: _rivals(size, standing) for size in sorted(sizes)}
+    entrants = {size: _rivals(size, standing, plan.launches) for size in sorted(sizes)}
     if not any(entrants.values()):
-        entrants = {size: _rivals(size, standing) for size in _between(standing)}
+        entrants = {size: _rivals(size, standing, plan.launches) for size in _between(standing)}
     racing = {size: rivals for size, rivals in entrants.items() if rivals}
     if not racing:
         return None
@@ -193,7 +202,7 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     )
 
 
-def _rivals(size: int, standing: _Standing) -> list[str]:
+def _rivals(size: int, standing: _Standing, most_launches: int) -> list[str]:
     """Return the methods that race the default at a size.
 
     There are none where it is settled, or where it would take too many launches.
@@ -207,8 +216,8 @@ def _rivals(size: int, standing: _Standing) -> list[str]:
         # The default never races alone: without a rival, nothing is known here.
         return near[:RIVALS] or sorted(logs.keys() - {default}, key=logs.__getitem__)[:1]
     done = max((its.launches for its in trial.contrasts.values()), default=0)
-    hopeless = done >= MOST_LAUNCHES / 2 and trial.more_launches() > MOST_LAUNCHES
-    if trial.verdict().settled or done >= MOST_LAUNCHES or hopeless:
+    hopeless = done >= most_launches / 2 and trial.more_launches() > most_launches
+    if trial.verdict().settled or done >= most_launches or hopeless:
         return []
     rivals = [name for name in trial.rivals() if name in logs]
     near = [name for name in rivals if logs[name] <= best + REACH]
@@ -254,9 +263,10 @@ def _affordable(plan: Plan, wanted: list[_Wanted], left_s: float) -> list[_Wante
 
     Where time is short, a launch gets what is left, and measures fewer sizes.
     """
-    start_s = plan.start_s + LEAST_BUDGET_S
+    starts_s = {its.case: plan.start_s(its.case) + LEAST_BUDGET_S for its in wanted}
     chosen = {}
-    for its in sorted(wanted, key=lambda its: -its.may_gain / (start_s + its.cost_s)):
+    for its in sorted(wanted, key=lambda its: -its.may_gain / (starts_s[its.case] + its.cost_s)):
+        start_s = starts_s[its.case]
         launches = min(its.launches, max(int(left_s / (start_s + its.cost_s)), 0))
         cost_s = its.cost_s
         if launches == 0 and left_s > start_s - 1e-9:

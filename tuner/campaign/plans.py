@@ -1,14 +1,26 @@
-"""The plan of a campaign within a budget: its cases, and the batches of launches so far.
+"""The plan of a race: its cases, and the batches of launches so far.
 
 tuner/campaign/order.py reads and writes it, tuner/campaign/planning.py makes it. The module does no
 input or output.
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tuner.selection.decisions import START_S
+from tuner.campaign.times import SESSION_S, SOAKS_S
+from tuner.domain.effort import START_S
+
+MOST_LAUNCHES = 12
+"""Most launches of a case, unless others are asked for."""
+
+MOST_BATCHES = 4
+"""Most batches of jobs, where a site's configuration says nothing."""
+
+
+RAW_NAME = "planned"
+"""The part of a raw file's name before the number of its launch."""
 
 
 class Budget(NamedTuple):
@@ -34,6 +46,7 @@ class PlannedCase:
     ppn: int
     sizes: list[int]
     failed: list[str] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list)  # none stands for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,11 @@ class Racing:
     sizes: list[int]
     methods: list[str]
     samples: int
+
+    def __str__(self) -> str:
+        """Return the form of swpbench's option."""
+        sizes = ",".join(map(str, self.sizes))
+        return f"{sizes} {self.samples} {' '.join(self.methods) or 'all'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +82,44 @@ class Task:
         """Return the methods of all races; none stands for all."""
         return sorted({method for race in self.races for method in race.methods})
 
+    @property
+    def options(self) -> dict[str, str]:
+        """Return swpbench's options that differ between launches; each has its own order."""
+        return {
+            "--out": f"{RAW_NAME}-{self.number}.jsonl",
+            "--launch": str(self.number),
+            "--races": "|".join(map(str, self.races)),
+            "--budget": f"{self.budget_s:g}",
+            "--seed": str(self.number + 1),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """Launches that are planned together, from the measurements before them."""
+    """Launches that are planned together, and how much the measurements before them settled."""
 
     stage: str
     tasks: list[Task]
+    sizes: int = 0  # of all cases
+    settled: int = 0
+
+
+class Turn(NamedTuple):
+    """The cases that race until a share of the plan's time is spent."""
+
+    cases: Collection[int]
+    share: float
 
 
 @dataclass(slots=True)
 class Plan:
-    """A campaign as planned so far. `spent_s` is wall-clock time, with ReFrame's own work.
+    """A race as planned so far. `spent_s` is wall-clock time, with ReFrame's own work.
 
-    With a share, `budget_s` is that share of the cost of measuring everything, as estimated from
-    the measurements so far. `slow` is the ratio of the actual to the expected time of starts and
-    sessions in the last batch.
+    Where no queue forbids it, each system and environment has one job, which decides between its
+    launches (`in_job`); elsewhere every batch is jobs of its own. With a share, `budget_s` is that
+    share of the cost of measuring everything, as estimated from the measurements so far. `starts_s`
+    are the measured times that launches of cases take beside what their raw files record. `slow` is
+    the ratio of the actual to the expected time of starts and sessions in the last batch of jobs.
     """
 
     campaign: str
@@ -93,19 +133,75 @@ class Plan:
     spent_s: float = 0.0
     share: float = 0.0
     slow: float = 1.0
-
-    @property
-    def start_s(self) -> float:
-        """Return the expected time to start a launch."""
-        return START_S * self.slow
+    launches: int = MOST_LAUNCHES  # of a case, at most
+    most_batches: int = MOST_BATCHES  # of jobs
+    in_job: bool = False
+    starts_s: dict[int, float] = field(default_factory=dict)
+    unraced: list[str] = field(default_factory=list)  # operations that were selected too
+    ended: bool = True  # also where an older version wrote the plan
 
     @property
     def tasks(self) -> list[Task]:
         """Return the launches of all batches."""
         return [task for batch in self.batches for task in batch.tasks]
 
+    def drop(self, tasks: Collection[Task]) -> None:
+        """Drop launches for which the time is over."""
+        numbers = {task.number for task in tasks}
+        for batch in self.batches:
+            batch.tasks[:] = [task for task in batch.tasks if task.number not in numbers]
+
+    @property
+    def session_s(self) -> float:
+        """Return the expected time that a batch takes beside its launches."""
+        return 0.0 if self.in_job else SESSION_S * self.slow
+
+    def start_s(self, case: int) -> float:
+        """Return the expected time that a launch takes beside what its raw file records."""
+        return self.starts_s.get(case, START_S) * self.slow
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Return the systems and environments of the cases."""
+        return sorted({(case.system, case.environment) for case in self.cases})
+
+    def turn(self, place: tuple[str, str]) -> Turn:
+        """Return the turn of a system and environment, which all have as much time."""
+        cases = [n for n, case in enumerate(self.cases) if (case.system, case.environment) == place]
+        return Turn(cases, (self.places.index(place) + 1) / len(self.places))
+
+    @property
+    def turns(self) -> list[Turn]:
+        """Return a turn for each job, or one for all where every batch is jobs of its own."""
+        if self.in_job:
+            return [self.turn(place) for place in self.places]
+        return [Turn(range(len(self.cases)), 1.0)]
+
+    def left_s(self, turn: Turn) -> float:
+        """Return the time that a turn has left."""
+        return turn.share * (self.budget_s - SOAKS_S * self.slow) - self.spent_s
+
 
 def octaves(operation: str, pattern: str) -> list[int]:
     """Return the sizes: bytes of a message or block, or of an item; messages have many items."""
     last = 2048 if pattern.startswith("matrix:") else 131072
     return [8 << power for power in range(int(math.log2(last // 8)) + 1)]
+
+
+def listed(sizes: str) -> list[int]:
+    """Return the sizes of swpbench's option: numbers, and ranges as 8:128K:x4."""
+    found: set[int] = set()
+    for element in sizes.split(","):
+        first, *rest = element.split(":")
+        size, last, factor = _bytes(first), _bytes(rest[0] if rest else first), 2
+        if rest:
+            factor = int(rest[1].removeprefix("x"))
+        while size <= last:
+            found.add(size)
+            size *= max(factor, 2)
+    return sorted(found)
+
+
+def _bytes(text: str) -> int:
+    unit = text.lstrip("0123456789")
+    return int(text.removesuffix(unit)) << {"": 0, "K": 10, "M": 20, "G": 30}[unit]

@@ -13,16 +13,18 @@ from tuner.campaign.times import BAR_S, LINE_S
 @contextmanager
 def progress(
     stage: str,
-    launches: int,
+    launches: int | None,
     expected_s: float,
     built: bool,
     count: Callable[[], int],
+    settled: Callable[[], str],
     console: Console,
 ) -> Iterator[Callable[[], None]]:
     """Yield a function that shows the number of finished launches, if enough time has passed.
 
     `count` returns their number; until there is one, the kernels are being built unless they are
-    `built`.
+    `built`. What `settled` returns follows it. Where the launches are not known beforehand, the
+    bar shows the time.
     """
     period_s = BAR_S if console.is_terminal else LINE_S
     started_s, next_s = time.monotonic(), 0.0
@@ -32,7 +34,7 @@ def progress(
         refresh_per_second=1 / BAR_S,
         disable=not console.is_terminal,
     )
-    shown = bar.add_task(stage, total=launches)
+    shown = bar.add_task(stage, total=launches or expected_s)
 
     def tick() -> None:
         nonlocal next_s
@@ -42,8 +44,9 @@ def progress(
         next_s = elapsed_s + period_s
         what, whole, done = f"{stage}: building the kernels or in the first launch", "", count()
         if done or built:
-            what, whole = f"{stage}: {done} of {launches} launches", f" of about {expected_s:.0f} s"
-        bar.update(shown, completed=done, description=what)
+            counted = f"{done} of {launches}" if launches else str(done)
+            what, whole = f"{stage}: {counted} launches{settled()}", f" of about {expected_s:.0f} s"
+        bar.update(shown, completed=done if launches else elapsed_s, description=what)
         if not console.is_terminal:
             console.print(f"{what}, {elapsed_s:.0f} s{whole}")
 

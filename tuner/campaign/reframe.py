@@ -59,6 +59,10 @@ class Job:
     launches: int  # missing ones
     result: str  # ReFrame's word: "pass", "fail", "skip", "abort"
     skipped_because: str
+    sizes: str = ""  # swpbench's option; the check's own where it is empty
+    methods: str = "all"
+    races: bool = False
+    batches: int = 0  # of a race, at most; 0: one job decides between its launches
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -192,7 +196,7 @@ def dry_run(call: Call) -> Session:
         if not report.is_file():
             raise DispatchError(
                 f"nothing to run: no check matches {' '.join(call.selection)}; --name takes a "
-                "regular expression for names such as 'collective %kind=bcast %scale=1_node'"
+                "regular expression for names such as 'collective %scale=1_node %kind=bcast'"
             )
         session = _read(report, call.variables)
     if not session.wanted:
@@ -303,6 +307,10 @@ def _job(case: dict[str, Any]) -> Job:
         launches=len(case["keep_files"]),
         result=case["result"],
         skipped_because=case["skipped_because"],
+        sizes=case["sizes"],
+        methods=case["methods"],
+        races=case["races"],
+        batches=case["batches"],
     )
 
 

@@ -19,11 +19,11 @@ from tuner.campaign.order import SOAKINGS, SOAKS, SoakJob, SoakLaunch, SoakOrder
 from tuner.campaign.plans import PlannedCase
 from tuner.campaign.reframe import Call, DispatchError, Job
 from tuner.campaign.times import SESSION_S
+from tuner.domain.effort import START_S
 from tuner.domain.operations import APART
 from tuner.domain.tables import Table
 from tuner.paths import database_path, new_campaign
 from tuner.selection import soaks, tuning
-from tuner.selection.decisions import START_S
 from tuner.selection.soaks import Lack
 from tuner.store.store import Store
 

@@ -14,13 +14,12 @@ import click
 from tuner.campaign.reframe import CONFIGS, ENVIRONMENTS, SELECTING, Call
 from tuner.commands.browse import serve_somewhere
 from tuner.commands.options import (
-    NAMED_FILE,
     config_option,
     json_option,
-    launches_option,
     minutes_option,
     require_defaults,
     require_soak_option,
+    whole_number,
 )
 from tuner.commands.plan import BUDGET
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from tuner.campaign.plans import Budget
 
 DEFAULT_CHECKS = "--tag=tuning"
-RESUMING = ("resume", "plan_file", "dry_run", "required_executions", "as_json")
+RESUMING = ("resume", "dry_run", "required_executions", "as_json")
 """The options that a resumed campaign does not fix."""
 
 
@@ -42,20 +41,18 @@ RESUMING = ("resume", "plan_file", "dry_run", "required_executions", "as_json")
     help="local: this machine. nodes: virtual nodes on this machine; those already up, or four at "
     "1 Gbit/s until the end of the run.  [default: local]",
 )
-@launches_option(1, 6, "Launches of each case; two settle large differences.")
-@minutes_option(4.0, "Time for the campaign, divided among its launches.")
+@click.option(
+    "--launches",
+    type=whole_number(1),
+    help="Most launches of a case.  [default: 12; 6 of what does not race]",
+)
+@minutes_option(4.0, "Time for the campaign.")
 @click.option(
     "--budget",
     metavar="BUDGET",
     type=BUDGET,
-    help="Measure what is most useful within this time (10m), or within this share of the time of "
-    "an exhaustive campaign (15%); replaces --launches and --minutes.",
-)
-@click.option(
-    "--plan",
-    "plan_file",
-    type=NAMED_FILE,
-    help="Continue this plan of an earlier run with --budget.",
+    help="The time in other units (90s, 10m, 1.5h), or as a share of that of measuring every "
+    "method at every size (15%); replaces --minutes.",
 )
 @click.option(
     "--environment",
@@ -78,10 +75,9 @@ def run(
     context: click.Context,
     config: Path | None,
     system: str | None,
-    launches: int,
+    launches: int | None,
     minutes: float,
     budget: Budget | None,
-    plan_file: Path | None,
     environment: str | None,
     anonymous_as: str | None,
     dry_run: bool,
@@ -96,9 +92,8 @@ def run(
     exchange`. By default the checks with the tag tuning run. On a terminal the dashboard starts at
     the end.
     """
-    from tuner.campaign.campaigns import find
-    from tuner.campaign.fixed import FixedCampaign
-    from tuner.campaign.planned import PlannedCampaign
+    from tuner.campaign.campaigns import find, make
+    from tuner.campaign.plans import Budget
     from tuner.commands.finish import carry_out
     from tuner.commands.printing.campaign import show_campaign
     from tuner.commands.printing.results import console
@@ -110,7 +105,7 @@ def run(
     required = tuning.required(required_executions)
     if config is not None and system is not None:
         raise click.UsageError("--config and --system both name a system: give one")
-    earlier = PlannedCampaign.load(plan_file) if plan_file else find(resume) if resume else None
+    earlier = find(resume) if resume else None
     if earlier is not None:
         require_defaults(context, but=RESUMING)
         config = earlier.config
@@ -125,10 +120,8 @@ def run(
     with namespaces.available() if system == "nodes" else nullcontext():
         if earlier is not None:
             campaign = earlier.resume()
-        elif budget is not None:
-            campaign = PlannedCampaign.make(call, budget)
         else:
-            campaign = FixedCampaign.make(call, launches, minutes)
+            campaign = make(call, budget or Budget(minutes * 60), launches)
         if dry_run and as_json:
             click.echo(json.dumps(campaign.document(), indent=1))
             return

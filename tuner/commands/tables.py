@@ -154,8 +154,8 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         return
     out = showing.console()
     showing.show_systems(systems, campaigns, out)
-    for order in partial():
-        out.print(str(order), soft_wrap=True)
+    for state in partial().values():
+        out.print(state, soft_wrap=True)
     launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:
         out.print()

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tuner.domain.cases import Place
+from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.operations import AUTO, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Point, Ratio, Rule
@@ -38,12 +39,6 @@ MIN_LAUNCHES, MIN_ROUNDS = 2, 12
 
 ROUNDS = 20
 """Rounds of a launch by which the time of further ones is estimated."""
-
-OVERHEAD = 4.0
-"""Ratio of the seconds that a sample takes, with start and buffers, to those that it counts."""
-
-START_S = 0.5
-"""Seconds that a launch takes beside its samples."""
 
 RIVALS = 4
 """Most rivals of the default in a further launch."""

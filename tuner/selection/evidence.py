@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuner.domain.cases import Place
+from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import DEFAULT, EQUAL, FASTER, UNSOAKED, Point, Table
-from tuner.selection.decisions import NEGLIGIBLE, START_S
+from tuner.selection.decisions import NEGLIGIBLE
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, significant, size_text
 

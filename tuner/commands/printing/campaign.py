@@ -19,7 +19,6 @@ def show_campaign(campaign: AnyCampaign, out: Console) -> None:
         _show_jobs(campaign, out)
         return
     show_plan(campaign.order, done(campaign.order), out)
-    out.print(f"to resume it after an interruption: {campaign.resumed_by}", soft_wrap=True)
 
 
 def _show_jobs(campaign: FixedCampaign, out: Console) -> None:
@@ -62,6 +61,11 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
             " ".join(sorted(methods)) or "all",
         )
     out.print(cases)
+    for operation in plan.unraced:
+        out.print(
+            f"not measured: {operation}, which does not race; "
+            f"`switchpoint run -- --name={operation}` measures it"
+        )
     batches = plain_grid("batch", "launches", "done", "sizes x methods", "at most")
     for batch in plan.batches:
         count = Counter(

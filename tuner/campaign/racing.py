@@ -1,0 +1,134 @@
+"""The race of one job, which decides between its launches; checks/planned.py starts it.
+
+Run in the job's directory: python -m tuner.campaign.racing STARTS.
+"""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from tuner import atomic
+from tuner.campaign.order import PLANS
+from tuner.campaign.planned import plan_next, remaining
+from tuner.campaign.plans import Plan, Task
+from tuner.files import read_bytes
+from tuner.rawfile import keeping
+
+ENDED = "race: ended"
+"""The last line of a race that went well."""
+
+FAILED = "race: failed: "
+"""The beginning of the line that says why a race did not go well."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How launches of a case start: a shell command, and what joins its environment."""
+
+    command: str
+    limit_s: float  # beyond a launch's budget
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The starts of a job's cases, by their numbers in the plan."""
+
+    plan: Path
+    system: str
+    environment: str
+    of_case: dict[int, Start]
+
+    def save(self, path: Path) -> None:
+        """Write a file that `load` reads."""
+        atomic.write(path, msgspec.json.encode(self, enc_hook=str))
+
+    @classmethod
+    def load(cls, path: Path) -> "Starts":
+        """Read a file of `save`."""
+        decode = msgspec.json.Decoder(cls, dec_hook=lambda kind, value: kind(value)).decode
+        return decode(read_bytes(path))
+
+
+class LaunchError(Exception):
+    """Error raised when a launch failed; the message says which, and what it printed."""
+
+
+def race(starts: Starts) -> None:
+    """Make the launches that the plan lacks, plan the next from their results, until it is over.
+
+    Finished launches are kept in the results, and the plan is saved, after each batch.
+
+    Raises:
+        LaunchError: a launch failed.
+        RawFileError, StoreError, OSError: the results cannot be kept.
+    """
+    plan = PLANS.load(starts.plan)
+    turn = plan.turn((starts.system, starts.environment))
+    started_s = time.monotonic() - plan.spent_s
+    while True:
+        tasks = [task for task in remaining(plan) if task.case in turn.cases]
+        if not tasks and not plan_next(plan, turn):
+            return
+        made: list[Path] = []
+        for task in tasks:
+            plan.spent_s = time.monotonic() - started_s
+            if plan.left_s(turn) <= 0:
+                plan.drop(tasks[len(made) :])
+                break
+            made.append(_launch(plan, task, starts.of_case[task.case]))
+        keeping.keep(made)
+        plan.spent_s = time.monotonic() - started_s
+        PLANS.save(plan, starts.plan)
+
+
+def _launch(plan: Plan, task: Task, start: Start) -> Path:
+    """Make a launch, and return its raw file; the plan learns how long its start takes."""
+    options = [word for option in task.options.items() for word in option]
+    case = plan.cases[task.case]
+    what = f"{case.operation} {case.pattern} on {case.procs} processes (launch {task.number})"
+    started_s = time.monotonic()
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"{start.command} {shlex.join(options)}"],
+        env=os.environ | start.env,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=task.budget_s + start.limit_s)
+        except subprocess.TimeoutExpired:
+            print(f"{FAILED}{what} did not end within {task.budget_s + start.limit_s:.0f} s")
+            sys.stdout.flush()
+            os.killpg(0, signal.SIGTERM)  # the ranks too; ReFrame started this group
+            raise
+    took_s = time.monotonic() - started_s
+    sys.stderr.write(errors)
+    if process.returncode:
+        said = [line for line in errors.splitlines() if line.startswith("swpbench: ")]
+        raise LaunchError(f"{what}: {said[0] if said else f'exit code {process.returncode}'}")
+    path = Path(task.options["--out"])
+    start_s = took_s - keeping.end_record(path)["seconds"]
+    plan.starts_s[task.case] = (plan.starts_s.get(task.case, start_s) + start_s) / 2
+    return path
+
+
+def main() -> None:
+    """Run the race; exit with 1 after a line that says why a launch failed."""
+    try:
+        race(Starts.load(Path(sys.argv[1])))
+    except LaunchError as error:
+        print(f"{FAILED}{error}")
+        raise SystemExit(1) from None
+    print(ENDED)
+
+
+if __name__ == "__main__":
+    main()
