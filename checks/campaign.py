@@ -9,6 +9,7 @@ import shlex
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -65,9 +66,10 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     anonymous = variable(bool, value=False)
     # For the report, which has no field of its own for the reason of a skip.
     skipped_because = variable(str, value="")
-    # For the report too: whether a campaign may race the case, and in how many batches of jobs at
-    # most; 0 means that one job decides between its launches.
+    # For the report too: what the layout is, whether a campaign may race the case, and in how many
+    # batches of jobs at most; 0 means that one job decides between its launches.
     races = variable(bool, value=False)
+    oversubscribed = variable(bool, value=False)
     batches = variable(int, value=0)
 
     @run_after("setup")
@@ -75,10 +77,10 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         """Set the processes of the scale, from the processors of the system."""
         processor = self.current_partition.processor
         cores = (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
-        max_nodes = int(self.current_partition.extras.get("max_nodes", 1))
         try:
-            layout = self.layout(cores, max_nodes)
-            if layout.ppn > cores and "mpiexec" not in self.current_environ.extras:
+            layout = self.layout(cores, self.current_partition.extras)
+            self.oversubscribed = layout.ppn > cores
+            if self.oversubscribed and "mpiexec" not in self.current_environ.extras:
                 raise scales.ScaleError(
                     "oversubscribed, and it is not known how to make ranks yield"
                 )
@@ -95,9 +97,17 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         if not self.current_partition.scheduler.is_local:
             self.batches = int(self.current_partition.extras.get("max_batches", MOST_BATCHES))
 
-    def layout(self, cores: int, max_nodes: int) -> scales.ScaleLayout:
-        """Return the layout of the scale on at most `max_nodes` such nodes. Raise ScaleError."""
-        return scales.resolve(self.scale, cores, max_nodes)
+    def layout(self, cores: int, extras: dict[str, Any]) -> scales.ScaleLayout:
+        """Return the layout of the scale on nodes of so many cores. Raise ScaleError.
+
+        The extras of the partition give the most nodes, and whether to oversubscribe cores.
+        """
+        return scales.resolve(
+            self.scale,
+            cores,
+            int(extras.get("max_nodes", 1)),
+            oversubscribed=bool(extras.get("oversubscribed")),
+        )
 
     def find_unmeasured(self):
         """Leave out launches that an interrupted campaign of this name has in the results."""

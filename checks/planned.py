@@ -105,7 +105,8 @@ if PLAN := os.environ.get(order.PLAN):
         def set_command(self):
             """Make the race the test's executable, which starts the ranks of its launches."""
             own = getlauncher("local")()
-            starts = {n: self.start_of(plan.cases[n]) for n in plan.turn(self.place).cases}
+            cases = plan.turns_of(self.place)[-1].cases
+            starts = {n: self.start_of(plan.cases[n]) for n in cases}
             path = Path(self.stagedir) / "starts.json"
             racing.Starts(Path(PLAN), *self.place, starts).save(path)
             self.operation, self.pattern, self.scale = "race", "", ""

@@ -1,14 +1,20 @@
 """Named scales: numbers of processes and nodes, resolved for the processors of a system."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+
+def _all(cores: int) -> int:
+    return cores
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Nodes and ranks per core; with more than one, the cores are oversubscribed."""
+    """Nodes, and the ranks on each, which follow from its cores."""
 
     nodes: int
-    ranks_per_core: float = 1.0
+    ppn: Callable[[int], int] = _all
+    oversubscribed: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,36 +34,45 @@ class ScaleError(ValueError):
     """Error raised when a scale cannot be used on a system; the message says why."""
 
 
-OVERSUBSCRIBED = "1_node_oversubscribed"
 SCALES = {
-    "half_node": Scale(1, 0.5),
+    "half_node": Scale(1, lambda cores: cores // 2),
     "1_node": Scale(1),
-    OVERSUBSCRIBED: Scale(1, 4.0),
     "2_nodes": Scale(2),
     "4_nodes": Scale(4),
     "8_nodes": Scale(8),
     "16_nodes": Scale(16),
     "32_nodes": Scale(32),
+    "1_node_oversubscribed_by_1": Scale(1, lambda cores: cores + 1, oversubscribed=True),
+    # Even, and no power of two.
+    "1_node_oversubscribed_3x": Scale(1, lambda cores: 3 * (cores + cores % 2), True),
+    "1_node_oversubscribed": Scale(1, lambda cores: 4 * cores, oversubscribed=True),
 }
 # Beyond this, switching between ranks takes most of the time, and hides that of methods.
 MOST_OVERSUBSCRIBED_PROCS = 32
 
 
-def resolve(name: str, cores_per_node: int, max_nodes: int) -> ScaleLayout:
+def resolve(
+    name: str, cores_per_node: int, max_nodes: int, *, oversubscribed: bool = False
+) -> ScaleLayout:
     """Return the layout of scale `name` on at most `max_nodes` nodes of `cores_per_node` cores.
 
     Raises:
-        ScaleError: the scale needs more nodes than there are, or is too small or large to use.
+        ScaleError: the scale needs more nodes than there are, is too small or large to use, or is
+            oversubscribed where that is not wanted.
     """
     if cores_per_node < 1:
         raise ScaleError("the configuration of the partition states no processors")
     scale = SCALES[name]
-    layout = ScaleLayout(scale.nodes, int(cores_per_node * scale.ranks_per_core))
+    layout = ScaleLayout(scale.nodes, scale.ppn(cores_per_node))
     if scale.nodes > max_nodes:
         raise ScaleError(f"needs {scale.nodes} nodes; the partition has {max_nodes}")
     if layout.procs < 2:
         raise ScaleError(f"{layout.procs} process on {cores_per_node} cores: nothing to exchange")
-    if scale.ranks_per_core > 1 and layout.procs > MOST_OVERSUBSCRIBED_PROCS:
+    if scale.oversubscribed and not oversubscribed:
+        raise ScaleError(
+            'oversubscribed; the extras of the partition must have "oversubscribed": True'
+        )
+    if scale.oversubscribed and layout.procs > MOST_OVERSUBSCRIBED_PROCS:
         raise ScaleError(
             f"{layout.procs} processes on {cores_per_node} cores, "
             f"but at most {MOST_OVERSUBSCRIBED_PROCS} may be oversubscribed"

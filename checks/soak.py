@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -129,7 +130,7 @@ if WANTED := os.environ.get(order.SOAKS):
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
             self.budget_s = max(launch.budget_s for launch in self.wanted.launches)
 
-        def layout(self, cores: int, max_nodes: int) -> scales.ScaleLayout:
+        def layout(self, cores: int, extras: dict[str, Any]) -> scales.ScaleLayout:
             """Return the layout that was measured."""
             return scales.ScaleLayout(self.wanted.nodes, self.wanted.ppn)
 

@@ -12,7 +12,7 @@ import numpy as np
 from tests import synthetic
 from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import Plan, PlannedCase, Racing, Task, octaves
-from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S
+from tuner.campaign.times import LEAST_BUDGET_S
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.rawfile.ingest import ingest
@@ -48,7 +48,7 @@ class SyntheticMachine:
                         octaves(self.operation, spec),
                     )
                 )
-        return Plan("20261121T034500Z", "local.py", budget_s, cases, most_batches=99)
+        return Plan("20261121T034500Z", "local.py", budget_s, cases, in_job=True)
 
     def run(self, results: Path, plan: Plan, task: Task) -> Path:
         """Run one launch of the plan; return its raw file."""
@@ -107,7 +107,7 @@ def measure(machine: SyntheticMachine, plan: Plan, results: Path, batches: int =
             return cells
         plan.batches.append(batch)
         ingest(database, [machine.run(results, plan, task) for task in batch.tasks])
-        started_s = machine.slow * (SESSION_S + START_S * len(batch.tasks))
+        started_s = machine.slow * START_S * len(batch.tasks)
         plan.spent_s += started_s + sum(machine.takes_s(plan, task) for task in batch.tasks)
         plan.slow = machine.slow
     return cells_of(database)

@@ -84,13 +84,15 @@ def test_reframe_lists_exactly_the_checks_that_there_are():
     }
 
 
-def test_a_campaign_has_two_collectives_and_others_by_name():
+def test_a_campaign_has_four_collectives_and_others_by_name():
     listed = re.findall(r"^- (collective .*?) /", run_reframe("-l", "--tag=tuning"), re.MULTILINE)
     kinds = {name.split("%kind=")[1] for name in listed}
-    assert kinds == {"bcast", "allreduce"}
-    planned = reframe.dry_run(call_for("--name=collective.*kind=alltoall"))
-    assert {(job.operation, job.pattern) for job in planned.jobs} == {("alltoall", "blocks")}
-    apart = reframe.dry_run(call_for("--name=collective.*kind=alltoall", apart="2,3"))
+    assert kinds == {"bcast", "allreduce", "allgather", "alltoall"}
+    planned = reframe.dry_run(call_for("--name=collective.*kind=gather"))
+    assert {(job.operation, job.pattern) for job in planned.jobs} == {("gather", "blocks")}
+    assert all(job.races for job in planned.wanted)
+    apart = reframe.dry_run(call_for("--name=collective.*kind=gather", apart="2,3"))
+    assert not any(job.races for job in apart.wanted)
     assert {job.launches for job in apart.wanted} == {3 * job.launches for job in planned.wanted}
 
 

@@ -10,7 +10,7 @@ site_configuration = site(
             "name": "cpu",
             "descr": "one node, one job at a time",
             "processor": {"num_cpus": available_cores(), "num_cpus_per_core": 1},
-            "extras": {"max_nodes": 1},
+            "extras": {"max_nodes": 1, "oversubscribed": True},
         }
     ],
 )

@@ -150,6 +150,13 @@ static int set_placement(struct command_line *line, const char *value) {
   return 0;
 }
 
+static int set_proof(struct command_line *line, const char *value) {
+  line->options.proved = strcmp(value, "earlier") == 0;
+  if (!line->options.proved && strcmp(value, "here") != 0)
+    return failure_set("--proof \"%s\": write here or earlier", value);
+  return 0;
+}
+
 static int set_max_samples(struct command_line *line, const char *value) {
   int64_t number = 0;
   const int status = parse_number("--max-samples", value, 1, SAMPLES_MOST, &number);
@@ -189,6 +196,8 @@ static const struct bench_option OPTIONS[] = {
     {"--environment", "NAME", "programming environment (default)", ALL, 0, AT(options.environment),
      .wants = "a name"},
     {"--yield", "TEXT", "MPI's yield setting, recorded in the file", ALL, 0, AT(options.yield)},
+    {"--proof", "here|earlier", "where it is proved that the MPI library runs the algorithms named (here)",
+     RUN, 0, .set = set_proof},
     {"--anonymous", NULL, "write node0, node1, ... instead of host names", ALL, 0, AT(options.anonymous)},
     {"--quiet", NULL, "print no line per size", ALL, 0, AT(options.quiet)},
 };

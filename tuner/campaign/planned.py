@@ -69,6 +69,7 @@ class PlannedCampaign:
                 listed(job.sizes) if job.sizes else octaves(job.operation, job.pattern),
                 failed.get((names[job.system], job.environment, job.operation), []),
                 [] if job.methods == "all" else job.methods.split(),
+                job.oversubscribed,
             )
             for job in jobs
         ]

@@ -1,6 +1,6 @@
 """Planning of a race: what to measure next, from what has been measured.
 
-Two launches of each case look at every method at a few sizes. Batches of launches follow, in which
+One launch of each case looks at every method at a few sizes. Batches of launches follow, in which
 the default races the methods that may still gain more than matters, at the sizes that are open.
 When none is, sizes are added between those whose methods differ (docs/explanation/planning.md). The
 next batch follows from the plan and the cells alone, so that an interrupted campaign goes on where
@@ -18,30 +18,36 @@ import numpy as np
 from tuner.campaign.plans import Plan, PlannedBatch, Racing, Task, Turn
 from tuner.campaign.races import Baseline, Race, Times, races
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
-from tuner.domain.effort import OVERHEAD, START_S
+from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, of_sample_s
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
-from tuner.selection.decisions import RIVALS, Trial, trials
+from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, Trial, trials
 from tuner.selection.intervals import NEARLY, place_of
 
 FIRST_LOOK = "first look"
-LOOK_LAUNCHES, LOOK_SIZES, LOOK_ROUNDS = 2, 4, 6
-"""Launches of the first look, and their sizes and rounds: the least that may settle a size."""
+LOOK_SIZES, LOOK_ROUNDS = 4, 10
+"""Sizes and rounds of the first look."""
 
 LOOK_S = 3.0
 """Seconds of a launch that measures all methods, where no budget in seconds is given."""
 
+ROOM_S = 1.0
+"""Seconds that a launch may take beyond what is foreseen, as for proofs of algorithms."""
+
 REACH = math.log(1.5)
 """The logarithm of how much slower than the best a rival may seem."""
 
-LEAST_ROUNDS, MOST_ROUNDS, MOST_CROWDED = 6, 20, 40
+LEAST_ROUNDS, MOST_ROUNDS, MOST_CROWDED = 6, 30, 40
 """Rounds of a launch; more are of use where ranks have no cores of their own."""
+
+SHORT_ROUNDS = 60
+"""Rounds of executions that are shorter than what a sample takes beside them."""
 
 ERROR_WITHIN = 2.0
 """Ratio of the variance within a launch, that of a mean of its rounds, to that between launches."""
 
 BATCH_LAUNCHES = 3
-"""Most launches of a case between two decisions."""
+"""Most launches of a case between two decisions, where a decision costs a batch of jobs."""
 
 REFINED_ABOVE = 1.25
 """Ratio of two sizes up to which no size is added between them."""
@@ -69,17 +75,18 @@ class _Wanted:
     races: list[Racing]
     launches: int
     cost_s: float
-    may_gain: float  # by a launch: the sum over sizes, as logarithms
+    may_gain: float = 0.0  # by a launch: the sum over sizes, as logarithms
+    proved: bool = False
 
 
 def least_s(cases: int) -> float:
     """Return the least budget with which every case can be looked at and raced."""
-    return 2 * SESSION_S + (LOOK_LAUNCHES + 1) * cases * (START_S + LEAST_BUDGET_S) + SOAKS_S
+    return 2 * SESSION_S + 2 * cases * (START_S + LEAST_BUDGET_S) + SOAKS_S
 
 
 def look_s(cases: int) -> float:
     """Return a budget whose first look can measure all methods when nothing is known of them."""
-    return least_s(cases) + 2 * LOOK_LAUNCHES * cases * LOOK_S
+    return least_s(cases) + 2 * cases * LOOK_S
 
 
 def next_batch(
@@ -112,15 +119,14 @@ def next_batch(
 
 
 def _first_look(plan: Plan, turn: Turn) -> PlannedBatch:
-    """Return launches of each case with all methods, which share half of the time."""
-    share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * LOOK_LAUNCHES * len(plan.cases))
+    """Return a launch of each case with all methods; all share half of the time."""
+    share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * len(plan.cases))
     wanted = [
         _Wanted(
             number,
             [Racing(_spread(_coarse(case.sizes)), case.methods, LOOK_ROUNDS)],
-            LOOK_LAUNCHES,
+            1,
             max(share_s, 0.0),
-            0.0,
         )
         for number, case in enumerate(plan.cases)
         if number in turn.cases
@@ -180,25 +186,29 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
         return None
     times, default = standing.times, standing.default
     together: dict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
-    cost_s, may_gain, launches = 0.0, 0.0, 1
+    cost_s, may_gain = 0.0, 0.0
+    launches, proved = [1 if plan.in_job else BATCH_LAUNCHES], True
     for size, rivals in racing.items():
-        methods, rounds = (default, *sorted(rivals)), _rounds(size, rivals, standing)
+        logs, methods = times.at(size), (default, *sorted(rivals))
+        seconds = [math.exp(logs[method]) for method in methods]
+        rounds = _rounds(size, rivals, standing, max(seconds))
         together[methods, rounds].append(size)
-        logs = times.at(size)
-        cost_s += OVERHEAD * rounds * sum(math.exp(logs[method]) for method in methods)
+        proved = proved and standing.raced.get(size, {}).keys() >= {*methods}
+        cost_s += rounds * sum(map(of_sample_s, seconds))
         trial = standing.trials.get(size)
         lost = logs[default] - min(logs.values()) + NEARLY
         if trial and trial.contrasts:
             lost = -trial.least_log
         needed = trial.more_launches() if trial else BATCH_LAUNCHES
         may_gain += min(lost, REACH) / needed
-        launches = max(launches, needed)
+        launches.append(1 if _is_fresh(trial) else max(needed, 2))
     return _Wanted(
         number,
         [Racing(of, list(methods), rounds) for (methods, rounds), of in together.items()],
-        min(launches, BATCH_LAUNCHES),
+        min(launches),
         cost_s,
         may_gain,
+        proved,
     )
 
 
@@ -210,26 +220,41 @@ def _rivals(size: int, standing: _Standing, most_launches: int) -> list[str]:
     trial, default = standing.trials.get(size), standing.default
     logs = standing.times.at(size)
     best = min(logs.values())
-    if trial is None or not trial.contrasts:
-        near = [name for name in sorted(logs, key=logs.__getitem__) if logs[name] <= best + REACH]
-        near = [name for name in near if name != default]
+    if trial is None or _is_fresh(trial):
+        others = sorted(logs.keys() - {default}, key=logs.__getitem__)
         # The default never races alone: without a rival, nothing is known here.
-        return near[:RIVALS] or sorted(logs.keys() - {default}, key=logs.__getitem__)[:1]
-    done = max((its.launches for its in trial.contrasts.values()), default=0)
-    hopeless = done >= most_launches / 2 and trial.more_launches() > most_launches
-    if trial.verdict().settled or done >= most_launches or hopeless:
+        return [name for name in others if logs[name] <= best + REACH] or others[:1]
+    if trial.verdict().settled:
         return []
     rivals = [name for name in trial.rivals() if name in logs]
-    near = [name for name in rivals if logs[name] <= best + REACH]
-    return (near or rivals)[:RIVALS]
+    near = [name for name in rivals if logs[name] <= best + REACH] or rivals
+    racing = near if _is_short(math.exp(logs[default])) else near[:RIVALS]
+    done = min((trial.contrasts[name].launches for name in racing), default=0)
+    hopeless = done >= most_launches / 2 and trial.more_launches() > most_launches
+    return [] if done >= most_launches or hopeless else racing
 
 
-def _rounds(size: int, rivals: Sequence[str], standing: _Standing) -> int:
+def _launches(trial: Trial) -> int:
+    return max((contrast.launches for contrast in trial.contrasts.values()), default=0)
+
+
+def _is_fresh(trial: Trial | None) -> bool:
+    """Return whether a size was measured at most once: then no method is out of the race."""
+    return trial is None or _launches(trial) < MIN_LAUNCHES
+
+
+def _is_short(seconds: float) -> bool:
+    """Return whether an execution is shorter than what a sample takes beside it."""
+    return OVERHEAD * seconds < SAMPLE_S
+
+
+def _rounds(size: int, rivals: Sequence[str], standing: _Standing, longest_s: float) -> int:
     """Return the rounds that leave ERROR_WITHIN: samples are best spent on further launches.
 
-    As long as it is unknown what launches differ by, these are the least.
+    Those of the shortest executions cost next to nothing.
     """
     trial = standing.trials.get(size)
+    least = SHORT_ROUNDS if _is_short(longest_s) else LEAST_ROUNDS
     known = [trial.contrasts[name] for name in rivals if name in trial.contrasts] if trial else []
     known = [its for its in known if its.launches > 1] or [
         its
@@ -237,9 +262,9 @@ def _rounds(size: int, rivals: Sequence[str], standing: _Standing) -> int:
         for its in each.contrasts.values()
         if its.launches > 1
     ]
-    least, most = LEAST_ROUNDS, MOST_CROWDED if standing.crowded else MOST_ROUNDS
     if not known:
         return least
+    most = max(MOST_CROWDED if standing.crowded else MOST_ROUNDS, least)
     ratios = [its.noise / its.between if its.between else 0.0 for its in known]
     return math.ceil(min(max(float(np.median(ratios)) / ERROR_WITHIN, least), most))
 
@@ -248,8 +273,9 @@ def _between(standing: _Standing) -> Iterator[int]:
     """Yield sizes in the middle between neighbours that lose by each other's method."""
     sizes = sorted(standing.trials)
     logs = {size: standing.times.at(size) for size in sizes}
-    chosen = {size: standing.trials[size].verdict().method for size in sizes}
-    for (low, before), (high, after) in pairwise(chosen.items()):
+    verdicts = {size: standing.trials[size].verdict() for size in sizes}
+    for low, high in pairwise(sizes):
+        before, after = verdicts[low].method, verdicts[high].method
         middle = round(math.sqrt(low * high) / 8) * 8
         if not {before, after} <= logs[low].keys():
             continue  # chosen for another pattern of the degree class
@@ -268,12 +294,12 @@ def _affordable(plan: Plan, wanted: list[_Wanted], left_s: float) -> list[_Wante
     for its in sorted(wanted, key=lambda its: -its.may_gain / (starts_s[its.case] + its.cost_s)):
         start_s = starts_s[its.case]
         launches = min(its.launches, max(int(left_s / (start_s + its.cost_s)), 0))
-        cost_s = its.cost_s
-        if launches == 0 and left_s > start_s - 1e-9:
-            launches, cost_s = 1, left_s - start_s
         if launches:
-            left_s -= launches * (start_s + cost_s)
-            chosen[its.case] = replace(its, launches=launches, cost_s=cost_s)
+            left_s -= launches * (start_s + its.cost_s)
+            chosen[its.case] = replace(its, launches=launches, cost_s=its.cost_s + ROOM_S)
+        elif left_s > start_s - 1e-9:
+            chosen[its.case] = replace(its, launches=1, cost_s=left_s - start_s)
+            left_s = 0.0
     return [chosen[its.case] for its in wanted if its.case in chosen]
 
 
@@ -285,7 +311,7 @@ def _tasks(plan: Plan, wanted: Sequence[_Wanted]) -> list[Task]:
             if launch < its.launches:
                 number = len(plan.tasks) + len(tasks)
                 budget_s = math.floor(100 * (LEAST_BUDGET_S + its.cost_s)) / 100
-                tasks.append(Task(number, its.case, its.races, budget_s))
+                tasks.append(Task(number, its.case, its.races, budget_s, its.proved))
     return tasks
 
 

@@ -15,6 +15,9 @@ from tuner.domain.effort import START_S
 MOST_LAUNCHES = 12
 """Most launches of a case, unless others are asked for."""
 
+FIRST_SHARE, LAST_SHARE = 0.5, 0.9
+"""Shares of the time at which cases must end, and then those that oversubscribe cores."""
+
 MOST_BATCHES = 4
 """Most batches of jobs, where a site's configuration says nothing."""
 
@@ -47,6 +50,7 @@ class PlannedCase:
     sizes: list[int]
     failed: list[str] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)  # none stands for all
+    oversubscribed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class Task:
     case: int
     races: list[Racing]
     budget_s: float
+    proved: bool = False  # by an earlier launch: that the MPI library runs its algorithms by name
 
     @property
     def sizes(self) -> list[int]:
@@ -91,6 +96,7 @@ class Task:
             "--races": "|".join(map(str, self.races)),
             "--budget": f"{self.budget_s:g}",
             "--seed": str(self.number + 1),
+            "--proof": "earlier" if self.proved else "here",
         }
 
 
@@ -165,16 +171,29 @@ class Plan:
         """Return the systems and environments of the cases."""
         return sorted({(case.system, case.environment) for case in self.cases})
 
-    def turn(self, place: tuple[str, str]) -> Turn:
-        """Return the turn of a system and environment, which all have as much time."""
-        cases = [n for n, case in enumerate(self.cases) if (case.system, case.environment) == place]
-        return Turn(cases, (self.places.index(place) + 1) / len(self.places))
+    def turns_of(self, place: tuple[str, str]) -> list[Turn]:
+        """Return the turns of a system and environment, which all have as much time.
+
+        Oversubscribed cases come last, as they matter less; spare time goes to all that is open.
+        """
+        before, each = self.places.index(place) / len(self.places), 1 / len(self.places)
+        its = [n for n, case in enumerate(self.cases) if (case.system, case.environment) == place]
+        last = [number for number in its if self.cases[number].oversubscribed]
+        first = [number for number in its if not self.cases[number].oversubscribed]
+        turns = [Turn(its, before + each)]
+        if first and last:
+            turns = [
+                Turn(first, before + FIRST_SHARE * each),
+                Turn(last, before + LAST_SHARE * each),
+                *turns,
+            ]
+        return turns
 
     @property
     def turns(self) -> list[Turn]:
-        """Return a turn for each job, or one for all where every batch is jobs of its own."""
+        """Return the turns of all jobs, or one for all where every batch is jobs of its own."""
         if self.in_job:
-            return [self.turn(place) for place in self.places]
+            return [turn for place in self.places for turn in self.turns_of(place)]
         return [Turn(range(len(self.cases)), 1.0)]
 
     def left_s(self, turn: Turn) -> float:

@@ -17,7 +17,7 @@ import msgspec
 from tuner import atomic
 from tuner.campaign.order import PLANS
 from tuner.campaign.planned import plan_next, remaining
-from tuner.campaign.plans import Plan, Task
+from tuner.campaign.plans import Plan, Task, Turn
 from tuner.files import read_bytes
 from tuner.rawfile import keeping
 
@@ -71,22 +71,26 @@ def race(starts: Starts) -> None:
         RawFileError, StoreError, OSError: the results cannot be kept.
     """
     plan = PLANS.load(starts.plan)
-    turn = plan.turn((starts.system, starts.environment))
     started_s = time.monotonic() - plan.spent_s
-    while True:
-        tasks = [task for task in remaining(plan) if task.case in turn.cases]
-        if not tasks and not plan_next(plan, turn):
-            return
-        made: list[Path] = []
-        for task in tasks:
+    for turn in plan.turns_of((starts.system, starts.environment)):
+        while tasks := _next(plan, turn):
+            PLANS.save(plan, starts.plan)
+            made: list[Path] = []
+            for task in tasks:
+                plan.spent_s = time.monotonic() - started_s
+                if plan.left_s(turn) <= 0:
+                    plan.drop(tasks[len(made) :])
+                    break
+                made.append(_launch(plan, task, starts.of_case[task.case]))
+            keeping.keep(made)
             plan.spent_s = time.monotonic() - started_s
-            if plan.left_s(turn) <= 0:
-                plan.drop(tasks[len(made) :])
-                break
-            made.append(_launch(plan, task, starts.of_case[task.case]))
-        keeping.keep(made)
-        plan.spent_s = time.monotonic() - started_s
-        PLANS.save(plan, starts.plan)
+            PLANS.save(plan, starts.plan)
+
+
+def _next(plan: Plan, turn: Turn) -> list[Task]:
+    """Return the launches that a turn lacks, or else the next batch; none once it is over."""
+    lacking = [task for task in remaining(plan) if task.case in turn.cases]
+    return lacking or (plan.batches[-1].tasks if plan_next(plan, turn) else [])
 
 
 def _launch(plan: Plan, task: Task, start: Start) -> Path:

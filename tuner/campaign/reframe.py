@@ -61,6 +61,7 @@ class Job:
     skipped_because: str
     sizes: str = ""  # swpbench's option; the check's own where it is empty
     methods: str = "all"
+    oversubscribed: bool = False
     races: bool = False
     batches: int = 0  # of a race, at most; 0: one job decides between its launches
 
@@ -309,6 +310,7 @@ def _job(case: dict[str, Any]) -> Job:
         skipped_because=case["skipped_because"],
         sizes=case["sizes"],
         methods=case["methods"],
+        oversubscribed=case["oversubscribed"],
         races=case["races"],
         batches=case["batches"],
     )

@@ -5,3 +5,11 @@ START_S = 0.5
 
 OVERHEAD = 4.0
 """Ratio of the seconds that a sample takes, with start and buffers, to those that it counts."""
+
+SAMPLE_S = 2e-5
+"""Seconds that a sample takes at least, even of the shortest execution."""
+
+
+def of_sample_s(seconds: float) -> float:
+    """Return what a sample takes that counts so many seconds."""
+    return OVERHEAD * seconds + SAMPLE_S

@@ -267,8 +267,11 @@ def _estimated(pairs: Sequence[_Pair]) -> Iterator[tuple[Key, Contrast]]:
     freedom = (launches - np.bincount(key_of_series)).astype(float)
     prior = pooling.prior_of(residual, freedom, cluster_of_key)
     variance = pooling.moderated(residual, freedom, prior)[key_of_series] / precision
-    ones = np.ones(len(series))
-    variance += _shared(means, variance, key_of_series, ones, cluster_of_key[key_of_series])
+    # Patterns hardly move a method that is like the default, and move others a lot. A single launch
+    # shows an effect of its own rather than of its pattern.
+    _, method_of_key = _numbered([(of_key[key], key.method) for key in keys])
+    several = (np.bincount(of_series) > 1).astype(float)
+    variance += _shared(means, variance, key_of_series, several, method_of_key[key_of_series])
     mean, _, weight = pooling.weighted(means, 1 / variance, key_of_series)
     # The cells of a launch share its effects, so that only launches add to what is known of them.
     independent = {

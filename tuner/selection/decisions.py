@@ -231,19 +231,42 @@ def _one_scheme(cells: list[Cell]) -> list[Cell]:
 
 
 def _decide_class(trials: Mapping[int, Trial]) -> list[Point]:
-    points: list[Point] = []
-    for _, trial in sorted(trials.items()):
-        verdict = trial.verdict()
-        if verdict.status == FASTER and points and trial.is_faster(points[-1].method):
-            verdict = _prefer(points[-1].method, verdict, trial)
-        points.append(_point(trial, verdict))
-    return points
+    """Return the points of a degree class; of methods that are as good, switches are spared."""
+    sizes = sorted(trials)
+    verdicts = {size: trials[size].verdict() for size in sizes}
+    settled = [size for size in sizes if verdicts[size].settled]
+    chosen = _fewest_switches([_as_good(trials[size], verdicts[size]) for size in settled])
+    for size, method in zip(settled, chosen, strict=True):
+        if method != verdicts[size].method:
+            verdicts[size] = verdicts[size]._replace(method=method, challenger=method)
+    return [_point(trials[size], verdicts[size]) for size in sizes]
 
 
-def _prefer(method: str, verdict: Verdict, trial: Trial) -> Verdict:
-    """Return the verdict for a neighbour's method that is as good, to spare a switch point."""
-    lost = trial.contrasts[method].mean - trial.contrasts[verdict.method].mean
-    return verdict._replace(method=method, challenger=method) if lost < NEARLY else verdict
+def _as_good(trial: Trial, verdict: Verdict) -> dict[str, float]:
+    """Return the methods that may be chosen by a verdict, and what they lose by the means."""
+    if verdict.status != FASTER:
+        return {verdict.method: 0.0}
+    winner = trial.contrasts[verdict.method]
+    lost = {name: of.mean - winner.mean for name, of in trial.contrasts.items()}
+    return {
+        name: by
+        for name, by in lost.items()
+        if name == verdict.method or (by < NEARLY and trial.is_faster(name))
+    }
+
+
+def _fewest_switches(options: Sequence[Mapping[str, float]]) -> list[str]:
+    """Return one of the options of each place, with the fewest changes, then the least loss."""
+    paths: list[tuple[int, float, list[str]]] = [(0, 0.0, [])]
+    for losses in options:
+        paths = [
+            min(
+                (switches + (path[-1:] not in ([], [name])), lost + loss, [*path, name])
+                for switches, lost, path in paths
+            )
+            for name, loss in losses.items()
+        ]
+    return min(paths)[2]
 
 
 def _filled(points: Sequence[Point], trials: Mapping[int, Trial]) -> list[Point]:

@@ -25,9 +25,14 @@ def between(values: Floats, variances: Floats, groups: Integers, weights: Floats
     It is the value with which the weighted squares about the groups' means have their expectation
     (Paule and Mandel 1982), summed over groups, and SMALLEST squared at least.
 
-    groups: numbers, one for each value. weights: factors of the precision, 1 for most.
+    groups: numbers, one for each value. weights: factors of the precision, 1 for most; values with
+    0 do not count.
     """
-    _, groups = np.unique(groups, return_inverse=True)
+    counted = weights > 0
+    if not counted.any():
+        return SMALLEST**2
+    values, variances, weights = values[counted], variances[counted], weights[counted]
+    _, groups = np.unique(groups[counted], return_inverse=True)
     expected = len(values) - int(groups.max() + 1)
 
     def excess(variance: float) -> float:

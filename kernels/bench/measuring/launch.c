@@ -171,6 +171,8 @@ static int write_header(const struct launch *launch) {
   json_doubles(&json, "load", launch->facts.load, sizeof *launch->facts.load, 3);
   json_string(&json, "buffers", "warm");
   json_double(&json, "budget_s", options->budget_s);
+  if (options->proved)
+    json_string(&json, "proof", "earlier");
   return json_write(&json, launch->file, options->out);
 }
 

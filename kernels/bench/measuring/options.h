@@ -37,6 +37,7 @@ struct options {
   int max_samples;
   int64_t executions; /* of soak */
   double limit_s;     /* of soak: the longest time of a rank for a step */
+  bool proved; /* of run: the library's algorithms, by an earlier launch on this layout at these sizes */
   bool anonymous;
   bool quiet;
 };

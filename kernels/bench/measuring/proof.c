@@ -105,18 +105,26 @@ static bool is_algorithm(const char *spec) {
   return strncmp(spec, ALGORITHM, sizeof ALGORITHM - 1) == 0;
 }
 
+static bool is_to_prove(const struct contender *contender) {
+  return contender->plan && is_algorithm(contender->spec);
+}
+
 /* The text after the last colon says most: an MPICH error first lists all functions up to the caller. */
 static const char *last_words(const char *message) {
   const char *colon = strrchr(message, ':');
   return colon ? colon + 1 : message;
 }
 
-static void see(const struct workload *workload, struct contender *contender, struct sight *sight) {
-  if (observe(workload, contender->plan, sight) == SWP_SUCCESS)
-    return;
+/* Takes the plan from a contender whose call failed. */
+static void refuse(struct contender *contender) {
   swp_plan_free(&contender->plan);
   snprintf(contender->reason, sizeof contender->reason, "refused by the MPI library:%s",
            last_words(swp_error_message()));
+}
+
+static void see(const struct workload *workload, struct contender *contender, struct sight *sight) {
+  if (observe(workload, contender->plan, sight) != SWP_SUCCESS)
+    refuse(contender);
 }
 
 /* Whether the library was observed to run something else under another of its algorithms. */
@@ -197,25 +205,30 @@ static int set_fallback(int value) {
   return before;
 }
 
-void proof_check(const struct workload *workload, struct contender *contenders, int count) {
-  enum { FAIL };
-  struct sight *sights = NULL;
-  int fallback = 0;
-  for (int i = 0; i < count; i++) {
-    if (!contenders[i].plan || !is_algorithm(contenders[i].spec))
-      continue;
-    if (sights == NULL) {
-      sights = allocate((size_t)count * sizeof *sights);
-      memset(sights, 0, (size_t)count * sizeof *sights);
-      fallback = set_fallback(FAIL);
-    }
-    see(workload, &contenders[i], &sights[i]);
-  }
-  if (sights == NULL)
-    return;
+/* Looks at all contenders before it judges any. */
+static void prove(const struct workload *workload, struct contender *contenders, int count) {
+  struct sight *sights = allocate_zeros((size_t)count * sizeof *sights);
   for (int i = 0; i < count; i++)
-    if (contenders[i].plan && is_algorithm(contenders[i].spec))
+    if (is_to_prove(&contenders[i]))
+      see(workload, &contenders[i], &sights[i]);
+  for (int i = 0; i < count; i++)
+    if (is_to_prove(&contenders[i]))
       judge(workload, contenders, count, i, sights);
-  set_fallback(fallback);
   free(sights);
+}
+
+void proof_check(const struct workload *workload, struct contender *contenders, int count, bool proved) {
+  enum { FAIL };
+  int any = 0;
+  for (int i = 0; i < count; i++)
+    any |= is_to_prove(&contenders[i]);
+  if (!any)
+    return;
+  const int fallback = set_fallback(FAIL);
+  if (!proved)
+    prove(workload, contenders, count);
+  for (int i = 0; proved && i < count; i++)
+    if (is_to_prove(&contenders[i]) && warm_up(workload, contenders[i].plan) != SWP_SUCCESS)
+      refuse(&contenders[i]);
+  set_fallback(fallback);
 }

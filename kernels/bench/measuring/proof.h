@@ -9,8 +9,10 @@
 
 /*
  * Takes the plan, with the reason, from each such contender that the library refuses to run, or whose calls
- * were not observed to differ from those of such a contender before it, or of any algorithm. Collective.
+ * were not observed to differ from those of such a contender before it, or of any algorithm. Those that an
+ * earlier launch has proved are only called as often as the library needs to settle on an algorithm.
+ * Collective.
  */
-void proof_check(const struct workload *workload, struct contender *contenders, int count);
+void proof_check(const struct workload *workload, struct contender *contenders, int count, bool proved);
 
 #endif

@@ -58,7 +58,7 @@ static int write_block(struct session *session, const struct block *block) {
 static int measure_block(struct session *session, struct budget *budget, int index, struct block *block) {
   if (contenders_plan(block->workload, session->methods, session->nmethods, block->contenders, &block->count))
     return -1;
-  proof_check(block->workload, block->contenders, block->count);
+  proof_check(block->workload, block->contenders, block->count, session->options->proved);
   drop_inapplicable(session, block, session->options->sizes_bytes[index]);
   if (block->count == 0)
     return 0;
