@@ -23,15 +23,29 @@ from tuner.inputs.structure.quality import quality
 
 DATA = Path(__file__).parent / "data" / "matrix"
 LINES = {  # where the reader finds what is wrong, when it is not the first line
+    "carriage-return-before-row": 3,
+    "carriage-return-in-line": 3,
+    "carriage-returns-end-lines": 3,
     "column-beyond": 4,
     "column-not-integer": 3,
+    "column-with-point": 3,
     "comment-among-entries": 4,
+    "entry-of-one-number": 3,
+    "file-separator": 3,
+    "form-feed-in-size": 2,
     "huge-size": 2,
+    "integer-too-large": 3,
+    "integer-with-point": 3,
     "nul-byte": 3,
+    "row-with-exponent": 3,
+    "size-too-large": 2,
     "skew-diagonal": 3,
     "surplus-entry": 4,
     "truncated": 4,
+    "value-too-large": 3,
+    "value-true": 3,
     "value-word": 4,
+    "vertical-tab": 3,
 }
 
 
@@ -72,10 +86,9 @@ def test_a_packed_file(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert np.array_equal(read_pattern(packed).rows, read_pattern(path).rows)
     assert stem(packed) == stem(tmp_path / "a.mtx") == "a"
-    for bad in (packed.read_bytes()[:-20], b"no gzip"):
-        packed.write_bytes(bad)
-        with pytest.raises(MatrixError, match="cannot be unpacked"):
-            read_pattern(packed)
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(MatrixError, match="cannot be unpacked"):
+        read_pattern(packed)
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -78,6 +78,8 @@ static int read_banner(struct matrix_market *matrix) {
 /* A decimal integer from least to most that is the whole token. */
 static bool parse_integer(const char *token, int64_t least, int64_t most, int64_t *value) {
   char *end;
+  if (token[strspn(token, "+-0123456789")] != '\0') /* strtoll would skip blanks that separate no tokens */
+    return false;
   errno = 0;
   *value = strtoll(token, &end, 10);
   return *end == '\0' && end != token && !errno && *value >= least && *value <= most;

@@ -1,7 +1,8 @@
 """The reader of patterns in Matrix Market files (math.nist.gov/MatrixMarket/formats.html).
 
-It reads coordinate files, and is as strict as the library's: values are checked, and not kept.
-Files are read and parsed in blocks; only when a block is invalid are its lines parsed one by one.
+It reads coordinate files: those that kernels/bench/products/matrix_market.c accepts, and also
+rectangular ones. Values are checked, and not kept. Files are read and parsed in blocks; a block
+that is not plainly valid is parsed line by line.
 """
 
 import gzip
@@ -28,9 +29,14 @@ SUFFIXES = (".mtx.gz", ".mtx")
 
 _VALUES = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}  # numbers of each entry
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+_GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 1 << 24
-_LARGEST = 2**61
+_LARGEST = 2**61 - 1
+_LINE_BYTES = 1 << 16
+_INTEGER = re.compile(r"([-+]?)0*([0-9]{1,19})")
 _REAL = re.compile(r"[-+.0-9eE]+")
+_PLAIN = b"0123456789+-.eE \t\n"  # all that pandas may see: it takes other blanks and words too
+_NEAR_LARGEST = 1e308  # rounding beyond it may differ
 
 
 class MatrixError(SwitchpointError):
@@ -59,14 +65,16 @@ def stem(path: Path) -> str:
 
 
 def read_pattern(path: Path) -> Pattern:
-    """Read the pattern of a file, unpacked on the way when its name ends in .gz.
+    """Read the pattern of a file, unpacked on the way when it is compressed by gzip.
 
     Raises:
         MatrixError: it cannot be read or is malformed, with the line.
     """
     try:
-        with open_file(path) as file, gzip.open(file) if path.suffix == ".gz" else file as lines:
-            return _EntryReader(path, cast(BinaryIO, lines)).read()
+        with open_file(path) as file:
+            packed = file.peek(2)[:2] == _GZIP
+            with gzip.open(file) if packed else file as lines:
+                return _EntryReader(path, cast(BinaryIO, lines)).read()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise MatrixError(f"{path}: cannot be unpacked: {error}") from error
     except OSError as error:
@@ -101,14 +109,16 @@ class _EntryReader:
 
     def _next_line(self) -> list[str] | None:
         """Return the next line's words; None at the end of the file."""
-        line = self.file.readline()
+        line = self.file.readline(_LINE_BYTES + 2)
         self.line += bool(line)
-        return self._words(line) if line else None
+        return self._words(line.removesuffix(b"\n")) if line else None
 
     def _words(self, line: bytes) -> list[str]:
         if b"\0" in line:
             self.refuse("a NUL byte: this is not a text file")
-        return line.decode("ascii", "replace").split()
+        if len(line) > _LINE_BYTES:
+            self.refuse(f"a line of over {_LINE_BYTES} characters: the file has another format")
+        return re.findall("[^ \t]+", line.rstrip(b"\r").decode("ascii", "replace"))
 
     def _read_banner(self) -> None:
         words = self._next_line()
@@ -153,7 +163,7 @@ class _EntryReader:
         count = 0
         yield np.empty((2, 0), dtype=np.int64)
         while block := self.file.read(_BLOCK_BYTES):
-            block += self.file.readline()
+            block += self.file.readline(_LINE_BYTES + 2)
             entries = self._parse(block)
             if count + entries.shape[1] > self.entries:
                 self._find_surplus(block, self.entries - count)
@@ -166,19 +176,19 @@ class _EntryReader:
     def _parse(self, block: bytes) -> Indices:
         """Parse all lines at once.
 
-        When something is wrong they are parsed one by one, to report what and where.
+        When something may be wrong they are parsed one by one, to report what and where.
         """
+        plain = block.replace(b"\r\n", b"\n")
+        if plain.translate(None, _PLAIN) or _has_long_line(block):
+            return self._parse_lines(block)
         numbers = 2 + _VALUES[self.field]
-        value = np.int64 if self.field == "integer" else np.float64
-        types = dict.fromkeys(range(numbers), value) | dict.fromkeys(range(2), np.int64)
+        values = {} if self.field == "integer" else dict.fromkeys(range(2, numbers), np.float64)
         try:
-            if b"\0" in block:
-                return self._parse_lines(block)
             frame = pd.read_csv(
-                io.BytesIO(block),
+                io.BytesIO(plain),
                 sep=r"\s+",
                 header=None,
-                dtype=types,
+                dtype=values,  # integers are recognized: if told, pandas would take 1.0 for one
                 quoting=3,
                 na_filter=False,
                 engine="c",
@@ -187,8 +197,10 @@ class _EntryReader:
             return np.empty((2, 0), dtype=np.int64)
         except (ValueError, OverflowError):
             return self._parse_lines(block)
+        if list(frame.dtypes) != [values.get(place, np.int64) for place in range(numbers)]:
+            return self._parse_lines(block)
         positions = frame[[0, 1]].to_numpy().T - 1
-        if frame.shape[1] != numbers or not self._valid(positions, frame.iloc[:, 2:].to_numpy()):
+        if not self._valid(positions, frame.iloc[:, 2:].to_numpy()):
             return self._parse_lines(block)
         return positions
 
@@ -200,13 +212,13 @@ class _EntryReader:
         return bool(
             inside
             and lower.get(self.symmetry, np.all(rows >= columns))
-            and np.isfinite(values).all()
+            and (self.field == "integer" or np.all(np.abs(values) < _NEAR_LARGEST))
         )
 
     def _parse_lines(self, block: bytes) -> Indices:
         entries = []
         before = self.line
-        for line in block.splitlines():
+        for line in _lines(block):
             self.line += 1
             if words := self._words(line):
                 entries.append(self._entry(words))
@@ -232,23 +244,45 @@ class _EntryReader:
         return row - 1, column - 1
 
     def _find_surplus(self, block: bytes, left: int) -> NoReturn:
-        for line in block.splitlines():
+        for line in _lines(block):
             self.line += 1
-            left -= bool(line.strip())
+            left -= bool(self._words(line))
             if left < 0:
                 break
         self.refuse("more entries than the size line says")
 
 
+def _lines(block: bytes) -> list[bytes]:
+    return block.removesuffix(b"\n").split(b"\n")
+
+
+def _has_long_line(block: bytes) -> bool:
+    """Return whether a line is too long, by one step for many short lines."""
+    start = 0
+    while len(block) - start > _LINE_BYTES:
+        end = block.rfind(b"\n", start, start + _LINE_BYTES + 1)
+        if end < 0:
+            return True
+        start = end + 1
+    return False
+
+
+def _integer(word: str) -> int | None:
+    """Return the 64-bit decimal integer that the whole word is."""
+    found = _INTEGER.fullmatch(word)
+    number = int("".join(found.groups())) if found else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
 def _whole(word: str) -> int:
     """Return a decimal integer; -1, which no size or index is, for anything else."""
-    return int(word) if re.fullmatch(r"[-+]?[0-9]{1,19}", word) else -1
+    number = _integer(word)
+    return -1 if number is None else number
 
 
 def _is_value(field: str, word: str) -> bool:
     if field == "integer":
-        whole = re.fullmatch(r"[-+]?[0-9]{1,19}", word)
-        return whole is not None and -(2**63) <= int(word) < 2**63
+        return _integer(word) is not None
     try:
         return _REAL.fullmatch(word) is not None and math.isfinite(float(word))
     except ValueError:
