@@ -7,7 +7,7 @@ import math
 import msgspec
 import pytest
 
-from tests.test_cli import succeed
+from tests.test_cli import fail, succeed
 from tuner.machine.simulation import networks
 from tuner.machine.simulation.launch import settings
 from tuner.machine.simulation.machines import machine
@@ -143,5 +143,30 @@ def test_a_kept_network_is_found_by_its_name(tmp_path, monkeypatch):
     listed = json.loads(succeed("network", "list", "--json"))
     assert listed["mysite"] == msgspec.to_builtins(generic)
     (tmp_path / "networks" / "mysite.json").write_text('{"source": "x"}')
-    with pytest.raises(NetworkError, match=r"mysite.json: Object missing required field"):
+    with pytest.raises(NetworkError, match=r"mysite.json: not a network: Object missing required"):
         machine("torus-8x8x4-mysite")
+
+
+NETWORK = msgspec.json.encode(networks.network("bluewaters")).decode()
+DAMAGED = [
+    *("", "[]", "null", "\0", NETWORK[:-20], NETWORK[20:]),
+    '{"x":' * 100_000,
+    NETWORK.replace('"protocols":[', '"protocols":[{"from_bytes":' + "[" * 100_000),
+    NETWORK.replace('"from_bytes":0', '"from_bytes":600'),
+    NETWORK.replace('"from_bytes":8193', '"from_bytes":513'),
+    NETWORK.replace(
+        '"latency_s":' + NETWORK.split('"latency_s":')[1].split(",")[0], '"latency_s":0', 1
+    ),
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_network_is_one_line(content, tmp_path, monkeypatch):
+    assert content != NETWORK
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    path = tmp_path / "networks" / "mysite.json"
+    path.parent.mkdir()
+    path.write_text(content)
+    said = fail("network", "list")
+    assert said.startswith(f"Error: {path}: not a network: ")
+    assert said.endswith("delete it, and make it again with `switchpoint network fit`")

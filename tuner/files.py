@@ -3,8 +3,14 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
 from io import DEFAULT_BUFFER_SIZE, BufferedReader, FileIO
 from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
 
 
 def open_file(path: Path, buffer_bytes: int = DEFAULT_BUFFER_SIZE) -> BufferedReader:
@@ -33,6 +39,19 @@ def read_bytes(path: Path) -> bytes:
     """Return the content of a regular file. Raise OSError as `open_file` does."""
     with open_file(path) as file:
         return file.read()
+
+
+def read_json(path: Path, kind: type[T], dec_hook: Callable[[type, Any], Any] | None = None) -> T:
+    """Return the content of a JSON file, checked and converted to `kind` by msgspec.
+
+    Raises:
+        ValueError: it is not such a file; the message says in what.
+        OSError: it cannot be read.
+    """
+    try:
+        return msgspec.json.decode(read_bytes(path), type=kind, dec_hook=dec_hook)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def shown(path: Path) -> str:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from tuner import atomic
-from tuner.files import open_file, read_bytes
+from tuner.files import open_file, read_bytes, read_json
 from tuner.inputs.matrices.market import Indices, MatrixError, Pattern, stem
 from tuner.inputs.matrices.ownership import RULES, Ownership
 from tuner.inputs.matrices.partitioners import PARTITIONERS, partitioned, version
@@ -128,10 +128,10 @@ def _require_square(matrix: Path, pattern: Pattern) -> None:
 def _read_record(path: Path) -> _Record | None:
     """Return the record, or None when there is none; a broken one matches nothing."""
     try:
-        return msgspec.json.decode(read_bytes(path), type=_Record)
+        return read_json(path, _Record)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError:
+    except ValueError:
         return _Record("", "", "", 0, 0)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from tuner.errors import SwitchpointError
+from tuner.files import read_json
 
 SCRIPTS = Path(__file__).resolve().parent
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
@@ -83,11 +84,21 @@ def name_meant() -> str:
 
 
 def find(name: str) -> Nodes | None:
-    """Return this user's set with a name, or None when it is not up."""
+    """Return this user's set with a name, or None when it is not up.
+
+    Raises:
+        NodesError: its record is damaged.
+    """
+    record = _place(name) / RECORD
     try:
-        nodes = Nodes(**json.loads((_place(name) / RECORD).read_text()))
+        nodes = read_json(record, Nodes)
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise NodesError(
+            f"{record}: not a record of virtual nodes: {error}; end the processes of switch.sh, "
+            "if any, and delete it"
+        ) from error
     return nodes if _start_of(nodes.pid) == nodes.started else None
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from tuner import atomic
 from tuner.errors import SwitchpointError
-from tuner.files import read_bytes
+from tuner.files import read_json, shown
 from tuner.paths import results_directory
 
 NAME = r"[a-z][a-z0-9]*"
@@ -46,6 +46,14 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on_node_latency_s: _Seconds
     on_node_bytes_per_s: _Positive
 
+    def __post_init__(self) -> None:
+        """Raise ValueError where protocols have no order, or no latency to compare others with."""
+        sizes = [each.from_bytes for each in self.protocols]
+        if sizes[0] != 0 or sizes != sorted(set(sizes)):
+            raise ValueError("protocols must begin at 0 bytes and increase")
+        if self.protocols[0].latency_s == 0 and any(each.latency_s for each in self.protocols):
+            raise ValueError("the first protocol has no latency, but a later one has")
+
 
 def network(name: str) -> Network:
     """Return the network of a name, a published one or else one of `keep`. Raise NetworkError."""
@@ -54,12 +62,15 @@ def network(name: str) -> Network:
         return found[name]
     path = _path(name)
     try:
-        return msgspec.json.decode(read_bytes(path), type=Network)
+        return read_json(path, Network)
     except FileNotFoundError as error:
         names = ", ".join([*found, *kept()])
         raise NetworkError(f"no network {name!r}; available: {names}") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise NetworkError(f"{path}: {error}") from error
+    except ValueError as error:
+        raise NetworkError(
+            f"{shown(path)}: not a network: {error}; delete it, and make it again with "
+            "`switchpoint network fit`"
+        ) from error
 
 
 def published() -> dict[str, Network]:
