@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tests import synthetic
 from tests.synthetic_plan import SyntheticMachine
-from tests.test_cli import fail
+from tests.test_cli import fail, succeed
 from tuner.campaign import progress as showing
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
@@ -88,6 +88,26 @@ def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
     assert find(NAME) == PlannedCampaign(plan, PLANS.path_of(NAME))
     path.with_name("other.order.json").write_text("{}")
     assert "other.order.json: not an order of a campaign" in fail("run", "--resume", "other")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "[]", "\0", json.dumps(SOAKING)[:-20], json.dumps(SOAKING)[20:]),
+        '{"jobs":[{"x":' + '{"x":' * 100_000,
+        '{"jobs":[],"x":' + "[" * 100_000,
+    ],
+    ids=range(7),
+)
+def test_a_damaged_order_is_one_line(results: Path, content: str) -> None:
+    synthetic.write(results, synthetic.Campaign(samples=5))
+    succeed("ingest")
+    path = results / "logs" / f"{NAME}.soaking.json"
+    path.parent.mkdir()
+    path.write_text(content)
+    said = fail("soak", "--config", __file__)
+    assert said.startswith(f"Error: {path}: not an order of soaks: ")
+    assert said.endswith("; delete it, or restore it from a copy")
 
 
 @pytest.mark.parametrize("built", [False, True])

@@ -14,7 +14,7 @@ from tuner import atomic
 from tuner.campaign.plans import Plan
 from tuner.campaign.reframe import Call
 from tuner.errors import SwitchpointError
-from tuner.files import read_bytes, shown
+from tuner.files import read_json, shown
 from tuner.paths import results_directory
 from tuner.rawfile import keeping
 
@@ -94,11 +94,11 @@ class Orders(Generic[T]):
     def load(self, path: Path) -> T:
         """Read an order. Raise OrderError when the file is not one, OSError if it is unreadable."""
         try:
-            return msgspec.json.decode(
-                read_bytes(path), type=self.kind, dec_hook=lambda kind, value: kind(value)
-            )
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise OrderError(f"{path}: not {self.what}: {error}") from error
+            return read_json(path, self.kind, lambda kind, value: kind(value))
+        except ValueError as error:
+            raise OrderError(
+                f"{shown(path)}: not {self.what}: {error}; delete it, or restore it from a copy"
+            ) from error
 
     def save(self, order: T, path: Path) -> None:
         """Write an order; a killed run leaves either the old one or the new one."""
