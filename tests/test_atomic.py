@@ -1,12 +1,24 @@
 """Files that are written whole."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from tuner import atomic
+from tuner.machine.mpi import CHECKOUT
+
+KILLED = """
+import os, pathlib, signal
+from tuner import atomic
+with atomic.replacing(pathlib.Path({path!r})) as aside:
+    aside.write_text("part")
+    os.kill(os.getpid(), signal.{signal})
+"""
 
 
 def test_a_file_is_written_with_its_directory(tmp_path: Path) -> None:
@@ -51,3 +63,55 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(OSError) as caught:
         atomic.write(tmp_path / name, "text")
     assert caught.value.filename == str(tmp_path / name)
+
+
+def test_a_file_and_its_name_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, synced, fsync = tmp_path / "file", [], os.fsync
+    path.write_text("old")
+
+    def spied(number: int) -> None:
+        synced.append((Path(f"/proc/self/fd/{number}").readlink(), path.read_text()))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", spied)
+    with atomic.replacing(path) as aside:
+        aside.write_text("new")
+    assert synced == [(aside, "old"), (tmp_path, "new")]
+
+
+def writer(path: Path, ending: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", KILLED.format(path=str(path), signal=ending)],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+    )
+
+
+def test_the_next_write_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
+    path, other = tmp_path / "file[1]", tmp_path / "other"
+    for each in (path, other):
+        assert writer(each, "SIGKILL").wait() == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2
+    atomic.write(path, "whole")
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert [name.split(".")[1] for name in names[:-1]] == ["other"]
+    assert names[-1] == path.name
+
+
+def test_what_others_are_writing_stays(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    elsewhere = tmp_path / ".file.another-host.4194305.partial"  # beyond all pids
+    elsewhere.touch()
+    running = writer(path, "SIGSTOP")
+    try:
+        os.waitpid(running.pid, os.WUNTRACED)
+        atomic.write(path, "mine")
+        assert len(list(tmp_path.iterdir())) == 3
+        running.send_signal(signal.SIGCONT)
+        assert running.wait() == 0
+    finally:
+        running.kill()
+        running.wait()
+    assert path.read_text() == "part"
+    assert sorted(tmp_path.iterdir()) == [elsewhere, path]
