@@ -4,6 +4,8 @@ import os
 import pwd
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -84,9 +86,13 @@ def test_a_user_without_name_and_home_has_places(monkeypatch):
 def test_campaigns_of_one_second_have_names_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whether their results are there, as those of other programs, or they only begin."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    names = []
-    for _ in range(2):
-        names.append(new_campaign("study-"))
-        (tmp_path / "system" / names[-1]).mkdir(parents=True)
+    with ThreadPoolExecutor(2) as both:
+        names = list(both.map(new_campaign, ["study-"] * 2))
     assert len(set(names)) == 2
+    now = datetime.now(UTC)
+    there = [f"{now + timedelta(seconds=second):%Y%m%dT%H%M%SZ}" for second in range(2)]
+    for name in there:
+        (tmp_path / "system" / name).mkdir(parents=True)
+    assert new_campaign() not in there

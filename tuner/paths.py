@@ -5,6 +5,7 @@ import fcntl
 import os
 import tempfile
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -38,11 +39,18 @@ def database_path() -> Path:
 
 
 def new_campaign(prefix: str = "") -> str:
-    """Return a campaign name made of the time; wait while results of that name exist."""
+    """Return a campaign name made of the time, which no other call returns for these results.
+
+    An empty file campaigns/NAME reserves it. Raise OSError when that cannot be written.
+    """
+    reserved = results_directory() / "campaigns"
+    reserved.mkdir(parents=True, exist_ok=True)
     while True:
         name = f"{prefix}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-        if not any(results_directory().glob(f"*/{name}")):
-            return name
+        if not any(results_directory().glob(f"*/{name}")):  # other programs name campaigns too
+            with suppress(FileExistsError):
+                (reserved / name).touch(exist_ok=False)
+                return name
         time.sleep(0.1)
 
 
