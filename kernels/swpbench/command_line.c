@@ -172,7 +172,7 @@ static const struct bench_option OPTIONS[] = {
      .set = set_sizes},
     {"--races", "LIST", "instead of --sizes: parts \"SIZES SAMPLES METHODS\", separated by '|'", RUN, 0,
      .set = set_races},
-    {"--out", "FILE", "file to write, new or empty", ALL, ALL, AT(options.out), .wants = "a file name"},
+    {"--out", "FILE", "file to write, which must be new", ALL, ALL, AT(options.out), .wants = "a file name"},
     {"--methods", "SPECS", "all, auto, families or specs, separated by spaces or ';' (all)",
      METHODS | OVERLAP, 0, AT(options.methods)},
     {"--computation", "LIST", "per rank, in flops or % of full rows, for example 0,25%,2e6 (0 to 100%)",

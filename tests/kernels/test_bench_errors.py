@@ -1,10 +1,12 @@
 """Whatever is wrong, swpbench says it in one line and ends with an error on all ranks."""
 
 import gzip
+import json
 import os
 import socket
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -128,9 +130,7 @@ def test_special_files_are_refused(any_kernels: Kernels, tmp_path: Path, special
 def test_a_special_file_is_not_written(any_kernels: Kernels, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     said = complaint(bench(any_kernels, tmp_path / "fifo"))
-    assert (
-        said == f"swpbench: cannot write {tmp_path}/fifo: not a regular file; choose another name"
-    )
+    assert said == f"swpbench: cannot write {tmp_path}/fifo: it exists already; choose another name"
 
 
 @pytest.mark.parametrize(
@@ -274,9 +274,21 @@ def test_messages_that_a_discovery_cannot_carry(any_kernels: Kernels, tmp_path: 
 
 def test_measured_data_are_not_overwritten(any_kernels: Kernels, tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
-    out.write_text('{"record": "header"}\n')
-    assert "not empty" in complaint(bench(any_kernels, out))
-    assert out.read_text() == '{"record": "header"}\n'
+    for content in ('{"record": "header"}\n', ""):
+        out.write_text(content)
+        assert "it exists already" in complaint(bench(any_kernels, out))
+        assert out.read_text() == content
+
+
+def test_a_file_is_written_by_one_of_the_launches_that_begin_together(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    out = tmp_path / "o.jsonl"
+    with ThreadPoolExecutor(4) as four:
+        begun = [four.submit(bench, any_kernels, out, procs=1) for _ in range(4)]
+    assert sorted(each.result().status != 0 for each in begun) == [False, True, True, True]
+    records = [json.loads(line)["record"] for line in out.read_text().splitlines()]
+    assert (records.count("header"), records[-1]) == (1, "end")
 
 
 def test_buffers_that_do_not_fit(any_kernels: Kernels, tmp_path: Path) -> None:

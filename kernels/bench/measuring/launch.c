@@ -16,6 +16,12 @@ struct launch launch_create(const struct team *team, const struct options *optio
   return (struct launch){.team = team, .options = options, .operation = operation, .begin_ns = clock_ns()};
 }
 
+/* A character device such as /dev/null can be written; opening a FIFO would wait for a reader. */
+static bool is_device(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISCHR(status.st_mode);
+}
+
 static int close_file(struct launch *launch) {
   FILE *file = launch->file;
   launch->file = NULL;
@@ -24,30 +30,21 @@ static int close_file(struct launch *launch) {
 }
 
 void launch_free(struct launch *launch) {
+  if (launch->file && ftell(launch->file) == 0 && !is_device(launch->options->out))
+    unlink(launch->options->out); /* it failed before the header: the next launch may have the name */
   close_file(launch);
   free(launch->skipped);
   free(launch->facts.hostnames);
 }
 
-/* Opening a character device such as /dev/null does not block; opening a FIFO waits for a reader. */
-static bool is_special(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode) &&
-         !S_ISCHR(status.st_mode);
-}
-
+/* Only a new file is opened: of two launches that begin together, one gets it. */
 static int open_file(struct launch *launch) {
   const char *path = launch->options->out;
-  if (is_special(path))
-    return failure_set("cannot write %s: not a regular file; choose another name", path);
-  const int descriptor = open(path, O_WRONLY | O_CREAT, 0666);
-  struct stat status;
+  const int descriptor = open(path, is_device(path) ? O_WRONLY : O_WRONLY | O_CREAT | O_EXCL, 0666);
+  if (descriptor < 0 && errno == EEXIST)
+    return failure_set("cannot write %s: it exists already; choose another name", path);
   if (descriptor < 0)
     return failure_set("cannot write %s: %s", path, strerror(errno));
-  if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-    close(descriptor);
-    return failure_set("cannot write %s: it is not empty; choose another name", path);
-  }
   launch->file = fdopen(descriptor, "w");
   return launch->file ? 0 : failure_set("cannot write %s: %s", path, strerror(errno));
 }

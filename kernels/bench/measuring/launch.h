@@ -34,7 +34,7 @@ struct launch {
 struct launch launch_create(const struct team *team, const struct options *options, const char *operation);
 void launch_free(struct launch *launch);
 
-/* Opens the file, new or empty: raw data are never overwritten. Does not open it if a status is not 0.
+/* Opens the file, which must be new: raw data are never overwritten. Does not open it if a status is not 0.
    Collective; the failure is agreed. */
 int launch_open(struct launch *launch, int status);
 
