@@ -137,6 +137,29 @@ def test_a_partition_that_is_no_regular_file_is_refused(tmp_path: Path, fifo: Pa
     assert said.stderr == f"Error: {fifo}: the partition cannot be read: {NOT_REGULAR}\n"
 
 
+def test_a_store_that_cannot_be_written_is_shown_without_tables(
+    tmp_path: Path, raw: list[Path]
+) -> None:
+    store = tmp_path / "ours" / "s.db"
+    switchpoint("ingest", raw[0].parent, "--database", store, place=tmp_path)
+    heeding = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]  # permissions
+    bound = heeding if os.geteuid() == 0 else []
+    for path in (store.parent, store):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+        said = subprocess.run(
+            [*bound, sys.executable, "-m", "tuner.cli", "show", "--database", store],
+            env=os.environ | {"PYTHONPATH": str(CHECKOUT), "SWITCHPOINT_RESULTS": str(tmp_path)},
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert (said.returncode, said.stderr) == (0, "")
+        assert "Synthetic CPU" in said.stdout
+        assert f"has no table; run `switchpoint tune`, with --database on a copy where {store}" in (
+            said.stdout
+        )
+    store.parent.chmod(0o755)
+
+
 def test_names_are_shown_as_they_are_where_they_can_be() -> None:
     assert shown(Path("ä\n")) == "ä\n"
     assert shown(name(Path("b"), b"\xc3\xff")) == "b/\\xc3\\xff"

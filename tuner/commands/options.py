@@ -148,13 +148,16 @@ def require_store(database: Path) -> None:
 
 
 def tuned(database: Path) -> Store:
-    """Open the store for reading; tables that are missing after a rebuild are made first."""
+    """Open the store for reading; tables that are missing after a rebuild are made first.
+
+    They stay missing where the store cannot be written.
+    """
     from tuner.selection.tuning import tune_missing
     from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
         incomplete = store.untuned()
-    if incomplete:
+    if incomplete and os.access(database, os.W_OK) and os.access(database.parent, os.W_OK):
         with Store.open(database) as store:
             tune_missing(store)
     return Store.open(database, readonly=True)

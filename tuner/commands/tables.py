@@ -147,8 +147,9 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         systems = systems[systems["system"].isin(names)]
         campaigns = store.campaigns()
         campaigns = campaigns[campaigns["system"].isin(names)]
-        tables = [_table(store, name) for name in names]
+        found = {name: store.table(name) for name in names}
         products = {name: last_measured(store, name) for name in names}
+    tables = [table for table in found.values() if table]
     if as_json:
         click.echo(showing.as_json(systems, campaigns, tables, products.values()))
         return
@@ -161,6 +162,9 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         out.print()
         unused = int(launches[table.provenance.system]) - table.provenance.launches
         showing.show_table(table, unused, out)
+    for name in (name for name, table in found.items() if table is None):
+        out.print()
+        out.print(_no_table(name, database), soft_wrap=True)
     for name, rows in products.items():
         showing.show_products(name, rows, out)
 
@@ -168,5 +172,12 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
 def _table(store: Store, system: str) -> Table:
     table = store.table(system)
     if table is None:
-        raise SwitchpointError(f"{system} has no table; run `switchpoint tune`")
+        raise SwitchpointError(_no_table(system, store.path))
     return table
+
+
+def _no_table(system: str, database: Path) -> str:
+    return (
+        f"{system} has no table; run `switchpoint tune`, with --database on a copy where "
+        f"{database} cannot be written"
+    )
