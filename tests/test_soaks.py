@@ -170,8 +170,9 @@ def test_soaks_can_be_required(results: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "10001")
     assert tuned()[0] == {"direct"}
     assert tuned("--require-soak", "0")[0] == {"direct", "stfw:dims=2"}
-    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "many")
-    assert "SWITCHPOINT_REQUIRE_SOAK=many: not a number" in fail("tune")
+    for wrong in ("many", "\u0663", "1_000", "-1", "9" * 5000):
+        monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", wrong)
+        assert f"SWITCHPOINT_REQUIRE_SOAK={wrong}: not a number" in fail("tune")
 
 
 def test_soaks_arrive_in_the_store_once(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The making of a system's table from its cells; the store keeps it."""
 
 import os
+import re
 from dataclasses import fields
 
 from tuner import __version__
@@ -109,7 +110,7 @@ def required(executions: int | None = None) -> int:
     if executions is not None:
         return executions
     value = os.environ.get(REQUIRED) or str(soaks.ENOUGH)
-    if not value.isdecimal():
+    if not re.fullmatch("[0-9]{1,18}", value):
         raise TuningError(f"{REQUIRED}={value}: not a number of executions; give one, or unset it")
     return int(value)
 
