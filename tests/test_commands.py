@@ -36,6 +36,19 @@ def test_the_structure_as_a_table() -> None:
     assert len([line for line in text.splitlines() if line.split()[:1] == ["5"]]) == 2
 
 
+@pytest.mark.parametrize("number", ["\u0663", "\u00b2", "9" * 5000])
+def test_numbers_have_ascii_digits(tmp_path: Path, number: str) -> None:
+    table = tmp_path / "a.table"
+    table.touch()
+    for command in (
+        ("study", "applications", "--procs", "2", "--table", table, "--sizes", number),
+        ("report", "structure", MATRIX, "--parts", number),
+    ):
+        said = call(*command)
+        assert said.exit_code == 2
+        assert "is not a" in said.stderr
+
+
 def test_structure_refuses_what_it_cannot_count(tmp_path: Path) -> None:
     command = ("report", "structure")
     assert "nap:x" in fail(*command, MATRIX, "--parts", "2", "--methods", "nap:x")

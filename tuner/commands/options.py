@@ -69,7 +69,7 @@ def duration(least: float) -> click.FloatRange:
 def whole_numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
     """Return the numbers of a comma-separated list, increasing; each is at least 1."""
     words = value.split(",")
-    if not all(word.isdecimal() and 1 <= int(word) <= _MOST for word in words):
+    if not all(re.fullmatch("[0-9]{1,18}", word) and 1 <= int(word) <= _MOST for word in words):
         raise click.BadParameter(f"{value!r} is not a comma-separated list of positive integers")
     return sorted(set(map(int, words)))
 

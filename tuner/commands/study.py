@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,7 +140,7 @@ def applications(
     from tuner.studies import applications as applying
     from tuner.studies import layouts
 
-    if not all(word.isdigit() for word in sizes.split()) or not sizes.split():
+    if not re.fullmatch(r"[0-9]{1,18}( +[0-9]{1,18})*", sizes.strip()):
         raise click.BadParameter(f"{sizes!r} is not a list of sizes", param_hint="--sizes")
     numbers = tuple(int(word) for word in sizes.split())
     build = applying.find_build(environment)
