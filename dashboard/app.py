@@ -5,6 +5,7 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Iterable
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -53,15 +54,19 @@ _INDEX = """<!DOCTYPE html>
 """
 
 
-def create_app(database: Path, prefix: str = "", token: str = "") -> Dash:
+def create_app(
+    database: Path, prefix: str = "", token: str = "", hosts: Iterable[str] = ()
+) -> Dash:
     """Return the application over the store at `database`, which need not exist yet.
 
     prefix: the first part of the path behind a reverse proxy, as `/switchpoint`. token: the secret
-    that visitors must know; if it is empty, everyone is let in.
+    that visitors must know; if it is empty, everyone is let in. hosts: names of the server beside
+    those of this machine.
     """
     open_store = partial(Store.open, database, readonly=True, busy_timeout_s=_BUSY_TIMEOUT_S)
     server = Flask(__name__, static_folder=None)
     server.config["MAX_CONTENT_LENGTH"] = _MOST_REQUEST_BYTES
+    web.require_host(server, hosts)
     if token:
         web.require_token(server, token)
     web.guard_pages(server, {page.path: page.check for page in PAGES}, open_store)
@@ -146,13 +151,18 @@ def _add_routing(app: Dash, open_store: OpenStore) -> None:
 
 
 def serve(
-    database: Path, host: str = "127.0.0.1", port: int = 8050, prefix: str = "", token: str = ""
+    database: Path,
+    host: str = "127.0.0.1",
+    port: int = 8050,
+    prefix: str = "",
+    token: str = "",
+    hosts: Iterable[str] = (),
 ) -> None:
     """Serve until interrupted or terminated, then shut down cleanly. Options: see `create_app`.
 
     Raises ListenError.
     """
-    app = create_app(database, prefix, token)
+    app = create_app(database, prefix, token, [host, *hosts])
     server = server_on(_listen(host, port), app.server, prefix)
 
     # A browser asks for a page's scripts all at once, so queueing is normal.

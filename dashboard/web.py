@@ -3,9 +3,11 @@
 import hmac
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Any
 
 from dash import Dash
@@ -34,6 +36,7 @@ PLAIN_PAGE = """<!DOCTYPE html>
 <body><main class="container py-5"><h1>{title}</h1><p>{text}</p>{more}
 <p><a href="{root}/">Overview</a></p></main></body></html>
 """
+_HOST = re.compile(r"(\[(?P<address>[^]]*)\]|(?P<name>[^][:]+?)\.?)(:[0-9]*)?")
 _COMMAND = re.compile(r"`([^`]*)`")  # commands in messages
 TO_MEASURE = """<p>To measure and tune this machine, and show the results here:</p>
 <pre class="commands" tabindex="0"><code>switchpoint run
@@ -59,23 +62,59 @@ def cached(response: Response) -> Response:
     return response
 
 
+def require_host(server: Flask, names: Iterable[str]) -> None:
+    """Serve only requests whose Host is an IP address, a name of this machine, or one of `names`.
+
+    Other names may be of sites that lead their visitors' browsers here.
+    """
+    served = {"localhost", socket.gethostname().lower(), *(name.lower() for name in names)}
+
+    @server.before_request
+    def check_host() -> Response | None:
+        given = request.headers.get("Host", "")
+        found = _HOST.fullmatch(given)
+        name = (found["name"] or found["address"]).lower() if found else ""
+        if name in served or _is_address(name):
+            return None
+        return plain_page(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            "421: unknown host",
+            f"This dashboard is not served as {given[:100]!r}; `--allow-host NAME` adds a name.",
+        )
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
 def require_token(server: Flask, token: str) -> None:
-    """Serve only clients that send the token, as a bearer token or as any user's password.
+    """Serve only clients that send the token by `Bearer`, or as any user's password by `Basic`.
 
     `/healthz` stays open, for monitoring.
     """
 
     @server.before_request
     def check_token() -> Response | None:
-        given = request.authorization
-        said = (given.token or given.password or "") if given else ""
-        if request.path == HEALTH_PATH or hmac.compare_digest(said.encode(), token.encode()):
+        if request.path == HEALTH_PATH or hmac.compare_digest(_secret(), token.encode()):
             return None
         answer = plain_page(
             HTTPStatus.UNAUTHORIZED, "401: token required", "This dashboard requires its token."
         )
         answer.headers["WWW-Authenticate"] = 'Basic realm="Switchpoint", charset="UTF-8"'
         return answer
+
+
+def _secret() -> bytes:
+    try:
+        given = request.authorization
+    except ValueError:  # Basic with characters that werkzeug cannot decode
+        return b""
+    secrets = {"bearer": given.token, "basic": given.password} if given else {}
+    return ((secrets.get(given.type) if given else None) or "").encode()
 
 
 def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStore) -> None:

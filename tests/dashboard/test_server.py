@@ -18,8 +18,10 @@ from tests.conftest import TIMEOUT_S
 from tests.dashboard.chromium import served
 
 HALF_OPEN = 400  # the most that the limit of open files lets a test hold everywhere
-HALF_A_HEADER = b"GET /healthz HTTP/1.1\r\nHost: a"
-HALF_A_BODY = b"POST /_dash-update-component HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n{"
+HALF_A_HEADER = b"GET /healthz HTTP/1.1\r\nHost: localhost"
+HALF_A_BODY = (
+    b"POST /_dash-update-component HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{"
+)
 PAGES = ("healthz", "", "explore", "assets/switchpoint.css")
 
 
@@ -94,7 +96,7 @@ def test_an_answer_that_nobody_reads_is_given_up(app: Dash) -> None:
     threading.Thread(target=server.run, daemon=True).start()
     with connect(f"http://127.0.0.1:{server.effective_port}") as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        request = b"GET /assets/plotly-cartesian.min.js HTTP/1.1\r\nHost: a\r\n\r\n"
+        request = b"GET /assets/plotly-cartesian.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
         client.sendall(20 * request)  # more than the sockets' buffers take
         wait_until(lambda: len(server.active_channels) == 1)
         wait_until(lambda: not server.active_channels)

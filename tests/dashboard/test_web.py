@@ -4,6 +4,7 @@ import copy
 import csv
 import json
 import re
+import socket
 import sqlite3
 from dataclasses import replace
 from html import unescape
@@ -222,9 +223,36 @@ def test_a_token_keeps_others_out(database: Path) -> None:
             assert client.get(path, auth=wrong).status_code == 401
     assert client.get("/", headers={"Authorization": "Bearer wrong"}).status_code == 401
     assert client.get("/", headers={"Authorization": "nonsense"}).status_code == 401
+    for scheme in ("Digest", "Token", "Basic", "Bearerx"):
+        assert client.get("/", headers={"Authorization": f"{scheme} sésame"}).status_code == 401
+    assert client.get("/", headers={"Authorization": 'Digest password="sésame"'}).status_code == 401
     assert client.get("/", auth=("any", "sésame")).status_code == 200
     assert client.get("/", headers={"Authorization": "Bearer sésame"}).status_code == 200
     assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "hosts", "status"),
+    [
+        *((name, (), 200) for name in ("localhost", "LOCALHOST.", "localhost:8050", "127.0.0.1")),
+        *((name, (), 200) for name in ("[::1]:8050", "192.0.2.7:80", socket.gethostname())),
+        *((name, (), 421) for name in ("", "evil.example", "evil.example:8050", "localhost.evil")),
+        *(
+            (name, (), 421)
+            for name in ("127.0.0.1.evil", "[localhost.evil]", "a@localhost", "[::1]a")
+        ),
+        ("Site.example.org:443", ("site.Example.org",), 200),
+        ("other.example.org", ("site.example.org",), 421),
+    ],
+)
+def test_only_known_host_names_are_served(
+    database: Path, given: str, hosts: tuple[str, ...], status: int
+) -> None:
+    client = create_app(database, hosts=hosts).server.test_client()
+    for path in ("/", "/healthz", "/api/v1/systems", "/assets/switchpoint.css"):
+        answer = client.get(path, headers={"Host": given})
+        assert answer.status_code == status
+        assert ("--allow-host" in answer.text) == (status == 421)
 
 
 def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:

@@ -34,12 +34,20 @@ def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> s
     callback=_prefix,
     help="Path prefix behind a reverse proxy, for example /switchpoint.",
 )
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Name by which browsers reach the server, beside this machine's; can be repeated.",
+)
 @database_option
-def serve(host: str, port: int, prefix: str, database: Path) -> None:
+def serve(host: str, port: int, prefix: str, hosts: tuple[str, ...], database: Path) -> None:
     """Start the dashboard; only this machine can reach it unless --host is given.
 
     If SWITCHPOINT_TOKEN is set, every request must carry the token: as the password of any user,
-    or as `Authorization: Bearer TOKEN`.
+    or as `Authorization: Bearer TOKEN`. Requests to other host names than this machine's are
+    refused unless --allow-host names them.
     """
     tuned(database).close()
 
@@ -47,7 +55,7 @@ def serve(host: str, port: int, prefix: str, database: Path) -> None:
         from dashboard.app import serve as serve_dashboard
 
     token = os.environ.get("SWITCHPOINT_TOKEN", "")
-    serve_dashboard(database, host=host, port=port, prefix=prefix, token=token)
+    serve_dashboard(database, host=host, port=port, prefix=prefix, token=token, hosts=hosts)
 
 
 def serve_somewhere(context: click.Context) -> None:
