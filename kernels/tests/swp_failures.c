@@ -111,6 +111,29 @@ static void mistakes_of_one_rank_reach_all(int culprit) {
   expect_usable();
 }
 
+/* Longer lists may not be read: they need not have as many elements. */
+static void more_partners_than_ranks_are_refused_by_their_count(void) {
+  swp_plan *plan = NULL;
+  swp_inbox *inbox = NULL;
+  struct attempt attempt;
+  test_case("more partners than ranks");
+  attempt_make(&attempt);
+  attempt.problem.nsends = procs + 1;
+  EXPECT_ERROR(attempt_plan(&attempt, &plan), SWP_ERR_ARGUMENT);
+  EXPECT(strstr(swp_error_message(), "nsends is") != NULL, "'%s'", swp_error_message());
+  attempt_make(&attempt);
+  attempt.problem.nrecvs = INT_MAX;
+  EXPECT_ERROR(attempt_plan(&attempt, &plan), SWP_ERR_ARGUMENT);
+  EXPECT(strstr(swp_error_message(), "nrecvs is") != NULL, "'%s'", swp_error_message());
+  EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, "pex", NULL, &plan), SWP_SUCCESS);
+  const int partner = 0;
+  const int64_t bytes = 0;
+  const void *data = &partner;
+  EXPECT_ERROR(swp_discovery_execute(plan, procs + 1, &partner, &bytes, &data, &inbox), SWP_ERR_ARGUMENT);
+  EXPECT(strstr(swp_error_message(), "nsends is") != NULL, "'%s'", swp_error_message());
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
 static void one_rank_without_problem_or_place(int culprit) {
   struct attempt attempt;
   attempt_make(&attempt);
@@ -400,6 +423,7 @@ int main(int argc, char **argv) {
   impossible_methods_are_not_applicable();
   mistakes_of_one_rank_reach_all(0);
   mistakes_of_one_rank_reach_all(procs - 1);
+  more_partners_than_ranks_are_refused_by_their_count();
   one_rank_without_problem_or_place(procs - 1);
   what_is_not_needed_is_not_asked_for();
   exchange_states();

@@ -137,8 +137,9 @@ static int check_duplicates(struct discovery_plan *discovery, int nsends, const 
 /* *self becomes the index of the message to this rank, or -1. */
 static int check_outbox(struct swp_plan *plan, const struct outbox *outbox, int *self) {
   *self = -1;
-  if (outbox->nsends < 0)
-    return swp_fail(SWP_ERR_ARGUMENT, "discovery: nsends is %d", outbox->nsends);
+  if (outbox->nsends < 0 || outbox->nsends > plan->procs)
+    return swp_fail(SWP_ERR_ARGUMENT, "discovery: nsends is %d; there are %d ranks", outbox->nsends,
+                    plan->procs);
   if (outbox->nsends > 0 && (outbox->ranks == NULL || outbox->bytes == NULL || outbox->data == NULL))
     return swp_fail(SWP_ERR_ARGUMENT, "discovery: ranks, bytes or data is NULL with nsends = %d",
                     outbox->nsends);

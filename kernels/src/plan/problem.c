@@ -20,8 +20,8 @@ int swp_find_duplicate(const int *ranks, int count, int *sorted) {
 
 /* Checks that ranks are in range and each occurs at most once, and that offsets never decrease. */
 static int check_list(const char *what, int count, const int *ranks, const int64_t *offsets, int procs) {
-  if (count < 0)
-    return swp_fail(SWP_ERR_ARGUMENT, "exchange: n%ss is %d", what, count);
+  if (count < 0 || count > procs)
+    return swp_fail(SWP_ERR_ARGUMENT, "exchange: n%ss is %d; there are %d ranks", what, count, procs);
   if (count == 0)
     return SWP_SUCCESS;
   if (ranks == NULL || offsets == NULL)
