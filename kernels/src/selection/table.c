@@ -274,6 +274,19 @@ static int open_table(const char *path, FILE **file) {
                        : swp_fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
 }
 
+/* The bytes to parse: all of the file, or what it has up to a line that is refused for its length. */
+static int64_t parsed_length(FILE *file) {
+  char block[LINE_BYTES];
+  int64_t length = 0, line = 0;
+  for (size_t count; length - line <= LINE_BYTES && (count = fread(block, 1, sizeof block, file)) > 0;)
+    for (size_t i = 0; i < count; i++) {
+      length++;
+      if (block[i] == '\n')
+        line = length;
+    }
+  return length;
+}
+
 int swp_table_text(const char *path, char **text, int64_t *length) {
   FILE *file;
   *text = NULL;
@@ -281,7 +294,8 @@ int swp_table_text(const char *path, char **text, int64_t *length) {
   int error = open_table(path, &file);
   if (error != SWP_SUCCESS)
     return error;
-  if (fseek(file, 0, SEEK_END) != 0 || (*length = ftell(file)) < 0 || fseek(file, 0, SEEK_SET) != 0)
+  *length = parsed_length(file);
+  if (ferror(file) || fseek(file, 0, SEEK_SET) != 0)
     error = swp_fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
   else if (*length > INT_MAX)
     error = swp_fail(SWP_ERR_TABLE, "%s: not a method table: over 2 GiB", path);
