@@ -160,6 +160,19 @@ def test_a_store_that_cannot_be_written_is_shown_without_tables(
     store.parent.chmod(0o755)
 
 
+def test_control_characters_of_files_are_escaped(tmp_path: Path, raw: list[Path]) -> None:
+    network = tmp_path / "networks" / "a.json"
+    atomic.write(network, '{"\x7f\x9b31m": 1, "\\u001b[31m": 2}')
+    matrix = name(tmp_path, b"a\x1b[31m.mtx")
+    atomic.write(matrix, "no banner\n")
+    atomic.write(raw[0].parent / "bad\x1b[31m.jsonl", '{"record": "\\u001b[31m"}\n')
+    for command in (("network", "list"), ("matrix", "info", matrix), ("ingest", tmp_path / "raw")):
+        said = switchpoint(*command, place=tmp_path)
+        (line,) = said.stderr.splitlines()
+        assert line.isprintable(), command
+        assert "\\x" in line
+
+
 def test_names_are_shown_as_they_are_where_they_can_be() -> None:
     assert shown(Path("ä\n")) == "ä\n"
     assert shown(name(Path("b"), b"\xc3\xff")) == "b/\\xc3\\xff"

@@ -30,6 +30,7 @@ from tuner.commands.soak import soak
 from tuner.commands.study import study
 from tuner.commands.tables import export, ingest, show, tune
 from tuner.errors import SwitchpointError
+from tuner.files import printable
 
 
 class _Commands(click.Group):
@@ -41,12 +42,12 @@ class _Commands(click.Group):
         except BrokenPipeError:
             raise
         except SwitchpointError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(printable(str(error))) from error
         except MemoryError as error:
             raise click.ClickException(f"not enough memory: {error}") from error
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            raise click.ClickException(f"{where}{error.strerror or error}") from error
+            raise click.ClickException(printable(f"{where}{error.strerror or error}")) from error
 
 
 @click.group(

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable
 from io import DEFAULT_BUFFER_SIZE, BufferedReader, FileIO
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def open_file(path: Path, buffer_bytes: int = DEFAULT_BUFFER_SIZE) -> BufferedReader:
@@ -52,6 +54,14 @@ def read_json(path: Path, kind: type[T], dec_hook: Callable[[type, Any], Any] | 
         return msgspec.json.decode(read_bytes(path), type=kind, dec_hook=dec_hook)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose control characters, but for line ends, are written as `\x1b`.
+
+    Texts of errors quote files, and a terminal would obey these characters.
+    """
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def shown(path: Path) -> str:

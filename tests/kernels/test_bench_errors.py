@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import socket
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -270,6 +271,50 @@ def test_messages_that_a_discovery_cannot_carry(any_kernels: Kernels, tmp_path: 
     assert "2 GiB" in skipped["reason"]
     text = complaint(bench(any_kernels, tmp_path / "none", op="discovery", sizes="4G"))
     assert "2 GiB" in text
+
+
+def test_a_long_line_of_a_table_ends_its_reading(any_kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "a.table"
+    table.write_text("switchpoint-table 1\n" + "x" * 5000)
+    os.truncate(table, 1 << 30)
+    reader = subprocess.Popen(
+        [any_kernels.build / "bench/swpbench", "table", table],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert reader.stderr is not None
+    said = reader.stderr.read()
+    _, status, used = os.wait4(reader.pid, 0)
+    reader.returncode = os.waitstatus_to_exitcode(status)
+    assert reader.returncode != 0
+    assert f"{table}:2: " in said
+    assert used.ru_maxrss < 1 << 19  # KiB
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pattern": "random:\x1b[31m=1"},
+        {"pattern": "matrix:no\x1b[31m\nfile"},
+        {"methods": "di\x1brect\x7f"},
+    ],
+)
+def test_control_characters_are_escaped(
+    any_kernels: Kernels, tmp_path: Path, options: dict[str, str]
+) -> None:
+    said = complaint(bench(any_kernels, tmp_path / "o", **options))
+    assert r"\x1b" in said
+    assert said.isprintable()
+
+
+def test_control_characters_of_a_table_are_escaped(any_kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "a.table"
+    table.write_text("switchpoint-table 1\nrule op=\x1b[31mexchange\x07 method=direct\n")
+    done = any_kernels.run("bench/swpbench", ["table", str(table)], 1)
+    assert done.returncode != 0
+    assert rf"{table}:2: unknown operation '\x1b[31mexchange\x07'" in done.stderr
+    assert "\x1b" not in done.stderr
 
 
 def test_measured_data_are_not_overwritten(any_kernels: Kernels, tmp_path: Path) -> None:

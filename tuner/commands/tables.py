@@ -24,6 +24,7 @@ from tuner.commands.options import (
 from tuner.commands.overlap import show_overlap
 from tuner.errors import SwitchpointError
 from tuner.export.forms import FORMS
+from tuner.files import printable
 
 if TYPE_CHECKING:
     from tuner.domain.tables import Table
@@ -49,7 +50,7 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
         click.echo(json.dumps({**asdict(report), "database": str(database)}, indent=1))
         return
     for problem in report.problems:
-        click.echo(f"warning: {problem}", err=True)
+        click.echo(printable(f"warning: {problem}"), err=True)
     click.echo(
         f"{database}: {report.launches} launches with {report.samples} samples from "
         f"{report.files} files, {report.unchanged} of them already present, "

@@ -1,5 +1,7 @@
 #include "error.h"
 
+#include "printable.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,21 +10,24 @@ static char text[1024];
 
 int failure_set(const char *format, ...) {
   if (text[0] == '\0') {
+    char what[sizeof text];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
+    swp_printable(what, text, sizeof text);
   }
   return -1;
 }
 
 void failure_place(const char *format, ...) {
-  char what[sizeof text];
+  char what[sizeof text], place[sizeof text / 4];
   memcpy(what, text, sizeof what);
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text / 4, format, arguments);
+  vsnprintf(place, sizeof place, format, arguments);
   va_end(arguments);
+  swp_printable(place, text, sizeof place);
   const size_t used = strlen(text);
   snprintf(text + used, sizeof text - used, ": %.*s", (int)(sizeof text - used) - 3, what);
 }

@@ -1,6 +1,7 @@
 /* Error codes with a text per thread, and their agreement between ranks. */
 #include "error.h"
 
+#include "printable.h"
 #include "switchpoint.h"
 
 #include <stdarg.h>
@@ -11,10 +12,12 @@ static _Thread_local char message[ERROR_TEXT_BYTES];
 static _Thread_local int mpi_code; /* of the failed MPI call that the message describes */
 
 int swp_fail(int error, const char *format, ...) {
+  char text[ERROR_TEXT_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
+  vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  swp_printable(text, message, sizeof message);
   mpi_code = MPI_SUCCESS;
   return error;
 }
