@@ -338,8 +338,8 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
         (("--op", "exchange", "--pattern", "random", "--sizes", "8:4:x2"), "its range is empty"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "a"), "neither SIZE nor"),
         (("--op", "bcast", "--closed-forms"), "--closed-forms requires --op exchange"),
-        (("--op", "bcast", "--methods", "twolevel"), "twolevel has no formula for bcast"),
-        (("--op", "exchange", "--pattern", "random", "--methods", "neighbor"), "neighbor"),
+        (("--op", "bcast", "--methods", "hypercube"), "hypercube has no formula for bcast"),
+        (("--op", "exchange", "--pattern", "random", "--methods", "ring"), "ring: methods counted"),
     ],
 )
 def test_what_cannot_be_predicted_is_told(

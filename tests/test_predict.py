@@ -1,7 +1,7 @@
 """Predictions: the formulas on machines with round numbers, and what the stages make of them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.patterns import pattern
 from tuner.inputs.structure.stages import MessageStage, stages
 from tuner.models import closed_forms, collectives, predict
-from tuner.models.collectives import Group
+from tuner.models.algorithms import Group
 from tuner.models.costs import costs
 from tuner.models.delivery import RankNetwork
 from tuner.models.loggp import LogGP
@@ -32,6 +32,7 @@ UNKNOWN = NotIdentified("not measured")
 LATENCY, OVERHEAD, GAP, PER_BYTE = 3.0, 1.0, 2.0, 0.125
 ALPHA = LATENCY + 2 * OVERHEAD
 COPYING, REDUCING, PENALTY = 0.25, 0.5, 7.0
+HEADER = 16  # bytes of a part that a discovery forwards
 
 
 def exactly(value: float) -> Parameter:
@@ -290,12 +291,54 @@ def test_discovery() -> None:
     payload = ALPHA + size * PER_BYTE
     times = predict.of_discovery(machine(), ring, 8).times(size)
     barrier = 3 * (ALPHA + PER_BYTE)
+
+    def forwarded(partners: int) -> float:
+        moved = (size + HEADER) * partners / (partners + 1) * (PER_BYTE + COPYING)
+        return ALPHA + (partners - 1) * (GAP + OVERHEAD) + moved
+
     assert times == {
         "pex": payload + min(7 * GAP + ALPHA, 3 * ALPHA + 3 * 4 * 4 * PER_BYTE),
         "pcx": payload + 3 * ALPHA + (4 + 2 + 1) * 4 * PER_BYTE,
         "rsx": payload + 2 * barrier + ALPHA,
         "nbx": payload + PENALTY + barrier,
+        "dense": payload + 6 * (GAP + OVERHEAD),
+        "shared": ALPHA + 2 * size * COPYING,
+        "nap": forwarded(7),
+        "stfw:dims=2": forwarded(3) + forwarded(1),
+        "stfw:dims=3": 3 * forwarded(1),
     }
+
+
+def test_a_discovery_by_nodes_forwards_on_them_before_and_after_the_consensus() -> None:
+    """Rank 0 sends to one rank of each of the other three nodes, which it has to deal with two."""
+    halo = halo_of({(0, rank): {0} for rank in (2, 4, 6)}, 8)
+    model = machine(on_node=pair(), off_node=pair(10))
+    times = predict.of_discovery(model, halo, 2).times(16)
+    parts = 3 * (16 + HEADER)
+    on_node = ALPHA + parts / 2 * (PER_BYTE + COPYING)
+    off_node = 10 * (ALPHA + GAP + OVERHEAD) + parts * 2 / 3 * (10 * PER_BYTE + COPYING)
+    barrier = 3 * 10 * (ALPHA + PER_BYTE)
+    assert times["nap"] == pytest.approx(2 * on_node + off_node + PENALTY + barrier)
+    assert "shared" not in times
+    one_way = 10 * ALPHA + parts / 2 * (10 * PER_BYTE + COPYING)
+    assert times["stfw:dims=3"] == pytest.approx(on_node + 2 * one_way)
+
+
+def test_large_messages_of_shared_are_sent() -> None:
+    both = halo_of({(0, 1): {0}, (1, 0): {0}}, 2)
+    (small,) = predict.of_discovery(machine(), both, 2, ["shared"]).times(8192).values()
+    (large,) = predict.of_discovery(machine(), both, 2, ["shared"]).times(8193).values()
+    assert small == ALPHA + 2 * 8192 * COPYING
+    assert large == ALPHA + ALPHA + 8193 * PER_BYTE
+
+
+def test_empty_messages_of_dense_have_a_latency_if_there_are_no_others() -> None:
+    times = [
+        predict.of_discovery(machine(), halo_of(messages, 3), 3, ["dense"]).times(0)["dense"]
+        for messages in ({}, {(0, 1): {0}}, {(0, 1): {0}, (0, 2): {0}})
+    ]
+    assert times[:2] == [ALPHA + GAP + OVERHEAD] * 2
+    assert times[2] == ALPHA + GAP
 
 
 def test_bruck_sends_the_blocks_whose_number_has_the_bit() -> None:
@@ -384,6 +427,27 @@ SEND = ALPHA + M * PER_BYTE
     [
         ("bcast", "binomial", 3 * SEND),
         ("bcast", "scatter_allgather", 2 * 3 * ALPHA + 2 * 7 / 8 * M * PER_BYTE),
+        ("bcast", "scatter_allgather:allgather=ring", (3 + 7) * ALPHA + 2 * 7 / 8 * M * PER_BYTE),
+        ("bcast", "knomial:radix=3", 2 * (ALPHA + GAP + 2 * M * PER_BYTE)),
+        ("bcast", "knomial:radix=64", ALPHA + 6 * GAP + 7 * M * PER_BYTE),
+        ("bcast", "chain:segment=16", (6 + 4) * (ALPHA + 16 * PER_BYTE)),
+        ("bcast", "chain", 7 * SEND),
+        ("bcast", "vendor:algorithm=binary_tree", 3 * (ALPHA + GAP + 2 * M * PER_BYTE)),
+        ("reduce", "rabenseifner", 6 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
+        ("allreduce", "rabenseifner", 6 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
+        ("allreduce", "ring", 14 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
+        ("allgather", "bruck", 3 * ALPHA + 7 * M * PER_BYTE + 8 * M * COPYING),
+        ("allgatherv", "ring", 7 * SEND),
+        ("alltoall", "pairwise", 7 * SEND),
+        ("alltoall", "bruck", 3 * ALPHA + 12 * M * PER_BYTE + 2 * (8 + 12) * M * COPYING),
+        ("alltoall", "vendor:algorithm=linear", ALPHA + 6 * (GAP + OVERHEAD) + 7 * M * PER_BYTE),
+        ("reduce_scatter_block", "hypercube", 3 * ALPHA + 7 * M * (PER_BYTE + REDUCING)),
+        ("reduce_scatter_block", "pairwise", 7 * (SEND + M * REDUCING)),
+        (
+            "reduce_scatter_block",
+            "vendor:algorithm=recursive_doubling",
+            3 * ALPHA + (7 + 6 + 4) * M * (PER_BYTE + REDUCING),
+        ),
         ("gather", "star", 7 * max(GAP, OVERHEAD + M * PER_BYTE) + ALPHA),
         ("scatter", "binomial", 3 * ALPHA + 7 * M * PER_BYTE),
         ("reduce", "star", 7 * (OVERHEAD + M * PER_BYTE + M * REDUCING)),
@@ -392,14 +456,117 @@ SEND = ALPHA + M * PER_BYTE
         ("allreduce", "hypercube", 3 * (SEND + M * REDUCING)),
         ("allgather", "ring", 7 * SEND),
         ("allgather", "hypercube", 3 * ALPHA + 7 * M * PER_BYTE),
-        ("allreduce", "orthogonal:grid=2x4", 3 * (SEND + M * REDUCING)),
+        (
+            "allreduce",
+            "orthogonal:grid=2x4",
+            6 * ALPHA + 5 / 2 * M * PER_BYTE + 5 / 4 * M * REDUCING,
+        ),
         ("allgather", "orthogonal:grid=2x4", SEND + 2 * ALPHA + 3 * 2 * M * PER_BYTE),
     ],
 )
 def test_collectives(operation: str, name: str, seconds: float) -> None:
-    group = Group(costs(machine(), on_node=True), 8, REDUCING)
-    assert collectives.time_s(operation, name, group, M) == pytest.approx(seconds)
-    assert name in collectives.methods(operation, 8)
+    assert collectives.time_s(operation, name, ranks(8), M) == pytest.approx(seconds)
+
+
+def ranks(procs: int) -> Group:
+    return Group(costs(machine(), on_node=True), procs, REDUCING, COPYING)
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "seconds"),
+    [
+        ("bcast", "scatter_allgather", 2 * (2 * ALPHA + 3 / 4 * M * PER_BYTE) + SEND),
+        ("allreduce", "hypercube", 4 * SEND + 3 * M * REDUCING),
+        ("reduce", "rabenseifner", 4 * ALPHA + 3 / 2 * M * PER_BYTE + SEND + 7 / 4 * M * REDUCING),
+        (
+            "allgather",
+            "hypercube",
+            2 * ALPHA + 4.5 * M * PER_BYTE + SEND + ALPHA + 6 * M * PER_BYTE,
+        ),
+        (
+            "reduce_scatter_block",
+            "hypercube",
+            2 * ALPHA + 4.5 * M * PER_BYTE + SEND + ALPHA + 6 * M * PER_BYTE + 10.5 * M * REDUCING,
+        ),
+        ("allgather", "bruck", 3 * ALPHA + 5 * M * PER_BYTE + 6 * M * COPYING),
+        ("alltoall", "bruck", 3 * ALPHA + 7 * M * PER_BYTE + 2 * (6 + 7) * M * COPYING),
+    ],
+)
+def test_two_ranks_act_as_one_where_their_number_is_no_power_of_two(
+    operation: str, name: str, seconds: float
+) -> None:
+    assert collectives.time_s(operation, name, ranks(6), M) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("operation", collectives.FORMULAS)
+@pytest.mark.parametrize("procs", [2, 5, 8])
+def test_the_library_is_as_fast_as_the_fastest_textbook_algorithm(
+    operation: str, procs: int
+) -> None:
+    for size in (1.0, 1e3, 1e6):
+
+        def time_s(spec: str, size: float = size) -> float:
+            return collectives.time_s(operation, spec, ranks(procs), size)
+
+        assert time_s("vendor") <= min(map(time_s, collectives.FORMULAS[operation]))
+        assert time_s("vendor:algorithm=magic") == time_s("vendor")
+        assert time_s("vendor:environment=3") == time_s("vendor")
+
+
+@pytest.mark.parametrize(
+    ("operation", "seconds"),
+    [
+        ("bcast", lambda on, off: on("bcast", M) + off("bcast", M)),
+        ("gather", lambda on, off: on("gather", M) + off("gather", 4 * M)),
+        ("scatter", lambda on, off: on("scatter", M) + off("scatter", 4 * M)),
+        ("reduce", lambda on, off: on("reduce", M) + off("reduce", M)),
+        ("allreduce", lambda on, off: on("reduce", M) + off("allreduce", M) + on("bcast", M)),
+        (
+            "allgather",
+            lambda on, off: on("gather", M) + off("allgather", 4 * M) + on("bcast", 12 * M),
+        ),
+    ],
+)
+def test_levels_are_the_librarys_own_on_nodes_and_between_leaders(
+    operation: str, seconds: Callable[[Callable[..., float], Callable[..., float]], float]
+) -> None:
+    def vendor(group: Group) -> Callable[[str, float], float]:
+        return lambda operation, size: collectives.time_s(operation, "vendor", group, size)
+
+    model = machine(on_node=pair(), off_node=pair(10))
+    found = predict.of_collective(model, operation, 12, 4, ["twolevel"]).times(int(M))["twolevel"]
+    leaders = Group(costs(model, on_node=False), 3, REDUCING, COPYING)
+    assert found == pytest.approx(seconds(vendor(ranks(4)), vendor(leaders)))
+
+
+def test_a_dimension_within_nodes_costs_what_messages_cost_there() -> None:
+    model = machine(on_node=pair(), off_node=pair(10))
+    times = predict.of_collective(model, "allgather", 12, 4).times(int(M))
+    leaders = Group(costs(model, on_node=False), 3, REDUCING, COPYING)
+    on_node = collectives.time_s("allgather", "vendor", ranks(4), M)
+    off_node = collectives.time_s("allgather", "vendor", leaders, 4 * M)
+    assert times["orthogonal:grid=4x3"] == pytest.approx(on_node + off_node)
+    assert times["orthogonal:grid=3x4"] > times["orthogonal:grid=4x3"]
+    assert "twolevel" in times
+
+
+@pytest.mark.parametrize("operation", collectives.FORMULAS)
+def test_one_rank_has_nothing_to_do(operation: str) -> None:
+    for spec in collectives.methods(operation, 1, 1):
+        assert collectives.time_s(operation, spec, ranks(1), M) == 0
+
+
+def test_what_the_library_does_not_do_has_no_formula() -> None:
+    for operation, spec in (
+        ("bcast", "ring"),
+        ("allreduce", "knomial:radix=4"),
+        ("bcast", "knomial:radix=x"),
+        ("bcast", "chain:segment=0"),
+        ("bcast", "scatter_allgather:allgather=star"),
+        ("bcast", "orthogonal:grid=3x3"),
+        ("alltoall", "twolevel"),
+    ):
+        assert collectives.formula(operation, spec, 8) is None
 
 
 def test_methods_come_in_their_order_and_cross_where_they_are_equal() -> None:
@@ -419,8 +586,8 @@ def test_missing_parameters_are_told() -> None:
         predict.of_exchange(machine(), everybody(4), 2)
     with pytest.raises(ModelError, match="no parameters for messages on a node"):
         predict.of_exchange(machine(off_node=pair()), everybody(4), 2)
-    with pytest.raises(ModelError, match="twolevel has no formula for bcast"):
-        predict.of_collective(machine(), "bcast", 4, 4, ["twolevel"])
+    with pytest.raises(ModelError, match="hypercube has no formula for bcast"):
+        predict.of_collective(machine(), "bcast", 4, 4, ["hypercube"])
 
 
 def test_a_model_comes_back_from_json_as_it_was() -> None:

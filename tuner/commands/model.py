@@ -91,7 +91,7 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 @click.option(
     "--methods",
     default="",
-    show_default="all that have a formula",
+    show_default="all but the library's own algorithms",
     help="Method specs, separated by spaces.",
 )
 @click.option(

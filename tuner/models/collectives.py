@@ -1,111 +1,246 @@
-"""The times of collective methods on P ranks, composed of messages alone (the postal model).
+"""The formulas of collective methods, and of MPI libraries' algorithms by their names.
 
-m is the block of a rank, or the whole vector of bcast, reduce and allreduce. There are lg =
-ceil(log2 P) steps. Hartmann, Kühnemann, Rauber, Rünger, "Adaptive selection of communication
-methods"; Thakur, Rabenseifner, Gropp, IJHPCA'05.
+The library's own choice is not known: `vendor` takes the least of the textbook's algorithms, and so
+do the methods that are made of it.
 """
 
 import math
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
-from tuner.models.costs import Costs
-
-
-def steps(procs: int) -> int:
-    """Return ceil(log2 P)."""
-    return (procs - 1).bit_length()
-
-
-@dataclass(frozen=True)
-class Group:
-    """The ranks of a collective, with the costs of their messages and of a byte of a reduction."""
-
-    costs: Costs
-    procs: int
-    reduce_s_per_byte: float
-
-    def message_s(self, size_bytes: float) -> float:
-        """Return alpha + beta m."""
-        return self.costs.of(size_bytes).alone_s(size_bytes)
-
+from tuner.models import algorithms
+from tuner.models.algorithms import Group
+from tuner.models.parameter import ModelError
 
 Formula = Callable[[Group, float], float]
 
+RADIXES = (3, 4, 8)
+SEGMENTS_BYTES = (8192, 32768, 131072)
 
-def _bcast_binomial(group: Group, m: float) -> float:
-    return steps(group.procs) * group.message_s(m)
-
-
-def _bcast_scatter_allgather(group: Group, m: float) -> float:
-    p = group.procs
-    piece = group.costs.of(m / p)
-    return 2 * steps(p) * piece.alpha_s + 2 * (p - 1) / p * m * piece.beta_s
-
-
-def _star(group: Group, m: float) -> float:
-    each = group.costs.of(m)
-    overhead = each.receive_s + m * each.per_byte_s
-    return (group.procs - 1) * max(each.step_s, overhead) + each.alpha_s
-
-
-def _tree_of_blocks(group: Group, m: float) -> float:
-    """Return the time of binomial gather and scatter, and of allgather by recursive doubling."""
-    each = group.costs.of(m)
-    return steps(group.procs) * each.alpha_s + (group.procs - 1) * m * each.beta_s
-
-
-def _reduce_star(group: Group, m: float) -> float:
-    each = group.costs.of(m)
-    per_byte = each.per_byte_s + group.reduce_s_per_byte
-    return (group.procs - 1) * (each.receive_s + m * per_byte)
-
-
-def _reduce_binomial(group: Group, m: float) -> float:
-    return steps(group.procs) * (group.message_s(m) + m * group.reduce_s_per_byte)
-
-
-def _allreduce_binomial(group: Group, m: float) -> float:
-    lg = steps(group.procs)
-    return 2 * lg * group.message_s(m) + lg * m * group.reduce_s_per_byte
-
-
-def _ring(group: Group, m: float) -> float:
-    return (group.procs - 1) * group.message_s(m)
-
-
-FORMULAS: dict[str, dict[str, Formula]] = {
-    "bcast": {"binomial": _bcast_binomial, "scatter_allgather": _bcast_scatter_allgather},
-    "gather": {"star": _star, "binomial": _tree_of_blocks},
-    "scatter": {"star": _star, "binomial": _tree_of_blocks},
-    "reduce": {"star": _reduce_star, "binomial": _reduce_binomial},
-    "allreduce": {"binomial": _allreduce_binomial, "hypercube": _reduce_binomial},
-    "allgather": {"ring": _ring, "hypercube": _tree_of_blocks},
+_ALLGATHER: dict[str, Formula] = {
+    "hypercube": algorithms.allgather_hypercube,
+    "ring": algorithms.ring,
+    "bruck": algorithms.allgather_bruck,
 }
-"""Formulas by operation and method. A hypercube's allreduce takes as long as binomial reduction."""
+FORMULAS: dict[str, dict[str, Formula]] = {
+    "bcast": {
+        "binomial": algorithms.bcast_binomial,
+        "knomial": algorithms.bcast_knomial,
+        "chain": algorithms.bcast_chain,
+        "scatter_allgather": algorithms.bcast_scatter_allgather,
+    },
+    "gather": {"binomial": algorithms.tree_of_blocks, "star": algorithms.star},
+    "scatter": {"binomial": algorithms.tree_of_blocks, "star": algorithms.star},
+    "reduce": {
+        "binomial": algorithms.reduce_binomial,
+        "star": algorithms.reduce_star,
+        "rabenseifner": algorithms.reduce_rabenseifner,
+    },
+    "allreduce": {
+        "binomial": algorithms.allreduce_binomial,
+        "hypercube": algorithms.allreduce_hypercube,
+        "rabenseifner": algorithms.allreduce_rabenseifner,
+        "ring": algorithms.ring_allreduce,
+    },
+    "allgather": _ALLGATHER,
+    "allgatherv": _ALLGATHER,
+    "alltoall": {"bruck": algorithms.alltoall_bruck, "pairwise": algorithms.ring},
+    "reduce_scatter_block": {
+        "hypercube": algorithms.reduce_scatter_hypercube,
+        "ring": algorithms.ring_reduce_scatter,
+        "pairwise": algorithms.ring_reduce_scatter,
+    },
+}
+"""Formulas by operation and method. Those made of the library's collectives are in `formula`."""
+
+_OTHERS_ALLGATHER: dict[str, Formula] = {
+    "linear": algorithms.allgather_linear,
+    "neighbor": algorithms.allgather_neighbor,
+    "sparbit": algorithms.tree_of_blocks,
+}
+_OTHERS: dict[str, dict[str, Formula]] = {
+    "bcast": {
+        "linear": algorithms.bcast_linear,
+        "binary": algorithms.bcast_binary,
+        "split_binary_tree": algorithms.bcast_split_binary,
+        "pipeline": algorithms.bcast_pipeline,
+        "chain": algorithms.bcast_chains,
+        "scatter_allgather_ring": algorithms.bcast_scatter_ring,
+    },
+    "gather": {"linear": algorithms.star},
+    "scatter": {"linear": algorithms.star},
+    "reduce": {
+        "linear": algorithms.reduce_star,
+        "binary": algorithms.reduce_binary,
+        "pipeline": algorithms.reduce_pipeline,
+        "chain": algorithms.reduce_chains,
+    },
+    "allreduce": {
+        "linear": algorithms.allreduce_linear,
+        "nonoverlapping": algorithms.allreduce_binomial,
+    },
+    "allgather": _OTHERS_ALLGATHER,
+    "allgatherv": _OTHERS_ALLGATHER,
+    "alltoall": {"linear": algorithms.alltoall_linear},
+    "reduce_scatter_block": {"recursive_doubling": algorithms.reduce_scatter_doubling},
+}
+"""Algorithms of MPI libraries that no method has, by the libraries' names."""
+
+_ALIASES = {
+    "basic_linear": "linear",
+    "linear_nb": "linear",
+    "linear_sync": "linear",
+    "scattered": "linear",
+    "binary_tree": "binary",
+    "in-order_binary": "binary",
+    "scatter_recursive_doubling_allgather": "scatter_allgather",
+    "scatter_ring_allgather": "scatter_allgather_ring",
+    "recursive_doubling": "hypercube",
+    "recursive_multiplying": "hypercube",
+    "recursive_halving": "hypercube",
+    "recexch_doubling": "hypercube",
+    "recexch_halving": "hypercube",
+    "butterfly": "hypercube",
+    "reduce_scatter_gather": "rabenseifner",
+    "reduce_scatter_allgather": "rabenseifner",
+    "k_reduce_scatter_allgather": "rabenseifner",
+    "segmented_ring": "ring",
+    "brucks": "bruck",
+    "k_brucks": "bruck",
+    "bruck-k-fanout": "bruck",
+    "modified_bruck": "bruck",
+    "pairwise_sendrecv_replace": "pairwise",
+}
+"""Other names that libraries have for the same algorithms."""
 
 
-def methods(operation: str, procs: int) -> list[str]:
-    """Return the specs that can be predicted: FORMULAS, and orthogonal on every grid of two."""
-    grids = [f"{p}x{procs // p}" for p in range(2, procs // 2 + 1) if procs % p == 0]
-    return [*FORMULAS[operation], *(f"orthogonal:grid={grid}" for grid in grids)]
+def _algorithm(operation: str, name: str) -> Formula:
+    """Return the formula of a library's algorithm; of an unknown one that of any."""
+    known = FORMULAS[operation] | _OTHERS[operation]
+    return known.get(name) or known.get(_ALIASES.get(name, "")) or partial(_vendor, operation)
+
+
+def _vendor(operation: str, group: Group, m: float) -> float:
+    """Return the least time of the textbook's algorithms, as the library's choice is not known."""
+    if group.procs == 1:
+        return 0.0
+    known = (*FORMULAS[operation].values(), *_OTHERS[operation].values())
+    return min(each(group, m) for each in known)
+
+
+# ---- Methods made of the library's collectives ----
+
+_GROWS = ("gather", "scatter", "allgather", "allgatherv", "reduce_scatter_block")
+
+
+def _orthogonal(operation: str, sizes: list[int], group: Group, m: float) -> float:
+    """Return the time of the library's collective along one dimension after the other."""
+    total = 0.0
+    for place, procs in enumerate(sizes):
+        before = math.prod(sizes[:place])
+        block = m
+        if operation in _GROWS:
+            block = before * m
+        elif operation == "alltoall":
+            block = group.procs // procs * m
+            total += group.procs * m * group.copy_s_per_byte
+        total += _vendor(operation, group.part(procs, before * procs), block)
+    return total
+
+
+def _twolevel(operation: str, group: Group, m: float) -> float:
+    """Return the time within nodes and between their leaders (Karonis et al., IPDPS'00)."""
+    node = group.part(group.ppn, group.ppn)
+    leaders = replace(group, procs=-(-group.procs // group.ppn), on_node=None)
+    if operation in ("allgather", "allgatherv"):
+        between = _vendor(operation, leaders, group.ppn * m)
+        spread = _vendor("bcast", node, group.procs * m)
+        return _vendor("gather", node, m) + between + spread
+    if operation == "allreduce":
+        summed = _vendor("reduce", node, m) + _vendor(operation, leaders, m)
+        return summed + _vendor("bcast", node, m)
+    block = group.ppn * m if operation in ("gather", "scatter") else m
+    return _vendor(operation, node, m) + _vendor(operation, leaders, block)
+
+
+_TWOLEVEL = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather", "allgatherv")
+
+
+# ---- Specs ----
+
+_SCATTER_ALLGATHER: dict[str, Formula] = {
+    "hypercube": algorithms.bcast_scatter_allgather,
+    "ring": algorithms.bcast_scatter_ring,
+}
+
+
+def formula(operation: str, spec: str, procs: int) -> Formula | None:
+    """Return the formula of a method by its spec; None where it has none on so many ranks."""
+    name, _, argument = spec.partition(":")
+    key, _, value = argument.partition("=")
+    match name, key:
+        case "vendor", "" | "environment":
+            return partial(_vendor, operation)
+        case "vendor", "algorithm":
+            return _algorithm(operation, value)
+        case "twolevel", "" if operation in _TWOLEVEL:
+            return partial(_twolevel, operation)
+        case "orthogonal", "grid" if re.fullmatch(r"\d{1,9}(x\d{1,9})+", value):
+            sizes = [int(size) for size in value.split("x")]
+            return partial(_orthogonal, operation, sizes) if math.prod(sizes) == procs else None
+        case _, "":
+            return FORMULAS[operation].get(spec)
+    return _bcast_by(name, key, value) if operation == "bcast" else None
+
+
+def _bcast_by(name: str, key: str, value: str) -> Formula | None:
+    """Return the formula of a broadcast that has a parameter."""
+    number = int(value) if re.fullmatch(r"[1-9]\d{0,9}", value) else 0
+    match name, key:
+        case "knomial", "radix" if number > 1:
+            return partial(algorithms.bcast_knomial, radix=number)
+        case "chain", "segment" if number:
+            return partial(algorithms.bcast_chain, segment_bytes=number)
+        case "scatter_allgather", "allgather":
+            return _SCATTER_ALLGATHER.get(value)
+    return None
+
+
+def methods(operation: str, procs: int, ppn: int) -> list[str]:
+    """Return the specs that the library would try, without the algorithms that it has itself."""
+    variants = {
+        "knomial": [f"knomial:radix={k}" for k in RADIXES if k == RADIXES[0] or k <= procs],
+        "chain": [f"chain:segment={size}" for size in SEGMENTS_BYTES],
+        "scatter_allgather": [f"scatter_allgather:allgather={a}" for a in _SCATTER_ALLGATHER],
+    }
+    found = [
+        "vendor",
+        *(spec for name in FORMULAS[operation] for spec in variants.get(name, [name])),
+    ]
+    found += (f"orthogonal:grid={grid}" for grid in _grids(procs))
+    if operation in _TWOLEVEL and procs > ppn > 1:
+        found.append("twolevel")
+    return found
+
+
+def _grids(procs: int) -> list[str]:
+    """Return all grids of two and of three dimensions."""
+    sides = [p for p in range(2, procs // 2 + 1) if procs % p == 0]
+    two = [f"{a}x{procs // a}" for a in sides]
+    three = [
+        f"{a}x{b}x{procs // a // b}"
+        for a in sides
+        for b in sides
+        if procs % (a * b) == 0 and a * b < procs
+    ]
+    return two + three
 
 
 def time_s(operation: str, method: str, group: Group, size_bytes: float) -> float:
-    """Return the time of a method; `orthogonal` takes the best of FORMULAS in each dimension.
-
-    The library's own collective, which `orthogonal` is made of, has no formula.
-    """
-    if group.procs == 1:
-        return 0.0
-    _, _, grid = method.partition("orthogonal:grid=")
-    if not grid:
-        return FORMULAS[operation][method](group, size_bytes)
-    sizes = [int(size) for size in grid.split("x")]
-    total = 0.0
-    for place, procs in enumerate(sizes):
-        grown = math.prod(sizes[:place])
-        m = size_bytes * (grown if operation in ("gather", "scatter", "allgather") else 1)
-        part = replace(group, procs=procs)
-        total += min(time_s(operation, each, part, m) for each in FORMULAS[operation])
-    return total
+    """Return the time of a method that has a formula."""
+    its = formula(operation, method, group.procs)
+    if its is None:
+        raise ModelError(f"{method} has no formula for {operation} on {group.procs} ranks")
+    return its(group, size_bytes) if group.procs > 1 else 0.0

@@ -2,22 +2,29 @@
 
 The finding is counted round by round: MPI_Alltoall of 4 bytes as Bruck does it, or by P - 1
 messages; a reduction that halves what it scatters; accumulating by small messages; barriers as lg P
-rounds (Hoefler, Siebert, Lumsdaine, PPoPP'10, and the collectives they call).
+rounds (Hoefler, Siebert, Lumsdaine, PPoPP'10, and the collectives they call). Methods that forward
+take, at each stage, as many messages as they have partners, which share the bytes of the busiest
+rank evenly (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019).
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from tuner.inputs.structure.grid import Grid
+from tuner.inputs.structure.methods import stfw_grid
 from tuner.inputs.structure.stages import MessageStage
-from tuner.models.collectives import steps
+from tuner.models.algorithms import steps, with_bit
 from tuner.models.delivery import RankNetwork
 from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, NotIdentified
 from tuner.stats import Floats
 
 COUNT_BYTES = 4
 _SMALL_BYTES = 8
+_BOARD_MESSAGE_BYTES = 8192  # larger messages of `shared` are sent
+_HEADER_BYTES = 16  # of each part that is forwarded
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,7 @@ class Census:
     payload: MessageStage
     size_bytes: float
     fence_barriers: float = 1.0
+    copy_s_per_byte: float = 0.0
 
     @property
     def procs(self) -> int:
@@ -38,6 +46,30 @@ class Census:
     def begin_s(self) -> Floats:
         """Return times at which all ranks begin at once."""
         return np.zeros(self.procs)
+
+    @property
+    def degree(self) -> int:
+        """Return the most messages that a rank sends."""
+        return int(np.bincount(self.payload.sender).max(initial=0))
+
+    @property
+    def parts_bytes(self) -> float:
+        """Return the most bytes that a rank sends or receives, with their headers."""
+        ranks = (self.payload.sender, self.payload.receiver)
+        most = max(np.bincount(rank, self.payload.items).max(initial=0) for rank in ranks)
+        return float(most) * self.size_bytes + self.degree * _HEADER_BYTES
+
+    def forward_s(self, partners: int, local: bool) -> float:
+        """Return the time of a stage that forwards parts to so many partners, found one by one.
+
+        local: they are on the same node. A rank's own share of the bytes stays, the rest is copied.
+        """
+        if partners == 0:
+            return 0.0
+        moved_bytes = self.parts_bytes * partners / (partners + 1)
+        each = (self.network.on if local else self.network.slowest).of(moved_bytes / partners)
+        later_s = (partners - 1) * (each.step_s + each.receive_s)
+        return each.alpha_s + later_s + moved_bytes * (each.beta_s + self.copy_s_per_byte)
 
     def rounds_s(self, blocks: Iterable[tuple[int, int]], began_s: Floats) -> Floats:
         """Return when rounds end; in each, ranks send `size` bytes to the rank `distance` on."""
@@ -62,18 +94,12 @@ class Census:
 
 def _pex(census: Census) -> float:
     p, each = census.procs, census.network.slowest.of(_SMALL_BYTES)
-    blocks = ((1 << place, _with_bit(place, p) * COUNT_BYTES) for place in range(steps(p)))
+    blocks = ((1 << place, with_bit(place, p) * COUNT_BYTES) for place in range(steps(p)))
     found = census.rounds_s(blocks, census.begin_s)
     pairwise = (p - 1) * each.step_s + each.alpha_s
     if pairwise < found.max():
         found = census.begin_s + pairwise
     return float(census.network.ended_s(census.payload, census.size_bytes, found).max())
-
-
-def _with_bit(place: int, below: int) -> int:
-    """Return how many of 0 … below - 1 have the bit, as sent in that round of Bruck's algorithm."""
-    whole, rest = divmod(below, 2 << place)
-    return (whole << place) + max(rest - (1 << place), 0)
 
 
 def _pcx(census: Census) -> float:
@@ -86,20 +112,61 @@ def _pcx(census: Census) -> float:
 
 def _rsx(census: Census) -> float:
     each = census.network.slowest.of(_SMALL_BYTES)
-    most = int(np.bincount(census.payload.sender).max(initial=0))
     # The process that owns a sum handles each contribution, as in most libraries.
-    counted_s = each.alpha_s + max(most - 1, 0) * (each.step_s + each.receive_s)
+    counted_s = each.alpha_s + max(census.degree - 1, 0) * (each.step_s + each.receive_s)
     fenced = census.fence_s(census.begin_s) + counted_s
     return _probed_s(census, census.fence_s(fenced))
 
 
 def _nbx(census: Census) -> float | NotIdentified:
+    return _consensus(census, _probed_s(census, census.begin_s))
+
+
+def _consensus(census: Census, sent_s: float) -> float | NotIdentified:
+    """Return the time of messages, and of the consensus that all of them have arrived."""
     penalty = census.network.slowest.pair.synchronous
-    lg = census.barrier_s(census.begin_s).max()
-    found = _probed_s(census, census.begin_s) + float(lg)
+    found = sent_s + float(census.barrier_s(census.begin_s).max())
     if isinstance(penalty, Estimate):
         return found + penalty.value
     return penalty if penalty.reason != NOT_TOLD_FROM_ZERO else found
+
+
+def _dense(census: Census) -> float:
+    each = census.network.slowest.of(_SMALL_BYTES)
+    empty = census.procs - 1 - census.degree
+    found = _probed_s(census, census.begin_s) + empty * (each.step_s + each.receive_s)
+    if census.degree or census.procs == 1:
+        return found
+    return found + each.alpha_s - each.step_s - each.receive_s
+
+
+def _shared(census: Census) -> float:
+    """Return the time until boards are seen, as long as a small message, and of copying twice."""
+    payload, size_bytes = census.payload, census.size_bytes
+    fits = payload.items * size_bytes <= _BOARD_MESSAGE_BYTES
+    copied = sum(
+        np.bincount(rank[fits], payload.items[fits], census.procs) * size_bytes
+        for rank in (payload.sender, payload.receiver)
+    )
+    large = MessageStage(payload.sender[~fits], payload.receiver[~fits], payload.items[~fits])
+    sent_s = float(census.network.ended_s(large, size_bytes, census.begin_s).max())
+    seen_s = census.network.slowest.of(_SMALL_BYTES).alpha_s
+    return seen_s + sent_s + float(np.max(copied)) * census.copy_s_per_byte
+
+
+def _stfw(grid: Grid, census: Census) -> float:
+    ends = zip(grid.sizes, grid.strides[1:], strict=True)
+    return sum(census.forward_s(size - 1, census.network.ppn % end == 0) for size, end in ends)
+
+
+def _nap(census: Census) -> float | NotIdentified:
+    ppn = min(census.network.ppn, census.procs)
+    nodes = -(-census.procs // ppn)
+    on_node_s = census.forward_s(ppn - 1, local=True)
+    if nodes == 1:
+        return on_node_s
+    letters = min(-(-(nodes - 1) // ppn), census.degree)
+    return _consensus(census, 2 * on_node_s + census.forward_s(letters, local=False))
 
 
 def _probed_s(census: Census, began_s: Floats) -> float:
@@ -109,9 +176,28 @@ def _probed_s(census: Census, began_s: Floats) -> float:
 
 Formula = Callable[[Census], float | NotIdentified]
 
-FORMULAS: dict[str, Formula] = {"pex": _pex, "pcx": _pcx, "rsx": _rsx, "nbx": _nbx}
+FORMULAS: dict[str, Formula] = {
+    "pex": _pex,
+    "pcx": _pcx,
+    "rsx": _rsx,
+    "nbx": _nbx,
+    "dense": _dense,
+    "shared": _shared,
+    "nap": _nap,
+}
+"""Formulas by method; that of `stfw` depends on its grid."""
 
 
-def formula(spec: str) -> Formula | None:
-    """Return the formula of a method, whichever barrier it uses; None where it has none."""
-    return FORMULAS.get(spec.partition(":")[0])
+def formula(spec: str, procs: int) -> Formula | None:
+    """Return the formula of a method, whichever barrier it uses; None where it has none.
+
+    Raises MethodError for a grid that there is not on so many ranks.
+    """
+    name = spec.partition(":")[0]
+    return partial(_stfw, stfw_grid(spec, procs)) if name == "stfw" else FORMULAS.get(name)
+
+
+def methods(procs: int, ppn: int) -> list[str]:
+    """Return the specs that the library would try, with either barrier as one."""
+    names = [name for name in FORMULAS if name != "shared" or procs <= ppn]
+    return [*names, *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length()))]

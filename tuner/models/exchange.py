@@ -2,7 +2,8 @@
 
 `direct` takes D, `stfw` and `nap` the sum of D over their stages, as planning makes them. Items
 that `stfw` forwards are copied once a stage, and messages of scattered items are packed before they
-are sent (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019).
+are sent (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019). Libraries send the messages of a
+vector collective all at once, as `direct` does, and none where there is nothing to send.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,9 @@ import numpy as np
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.stages import MessageStage
 from tuner.models.delivery import RankNetwork
+
+SENT_AS = {"neighbor": "direct", "alltoallv": "direct"}
+"""The methods that leave the exchange to the MPI library, and the one with the same messages."""
 
 
 def time_s(

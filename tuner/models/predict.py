@@ -10,8 +10,8 @@ from tuner.inputs.structure.methods import method as counted
 from tuner.inputs.structure.methods import standard_specs
 from tuner.inputs.structure.stages import stages
 from tuner.models import collectives, discovery, exchange
+from tuner.models.algorithms import Group
 from tuner.models.closed_forms import ClosedForm, closed_forms
-from tuner.models.collectives import Group
 from tuner.models.costs import costs, fence_barriers
 from tuner.models.delivery import RankNetwork
 from tuner.models.discovery import Census
@@ -99,10 +99,11 @@ def of_exchange(
     copies = exchange.packed(halo), or_zero(model.copying)
 
     def formula(spec: str) -> Callable[[int], float]:
-        planned = stages(counted(spec, halo.procs), halo, ppn)
+        planned = stages(counted(exchange.SENT_AS.get(spec, spec), halo.procs), halo, ppn)
         return lambda size: exchange.time_s(spec, planned, network, size, *copies)
 
-    return Predictor({spec: formula(spec) for spec in specs or standard_specs(halo.procs)})
+    standard = [*standard_specs(halo.procs), *exchange.SENT_AS]
+    return Predictor({spec: formula(spec) for spec in specs or standard})
 
 
 def closed_forms_of(model: SystemModel, halo: Halo, ppn: int) -> list[ClosedForm]:
@@ -113,37 +114,40 @@ def closed_forms_of(model: SystemModel, halo: Halo, ppn: int) -> list[ClosedForm
 def of_discovery(
     model: SystemModel, halo: Halo, ppn: int, specs: Sequence[str] | None = None
 ) -> Predictor:
-    """Return the predictor of discovery methods that have a formula. Raises ModelError."""
+    """Return the predictor of discovery methods. Raises ModelError, MethodError."""
     network = network_of(model, halo.procs, ppn)
     (payload,) = stages(counted("direct", halo.procs), halo, ppn)
-    barriers = fence_barriers(model)
+    constants = fence_barriers(model), or_zero(model.copying)
+    standard = discovery.methods(halo.procs, ppn)
 
     def formula(spec: str) -> Callable[[int], float | NotIdentified]:
-        its = discovery.formula(spec)
+        its = discovery.formula(spec, halo.procs)
         if its is None:
-            raise ModelError(f"{spec} has no formula; available: {', '.join(discovery.FORMULAS)}")
+            raise ModelError(f"{spec} has no formula; available: {', '.join(standard)}")
 
-        return lambda size: its(Census(network, payload, size, barriers))
+        return lambda size: its(Census(network, payload, size, *constants))
 
-    return Predictor({spec: formula(spec) for spec in specs or discovery.FORMULAS})
+    return Predictor({spec: formula(spec) for spec in specs or standard})
 
 
 def of_collective(
     model: SystemModel, operation: str, procs: int, ppn: int, specs: Sequence[str] | None = None
 ) -> Predictor:
-    """Return the predictor of a collective's methods that have a formula.
+    """Return the predictor of a collective's methods, by default those that the library would try.
 
     Sizes are as in collectives.py. Raises ModelError.
     """
-    slowest = network_of(model, procs, ppn, loaded=False).slowest  # a root handles all messages
-    group = Group(slowest, procs, or_zero(model.reducing))
-    known = collectives.methods(operation, procs)
+    network = network_of(model, procs, ppn, loaded=False)  # a root handles all messages
+    memory_s_per_byte = or_zero(model.reducing), or_zero(model.copying)
+    on_node = network.on if network.off is not None else None
+    group = Group(network.slowest, procs, *memory_s_per_byte, on_node, min(ppn, procs))
+    standard = collectives.methods(operation, procs, ppn)
 
     def formula(spec: str) -> Callable[[int], float]:
-        if spec not in known:
+        if collectives.formula(operation, spec, procs) is None:
             raise ModelError(
-                f"{spec} has no formula for {operation}; available: {', '.join(known)}"
+                f"{spec} has no formula for {operation}; available: {', '.join(standard)}"
             )
         return lambda size: collectives.time_s(operation, spec, group, size)
 
-    return Predictor({spec: formula(spec) for spec in specs or known})
+    return Predictor({spec: formula(spec) for spec in specs or standard})

@@ -16,7 +16,7 @@ from tuner.inputs.matrices.partition import ownership
 from tuner.inputs.structure.halo import Halo, halo
 from tuner.inputs.structure.methods import MethodError, method
 from tuner.inputs.structure.patterns import pattern as generated
-from tuner.models import collectives, discovery, predict
+from tuner.models import collectives, discovery, exchange, predict
 from tuner.models.closed_forms import ClosedForm
 from tuner.models.predict import Predictor
 from tuner.models.system import SystemModel
@@ -112,16 +112,15 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
 def _predictable(case: PatternCase, measured: list[str]) -> list[str]:
     """Return the measured methods that have a formula."""
     if case.operation == "discovery":
-        return [spec for spec in measured if discovery.formula(spec)]
+        return [spec for spec in measured if discovery.formula(spec, case.procs)]
     if case.operation != "exchange":
-        known = collectives.methods(case.operation, case.procs)
-        return [spec for spec in measured if spec in known]
+        return [s for s in measured if collectives.formula(case.operation, s, case.procs)]
     return [spec for spec in measured if _is_counted(spec, case.procs)]
 
 
 def _is_counted(spec: str, procs: int) -> bool:
     try:
-        method(spec, procs)
+        method(exchange.SENT_AS.get(spec, spec), procs)
     except MethodError:
         return False
     return True

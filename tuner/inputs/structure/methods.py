@@ -47,18 +47,24 @@ def method(spec: str, procs: int) -> Method:
     """
     if spec == "direct":
         return Method(spec, "", max(procs - 1, 0), direct)
-    if found := re.fullmatch(r"stfw(?::(?:dims=(\d{1,9})|grid=(\d{1,9}(?:x\d{1,9})*)))?", spec):
-        return _stfw(spec, procs, *found.groups())
+    if spec.startswith("stfw"):
+        return _stfw(spec, procs)
     if found := re.fullmatch(r"nap(?::sharing=(yes|no))?", spec):
         sharing = found[1] != "no"
         return Method(spec, "", None, lambda halo, ppn, kind=Traffic: nap(halo, ppn, sharing, kind))
-    raise MethodError(
-        f"{spec}: methods counted from a pattern are direct, stfw, stfw:dims=N, stfw:grid=AxB…, "
-        "nap and nap:sharing=no"
-    )
+    raise _not_counted(spec)
 
 
-def _stfw(spec: str, procs: int, dims: str | None, sizes: str | None) -> Method:
+def stfw_grid(spec: str, procs: int) -> grids.Grid:
+    """Return the grid of a spec of `stfw`.
+
+    Raises:
+        MethodError: it is none, or there is no such grid.
+    """
+    found = re.fullmatch(r"stfw(?::(?:dims=(\d{1,9})|grid=(\d{1,9}(?:x\d{1,9})*)))?", spec)
+    if found is None:
+        raise _not_counted(spec)
+    dims, sizes = found.groups()
     grid = (
         grids.from_sizes(procs, tuple(map(int, sizes.split("x"))))
         if sizes
@@ -66,6 +72,18 @@ def _stfw(spec: str, procs: int, dims: str | None, sizes: str | None) -> Method:
     )
     if grid is None:
         raise MethodError(f"{spec} has no grid for {procs} processes")
+    return grid
+
+
+def _not_counted(spec: str) -> MethodError:
+    return MethodError(
+        f"{spec}: methods counted from a pattern are direct, stfw, stfw:dims=N, stfw:grid=AxB…, "
+        "nap and nap:sharing=no"
+    )
+
+
+def _stfw(spec: str, procs: int) -> Method:
+    grid = stfw_grid(spec, procs)
     layout = f"{grid}" if grid.complete else f"{grid} incomplete"
 
     def count(halo: Halo, ppn: int, kind: type[Traffic] = Traffic) -> Traffic:
