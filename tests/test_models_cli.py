@@ -202,7 +202,8 @@ def test_an_exported_table_carries_the_parameters(database: Path) -> None:
     costs = [line for line in models if line.startswith("model message pair=on_node ")]
     assert "up_to=*" in costs[-1]
     assert all("alpha_s=" in line for line in costs)
-    assert models[-3].startswith("model copy s_per_byte=")
+    assert models[-4].startswith("model copy s_per_byte=")
+    assert models[-3].startswith("model reduce s_per_byte=")
     assert models[-2].startswith("model fence barriers=")
     assert models[-1].startswith("model node cores=")
     document = json.loads(succeed("export", "--format", "json", "--database", database))

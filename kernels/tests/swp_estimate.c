@@ -1,8 +1,9 @@
 /*
- * What the model of a table says of an exchange or a discovery, for comparison with tuner/models. Usage:
- * swp_estimate TABLE EXCHANGE PPN, EXCHANGE being a text of numbers: bytes of an item, number of messages,
- * and for each its source, destination, number of items, and their places at the source. Prints a line for
- * every method that the model can estimate: operation, spec, seconds; and what auto plans.
+ * What the model of a table says of an exchange, a discovery and collectives, for comparison with
+ * tuner/models. Usage: swp_estimate TABLE EXCHANGE PPN [SPEC...], EXCHANGE being a text of numbers: bytes of
+ * an item, which are those of a collective's block, number of messages, and for each its source, destination,
+ * number of items, and their places at the source. Prints a line for every method that the model can
+ * estimate: operation, spec, seconds, also for these specs of every collective; and what auto plans.
  */
 #include "estimate.h"
 #include "kinds.h"
@@ -71,19 +72,41 @@ static void free_lists(struct lists *lists) {
   free(lists->recv_offsets);
 }
 
+static void print_one(swp_plan *plan, const swp_table *table, const char *spec) {
+  double seconds;
+  EXPECT_ERROR(swp_estimate_seconds(plan, &table->model, spec, &seconds), SWP_SUCCESS);
+  if (rank == 0 && seconds >= 0)
+    printf("%s %s %.17g\n", swp_operation_name((int)plan->operation), spec, seconds);
+}
+
 static void print_all(swp_plan *plan, const swp_table *table) {
   char *specs = all_specs(plan->operation, procs), text[512];
-  for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " ")) {
-    double seconds;
-    EXPECT_ERROR(swp_estimate_seconds(plan, &table->model, spec, &seconds), SWP_SUCCESS);
-    if (rank == 0 && seconds >= 0)
-      printf("%s %s %.17g\n", swp_operation_name((int)plan->operation), spec, seconds);
-  }
+  for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " "))
+    print_one(plan, table, spec);
   free(specs);
   EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
   if (rank == 0)
     printf("auto: %s\n", text);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
+/* Blocks, or a vector, of this many bytes. */
+static void print_collective(enum swp_operation operation, int bytes, const struct swp_hints *hints,
+                             char **specs) {
+  swp_plan *plan;
+  int *counts = test_allocate(2 * (size_t)procs * sizeof *counts), *displs = counts + procs;
+  for (int i = 0; i < procs; i++) {
+    counts[i] = bytes;
+    displs[i] = i * bytes;
+  }
+  const struct swp_collective problem = {operation, bytes,  MPI_BYTE, bytes, MPI_BYTE,
+                                         counts,    displs, MPI_BXOR, 0};
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_collective_plan(MPI_COMM_WORLD, &problem, NULL, hints, &plan)),
+               SWP_SUCCESS);
+  free(counts);
+  for (; *specs != NULL; specs++)
+    print_one(plan, hints->table, *specs);
+  print_all(plan, hints->table);
 }
 
 int main(int argc, char **argv) {
@@ -93,7 +116,7 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_estimate");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
-  EXPECT(argc == 4, "usage: swp_estimate TABLE EXCHANGE PPN");
+  EXPECT(argc >= 4, "usage: swp_estimate TABLE EXCHANGE PPN [SPEC...]");
   test_case("%s", argv[2]);
   EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, argv[1], &table)), SWP_SUCCESS);
   struct lists lists = read_exchange(argv[2]);
@@ -112,6 +135,8 @@ int main(int argc, char **argv) {
   EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan)),
                SWP_SUCCESS);
   print_all(plan, table);
+  for (int operation = SWP_BCAST; swp_operation_name(operation) != NULL; operation++)
+    print_collective((enum swp_operation)operation, (int)lists.item_bytes, &hints, argv + 4);
   swp_table_free(&table);
   free_lists(&lists);
   return test_end();

@@ -22,8 +22,11 @@ def model_lines(model: SystemModel | None) -> list[str]:
             lines += _pair_lines(pair, costs(model, on_node))
         except ModelError:
             continue
+    lines += _alone_lines(model)
     if lines and isinstance(model.copying, Estimate):
         lines.append(f"model copy {_fields(s_per_byte=model.copying.value)}")
+    if lines and isinstance(model.reducing, Estimate):
+        lines.append(f"model reduce {_fields(s_per_byte=model.reducing.value)}")
     if lines and isinstance(model.fence, Estimate):
         lines.append(f"model fence {_fields(barriers=fence_barriers(model))}")
     if lines and model.cores:
@@ -31,7 +34,26 @@ def model_lines(model: SystemModel | None) -> list[str]:
     return lines
 
 
+def _alone_lines(model: SystemModel) -> list[str]:
+    """Return the lines of messages on a node while nobody else sends, if they cost less or more."""
+    try:
+        alone, loaded = (costs(model, on_node=True, loaded=loaded) for loaded in (False, True))
+    except ModelError:
+        return []
+    return _message_lines("alone", alone) if alone.messages != loaded.messages else []
+
+
 def _pair_lines(pair: str, found: Costs) -> list[str]:
+    lines = _message_lines(pair, found) + _rate_lines(pair, found.pair.maxrate)
+    penalty = found.pair.synchronous
+    if isinstance(penalty, Estimate):
+        lines.append(f"model synchronous pair={pair} {_fields(penalty_s=penalty.value)}")
+    elif penalty.reason == NOT_TOLD_FROM_ZERO:
+        lines.append(f"model synchronous pair={pair} penalty_s=0")
+    return lines
+
+
+def _message_lines(pair: str, found: Costs) -> list[str]:
     lines = []
     for up_to, each in zip([*found.ends.tolist(), math.inf], found.messages, strict=True):
         fields = _fields(
@@ -43,12 +65,6 @@ def _pair_lines(pair: str, found: Costs) -> list[str]:
             beta_s=each.beta_s,
         )
         lines.append(f"model message pair={pair} {fields}")
-    lines += _rate_lines(pair, found.pair.maxrate)
-    penalty = found.pair.synchronous
-    if isinstance(penalty, Estimate):
-        lines.append(f"model synchronous pair={pair} {_fields(penalty_s=penalty.value)}")
-    elif penalty.reason == NOT_TOLD_FROM_ZERO:
-        lines.append(f"model synchronous pair={pair} penalty_s=0")
     return lines
 
 

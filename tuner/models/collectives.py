@@ -19,11 +19,6 @@ Formula = Callable[[Group, float], float]
 RADIXES = (3, 4, 8)
 SEGMENTS_BYTES = (8192, 32768, 131072)
 
-_ALLGATHER: dict[str, Formula] = {
-    "hypercube": algorithms.allgather_hypercube,
-    "ring": algorithms.ring,
-    "bruck": algorithms.allgather_bruck,
-}
 FORMULAS: dict[str, dict[str, Formula]] = {
     "bcast": {
         "binomial": algorithms.bcast_binomial,
@@ -44,8 +39,12 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "rabenseifner": algorithms.allreduce_rabenseifner,
         "ring": algorithms.ring_allreduce,
     },
-    "allgather": _ALLGATHER,
-    "allgatherv": _ALLGATHER,
+    "allgather": {
+        "hypercube": algorithms.allgather_hypercube,
+        "ring": algorithms.ring,
+        "bruck": algorithms.allgather_bruck,
+    },
+    "allgatherv": {"ring": algorithms.ring, "bruck": algorithms.allgather_bruck},
     "alltoall": {"bruck": algorithms.alltoall_bruck, "pairwise": algorithms.ring},
     "reduce_scatter_block": {
         "hypercube": algorithms.reduce_scatter_hypercube,
@@ -60,7 +59,7 @@ _OTHERS_ALLGATHER: dict[str, Formula] = {
     "neighbor": algorithms.allgather_neighbor,
     "sparbit": algorithms.tree_of_blocks,
 }
-_OTHERS: dict[str, dict[str, Formula]] = {
+OTHERS: dict[str, dict[str, Formula]] = {
     "bcast": {
         "linear": algorithms.bcast_linear,
         "binary": algorithms.bcast_binary,
@@ -82,13 +81,13 @@ _OTHERS: dict[str, dict[str, Formula]] = {
         "nonoverlapping": algorithms.allreduce_binomial,
     },
     "allgather": _OTHERS_ALLGATHER,
-    "allgatherv": _OTHERS_ALLGATHER,
+    "allgatherv": {**_OTHERS_ALLGATHER, "hypercube": algorithms.allgather_hypercube},
     "alltoall": {"linear": algorithms.alltoall_linear},
     "reduce_scatter_block": {"recursive_doubling": algorithms.reduce_scatter_doubling},
 }
 """Algorithms of MPI libraries that no method has, by the libraries' names."""
 
-_ALIASES = {
+ALIASES = {
     "basic_linear": "linear",
     "linear_nb": "linear",
     "linear_sync": "linear",
@@ -118,15 +117,15 @@ _ALIASES = {
 
 def _algorithm(operation: str, name: str) -> Formula:
     """Return the formula of a library's algorithm; of an unknown one that of any."""
-    known = FORMULAS[operation] | _OTHERS[operation]
-    return known.get(name) or known.get(_ALIASES.get(name, "")) or partial(_vendor, operation)
+    known = FORMULAS[operation] | OTHERS[operation]
+    return known.get(name) or known.get(ALIASES.get(name, "")) or partial(_vendor, operation)
 
 
 def _vendor(operation: str, group: Group, m: float) -> float:
     """Return the least time of the textbook's algorithms, as the library's choice is not known."""
     if group.procs == 1:
         return 0.0
-    known = (*FORMULAS[operation].values(), *_OTHERS[operation].values())
+    known = (*FORMULAS[operation].values(), *OTHERS[operation].values())
     return min(each(group, m) for each in known)
 
 

@@ -134,10 +134,10 @@ def _consensus(census: Census, sent_s: float) -> float | NotIdentified:
 def _dense(census: Census) -> float:
     each = census.network.slowest.of(_SMALL_BYTES)
     empty = census.procs - 1 - census.degree
-    found = _probed_s(census, census.begin_s) + empty * (each.step_s + each.receive_s)
-    if census.degree or census.procs == 1:
-        return found
-    return found + each.alpha_s - each.step_s - each.receive_s
+    later_s = each.step_s + each.receive_s
+    if census.degree:
+        return _probed_s(census, census.begin_s) + empty * later_s
+    return each.alpha_s + (empty - 1) * later_s if empty else 0.0
 
 
 def _shared(census: Census) -> float:

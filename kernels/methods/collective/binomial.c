@@ -4,6 +4,7 @@
  * a reduction to rank 0 and a broadcast from there.
  */
 #include "call.h"
+#include "textbook.h"
 
 enum { CHILDREN = 31 };
 
@@ -229,6 +230,7 @@ const struct method swp_collective_binomial = {
     .name = "binomial",
     .summary = "along a binomial tree; allreduce as reduce and bcast",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
+    .estimate = swp_estimate_textbook,
     .procedures =
         {
             [SWP_BCAST] = {binomial_bcast},

@@ -3,6 +3,7 @@
  * for an allgather from the rank's own one on, for an alltoall by the distance that they have to go.
  */
 #include "blocks.h"
+#include "textbook.h"
 
 #include <string.h>
 
@@ -96,6 +97,7 @@ const struct method swp_collective_bruck = {
     .summary = "ceil(log2 P) steps that forward packed blocks, for any number of ranks",
     .source =
         "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for all-to-all communications, 1997",
+    .estimate = swp_estimate_textbook,
     .procedures =
         {
             [SWP_ALLGATHER] = {bruck_allgather, allgather_scratch_bytes, swp_total_applicable},

@@ -1,12 +1,13 @@
 /* chain: from each rank to the next, in segments: while one is sent on, the next one is received. */
 #include "call.h"
+#include "textbook.h"
 
 #include <stdio.h>
 
 enum { SEGMENT_BYTES = 65536 };
 
-static int segment_bytes(const struct swp_plan *plan) {
-  const struct argument *segment = &plan->spec.arguments[0];
+static int segment_bytes(const struct spec *spec) {
+  const struct argument *segment = &spec->arguments[0];
   return segment->given ? (int)segment->value : SEGMENT_BYTES;
 }
 
@@ -21,7 +22,7 @@ static bool chain_variant(enum swp_operation operation, int index, int procs, ch
 
 /* The segment that begins at `from`, when there is one and the rank is not at the chain's end. */
 static int begin(const struct swp_plan *plan, char *image, int64_t from, bool sends, MPI_Request *request) {
-  int64_t left = plan->features.total_bytes - from, most = segment_bytes(plan);
+  int64_t left = plan->features.total_bytes - from, most = segment_bytes(&plan->spec);
   int bytes = (int)(left < most ? left : most), procs = plan->procs, error = SWP_SUCCESS;
   int peer = (plan->rank + (sends ? 1 : procs - 1)) % procs;
   *request = MPI_REQUEST_NULL;
@@ -37,7 +38,7 @@ done:
 
 static int chain_bcast(struct swp_plan *plan, const void *send, void *recv) {
   MPI_Request requests[2];
-  int64_t segment = segment_bytes(plan);
+  int64_t segment = segment_bytes(&plan->spec);
   int error = SWP_SUCCESS;
   char *image;
   (void)send;
@@ -54,6 +55,14 @@ done:
   return error;
 }
 
+static int chain_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct group group = swp_group(plan, estimate->model);
+  *seconds = group.procs > 1
+                 ? swp_textbook_chain_s(&group, (double)plan->features.bytes, segment_bytes(estimate->spec))
+                 : 0;
+  return SWP_SUCCESS;
+}
+
 const struct method swp_collective_chain = {
     .name = "chain",
     .summary = "from each rank to the next, pipelined in segments",
@@ -61,6 +70,7 @@ const struct method swp_collective_chain = {
     .usage = "segment=BYTES (16 to 1073741824; 65536 when not given)",
     .parameters = {{.name = "segment", .type = PARAMETER_INTEGER, .low = 16, .high = 1 << 30}},
     .variant = chain_variant,
+    .estimate = chain_estimate,
     .procedures =
         {
             [SWP_BCAST] = {chain_bcast, swp_image_scratch_bytes, swp_image_applicable},

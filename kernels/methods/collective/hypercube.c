@@ -4,6 +4,7 @@
  * other numbers of ranks, some pairs act as one (blocks.h).
  */
 #include "blocks.h"
+#include "textbook.h"
 
 static int hypercube_allgather(struct swp_plan *plan, const void *send, void *recv) {
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
@@ -128,6 +129,7 @@ const struct method swp_collective_hypercube = {
     .name = "hypercube",
     .summary = "along the dimensions of a hypercube: recursive doubling and halving",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
+    .estimate = swp_estimate_textbook,
     .procedures =
         {
             [SWP_ALLREDUCE] = {hypercube_allreduce, allreduce_scratch_bytes},

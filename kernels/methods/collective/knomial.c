@@ -3,13 +3,14 @@
  * one at p without its last nonzero digit as its parent. binomial is the one of radix 2.
  */
 #include "call.h"
+#include "textbook.h"
 
 #include <stdio.h>
 
 enum { RADIX = 4 };
 
-static int radix_of(const struct swp_plan *plan) {
-  const struct argument *radix = &plan->spec.arguments[0];
+static int radix_of(const struct spec *spec) {
+  const struct argument *radix = &spec->arguments[0];
   return radix->given ? (int)radix->value : RADIX;
 }
 
@@ -30,15 +31,16 @@ static int64_t requests_scratch_bytes(const struct swp_plan *plan) {
 /* The place of this rank's last nonzero digit; for the root the first beyond the number of ranks. */
 static int64_t place_value(const struct swp_plan *plan, int position) {
   int64_t value = 1;
-  while (value < plan->procs && position / value % radix_of(plan) == 0)
-    value *= radix_of(plan);
+  while (value < plan->procs && position / value % radix_of(&plan->spec) == 0)
+    value *= radix_of(&plan->spec);
   return value;
 }
 
 static int knomial_bcast(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &call_of(plan)->recv;
   MPI_Request *requests = (MPI_Request *)scratch_of(plan);
-  int procs = plan->procs, root = plan->features.root, radix = radix_of(plan), n = 0, error = SWP_SUCCESS;
+  int procs = plan->procs, root = plan->features.root, radix = radix_of(&plan->spec), n = 0,
+      error = SWP_SUCCESS;
   int position = (plan->rank - root + procs) % procs;
   int64_t value = place_value(plan, position);
   (void)send;
@@ -55,6 +57,12 @@ done:
   return error;
 }
 
+static int knomial_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct group group = swp_group(plan, estimate->model);
+  *seconds = swp_textbook_knomial_s(&group, (double)plan->features.bytes, radix_of(estimate->spec));
+  return SWP_SUCCESS;
+}
+
 const struct method swp_collective_knomial = {
     .name = "knomial",
     .summary = "along a tree with radix - 1 children at each level",
@@ -62,6 +70,7 @@ const struct method swp_collective_knomial = {
     .usage = "radix=K (3 to 64; 4 when not given)",
     .parameters = {{.name = "radix", .type = PARAMETER_INTEGER, .low = 3, .high = 64}},
     .variant = knomial_variant,
+    .estimate = knomial_estimate,
     .procedures =
         {
             [SWP_BCAST] = {knomial_bcast, requests_scratch_bytes},

@@ -6,6 +6,7 @@
  */
 #include "call.h"
 #include "parts.h"
+#include "textbook.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -358,6 +359,26 @@ done:
   return error;
 }
 
+static int orthogonal_estimate(const struct swp_plan *plan, const struct estimate *estimate,
+                               double *seconds) {
+  const struct group group = swp_group(plan, estimate->model);
+  const struct argument *grid = &estimate->spec->arguments[GRID];
+  const enum swp_operation operation = plan->operation;
+  const bool is_vector = swp_shapes[operation].reduces || operation == SWP_BCAST;
+  const double m = (double)plan->features.bytes;
+  *seconds = 0;
+  for (int d = 0, before = 1; d < (int)grid->value; before *= grid->sizes[d++]) {
+    const struct group part = swp_group_part(&group, grid->sizes[d], before * grid->sizes[d]);
+    double block = is_vector && operation != SWP_REDUCE_SCATTER_BLOCK ? m : before * m;
+    if (operation == SWP_ALLTOALL) {
+      block = plan->procs / grid->sizes[d] * m;
+      *seconds += plan->procs * m * group.copy_s_per_byte;
+    }
+    *seconds += swp_textbook_least_s(operation, &part, block);
+  }
+  return SWP_SUCCESS;
+}
+
 const struct method swp_collective_orthogonal = {
     .name = "orthogonal",
     .summary = "by the MPI library along the dimensions of a grid of ranks",
@@ -368,6 +389,7 @@ const struct method swp_collective_orthogonal = {
     .variant = orthogonal_variant,
     .plan = orthogonal_plan,
     .free = orthogonal_free,
+    .estimate = orthogonal_estimate,
     .procedures =
         {
             [SWP_BCAST] = {orthogonal_bcast, swp_image_scratch_bytes, swp_image_applicable},

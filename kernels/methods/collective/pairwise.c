@@ -1,5 +1,6 @@
 /* pairwise: in each of procs - 1 steps a rank exchanges blocks with one other rank. */
 #include "call.h"
+#include "textbook.h"
 
 #include <limits.h>
 
@@ -84,6 +85,7 @@ const struct method swp_collective_pairwise = {
     .name = "pairwise",
     .summary = "each rank exchanges blocks with one other rank in each of procs - 1 steps",
     .source = "Thakur, Rabenseifner, Gropp, Optimization of collective communication in MPICH, 2005",
+    .estimate = swp_estimate_textbook,
     .procedures =
         {
             [SWP_ALLTOALL] = {pairwise_alltoall, alltoall_scratch_bytes, alltoall_applicable},

@@ -3,6 +3,7 @@
  * of ranks; then the pieces are gathered the same way back, by all ranks or to the root.
  */
 #include "blocks.h"
+#include "textbook.h"
 
 /* Items [first, end) of the vector. */
 struct range {
@@ -163,6 +164,7 @@ const struct method swp_collective_rabenseifner = {
     .name = "rabenseifner",
     .summary = "reduce-scatter by halves, then the pieces are gathered",
     .source = "Rabenseifner, Optimization of collective reduction operations, 2004",
+    .estimate = swp_estimate_textbook,
     .procedures =
         {
             [SWP_REDUCE] = {rabenseifner_reduce, reduce_scratch_bytes},

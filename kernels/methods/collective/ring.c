@@ -4,6 +4,7 @@
  * its vector.
  */
 #include "blocks.h"
+#include "textbook.h"
 
 static int ring_allgather(struct swp_plan *plan, const void *send, void *recv) {
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
@@ -65,6 +66,7 @@ const struct method swp_collective_ring = {
     .name = "ring",
     .summary = "around a ring of ranks; allreduce as reduce-scatter and allgather",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
+    .estimate = swp_estimate_textbook,
     .procedures =
         {
             [SWP_ALLREDUCE] = {ring_allreduce, piece_scratch_bytes, swp_commutes},

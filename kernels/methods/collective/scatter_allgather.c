@@ -3,6 +3,7 @@
  * a binomial tree and gathered by all, along a hypercube or around a ring (van de Geijn's broadcast).
  */
 #include "blocks.h"
+#include "textbook.h"
 
 #include <stdio.h>
 
@@ -82,6 +83,15 @@ done:
   return error;
 }
 
+static int scatter_allgather_estimate(const struct swp_plan *plan, const struct estimate *estimate,
+                                      double *seconds) {
+  if (estimate->spec->arguments[0].value == HYPERCUBE)
+    return swp_estimate_textbook(plan, estimate, seconds);
+  const struct group group = swp_group(plan, estimate->model);
+  *seconds = group.procs > 1 ? swp_textbook_scatter_ring_s(&group, (double)plan->features.bytes) : 0;
+  return SWP_SUCCESS;
+}
+
 const struct method swp_collective_scatter_allgather = {
     .name = "scatter_allgather",
     .summary = "pieces scattered along a binomial tree, and gathered by all",
@@ -89,6 +99,7 @@ const struct method swp_collective_scatter_allgather = {
     .usage = "allgather=hypercube|ring (hypercube when not given)",
     .parameters = {{.name = "allgather", .type = PARAMETER_CHOICE, .choices = allgathers}},
     .variant = scatter_allgather_variant,
+    .estimate = scatter_allgather_estimate,
     .procedures =
         {
             [SWP_BCAST] = {scatter_allgather_bcast, swp_image_scratch_bytes, swp_image_applicable},

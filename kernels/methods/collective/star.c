@@ -1,5 +1,6 @@
 /* star: the root exchanges a message with every other rank. */
 #include "call.h"
+#include "textbook.h"
 
 /* ---- Blocks ---- */
 
@@ -112,6 +113,7 @@ const struct method swp_collective_star = {
     .name = "star",
     .summary = "the root exchanges a message with every other rank",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
+    .estimate = swp_estimate_textbook,
     .procedures =
         {
             [SWP_GATHER] = {star_gather, requests_scratch_bytes},

@@ -6,6 +6,7 @@
 #include "twolevel.h"
 
 #include "parts.h"
+#include "textbook.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -330,6 +331,32 @@ done:
   return error;
 }
 
+static int twolevel_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct group group = swp_group(plan, estimate->model);
+  const struct group node = swp_group_part(&group, group.ppn, group.ppn);
+  const enum swp_operation operation = plan->operation;
+  const double m = (double)plan->features.bytes;
+  struct group leaders = group;
+  leaders.procs = plan->features.nodes;
+  switch (operation) {
+  case SWP_ALLGATHER:
+  case SWP_ALLGATHERV:
+    *seconds = swp_textbook_least_s(SWP_GATHER, &node, m) +
+               swp_textbook_least_s(operation, &leaders, group.ppn * m) +
+               swp_textbook_least_s(SWP_BCAST, &node, group.procs * m);
+    break;
+  case SWP_ALLREDUCE:
+    *seconds = swp_textbook_least_s(SWP_REDUCE, &node, m) + swp_textbook_least_s(operation, &leaders, m) +
+               swp_textbook_least_s(SWP_BCAST, &node, m);
+    break;
+  default:
+    *seconds = swp_textbook_least_s(operation, &node, m) +
+               swp_textbook_least_s(operation, &leaders,
+                                    operation == SWP_GATHER || operation == SWP_SCATTER ? group.ppn * m : m);
+  }
+  return SWP_SUCCESS;
+}
+
 const struct method swp_collective_twolevel = {
     .name = "twolevel",
     .summary = "by the MPI library within nodes, and between their leaders",
@@ -337,6 +364,7 @@ const struct method swp_collective_twolevel = {
     .applicable = twolevel_applicable,
     .plan = twolevel_plan,
     .free = twolevel_free,
+    .estimate = twolevel_estimate,
     .procedures =
         {
             [SWP_BCAST] = {twolevel_bcast, swp_image_scratch_bytes, swp_image_applicable},

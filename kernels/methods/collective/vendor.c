@@ -2,6 +2,7 @@
    called by its PMPI name, so a preloaded library that calls this one does not intercept it. */
 #include "algorithms.h"
 #include "call.h"
+#include "textbook.h"
 #include "variables.h"
 
 #include <stdio.h>
@@ -308,6 +309,17 @@ static void vendor_free(struct swp_plan *plan) {
     swp_algorithm_close(plan->method_state);
 }
 
+static int vendor_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct group group = swp_group(plan, estimate->model);
+  const char *name = estimate->spec->arguments[ALGORITHM].word;
+  formula *its = is_named(estimate->spec) ? swp_textbook_algorithm(plan->operation, name) : NULL;
+  if (its != NULL && group.procs > 1)
+    *seconds = its(&group, (double)plan->features.bytes);
+  else
+    *seconds = swp_textbook_least_s(plan->operation, &group, (double)plan->features.bytes);
+  return SWP_SUCCESS;
+}
+
 const struct method swp_collective_vendor = {
     .name = "vendor",
     .summary = "the MPI library's collective, with the algorithm it chooses or a named one of its own",
@@ -319,6 +331,7 @@ const struct method swp_collective_vendor = {
     .variant = vendor_variant,
     .plan = vendor_plan,
     .free = vendor_free,
+    .estimate = vendor_estimate,
     .procedures =
         {
             [SWP_BCAST] = {vendor_bcast, moves_scratch_bytes, moves_applicable},

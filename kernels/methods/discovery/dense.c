@@ -3,6 +3,7 @@
  * many to expect: a single round, without a consensus. O(P) messages a call. It is the one-stage form of a
  * store-and-forward discovery (topology T_1 of Selvitopi and Aykanat, SC'19).
  */
+#include "formulas.h"
 #include "inbox.h"
 #include "plan.h"
 
@@ -102,6 +103,17 @@ done:
   return error;
 }
 
+static int dense_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct census census = swp_census(plan, estimate);
+  const double each = census.small->step_s + census.small->receive_s;
+  const int64_t degree = census.degree > 0 ? census.degree : 0, empty = census.procs - 1 - degree;
+  if (degree > 0)
+    *seconds = swp_probed_s(plan, estimate->model) + (double)empty * each;
+  else
+    *seconds = empty > 0 ? census.small->alpha_s + (double)(empty - 1) * each : 0;
+  return SWP_SUCCESS;
+}
+
 const struct method swp_discovery_dense = {
     .name = "dense",
     .summary = "one message to every rank, empty ones included; O(P) messages",
@@ -109,4 +121,5 @@ const struct method swp_discovery_dense = {
     .plan = dense_plan,
     .free = dense_free,
     .execute = dense_execute,
+    .estimate = dense_estimate,
 };

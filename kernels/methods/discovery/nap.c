@@ -7,6 +7,7 @@
  * As no rank knows the volumes, destination nodes are dealt in turn: on node M, local rank N mod (ranks on M)
  * sends to node N, where local rank M mod (ranks on N) receives.
  */
+#include "formulas.h"
 #include "consensus.h"
 #include "relay.h"
 #include "topology.h"
@@ -152,6 +153,18 @@ done:
   return error;
 }
 
+static int nap_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct census census = swp_census(plan, estimate);
+  const int ppn = census.ppn, share = (census.nodes - 2 + ppn) / ppn;
+  const int letters = census.degree < share ? (census.degree > 0 ? (int)census.degree : 0) : share;
+  const double on_node_s = swp_forward_s(&census, ppn - 1, true), consensus_s = swp_consensus_s(&census);
+  if (census.nodes == 1)
+    *seconds = on_node_s;
+  else if (consensus_s >= 0)
+    *seconds = 2 * on_node_s + swp_forward_s(&census, letters, false) + consensus_s;
+  return SWP_SUCCESS;
+}
+
 const struct method swp_discovery_nap = {
     .name = "nap",
     .summary = "one message for each pair of nodes, whose senders a nonblocking consensus finds",
@@ -162,4 +175,5 @@ const struct method swp_discovery_nap = {
     .plan = nap_plan,
     .free = nap_free,
     .execute = nap_execute,
+    .estimate = nap_estimate,
 };

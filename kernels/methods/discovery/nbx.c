@@ -32,8 +32,9 @@ static bool nbx_variant(enum swp_operation operation, int index, int procs, char
 
 static int nbx_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct census census = swp_census(plan, estimate);
-  if (census.pair->has_penalty)
-    *seconds = census.pair->penalty_s + swp_barrier_s(&census) + swp_probed_s(plan, estimate->model);
+  double consensus_s = swp_consensus_s(&census);
+  if (consensus_s >= 0)
+    *seconds = consensus_s + swp_probed_s(plan, estimate->model);
   return SWP_SUCCESS;
 }
 

@@ -67,16 +67,10 @@ done:
   return error;
 }
 
-/* How many of 0 ... below - 1 have the bit: the blocks that Bruck's algorithm sends in its round. */
-static int with_bit(int bit, int below) {
-  int rest = below % (2 * bit) - bit;
-  return below / (2 * bit) * bit + (rest > 0 ? rest : 0);
-}
-
 static double pex_s(const struct census *c) {
   double pairwise = (c->procs - 1) * c->small->step_s + c->small->alpha_s, bruck = 0;
   for (int bit = 1; bit < c->procs; bit *= 2)
-    bruck += swp_round_s(c, bit, (double)with_bit(bit, c->procs) * COUNT_BYTES);
+    bruck += swp_round_s(c, bit, (double)swp_with_bit(bit, c->procs) * COUNT_BYTES);
   return pairwise < bruck ? pairwise : bruck;
 }
 

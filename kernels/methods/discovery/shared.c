@@ -3,6 +3,7 @@
  * its message to each rank, and small messages themselves; every rank reads all boards. Large messages go by
  * MPI, with receives of the right size. O(P) a call, but no message where there is nothing to send.
  */
+#include "formulas.h"
 #include "inbox.h"
 #include "plan.h"
 
@@ -200,6 +201,17 @@ done:
   return error;
 }
 
+static int shared_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct census census = swp_census(plan, estimate);
+  const struct features *features = &plan->features;
+  *seconds = census.small->alpha_s;
+  if (features->bytes > SMALL_BYTES)
+    *seconds += swp_payload_s(plan, estimate->model);
+  else if (features->mmax > 0 && features->bytes > 0)
+    *seconds += 2 * (double)(features->mmax * features->bytes) * estimate->model->copy_s_per_byte;
+  return SWP_SUCCESS;
+}
+
 const struct method swp_discovery_shared = {
     .name = "shared",
     .summary = "sizes and small messages in memory that the ranks of one node share; O(P)",
@@ -208,4 +220,5 @@ const struct method swp_discovery_shared = {
     .plan = shared_plan,
     .free = shared_free,
     .execute = shared_execute,
+    .estimate = shared_estimate,
 };

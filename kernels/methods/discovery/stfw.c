@@ -3,6 +3,7 @@
  * Algorithm 1): submessages carry headers and are sorted at every stage of every call. A rank sends to all
  * its neighbours of a stage, empty letters included, so that no rank needs to know its senders.
  */
+#include "formulas.h"
 #include "grid.h"
 #include "relay.h"
 
@@ -69,6 +70,17 @@ done:
   return error;
 }
 
+static int stfw_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct census census = swp_census(plan, estimate);
+  struct grid grid;
+  if (swp_stfw_choose_grid(estimate->spec, plan->procs, &grid) != NULL)
+    return SWP_SUCCESS;
+  *seconds = 0;
+  for (int d = 0; d < grid.ndims; d++)
+    *seconds += swp_forward_s(&census, grid.sizes[d] - 1, census.ppn % grid.strides[d + 1] == 0);
+  return SWP_SUCCESS;
+}
+
 const struct method swp_discovery_stfw = {
     .name = "stfw",
     .summary = "store and forward along the dimensions of a virtual process grid, with headers",
@@ -80,4 +92,5 @@ const struct method swp_discovery_stfw = {
     .plan = stfw_plan,
     .free = stfw_free,
     .execute = stfw_execute,
+    .estimate = stfw_estimate,
 };

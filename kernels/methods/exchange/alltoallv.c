@@ -59,6 +59,7 @@ const struct method swp_exchange_alltoallv = {
     .source = "the MPI standard",
     .plan = alltoallv_plan,
     .free = alltoallv_free,
+    .estimated_as = "direct",
     .start = alltoallv_start,
     .advance = swp_packed_advance,
 };

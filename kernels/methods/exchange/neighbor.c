@@ -73,6 +73,7 @@ const struct method swp_exchange_neighbor = {
     .applicable = neighbor_applicable,
     .plan = neighbor_plan,
     .free = neighbor_free,
+    .estimated_as = "direct",
     .start = neighbor_start,
     .advance = swp_packed_advance,
 };

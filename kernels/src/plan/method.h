@@ -103,9 +103,12 @@ struct method {
   void (*free)(struct swp_plan *plan);
 
   /* Sets *seconds to the model's estimate of an execution; negative: unknown. For an exchange from a plan of
-     this method, for a discovery from the features alone. Absent: the method has no formula. Collective.
-     Errors, agreed: SWP_ERR_MPI. */
+     this method, else from the features and estimate->spec alone. Absent: the method has no formula.
+     Collective. Errors, agreed: SWP_ERR_MPI. */
   int (*estimate)(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
+
+  /* Of an exchange: a method that sends the same messages, whose estimate holds for this one. */
+  const char *estimated_as;
 
   /* Exchange: start, and progress; with block, until *done. */
   int (*start)(struct swp_plan *plan, const char *send, char *recv);

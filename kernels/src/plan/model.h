@@ -7,7 +7,8 @@
 
 enum { MODEL_PROTOCOLS = 8 }; /* of one kind of pair at most */
 
-enum pair_kind { PAIR_ON_NODE, PAIR_OFF_NODE, PAIR_KINDS };
+/* On a node and between nodes while all ranks send, and on a node while nobody else does. */
+enum pair_kind { PAIR_ON_NODE, PAIR_OFF_NODE, PAIR_ALONE, PAIR_KINDS };
 
 /* The cost of messages of at most this many bytes, and more than those of the protocol before. */
 struct message_cost {
@@ -37,9 +38,10 @@ struct pair_model {
 
 struct model {
   struct pair_model pairs[PAIR_KINDS];
-  double copy_s_per_byte; /* 0: not known */
-  double fence_barriers;  /* number of barriers that take as long as MPI_Win_fence. 0: not known */
-  double cores;           /* of a node; with more ranks than cores there is no estimate. 0: not known */
+  double copy_s_per_byte; /* 0: not known, as the next */
+  double reduce_s_per_byte;
+  double fence_barriers; /* number of barriers that take as long as MPI_Win_fence. 0: not known */
+  double cores;          /* of a node; with more ranks than cores there is no estimate. 0: not known */
 };
 
 /* A rank's messages of one stage. */
@@ -60,7 +62,8 @@ struct crowd {
 /* The basis of estimates. */
 struct estimate {
   const struct model *model;
-  MPI_Comm node; /* MPI_COMM_NULL where no rate bounds what leaves a node */
+  const struct spec *spec; /* of the method that is estimated */
+  MPI_Comm node;           /* MPI_COMM_NULL where no rate bounds what leaves a node */
 };
 
 /* The cost of a message of this many bytes between ranks of this kind. */

@@ -10,14 +10,20 @@
 /* Predictions that differ by less than this factor count as equal (models/validation.py, CLOSE). */
 static const double CLEARLY = 1.15;
 
-/* An exchange is planned by the method, for its messages. */
-static int estimate_spec(struct swp_plan *plan, const struct estimate *estimate, const struct spec *spec,
+/* An exchange is planned by the method, or that with the same messages. */
+static int estimate_spec(struct swp_plan *plan, struct estimate *estimate, const struct spec *spec,
                          double *seconds) {
   struct swp_plan *trial = NULL;
+  struct spec same;
   int error = SWP_SUCCESS;
   *seconds = -1;
+  if (spec->method->estimated_as != NULL) {
+    TRY(swp_spec_parse(plan->operation, spec->method->estimated_as, &same));
+    spec = &same;
+  }
   if (spec->method->estimate == NULL)
     return SWP_SUCCESS;
+  estimate->spec = spec;
   if (plan->operation == SWP_EXCHANGE)
     TRY(swp_trial_plan(plan, spec, estimate, &trial));
   TRY(spec->method->estimate(trial != NULL ? trial : plan, estimate, seconds));

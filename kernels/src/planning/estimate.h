@@ -1,6 +1,7 @@
 /*
  * Estimates of methods by the model in a table, where no rule matches. Each method computes its own: see
- * `estimate` in method.h. Collectives are not estimated: their default, the library's own, has no formula.
+ * `estimate` in method.h. No collective is chosen by estimates: the library's own takes the least of the
+ * textbook's algorithms, as its choice is not known.
  */
 #ifndef SWP_ESTIMATE_H
 #define SWP_ESTIMATE_H

@@ -8,7 +8,8 @@
 
 enum { VALUES = 6, DIGITS = 15, EXPONENT_MOST = 40 };
 
-static const char *const pair_names[PAIR_KINDS] = {[PAIR_ON_NODE] = "on_node", [PAIR_OFF_NODE] = "off_node"};
+static const char *const pair_names[PAIR_KINDS] = {
+    [PAIR_ON_NODE] = "on_node", [PAIR_OFF_NODE] = "off_node", [PAIR_ALONE] = "alone"};
 
 /* The subjects of lines. A line needs all fields of its subject, each once; `at` is the place of the only one
    in the model, or in that of the pair. */
@@ -22,6 +23,7 @@ static const struct kind {
     {"rate", true, 0, {"up_to", "b_max", "b_inj", "b_node", "processes"}},
     {"synchronous", true, offsetof(struct pair_model, penalty_s), {"penalty_s"}},
     {"copy", false, offsetof(struct model, copy_s_per_byte), {"s_per_byte"}},
+    {"reduce", false, offsetof(struct model, reduce_s_per_byte), {"s_per_byte"}},
     {"fence", false, offsetof(struct model, fence_barriers), {"barriers"}},
     {"node", false, offsetof(struct model, cores), {"cores"}},
 };
@@ -94,7 +96,8 @@ static int parse_pair(struct reader *reader, const char *text, struct said *said
   for (int pair = 0; pair < PAIR_KINDS; pair++)
     if (strcmp(text, pair_names[pair]) == 0)
       said->pair = pair;
-  return said->pair >= 0 ? SWP_SUCCESS : BROKEN(reader, "unknown pair '%s'; write on_node or off_node", text);
+  return said->pair >= 0 ? SWP_SUCCESS
+                         : BROKEN(reader, "unknown pair '%s'; write on_node, off_node or alone", text);
 }
 
 static int parse_fields(struct reader *reader, const struct kind *kind, char *line, struct said *said) {
@@ -172,7 +175,8 @@ int swp_table_model(struct reader *reader, char *line) {
       int error = parse_fields(reader, &kinds[kind], line + length, &said);
       return error == SWP_SUCCESS ? keep(reader, kind, &said) : error;
     }
-  return BROKEN(reader, "expected model message, rate, synchronous, copy, fence or node, found '%.*s'",
+  return BROKEN(reader,
+                "expected model message, rate, synchronous, copy, reduce, fence or node, found '%.*s'",
                 (int)(length < 40 ? length : 40), line);
 }
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { SMALL_BYTES = 8 };
+enum { SMALL_BYTES = 8, HEADER_BYTES = 16 }; /* of each part that is forwarded */
 
 static double greater(double a, double b) {
   return a > b ? a : b;
@@ -85,7 +85,9 @@ struct census swp_census(const struct swp_plan *plan, const struct estimate *est
                          .procs = plan->procs,
                          .ppn = features->ppn,
                          .nodes = features->nodes,
-                         .degree = features->mmax};
+                         .degree = features->mmax,
+                         .parts_bytes = greater((double)features->mmax, 0) *
+                                        (greater((double)features->bytes, 0) + HEADER_BYTES)};
 }
 
 /* A round in which each rank sends a message to the rank that is so far behind it, and gets one. Ranks at the
@@ -104,6 +106,26 @@ double swp_round_s(const struct census *c, int distance, double bytes) {
   struct tally tally = {ahead, cost->step_s, cost->step_s, cost->receive_s, cost->receive_s,
                         0,     moved_s,      arrive_s,     leaving,         volume};
   return swp_delivery_s(c->model, &tally, &(struct crowd){senders, senders * volume, bytes});
+}
+
+int swp_with_bit(int bit, int below) {
+  int rest = below % (2 * bit) - bit;
+  return below / (2 * bit) * bit + (rest > 0 ? rest : 0);
+}
+
+/* A rank's own share of the bytes stays, the rest is copied. */
+double swp_forward_s(const struct census *c, int partners, bool local) {
+  if (partners == 0)
+    return 0;
+  double moved_bytes = c->parts_bytes * partners / (partners + 1);
+  const struct message_cost *cost =
+      swp_cost_of(local ? &c->model->pairs[PAIR_ON_NODE] : c->pair, moved_bytes / partners);
+  return cost->alpha_s + (partners - 1) * (cost->step_s + cost->receive_s) +
+         moved_bytes * (cost->beta_s + c->model->copy_s_per_byte);
+}
+
+double swp_consensus_s(const struct census *c) {
+  return c->pair->has_penalty ? c->pair->penalty_s + swp_barrier_s(c) : -1;
 }
 
 /* By dissemination. */

@@ -21,13 +21,23 @@ struct census {
   const struct pair_model *pair;    /* the slowest */
   const struct message_cost *small; /* message */
   int procs, ppn, nodes;
-  int64_t degree; /* -1: unknown */
+  int64_t degree;     /* -1: unknown */
+  double parts_bytes; /* that a rank sends, with their headers */
 };
 
 struct census swp_census(const struct swp_plan *plan, const struct estimate *estimate);
 
 /* A round in which each rank sends a message to the rank that is so far behind it, and gets one. */
 double swp_round_s(const struct census *census, int distance, double bytes);
+
+/* How many of 0 ... below - 1 have the bit: the blocks that Bruck's algorithm sends in its round. */
+int swp_with_bit(int bit, int below);
+
+/* A stage that forwards parts to so many partners, found one by one; local: they are on the same node. */
+double swp_forward_s(const struct census *census, int partners, bool local);
+
+/* The penalty of a synchronous send and a barrier. Negative: unknown. */
+double swp_consensus_s(const struct census *census);
 
 /* By dissemination. */
 double swp_barrier_s(const struct census *census);

@@ -1,0 +1,414 @@
+#include "textbook.h"
+
+#include "formulas.h"
+
+#include <float.h>
+#include <string.h>
+
+enum { RADIX = 4, SEGMENT_BYTES = 65536, CHAINS = 4 }; /* where a spec has none; of Open MPI's `chain` */
+
+static int fewer(int a, int b) {
+  return a < b ? a : b;
+}
+
+static double lesser(double a, double b) {
+  return a < b ? a : b;
+}
+
+/* ⌈lg P⌉. */
+static int steps_of(const struct group *g) {
+  int steps = 0;
+  while (1LL << steps < g->procs)
+    steps++;
+  return steps;
+}
+
+/* ⌊lg P⌋. */
+static int dims_of(const struct group *g) {
+  int steps = steps_of(g);
+  return 1LL << steps == g->procs ? steps : steps - 1;
+}
+
+static double cube_of(const struct group *g) {
+  return (double)(1LL << dims_of(g));
+}
+
+static bool is_folded(const struct group *g) {
+  return cube_of(g) != g->procs;
+}
+
+static double message_s(const struct group *g, double bytes) {
+  const struct message_cost *cost = swp_cost_of(g->pair, bytes);
+  return cost->alpha_s + cost->beta_s * bytes;
+}
+
+/* D of messages that a rank sends at once while it receives so many. */
+static double burst_s(const struct group *g, int messages, double bytes, int received) {
+  const struct message_cost *cost = swp_cost_of(g->pair, bytes);
+  return swp_ahead_s(cost, bytes) + (messages - 1) * cost->step_s + (received - 1) * cost->receive_s +
+         messages * bytes * cost->per_byte_s;
+}
+
+/* A message within pairs that act as one rank of a hypercube. */
+static double folded_s(const struct group *g, double bytes) {
+  return is_folded(g) ? message_s(g, bytes) : 0;
+}
+
+static double reduced_s(const struct group *g, double bytes) {
+  return bytes * g->reduce_s_per_byte;
+}
+
+/* ---- Trees ---- */
+
+static double bcast_binomial(const struct group *g, double m) {
+  return steps_of(g) * message_s(g, m);
+}
+
+double swp_textbook_knomial_s(const struct group *g, double m, int radix) {
+  int levels = 0;
+  for (int64_t reached = 1; reached < g->procs; reached *= radix)
+    levels++;
+  return levels * burst_s(g, fewer(radix, g->procs) - 1, m, 1);
+}
+
+static double bcast_knomial(const struct group *g, double m) {
+  return swp_textbook_knomial_s(g, m, RADIX);
+}
+
+static double bcast_linear(const struct group *g, double m) {
+  return burst_s(g, g->procs - 1, m, 1);
+}
+
+static double bcast_binary(const struct group *g, double m) {
+  return dims_of(g) * burst_s(g, fewer(2, g->procs - 1), m, 1);
+}
+
+static double bcast_split_binary(const struct group *g, double m) {
+  return bcast_binary(g, m / 2) + message_s(g, m / 2);
+}
+
+static double star(const struct group *g, double m) {
+  const struct message_cost *cost = swp_cost_of(g->pair, m);
+  double overhead = cost->receive_s + m * cost->per_byte_s;
+  return (g->procs - 1) * (cost->step_s > overhead ? cost->step_s : overhead) + cost->alpha_s;
+}
+
+static double tree_of_blocks(const struct group *g, double m) {
+  double seconds = 0;
+  for (int i = 0; i < steps_of(g); i++)
+    seconds += message_s(g, fewer(1 << i, g->procs - (1 << i)) * m);
+  return seconds;
+}
+
+static double reduce_star(const struct group *g, double m) {
+  const struct message_cost *cost = swp_cost_of(g->pair, m);
+  return (g->procs - 1) * (cost->receive_s + m * (cost->per_byte_s + g->reduce_s_per_byte));
+}
+
+static double reduce_binomial(const struct group *g, double m) {
+  return steps_of(g) * (message_s(g, m) + reduced_s(g, m));
+}
+
+static double reduce_binary(const struct group *g, double m) {
+  return bcast_binary(g, m) + dims_of(g) * fewer(2, g->procs - 1) * reduced_s(g, m);
+}
+
+static double allreduce_binomial(const struct group *g, double m) {
+  return reduce_binomial(g, m) + bcast_binomial(g, m);
+}
+
+static double allreduce_linear(const struct group *g, double m) {
+  return reduce_star(g, m) + bcast_linear(g, m);
+}
+
+static double allgather_linear(const struct group *g, double m) {
+  return star(g, m) + bcast_linear(g, g->procs * m);
+}
+
+/* ---- Chains ---- */
+
+double swp_textbook_chain_s(const struct group *g, double m, double segment_bytes) {
+  int64_t segments = m > segment_bytes ? (int64_t)((m + segment_bytes - 1) / segment_bytes) : 1;
+  return (double)(g->procs - 2 + segments) * message_s(g, lesser(m, segment_bytes));
+}
+
+static double bcast_chain(const struct group *g, double m) {
+  return swp_textbook_chain_s(g, m, SEGMENT_BYTES);
+}
+
+static double bcast_pipeline(const struct group *g, double m) {
+  return (g->procs - 1) * message_s(g, m);
+}
+
+static int chains_of(const struct group *g) {
+  return fewer(CHAINS, g->procs - 1);
+}
+
+static int length_of_chains(const struct group *g) {
+  return (g->procs - 2) / chains_of(g) + 1;
+}
+
+static double bcast_chains(const struct group *g, double m) {
+  return burst_s(g, chains_of(g), m, 1) + (length_of_chains(g) - 1) * message_s(g, m);
+}
+
+static double reduce_pipeline(const struct group *g, double m) {
+  return bcast_pipeline(g, m) + (g->procs - 1) * reduced_s(g, m);
+}
+
+static double reduce_chains(const struct group *g, double m) {
+  return bcast_chains(g, m) + (length_of_chains(g) - 1 + chains_of(g)) * reduced_s(g, m);
+}
+
+/* ---- Hypercubes ---- */
+
+static double halves(const struct group *g, double m) {
+  double seconds = 0;
+  for (int i = 1; i <= dims_of(g); i++)
+    seconds += message_s(g, m / (double)(1LL << i));
+  return seconds;
+}
+
+static double doubled(const struct group *g, double m) {
+  double seconds = 0;
+  for (int i = 0; i < dims_of(g); i++)
+    seconds += message_s(g, (double)(1LL << i) * (g->procs / cube_of(g) * m));
+  return seconds;
+}
+
+static double bcast_scatter_allgather(const struct group *g, double m) {
+  return 2 * halves(g, m) + folded_s(g, m);
+}
+
+static double reduce_rabenseifner(const struct group *g, double m) {
+  double joined = m * (1 - 1 / cube_of(g)) + (is_folded(g) ? m : 0);
+  return 2 * halves(g, m) + folded_s(g, m) + reduced_s(g, joined);
+}
+
+static double allreduce_rabenseifner(const struct group *g, double m) {
+  return reduce_rabenseifner(g, m) + folded_s(g, m);
+}
+
+static double allreduce_hypercube(const struct group *g, double m) {
+  return dims_of(g) * message_s(g, m) + 2 * folded_s(g, m) + steps_of(g) * reduced_s(g, m);
+}
+
+static double allgather_hypercube(const struct group *g, double m) {
+  return doubled(g, m) + folded_s(g, m) + folded_s(g, g->procs * m);
+}
+
+static double reduce_scatter_hypercube(const struct group *g, double m) {
+  double joined = (g->procs - g->procs / cube_of(g)) * m + (is_folded(g) ? g->procs * m : 0);
+  return allgather_hypercube(g, m) + reduced_s(g, joined);
+}
+
+static double reduce_scatter_doubling(const struct group *g, double m) {
+  double seconds = 0;
+  for (int i = 0; i < steps_of(g); i++) {
+    double bytes = (g->procs - (1 << i)) * m;
+    seconds += message_s(g, bytes) + reduced_s(g, bytes);
+  }
+  return seconds;
+}
+
+/* ---- Rings, pairs, Bruck ---- */
+
+static double ring(const struct group *g, double m) {
+  return (g->procs - 1) * message_s(g, m);
+}
+
+static double ring_reduce_scatter(const struct group *g, double m) {
+  return ring(g, m) + (g->procs - 1) * reduced_s(g, m);
+}
+
+static double ring_allreduce(const struct group *g, double m) {
+  return ring_reduce_scatter(g, m / g->procs) + ring(g, m / g->procs);
+}
+
+double swp_textbook_scatter_ring_s(const struct group *g, double m) {
+  return tree_of_blocks(g, m / g->procs) + ring(g, m / g->procs);
+}
+
+static double allgather_neighbor(const struct group *g, double m) {
+  return message_s(g, m) + (g->procs - 1) / 2 * message_s(g, 2 * m);
+}
+
+static double allgather_bruck(const struct group *g, double m) {
+  return tree_of_blocks(g, m) + g->procs * m * g->copy_s_per_byte;
+}
+
+static double alltoall_bruck(const struct group *g, double m) {
+  double seconds = 0, copied = g->procs;
+  for (int i = 0; i < steps_of(g); i++) {
+    int blocks = swp_with_bit(1 << i, g->procs);
+    seconds += message_s(g, blocks * m);
+    copied += blocks;
+  }
+  return seconds + 2 * copied * m * g->copy_s_per_byte;
+}
+
+static double alltoall_linear(const struct group *g, double m) {
+  return burst_s(g, g->procs - 1, m, g->procs - 1);
+}
+
+/* ---- The table ---- */
+
+/* Of methods by their names; `others` are the algorithms that only MPI libraries have, by theirs. */
+static const struct entry {
+  enum swp_operation operation;
+  const char *name;
+  formula *formula;
+} methods[] =
+    {
+        {SWP_BCAST, "binomial", bcast_binomial},
+        {SWP_BCAST, "knomial", bcast_knomial},
+        {SWP_BCAST, "chain", bcast_chain},
+        {SWP_BCAST, "scatter_allgather", bcast_scatter_allgather},
+        {SWP_GATHER, "binomial", tree_of_blocks},
+        {SWP_GATHER, "star", star},
+        {SWP_SCATTER, "binomial", tree_of_blocks},
+        {SWP_SCATTER, "star", star},
+        {SWP_REDUCE, "binomial", reduce_binomial},
+        {SWP_REDUCE, "star", reduce_star},
+        {SWP_REDUCE, "rabenseifner", reduce_rabenseifner},
+        {SWP_ALLREDUCE, "binomial", allreduce_binomial},
+        {SWP_ALLREDUCE, "hypercube", allreduce_hypercube},
+        {SWP_ALLREDUCE, "rabenseifner", allreduce_rabenseifner},
+        {SWP_ALLREDUCE, "ring", ring_allreduce},
+        {SWP_ALLGATHER, "hypercube", allgather_hypercube},
+        {SWP_ALLGATHER, "ring", ring},
+        {SWP_ALLGATHER, "bruck", allgather_bruck},
+        {SWP_ALLTOALL, "bruck", alltoall_bruck},
+        {SWP_ALLTOALL, "pairwise", ring},
+        {SWP_REDUCE_SCATTER_BLOCK, "hypercube", reduce_scatter_hypercube},
+        {SWP_REDUCE_SCATTER_BLOCK, "ring", ring_reduce_scatter},
+        {SWP_REDUCE_SCATTER_BLOCK, "pairwise", ring_reduce_scatter},
+    },
+  others[] = {
+      {SWP_BCAST, "linear", bcast_linear},
+      {SWP_BCAST, "binary", bcast_binary},
+      {SWP_BCAST, "split_binary_tree", bcast_split_binary},
+      {SWP_BCAST, "pipeline", bcast_pipeline},
+      {SWP_BCAST, "chain", bcast_chains},
+      {SWP_BCAST, "scatter_allgather_ring", swp_textbook_scatter_ring_s},
+      {SWP_GATHER, "linear", star},
+      {SWP_SCATTER, "linear", star},
+      {SWP_REDUCE, "linear", reduce_star},
+      {SWP_REDUCE, "binary", reduce_binary},
+      {SWP_REDUCE, "pipeline", reduce_pipeline},
+      {SWP_REDUCE, "chain", reduce_chains},
+      {SWP_ALLREDUCE, "linear", allreduce_linear},
+      {SWP_ALLREDUCE, "nonoverlapping", allreduce_binomial},
+      {SWP_ALLGATHER, "linear", allgather_linear},
+      {SWP_ALLGATHER, "neighbor", allgather_neighbor},
+      {SWP_ALLGATHER, "sparbit", tree_of_blocks},
+      {SWP_ALLTOALL, "linear", alltoall_linear},
+      {SWP_REDUCE_SCATTER_BLOCK, "recursive_doubling", reduce_scatter_doubling},
+  };
+
+enum { METHODS = sizeof methods / sizeof methods[0], OTHERS = sizeof others / sizeof others[0] };
+
+/* Other names that libraries have for the same algorithms. */
+static const char *const aliases[][2] = {
+    {"basic_linear", "linear"},
+    {"linear_nb", "linear"},
+    {"linear_sync", "linear"},
+    {"scattered", "linear"},
+    {"binary_tree", "binary"},
+    {"in-order_binary", "binary"},
+    {"scatter_recursive_doubling_allgather", "scatter_allgather"},
+    {"scatter_ring_allgather", "scatter_allgather_ring"},
+    {"recursive_doubling", "hypercube"},
+    {"recursive_multiplying", "hypercube"},
+    {"recursive_halving", "hypercube"},
+    {"recexch_doubling", "hypercube"},
+    {"recexch_halving", "hypercube"},
+    {"butterfly", "hypercube"},
+    {"reduce_scatter_gather", "rabenseifner"},
+    {"reduce_scatter_allgather", "rabenseifner"},
+    {"k_reduce_scatter_allgather", "rabenseifner"},
+    {"segmented_ring", "ring"},
+    {"brucks", "bruck"},
+    {"k_brucks", "bruck"},
+    {"bruck-k-fanout", "bruck"},
+    {"modified_bruck", "bruck"},
+    {"pairwise_sendrecv_replace", "pairwise"},
+};
+
+/* Whose blocks differ in size, and take as long as their mean. */
+static enum swp_operation even(enum swp_operation operation) {
+  return operation == SWP_ALLGATHERV ? SWP_ALLGATHER : operation;
+}
+
+static formula *find(const struct entry *entries, int count, enum swp_operation operation, const char *name) {
+  for (int i = 0; i < count; i++)
+    if (entries[i].operation == even(operation) && strcmp(entries[i].name, name) == 0)
+      return entries[i].formula;
+  return NULL;
+}
+
+formula *swp_textbook_method(enum swp_operation operation, const char *name) {
+  return find(methods, METHODS, operation, name);
+}
+
+/* A library's `chain` is not ours. */
+static formula *find_any(enum swp_operation operation, const char *name) {
+  formula *found = find(others, OTHERS, operation, name);
+  return found != NULL ? found : find(methods, METHODS, operation, name);
+}
+
+formula *swp_textbook_algorithm(enum swp_operation operation, const char *name) {
+  formula *found = find_any(operation, name);
+  for (int i = 0; found == NULL && i < (int)(sizeof aliases / sizeof aliases[0]); i++)
+    if (strcmp(aliases[i][0], name) == 0)
+      found = find_any(operation, aliases[i][1]);
+  return found;
+}
+
+static double least_of(const struct entry *entries, int count, enum swp_operation operation,
+                       const struct group *group, double m, double least) {
+  for (int i = 0; i < count; i++)
+    if (entries[i].operation == even(operation))
+      least = lesser(least, entries[i].formula(group, m));
+  return least;
+}
+
+double swp_textbook_least_s(enum swp_operation operation, const struct group *group, double m) {
+  if (group->procs == 1)
+    return 0;
+  double least = least_of(methods, METHODS, operation, group, m, DBL_MAX);
+  return least_of(others, OTHERS, operation, group, m, least);
+}
+
+/* ---- Groups ---- */
+
+/* A root handles all messages: those on a node have the costs of one pair alone, where these are known. */
+struct group swp_group(const struct swp_plan *plan, const struct model *model) {
+  const struct features *features = &plan->features;
+  const struct pair_model *alone = &model->pairs[PAIR_ALONE];
+  const struct pair_model *on_node = alone->nmessages > 0 ? alone : &model->pairs[PAIR_ON_NODE];
+  bool several = features->nodes > 1;
+  return (struct group){.pair = several ? &model->pairs[PAIR_OFF_NODE] : on_node,
+                        .on_node = several ? on_node : NULL,
+                        .procs = plan->procs,
+                        .ppn = features->ppn,
+                        .reduce_s_per_byte = model->reduce_s_per_byte,
+                        .copy_s_per_byte = model->copy_s_per_byte};
+}
+
+struct group swp_group_part(const struct group *group, int procs, int span) {
+  struct group part = *group;
+  if (group->on_node != NULL && group->ppn % span == 0)
+    part.pair = group->on_node;
+  part.on_node = NULL;
+  part.procs = procs;
+  return part;
+}
+
+int swp_estimate_textbook(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  formula *its = swp_textbook_method(plan->operation, estimate->spec->method->name);
+  struct group group = swp_group(plan, estimate->model);
+  if (its != NULL)
+    *seconds = group.procs > 1 ? its(&group, (double)plan->features.bytes) : 0;
+  return SWP_SUCCESS;
+}
