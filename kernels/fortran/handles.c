@@ -1,0 +1,95 @@
+/*
+ * What the Fortran module leaves to C: it converts MPI's handles, knows C's MPI_IN_PLACE, keeps the messages
+ * of the module's own errors, and ends the job where the program does not look at an error.
+ */
+#include "switchpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static _Thread_local char
+    refusal[256]; /* the module's own message; empty if the last error is the library's */
+
+/* Remembers a message and returns SWP_ERR_ARGUMENT. */
+int swp_fortran_refuse(const char *text) {
+  snprintf(refusal, sizeof refusal, "%s", text);
+  return SWP_ERR_ARGUMENT;
+}
+
+/* Forgets the module's own message: the library has a newer one. */
+void swp_fortran_forget(void) {
+  refusal[0] = '\0';
+}
+
+const char *swp_fortran_message(void) {
+  return refusal[0] != '\0' ? refusal : swp_error_message();
+}
+
+void swp_fortran_abort(int error) {
+  fprintf(stderr, "switchpoint: %s: %s\n", swp_strerror(error), swp_fortran_message());
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+void *swp_fortran_in_place(void) {
+  return MPI_IN_PLACE;
+}
+
+int swp_fortran_table_read(MPI_Fint comm, const char *path, swp_table **table) {
+  return swp_table_read(MPI_Comm_f2c(comm), path, table);
+}
+
+int swp_fortran_exchange_plan(MPI_Fint comm, const struct swp_exchange *problem, const char *method,
+                              const struct swp_hints *hints, swp_plan **plan) {
+  return swp_exchange_plan(MPI_Comm_f2c(comm), problem, method, hints, plan);
+}
+
+int swp_fortran_discovery_plan(MPI_Fint comm, const char *method, const struct swp_hints *hints,
+                               swp_plan **plan) {
+  return swp_discovery_plan(MPI_Comm_f2c(comm), method, hints, plan);
+}
+
+/* struct swp_collective with Fortran's handles, and the lengths of its arrays. */
+struct fortran_collective {
+  int operation;
+  int send_count, recv_count;
+  MPI_Fint send_type, recv_type, op;
+  int root;
+  int nrecv_counts, ndispls;
+  const int *recv_counts, *displs;
+};
+
+static struct swp_collective convert(const struct fortran_collective *problem) {
+  return (struct swp_collective){
+      .operation = (enum swp_operation)problem->operation,
+      .send_count = problem->send_count,
+      .send_type = MPI_Type_f2c(problem->send_type),
+      .recv_count = problem->recv_count,
+      .recv_type = MPI_Type_f2c(problem->recv_type),
+      .recv_counts = problem->recv_counts,
+      .displs = problem->displs,
+      .op = MPI_Op_f2c(problem->op),
+      .root = problem->root,
+  };
+}
+
+int swp_fortran_collective_plan(MPI_Fint handle, const struct fortran_collective *problem, const char *method,
+                                const struct swp_hints *hints, swp_plan **plan) {
+  MPI_Comm comm = MPI_Comm_f2c(handle);
+  struct swp_collective converted = convert(problem);
+  int procs = 0;
+  if (comm != MPI_COMM_NULL)
+    MPI_Comm_size(comm, &procs);
+  if (problem->nrecv_counts < procs || problem->ndispls < procs)
+    converted.recv_counts = NULL; /* an error on all ranks, if the operation reads them */
+  return swp_collective_plan(comm, &converted, method, hints, plan);
+}
+
+int swp_fortran_collective_set(swp_plan *plan, const struct fortran_collective *problem) {
+  struct swp_collective converted = convert(problem);
+  struct swp_statistics statistics = {.procs = 0};
+  if (plan != NULL)
+    swp_plan_statistics(plan, &statistics, NULL);
+  if (problem->nrecv_counts < statistics.procs || problem->ndispls < statistics.procs)
+    converted.recv_counts = NULL;
+  return swp_collective_set(plan, &converted);
+}
