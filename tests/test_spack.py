@@ -130,7 +130,7 @@ def test_variants_set_options_that_cmake_has(variants, run_tests, expected):
     package.stage = SimpleNamespace(source_path=str(CHECKOUT / "kernels"))
     package.define = lambda name, value: (name, value)
     package.define_from_variant = lambda name, variant: (name, f"+{variant}" in variants)
-    assert set(recipe.variants) == {"shared", "tests", "hwloc", "fftw", "simgrid"}
+    assert set(recipe.variants) == {"shared", "tests", "fortran", "hwloc", "fftw", "simgrid"}
     options = dict(package.cmake_args())
     known = {"BUILD_SHARED_LIBS", "MPI_C_COMPILER", "CMAKE_TOOLCHAIN_FILE"}
     assert set(options) <= known | set(re.findall(r"option\((\w+)", CMAKE))

@@ -14,11 +14,13 @@ class Switchpoint(CMakePackage):
 
     variant("shared", default=True, description="Build a shared library")
     variant("tests", default=False, description="Build the kernel tests, as --test=root does")
+    variant("fortran", default=False, description="Build the Fortran module")
     variant("hwloc", default=True, description="Know which ranks share a socket")
     variant("fftw", default=False, description="Measure overlap with Fourier transforms")
     variant("simgrid", default=False, description="Build for SimGrid's simulated MPI")
 
     depends_on("c", type="build")
+    depends_on("fortran", type="build", when="+fortran")
     depends_on("cmake@3.20:", type="build")
     depends_on("zlib-api")
     depends_on("mpi@3.1:", when="~simgrid")
@@ -39,6 +41,7 @@ class Switchpoint(CMakePackage):
         return [
             compiler,
             self.define("SWITCHPOINT_TESTS", tests),
+            self.define_from_variant("SWITCHPOINT_FORTRAN", "fortran"),
             self.define_from_variant("SWITCHPOINT_HWLOC", "hwloc"),
             self.define_from_variant("SWITCHPOINT_FFTW", "fftw"),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
