@@ -114,13 +114,12 @@ struct item {
 
 static bool read_item(MPI_Datatype type, struct item *item) {
   MPI_Aint low;
-  int integers, addresses, types, combiner;
+  bool named;
   if (PMPI_Type_size_x(type, &item->bytes) != MPI_SUCCESS || item->bytes < 0 ||
-      PMPI_Type_get_extent(type, &low, &item->extent) != MPI_SUCCESS ||
-      PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS)
+      PMPI_Type_get_extent(type, &low, &item->extent) != MPI_SUCCESS || !dispatch_named(type, &named))
     return false;
   item->type = type;
-  item->dense = combiner == MPI_COMBINER_NAMED && low == 0 && item->extent == item->bytes;
+  item->dense = named && low == 0 && item->extent == item->bytes;
   return true;
 }
 

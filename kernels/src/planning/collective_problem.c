@@ -6,8 +6,25 @@
 
 #include <string.h>
 
+/* Whether MPI defines the type. MPICH refuses to tell of types that were made with large counts, as mpi4py
+   makes all, except by the function with large counts. */
+static int read_combiner(MPI_Datatype type, bool *named) {
+  int error = SWP_SUCCESS, combiner;
+#if MPI_VERSION >= 4
+  MPI_Count integers, addresses, counts, types;
+  MPI_TRY(MPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &combiner));
+#else
+  int integers, addresses, types;
+  MPI_TRY(MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner));
+#endif
+  *named = combiner == MPI_COMBINER_NAMED;
+done:
+  return error;
+}
+
 static int read_side(const char *name, int count, MPI_Datatype type, struct side *side) {
-  int error = SWP_SUCCESS, integers, addresses, types, combiner;
+  int error = SWP_SUCCESS;
+  bool named;
   MPI_Aint lower;
   MPI_Count size;
   *side = (struct side){.count = count, .type = type};
@@ -18,11 +35,11 @@ static int read_side(const char *name, int count, MPI_Datatype type, struct side
   MPI_TRY(MPI_Type_size_x(type, &size));
   MPI_TRY(MPI_Type_get_extent(type, &lower, &side->extent));
   MPI_TRY(MPI_Type_get_true_extent(type, &side->low, &side->span));
-  MPI_TRY(MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner));
+  TRY(read_combiner(type, &named));
   if (size < 0)
     return swp_fail(SWP_ERR_TOO_LARGE, "collective: the size of %s_type cannot be represented", name);
   side->item_bytes = size;
-  side->dense = combiner == MPI_COMBINER_NAMED && side->extent == size && side->low == 0;
+  side->dense = named && side->extent == size && side->low == 0;
 done:
   return error;
 }
