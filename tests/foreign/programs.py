@@ -38,7 +38,7 @@ class Program:
 def run_alone(kernels: Kernels, program: Program, procs: int) -> str:
     """Return the output without the preload."""
     start = mpi.launch(kernels.mpi, procs, build=kernels.build)
-    env = os.environ | start.env | _libraries(kernels) | dict(program.env)
+    env = os.environ | start.env | mpi_libraries(kernels) | dict(program.env)
     done = finish([*start.argv_prefix, *map(str, program.command)], env, TIMEOUT_S)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
@@ -52,7 +52,7 @@ def run_dispatched(kernels: Kernels, program: Program, procs: int, scratch: Path
         procs,
         *map(str, program.command[1:]),
         table=every_method(kernels, procs, scratch),
-        env=_libraries(kernels) | dict(program.env),
+        env=mpi_libraries(kernels) | dict(program.env),
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     methods = set().union(*dispatched(done.stderr).values())
@@ -63,7 +63,7 @@ def run_dispatched(kernels: Kernels, program: Program, procs: int, scratch: Path
     return done.stdout + said
 
 
-def _libraries(kernels: Kernels) -> dict[str, str]:
+def mpi_libraries(kernels: Kernels) -> dict[str, str]:
     """Return variables with which programs linked with MPICH's ABI find this MPI.
 
     Debian has another name for its library.

@@ -1,0 +1,24 @@
+"""MPI exchanges and collectives by the fastest known method, for mpi4py.
+
+Plan once, execute often; the C library libswitchpoint does the work, and switchpoint.h describes
+it. Planning, executing and freeing a plan are collective, as calls of MPI: an exception on one
+rank leaves the others waiting, unless it ends the job (python -m mpi4py).
+"""
+
+from .library import ErrorCode, LibraryError, SwitchpointError, version
+from .plans import Collective, Discovery, Exchange, Hints, Plan, Stage, Statistics, Table
+
+__all__ = [
+    "Collective",
+    "Discovery",
+    "ErrorCode",
+    "Exchange",
+    "Hints",
+    "LibraryError",
+    "Plan",
+    "Stage",
+    "Statistics",
+    "SwitchpointError",
+    "Table",
+    "version",
+]

@@ -1,0 +1,35 @@
+"""The memory of buffers, checked before C reads or writes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+
+def memory(buffer: Buffer, least_bytes: int, name: str, *, writable: bool = False) -> MPI.buffer:
+    """Return the memory of an object with the buffer protocol; it stays exported meanwhile.
+
+    Raises:
+        TypeError: the object has no buffer, as one on a device.
+        ValueError: the buffer is not contiguous, too small, or read-only but to be written.
+    """
+    view = memoryview(buffer)
+    if not view.contiguous:
+        raise ValueError(f"{name} is not contiguous")
+    if writable and view.readonly:
+        raise ValueError(f"{name} is read-only")
+    if view.nbytes < least_bytes:
+        raise ValueError(f"{name} has {view.nbytes} bytes; the plan needs {least_bytes}")
+    return MPI.buffer.frombuffer(view, readonly=not writable)
+
+
+def span(datatype: MPI.Datatype, count: int) -> int:
+    """Return the bytes from a buffer's start to the end of `count` items."""
+    if count <= 0:
+        return 0
+    low, true_extent = datatype.Get_true_extent()
+    return int(max(0, low + true_extent + (count - 1) * datatype.Get_extent()[1]))

@@ -1,0 +1,159 @@
+"""The C library: found, loaded, and held to the MPI library of mpi4py."""
+
+import ctypes
+import os
+from enum import IntEnum
+from functools import cache
+
+from mpi4py import MPI
+
+NAME = "libswitchpoint.so.0"
+
+# Handles are integers in MPICH, and pointers in Open MPI.
+Handle = ctypes.c_int if MPI._sizeof(MPI.Comm) == ctypes.sizeof(ctypes.c_int) else ctypes.c_void_p
+
+
+class ErrorCode(IntEnum):
+    """The errors of the library, as in enum swp_error."""
+
+    SUCCESS = 0
+    ARGUMENT = 1
+    MEMORY = 2
+    MPI = 3
+    METHOD = 4
+    NOT_APPLICABLE = 5
+    MISMATCH = 6
+    TABLE = 7
+    TOO_LARGE = 8
+    STATE = 9
+    POISONED = 10
+
+
+class SwitchpointError(Exception):
+    """An error of the library, with its message; `mpi_code` is 0 if no MPI call failed."""
+
+    def __init__(self, code: ErrorCode, message: str, mpi_code: int) -> None:
+        super().__init__(message)
+        self.code = code
+        self.mpi_code = mpi_code
+
+
+class LibraryError(ImportError):
+    """The library cannot be loaded, or belongs to another MPI library than mpi4py."""
+
+
+class Inbox(ctypes.Structure):
+    """struct swp_inbox."""
+
+    _fields_ = (
+        ("nsources", ctypes.c_int),
+        ("sources", ctypes.POINTER(ctypes.c_int)),
+        ("bytes", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.POINTER(ctypes.c_void_p)),
+    )
+
+
+_INT, _INT64, _TEXT, _ADDRESS = ctypes.c_int, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p
+_INTS = ctypes.POINTER(ctypes.c_int64)
+_PLANNING = (_TEXT, _ADDRESS, ctypes.POINTER(_ADDRESS))  # method, hints, plan
+_INBOX = ctypes.POINTER(ctypes.POINTER(Inbox))
+_PROTOTYPES = {
+    "swp_version": (_TEXT,),
+    "swp_error_message": (_TEXT,),
+    "swp_error_mpi": (_INT,),
+    "swp_operation_name": (_TEXT, _INT),
+    "swp_table_read": (_INT, Handle, _TEXT, ctypes.POINTER(_ADDRESS)),
+    "swp_table_rules": (_INT, _ADDRESS),
+    "swp_table_has": (_INT, _ADDRESS, _INT),
+    "swp_table_free": (None, ctypes.POINTER(_ADDRESS)),
+    "swp_exchange_plan": (_INT, Handle, _ADDRESS, *_PLANNING),
+    "swp_discovery_plan": (_INT, Handle, *_PLANNING),
+    "swp_collective_plan": (_INT, Handle, _ADDRESS, *_PLANNING),
+    "swp_collective_set": (_INT, _ADDRESS, _ADDRESS),
+    "swp_exchange_execute": (_INT, _ADDRESS, _ADDRESS, _ADDRESS),
+    "swp_exchange_start": (_INT, _ADDRESS, _ADDRESS, _ADDRESS),
+    "swp_test": (_INT, _ADDRESS, ctypes.POINTER(_INT)),
+    "swp_wait": (_INT, _ADDRESS),
+    "swp_collective_execute": (_INT, _ADDRESS, _ADDRESS, _ADDRESS),
+    "swp_discovery_execute": (_INT, _ADDRESS, _INT, _ADDRESS, _ADDRESS, _ADDRESS, _INBOX),
+    "swp_inbox_free": (None, _INBOX),
+    "swp_plan_describe": (_INT, _ADDRESS, _TEXT, ctypes.c_size_t),
+    "swp_plan_method": (_TEXT, _ADDRESS),
+    "swp_plan_passed": (_TEXT, _ADDRESS, ctypes.POINTER(_TEXT)),
+    "swp_plan_statistics": (_INT, _ADDRESS, _ADDRESS, _ADDRESS),
+    "swp_plan_stage": (_INT, _ADDRESS, _INT, _INTS, _INTS, _INTS, _INTS),
+    "swp_plan_free": (_INT, ctypes.POINTER(_ADDRESS)),
+}
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Return the library that SWITCHPOINT_LIBRARY names, or that the loader finds.
+
+    Raises:
+        LibraryError: it cannot be loaded, or is built for another MPI library than mpi4py.
+    """
+    path = os.environ.get("SWITCHPOINT_LIBRARY", NAME)
+    try:
+        loaded = ctypes.CDLL(path)
+    except OSError as error:
+        raise LibraryError(
+            f"{error}; build libswitchpoint with -DBUILD_SHARED_LIBS=ON, and name the file with "
+            "SWITCHPOINT_LIBRARY, or its directory with LD_LIBRARY_PATH"
+        ) from error
+    _check_mpi(path, loaded)
+    for name, (result, *arguments) in _PROTOTYPES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+def _check_mpi(path: str, loaded: ctypes.CDLL) -> None:
+    """Compare the MPI function that the library reaches with that of mpi4py."""
+    theirs = ctypes.CDLL(MPI.__file__).MPI_Get_library_version
+    try:
+        ours = loaded.MPI_Get_library_version
+    except AttributeError:
+        raise LibraryError(f"{path} is not linked with an MPI library") from None
+    if _address(ours) != _address(theirs):
+        text = ctypes.create_string_buffer(MPI.MAX_LIBRARY_VERSION_STRING + 8192)
+        ours(text, ctypes.byref(ctypes.c_int()))
+        raise LibraryError(
+            f"{path} is built for {_first_line(text.value.decode(errors='replace'))}, but mpi4py "
+            f"uses {_first_line(MPI.Get_library_version())}: build it with the same MPI"
+        )
+
+
+def _address(function: object) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.splitlines()[0].split()).rstrip("\0")
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a function that returns an error code.
+
+    Raises:
+        SwitchpointError: the call failed.
+    """
+    code = getattr(library(), name)(*arguments)
+    if code != ErrorCode.SUCCESS:
+        message = library().swp_error_message().decode(errors="replace")
+        raise SwitchpointError(ErrorCode(code), message, library().swp_error_mpi())
+
+
+def version() -> str:
+    """Return the library's version, "major.minor.patch"."""
+    text: bytes = library().swp_version()
+    return text.decode()
+
+
+@cache
+def operations() -> dict[str, int]:
+    """Return the number of each operation, by the name that tables use."""
+    numbers: dict[str, int] = {}
+    while name := library().swp_operation_name(len(numbers)):
+        numbers[name.decode()] = len(numbers)
+    return numbers

@@ -1,0 +1,557 @@
+"""Plans of exchanges, discoveries and collectives, and the tables that choose their methods."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from mpi4py import MPI
+
+from .buffers import memory, span
+from .library import Handle, Inbox, call, library, operations
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+_SAME_COMM, _MEASURE = 1, 2
+_DESCRIPTION_BYTES = 4096
+
+
+class Table:
+    """A method table. Collective; free it, or use it in `with`, where no plan is made with it."""
+
+    def __init__(self, comm: MPI.Comm, path: str) -> None:
+        self._handle = ctypes.c_void_p()
+        call("swp_table_read", _handle(comm), path.encode(), ctypes.byref(self._handle))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    @property
+    def rules(self) -> int:
+        """The number of rules."""
+        return int(library().swp_table_rules(self._handle))
+
+    def has(self, operation: str) -> bool:
+        """Return whether there is a rule for an operation, as "allreduce". Raises KeyError."""
+        return bool(library().swp_table_has(self._handle, operations()[operation]))
+
+    def free(self) -> None:
+        """Free the table; it may be done twice."""
+        library().swp_table_free(ctypes.byref(self._handle))
+
+
+class _Hints(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint),
+        ("executions", ctypes.c_int64),
+        ("degree", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("table", ctypes.c_void_p),
+        ("ppn", ctypes.c_int),
+        ("placement", ctypes.c_int),
+        ("budget_s", ctypes.c_double),
+    )
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What the caller knows beyond the problem, as in struct swp_hints; equal on every rank."""
+
+    measure: bool = False  # SWP_MEASURE: race the methods on this very problem
+    same_comm: bool = False  # SWP_SAME_COMM, for collectives
+    executions: int = 0  # 0: unknown, assumed to be many
+    degree: int = -1  # of a discovery: the most messages of a rank; -1: unknown
+    bytes: int = -1  # of a discovery: the mean of its messages; -1: unknown
+    table: Table | None = None  # instead of that of SWITCHPOINT_TABLE
+    ppn: int = 0  # ranks on each virtual node; 0: real nodes
+    cyclic: bool = False  # how ranks are placed on virtual nodes: in turn, or else in blocks
+    budget_s: float = 0  # for measuring; 0: one second
+
+    def _as_parameter(self) -> _Hints:
+        flags = _MEASURE * self.measure | _SAME_COMM * self.same_comm
+        table = None if self.table is None else self.table._handle
+        return _Hints(
+            flags,
+            self.executions,
+            self.degree,
+            self.bytes,
+            table,
+            self.ppn,
+            int(self.cyclic),
+            self.budget_s,
+        )
+
+
+class Statistics(NamedTuple):
+    """What a plan does at each execution, as in struct swp_statistics."""
+
+    procs: int
+    nodes: int
+    ppn: int
+    stages: int
+    mmax: int
+    mavg: float
+    vavg_bytes: float
+    vmax_bytes: int
+    buffer_bytes: int
+    copied_bytes: int
+    hop_bytes: int
+    plan_bytes: int
+    on_node_messages: int
+    off_node_messages: int
+    on_node_bytes: int
+    off_node_bytes: int
+    off_node_mmax: int
+    off_node_vmax_bytes: int
+    sockets: int
+    on_socket_messages: int
+    on_socket_bytes: int
+
+
+class _Statistics(ctypes.Structure):
+    _fields_ = tuple(
+        (
+            name,
+            ctypes.c_int
+            if name in ("procs", "nodes", "ppn", "stages", "sockets")
+            else ctypes.c_double
+            if name in ("mavg", "vavg_bytes")
+            else ctypes.c_int64,
+        )
+        for name in Statistics._fields
+    )
+
+
+class Stage(NamedTuple):
+    """Messages and bytes of one stage: over all ranks, and the most of one rank."""
+
+    messages: int
+    messages_max: int
+    bytes: int
+    bytes_max: int
+
+
+class Plan:
+    """A method that is prepared on a communicator. Free it, or use it in `with`.
+
+    When an exception leaves the `with`, the plan is kept: other ranks may not come to free theirs.
+    """
+
+    def __init__(self) -> None:
+        self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: object, __: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.free()
+
+    def free(self) -> None:
+        """Free the plan; collective. It may be done twice.
+
+        Raises:
+            SwitchpointError: an exchange is started but not waited for, or MPI failed.
+        """
+        call("swp_plan_free", ctypes.byref(self._handle))
+
+    @property
+    def method(self) -> str:
+        """The spec of the method; "" after the plan is freed."""
+        spec: bytes = library().swp_plan_method(self._handle)
+        return spec.decode()
+
+    @property
+    def passed(self) -> tuple[str, str] | None:
+        """The spec of the first rule, and why it was passed over; None if it was not."""
+        why = ctypes.c_char_p()
+        spec: bytes | None = library().swp_plan_passed(self._handle, ctypes.byref(why))
+        return None if spec is None else (spec.decode(), (why.value or b"").decode())
+
+    def describe(self) -> str:
+        """Return method, layout, and how it was chosen, in one line."""
+        text = ctypes.create_string_buffer(_DESCRIPTION_BYTES)
+        call("swp_plan_describe", self._handle, text, len(text))
+        return text.value.decode()
+
+    def statistics(self) -> tuple[Statistics, Statistics]:
+        """Return those of the problem, which are what `direct` does, and those of the method."""
+        both = _Statistics(), _Statistics()
+        call("swp_plan_statistics", self._handle, *map(ctypes.byref, both))
+        problem, method = (
+            Statistics(*(getattr(each, name) for name in Statistics._fields)) for each in both
+        )
+        return problem, method
+
+    def stage(self, number: int) -> Stage:
+        """Return messages and bytes of a stage of an exchange, from 0."""
+        values = [ctypes.c_int64() for _ in Stage._fields]
+        call("swp_plan_stage", self._handle, number, *map(ctypes.byref, values))
+        return Stage(*(each.value for each in values))
+
+    def _plan(
+        self,
+        function: str,
+        comm: MPI.Comm,
+        problem: Sequence[object],
+        method: str,
+        hints: Hints | None,
+    ) -> None:
+        known = None if hints is None else ctypes.byref(hints._as_parameter())
+        result = ctypes.byref(self._handle)
+        call(function, _handle(comm), *problem, method.encode(), known, result)
+
+
+class _Exchange(ctypes.Structure):
+    _fields_ = (
+        ("item_bytes", ctypes.c_int64),
+        ("nitems", ctypes.c_int64),
+        ("nsends", ctypes.c_int),
+        ("send_ranks", ctypes.c_void_p),
+        ("send_offsets", ctypes.c_void_p),
+        ("send_items", ctypes.c_void_p),
+        ("nrecvs", ctypes.c_int),
+        ("recv_ranks", ctypes.c_void_p),
+        ("recv_offsets", ctypes.c_void_p),
+    )
+
+
+class Exchange(Plan):
+    """An exchange between ranks that know their partners, as struct swp_exchange describes it.
+
+    Message i goes to `send_ranks[i]` with the items `send_offsets[i]` to `send_offsets[i + 1]` of
+    the send buffer, or of the list `send_items` of positions in it. What `recv_ranks[j]` sends
+    lands at the items from `recv_offsets[j]` on. Collective.
+
+    Raises:
+        ValueError: lists do not belong together; other ranks then wait for this one.
+        SwitchpointError: the plan cannot be made, on every rank.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Comm,
+        item_bytes: int,
+        nitems: int,
+        send_ranks: Iterable[int],
+        send_offsets: Iterable[int],
+        recv_ranks: Iterable[int],
+        recv_offsets: Iterable[int],
+        send_items: Iterable[int] | None = None,
+        *,
+        method: str = "auto",
+        hints: Hints | None = None,
+    ) -> None:
+        super().__init__()
+        ranks, offsets = array("i", send_ranks), array("q", send_offsets)
+        sources, places = array("i", recv_ranks), array("q", recv_offsets)
+        items = None if send_items is None else array("q", send_items)
+        for name, each, ends in (("send", ranks, offsets), ("recv", sources, places)):
+            if each and len(ends) != len(each) + 1:
+                raise ValueError(f"{name}_offsets must have one element more than {name}_ranks")
+        if items is not None and ranks and len(items) < offsets[-1]:
+            raise ValueError(f"send_items has {len(items)} elements; send_offsets name more")
+        problem = _Exchange(
+            item_bytes,
+            nitems,
+            len(ranks),
+            _start(ranks),
+            _start(offsets),
+            None if items is None else _start(items),
+            len(sources),
+            _start(sources),
+            _start(places),
+        )
+        self._send_bytes = nitems * item_bytes
+        self._recv_bytes = (places[-1] if sources else 0) * item_bytes
+        self._started: tuple[MPI.buffer, MPI.buffer] | None = None  # must stay where it is
+        self._plan("swp_exchange_plan", comm, [ctypes.byref(problem)], method, hints)
+
+    def execute(self, send: Buffer, recv: Buffer) -> None:
+        """Exchange the items of `send` for those of `recv`. Collective."""
+        source, target = self._memories(send, recv)
+        call("swp_exchange_execute", self._handle, source.address, target.address)
+
+    def start(self, send: Buffer, recv: Buffer) -> None:
+        """Start an exchange; until it is complete, write neither buffer and do not read `recv`."""
+        memories = self._memories(send, recv)
+        call("swp_exchange_start", self._handle, *(each.address for each in memories))
+        self._started = memories
+
+    def test(self) -> bool:
+        """Progress a started exchange, and return whether it is complete; then do not wait."""
+        done = ctypes.c_int()
+        call("swp_test", self._handle, ctypes.byref(done))
+        if done.value:
+            self._started = None
+        return bool(done.value)
+
+    def wait(self) -> None:
+        """Complete a started exchange."""
+        call("swp_wait", self._handle)
+        self._started = None
+
+    def _memories(self, send: Buffer, recv: Buffer) -> tuple[MPI.buffer, MPI.buffer]:
+        return (
+            memory(send, self._send_bytes, "send"),
+            memory(recv, self._recv_bytes, "recv", writable=True),
+        )
+
+
+class Discovery(Plan):
+    """A sparse exchange in which no rank knows who will send to it. Collective."""
+
+    def __init__(self, comm: MPI.Comm, *, method: str = "auto", hints: Hints | None = None) -> None:
+        super().__init__()
+        self._plan("swp_discovery_plan", comm, [], method, hints)
+
+    def execute(self, messages: Mapping[int, Buffer]) -> dict[int, memoryview]:
+        """Send each buffer to its rank; return what arrives, by source. Collective.
+
+        The views own what they show: they stay valid when the plan is freed.
+        """
+        parts = [memory(each, 0, f"message to {rank}") for rank, each in messages.items()]
+        ranks = array("i", messages)
+        sizes = array("q", (part.nbytes for part in parts))
+        # An empty buffer may have no address; a message has one.
+        data = (ctypes.c_void_p * len(parts))(*(part.address or 1 for part in parts))
+        inbox = ctypes.POINTER(Inbox)()
+        owner = _InboxOwner(inbox)
+        call(
+            "swp_discovery_execute",
+            self._handle,
+            len(parts),
+            _start(ranks),
+            _start(sizes),
+            data,
+            ctypes.byref(inbox),
+        )
+        return owner.messages()
+
+
+class _InboxOwner:
+    """Frees an inbox when nothing shows it any more."""
+
+    def __init__(self, inbox: ctypes._Pointer[Inbox]) -> None:
+        self._inbox = inbox
+        finalizer = weakref.finalize(self, library().swp_inbox_free, ctypes.byref(inbox))
+        finalizer.atexit = False  # when views may still be used
+
+    def messages(self) -> dict[int, memoryview]:
+        """Return a view of each message."""
+        found = self._inbox.contents
+        return {
+            found.sources[i]: self._view(found.data[i], found.bytes[i])
+            for i in range(found.nsources)
+        }
+
+    def _view(self, address: int | None, size_bytes: int) -> memoryview:
+        if size_bytes == 0:
+            return memoryview(b"")
+        shown = (ctypes.c_ubyte * size_bytes).from_address(address or 0)
+        shown.owner = self  # type: ignore[attr-defined]
+        return memoryview(shown).cast("B")
+
+
+class _Collective(ctypes.Structure):
+    _fields_ = (
+        ("operation", ctypes.c_int),
+        ("send_count", ctypes.c_int),
+        ("send_type", Handle),
+        ("recv_count", ctypes.c_int),
+        ("recv_type", Handle),
+        ("recv_counts", ctypes.c_void_p),
+        ("displs", ctypes.c_void_p),
+        ("op", Handle),
+        ("root", ctypes.c_int),
+    )
+
+
+class _Sides(NamedTuple):
+    """How many blocks the buffers hold: at every rank, and at the root."""
+
+    send: tuple[str, str]
+    recv: tuple[str, str]
+
+
+_SIDES = {
+    "bcast": _Sides(("", ""), ("one", "one")),
+    "gather": _Sides(("one", "one"), ("", "all")),
+    "scatter": _Sides(("", "all"), ("one", "one")),
+    "reduce": _Sides(("one", "one"), ("", "one")),
+    "allreduce": _Sides(("one", "one"), ("one", "one")),
+    "allgather": _Sides(("one", "one"), ("all", "all")),
+    "allgatherv": _Sides(("one", "one"), ("all", "all")),
+    "alltoall": _Sides(("all", "all"), ("all", "all")),
+    "reduce_scatter_block": _Sides(("all", "all"), ("one", "one")),
+}
+_IN_PLACE = int(MPI.IN_PLACE)
+_REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
+
+
+class Collective(Plan):
+    """A collective, planned from the arguments of the MPI function. Collective.
+
+    `operation` is a name such as "allreduce". What the operation does not read may be left out:
+    a reduction reads `recv_count`, `recv_type` and `op`; struct swp_collective lists the others.
+
+    Raises:
+        ValueError: there is no such operation, or a list is too short.
+        SwitchpointError: the plan cannot be made, on every rank.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Comm,
+        operation: str,
+        *,
+        send_count: int = -1,
+        send_type: MPI.Datatype = MPI.DATATYPE_NULL,
+        recv_count: int = -1,
+        recv_type: MPI.Datatype = MPI.DATATYPE_NULL,
+        recv_counts: Sequence[int] | None = None,
+        displs: Sequence[int] | None = None,
+        op: MPI.Op = MPI.OP_NULL,
+        root: int = -1,
+        method: str = "auto",
+        hints: Hints | None = None,
+    ) -> None:
+        super().__init__()
+        if operation not in _SIDES:
+            raise ValueError(
+                f"{operation}: there is no such collective; there are {', '.join(_SIDES)}"
+            )
+        self._operation, self._rank, self._procs = operation, comm.Get_rank(), comm.Get_size()
+        given = _Call(send_count, send_type, recv_count, recv_type, recv_counts, displs, op, root)
+        problem = given.problem(operation, self._procs)
+        self._call = given
+        self._plan("swp_collective_plan", comm, [ctypes.byref(problem)], method, hints)
+
+    def set(
+        self,
+        *,
+        send_count: int = -1,
+        send_type: MPI.Datatype = MPI.DATATYPE_NULL,
+        recv_count: int = -1,
+        recv_type: MPI.Datatype = MPI.DATATYPE_NULL,
+        recv_counts: Sequence[int] | None = None,
+        displs: Sequence[int] | None = None,
+        op: MPI.Op = MPI.OP_NULL,
+        root: int = -1,
+    ) -> None:
+        """Give the plan another call of its operation; every rank must do so."""
+        given = _Call(send_count, send_type, recv_count, recv_type, recv_counts, displs, op, root)
+        problem = given.problem(self._operation, self._procs)
+        call("swp_collective_set", self._handle, ctypes.byref(problem))
+        self._call = given
+
+    def execute(
+        self, send: Buffer | MPI.InPlaceType | None, recv: Buffer | MPI.InPlaceType | None
+    ) -> None:
+        """Do the call: `send` or `recv` may be MPI.IN_PLACE where MPI allows it. Collective.
+
+        None is for a buffer that this rank does not have.
+        """
+        sides = _SIDES[self._operation]
+        at_root = self._rank == self._call.root
+        send_bytes = self._call.send_bytes(self._operation, sides.send[at_root], self._procs)
+        recv_bytes = self._call.recv_bytes(self._operation, sides.recv[at_root], self._procs)
+        source = _place(send, send_bytes, "send", writable=False)
+        target = _place(recv, recv_bytes, "recv", writable=True)
+        addresses = (
+            each if isinstance(each, int | None) else each.address for each in (source, target)
+        )
+        call("swp_collective_execute", self._handle, *addresses)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The arguments of a collective; the types and the operation must live as long as plans."""
+
+    send_count: int
+    send_type: MPI.Datatype
+    recv_count: int
+    recv_type: MPI.Datatype
+    recv_counts: Sequence[int] | None
+    displs: Sequence[int] | None
+    op: MPI.Op
+    root: int
+
+    def problem(self, operation: str, procs: int) -> _Collective:
+        """Return it for C."""
+        counts, displs = (
+            None if each is None else (ctypes.c_int * len(each))(*each)
+            for each in (self.recv_counts, self.displs)
+        )
+        for each in (counts, displs):
+            if each is not None and len(each) < procs:
+                raise ValueError(
+                    f"recv_counts and displs need an element for each of {procs} ranks"
+                )
+        problem = _Collective(
+            operations()[operation],
+            self.send_count,
+            _handle(self.send_type),
+            self.recv_count,
+            _handle(self.recv_type),
+            None if counts is None else ctypes.addressof(counts),
+            None if displs is None else ctypes.addressof(displs),
+            _handle(self.op),
+            self.root,
+        )
+        problem.arrays = counts, displs  # alive as long as the problem
+        return problem
+
+    def send_bytes(self, operation: str, blocks: str, procs: int) -> int:
+        """Return the bytes that the send buffer of this rank must have."""
+        if operation in _REDUCTIONS:
+            return _bytes(self.recv_type, self.recv_count, blocks, procs)
+        return _bytes(self.send_type, self.send_count, blocks, procs)
+
+    def recv_bytes(self, operation: str, blocks: str, procs: int) -> int:
+        """Return the bytes that the receive buffer of this rank must have."""
+        if operation != "allgatherv":
+            return _bytes(self.recv_type, self.recv_count, blocks, procs)
+        extent: int = self.recv_type.Get_extent()[1]
+        return max(
+            displ * extent + span(self.recv_type, count)
+            for displ, count in zip(self.displs or [0], self.recv_counts or [0], strict=False)
+        )
+
+
+def _bytes(datatype: MPI.Datatype, count: int, blocks: str, procs: int) -> int:
+    if not blocks or datatype == MPI.DATATYPE_NULL:
+        return 0
+    return span(datatype, count * procs if blocks == "all" else count)
+
+
+def _place(
+    buffer: Buffer | MPI.InPlaceType | None, least_bytes: int, name: str, *, writable: bool
+) -> MPI.buffer | int | None:
+    if isinstance(buffer, MPI.InPlaceType):
+        return _IN_PLACE
+    if buffer is None:
+        if least_bytes:
+            raise ValueError(f"{name} is None; the plan needs {least_bytes} bytes")
+        return None
+    return memory(buffer, least_bytes, name, writable=writable)
+
+
+def _handle(thing: MPI.Comm | MPI.Datatype | MPI.Op) -> ctypes.c_int | ctypes.c_void_p:
+    return Handle(MPI._handleof(thing))
+
+
+def _start(numbers: array[int]) -> int:
+    """Return the address of an array, which must stay alive meanwhile."""
+    return numbers.buffer_info()[0]

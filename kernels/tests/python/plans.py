@@ -1,0 +1,245 @@
+"""What switchpoint_mpi must do on any number of ranks; prints how many cases passed.
+
+Argument: the path of a table that it writes.
+"""
+
+import gc
+import sys
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import switchpoint_mpi as swp
+from mpi4py import MPI
+
+COMM = MPI.COMM_WORLD.Dup()
+RANK, PROCS = COMM.rank, COMM.size
+NEXT, PREVIOUS = (RANK + 1) % PROCS, (RANK - 1) % PROCS
+cases = 0
+
+
+def expect(condition: bool, name: str) -> None:
+    global cases
+    cases += 1
+    assert condition, f"rank {RANK}: {name}"
+
+
+def refused(kind: type[Exception], words: str, function: Callable[[], object]) -> None:
+    """Expect an exception of the package, with these words, and for the library's, this code."""
+    global cases
+    cases += 1
+    try:
+        function()
+    except kind as error:
+        assert words in str(error), f"rank {RANK}: {error!r}, expected {words}"
+    else:
+        raise AssertionError(f"rank {RANK}: no {kind.__name__} with {words!r}")
+
+
+def failed(code: swp.ErrorCode, words: str, function: Callable[[], object]) -> None:
+    """Expect an error of the library."""
+    try:
+        function()
+    except swp.SwitchpointError as error:
+        expect(error.code == code and words in str(error), f"{error.code}: {error}")
+        expect(error.mpi_code == 0, "MPI's code")
+    else:
+        raise AssertionError(f"rank {RANK}: no error {code.name}")
+
+
+def ring(method: str = "auto", hints: swp.Hints | None = None) -> swp.Exchange:
+    """Items 2 and 0 go to the next rank, and land behind an item that is left alone."""
+    return swp.Exchange(
+        COMM, 4, 3, [NEXT], [0, 2], [PREVIOUS], [1, 3], [2, 0], method=method, hints=hints
+    )
+
+
+def exchanges() -> None:
+    with ring("alltoallv", swp.Hints(executions=7)) as plan:
+        expect(plan.method == "alltoallv", "method")
+        expect(plan.describe().startswith("exchange alltoallv, chosen by caller"), "description")
+        expect(plan.passed is None, "passed rule")
+        problem, method = plan.statistics()
+        expect((problem.procs, problem.nodes, problem.ppn) == (PROCS, 1, PROCS), "layout")
+        expect(problem.mmax == (PROCS > 1) and problem.vavg_bytes == 8 * (PROCS > 1), "statistics")
+        expect(method.on_node_bytes == plan.stage(0).bytes == 8 * PROCS * (PROCS > 1), "bytes")
+        failed(swp.ErrorCode.ARGUMENT, "no stage", lambda: plan.stage(method.stages))
+
+        expected = [-1, 10 * PREVIOUS + 2, 10 * PREVIOUS]
+        send = np.arange(3, dtype=np.int32) + 10 * RANK
+        recv = np.full(3, -1, np.int32)
+        plan.execute(send, recv)
+        expect(recv.tolist() == expected, "exchange of arrays")
+        target = array("i", [-1] * 3)
+        plan.execute(send.tobytes(), target)
+        expect(target.tolist() == expected, "exchange of bytes")
+        whole = np.full((3, 1), -1, np.int32, order="F")
+        plan.execute(memoryview(send), whole)
+        expect(whole.ravel().tolist() == expected, "exchange of a matrix")
+
+        recv[:] = -1
+        plan.start(send, recv)
+        failed(swp.ErrorCode.STATE, "", plan.free)
+        plan.wait()
+        expect(recv.tolist() == expected, "started exchange")
+        recv[:] = -1
+        plan.start(bytes(send), recv)  # only the plan keeps these bytes
+        gc.collect()
+        while not plan.test():
+            pass
+        expect(recv.tolist() == expected, "tested exchange")
+
+        refused(ValueError, "send is not contiguous", lambda: plan.execute(np.arange(6)[::2], recv))
+        refused(
+            ValueError, "send has 8 bytes; the plan needs 12", lambda: plan.execute(send[:2], recv)
+        )
+        refused(ValueError, "recv has 8 bytes", lambda: plan.start(send, recv[:2]))
+        refused(ValueError, "recv is read-only", lambda: plan.execute(send, bytes(12)))
+        refused(TypeError, "", lambda: plan.execute([1, 2, 3], recv))
+        refused(TypeError, "", lambda: plan.execute(None, recv))
+        failed(swp.ErrorCode.STATE, "swp_wait", plan.wait)
+    expect(plan.method == "", "method of a freed plan")
+    plan.free()
+    failed(swp.ErrorCode.ARGUMENT, "plan is NULL", lambda: plan.execute(send, recv))
+
+
+def errors_of_exchanges() -> None:
+    one = ([NEXT], [0, 1], [PREVIOUS], [0, 1])
+    failed(swp.ErrorCode.METHOD, "no_such", lambda: ring("no_such"))
+    failed(swp.ErrorCode.MISMATCH, "", lambda: swp.Exchange(COMM, 4, 1, [NEXT], [0, 1], [], []))
+    failed(
+        swp.ErrorCode.ARGUMENT, "send_ranks", lambda: swp.Exchange(COMM, 4, 1, [PROCS], *one[1:])
+    )
+    failed(swp.ErrorCode.ARGUMENT, "hints.ppn", lambda: ring(hints=swp.Hints(ppn=-1)))
+    failed(swp.ErrorCode.ARGUMENT, "MPI_COMM_NULL", lambda: swp.Exchange(MPI.COMM_NULL, 4, 1, *one))
+    refused(ValueError, "send_offsets", lambda: swp.Exchange(COMM, 4, 1, [NEXT], [0], *one[2:]))
+    refused(ValueError, "recv_offsets", lambda: swp.Exchange(COMM, 4, 1, *one[:3], [0]))
+    refused(ValueError, "send_items", lambda: swp.Exchange(COMM, 4, 1, *one, []))
+    with swp.Exchange(COMM, 8, 0, [], [], [], []) as plan:
+        plan.execute(b"", bytearray())
+    try:
+        with ring() as plan:
+            raise KeyError
+    except KeyError:
+        expect(plan.method == "direct", "a plan after an exception is kept")
+    plan.free()
+
+
+def discoveries() -> None:
+    with swp.Discovery(COMM, method="nbx") as plan:
+        kept = []
+        for turn in range(3):
+            messages = {RANK: b"", NEXT: np.arange(RANK + 1) + 100 * RANK + turn}
+            found = plan.execute(messages)
+            expect(list(found) == sorted({RANK, PREVIOUS}), "senders")
+            expect(PROCS == 1 or found[RANK] == b"", "empty message")
+            kept.append(found[PREVIOUS])
+            del found
+        expect(plan.execute({}) == {}, "nothing to send")
+        failed(swp.ErrorCode.ARGUMENT, "ranks[0]", lambda: plan.execute({PROCS: b"x"}))
+        refused(TypeError, "", lambda: plan.execute({NEXT: 1}))
+    gc.collect()
+    for turn, view in enumerate(kept):  # the plan and its inboxes are gone
+        numbers = np.frombuffer(view, int) - 100 * PREVIOUS - turn
+        expect(numbers.tolist() == list(range(PREVIOUS + 1)), "data")
+
+
+def collectives() -> None:
+    total = PROCS * (PROCS - 1) // 2
+    value, result = np.array([RANK, -RANK]), np.zeros(2, int)
+    number = {"recv_type": MPI.INT64_T}
+    with swp.Collective(
+        COMM, "allreduce", recv_count=2, **number, op=MPI.SUM, method="ring"
+    ) as plan:
+        plan.execute(value, result)
+        expect(result.tolist() == [total, -total], "allreduce")
+        plan.set(recv_count=1, **number, op=MPI.MAX)
+        place = np.array([RANK, 7])
+        plan.execute(MPI.IN_PLACE, place)
+        expect(place.tolist() == [PROCS - 1, 7], "allreduce in place")
+        refused(ValueError, "send has 4 bytes", lambda: plan.execute(bytes(4), result))
+        refused(ValueError, "recv is None", lambda: plan.execute(value, None))
+    last = {"root": PROCS - 1}
+    with swp.Collective(COMM, "bcast", recv_count=2, **number, **last) as plan:
+        data = value.copy()
+        plan.execute(None, data)
+        expect(data.tolist() == [PROCS - 1, 1 - PROCS], "bcast")
+    both = {"send_count": 2, "send_type": MPI.INT64_T, "recv_count": 2} | number
+    with swp.Collective(COMM, "gather", **both, **last, method="star") as plan:
+        gathered = np.zeros((PROCS, 2), int) if last["root"] == RANK else None
+        plan.execute(value, gathered)
+        expect(gathered is None or gathered[:, 0].tolist() == list(range(PROCS)), "gather")
+    with swp.Collective(COMM, "scatter", **both, **last) as plan:
+        plan.execute(gathered, result)
+        expect(result.tolist() == value.tolist(), "scatter")
+    with swp.Collective(COMM, "reduce", recv_count=2, **number, **last, op=MPI.SUM) as plan:
+        plan.execute(value, result if last["root"] == RANK else None)
+        expect(last["root"] != RANK or result.tolist() == [total, -total], "reduce")
+    with swp.Collective(COMM, "alltoall", **both | {"send_count": 1, "recv_count": 1}) as plan:
+        crossed = np.zeros(PROCS, int)
+        plan.execute(np.arange(PROCS) + 10 * RANK, crossed)
+        expect(crossed.tolist() == [10 * each + RANK for each in range(PROCS)], "alltoall")
+        if PROCS > 1:
+            refused(ValueError, "send has 8 bytes", lambda: plan.execute(crossed[:1], crossed))
+    with swp.Collective(COMM, "reduce_scatter_block", recv_count=1, **number, op=MPI.SUM) as plan:
+        plan.execute(np.arange(PROCS), result)
+        expect(result[0] == RANK * PROCS, "reduce_scatter_block")
+    pair = MPI.INT64_T.Create_contiguous(2).Commit()
+    reverse = {"recv_counts": [1] * PROCS, "displs": list(range(PROCS))[::-1]}
+    sides = {"send_count": 1, "send_type": pair, "recv_type": pair}
+    with swp.Collective(COMM, "allgatherv", **sides, **reverse, method="ring") as plan:
+        everything = np.zeros(2 * PROCS, int)
+        plan.execute(value, everything)
+        expect(everything[::2].tolist() == list(range(PROCS))[::-1], "allgatherv of pairs")
+        refused(ValueError, "recv has", lambda: plan.execute(value, everything[:-1]))
+    pair.Free()
+
+
+def errors_of_collectives() -> None:
+    def plan(operation: str, **arguments: object) -> Callable[[], object]:
+        return lambda: swp.Collective(COMM, operation, **arguments)
+
+    number = {"recv_type": MPI.INT}
+    refused(ValueError, "no such collective", plan("exchange"))
+    refused(ValueError, "no such collective", plan("scan", recv_count=1, **number))
+    argument = swp.ErrorCode.ARGUMENT
+    failed(argument, "MPI_OP_NULL", plan("allreduce", recv_count=1, **number))
+    failed(argument, "recv_count is -1", plan("allreduce", **number, op=MPI.SUM))
+    failed(argument, "MPI_DATATYPE_NULL", plan("allreduce", recv_count=1, op=MPI.SUM))
+    failed(argument, "root is -1", plan("bcast", recv_count=1, **number))
+    both = {"send_count": 1, "send_type": MPI.INT} | number
+    failed(argument, "recv_counts and displs", plan("allgatherv", **both))
+    refused(ValueError, "recv_counts and displs", plan("allgatherv", **both, recv_counts=[]))
+
+
+def tables(path: Path) -> None:
+    if RANK == 0:
+        rules = ("op=discovery method=rsx", "op=bcast method=vendor:algorithm=no_such")
+        lines = ["switchpoint-table 1", *(f"rule {rule}" for rule in rules), ""]
+        path.write_text("\n".join(lines))
+    with swp.Table(COMM, str(path)) as table:
+        expect(table.rules == 2, "rules")
+        expect(table.has("discovery") and not table.has("exchange"), "operations of a table")
+        refused(KeyError, "no_such", lambda: table.has("no_such"))
+        hints = swp.Hints(table=table)
+        with swp.Discovery(COMM, hints=hints) as plan:
+            expect(plan.method == "rsx", "choice by a table")
+        call = {"recv_count": 1, "recv_type": MPI.INT, "root": 0}
+        with swp.Collective(COMM, "bcast", **call, hints=hints) as plan:
+            spec, why = plan.passed or ("", "")
+            expect(spec == "vendor:algorithm=no_such" and "no such algorithm" in why, "passed rule")
+    expect(table.rules == 0, "rules of a freed table")
+    failed(swp.ErrorCode.TABLE, "no/such.table", lambda: swp.Table(COMM, "no/such.table"))
+
+
+expect(swp.version() == "0.1.0", "version")
+exchanges()
+errors_of_exchanges()
+discoveries()
+collectives()
+errors_of_collectives()
+tables(Path(sys.argv[1]))
+COMM.Barrier()
+if RANK == 0:
+    print(f"plans.py: {cases} cases passed on {PROCS} ranks")
