@@ -96,7 +96,7 @@ class soak(SoakCheck):
 
     @run_after("init")
     def set_kind(self):
-        """Set the pattern; two of nine collectives are soaked by default, as in campaigns."""
+        """Set the pattern; four of nine collectives are soaked by default, as in campaigns."""
         self.pattern = pattern_of(self.kind)
         if self.kind in ("exchange", "discovery", *MOST_CALLED):
             self.tags = {"soak"}

@@ -6,6 +6,7 @@ Where no queue forbids it, one job decides between its launches (tuner/campaign/
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import defaultdict
 from collections.abc import Collection
@@ -20,7 +21,17 @@ from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
 from tuner.campaign.planning import exhaustive_s, least_s, look_s, next_batch
-from tuner.campaign.plans import RAW_NAME, Budget, Plan, PlannedCase, Task, Turn, listed, octaves
+from tuner.campaign.plans import (
+    MOST_BATCHES,
+    RAW_NAME,
+    Budget,
+    Plan,
+    PlannedCase,
+    Task,
+    Turn,
+    listed,
+    octaves,
+)
 from tuner.campaign.races import Baseline
 from tuner.campaign.reframe import Call, Session
 from tuner.campaign.soaking import SoakSite
@@ -68,7 +79,7 @@ class PlannedCampaign:
                 *(job.procs, job.ppn),
                 listed(job.sizes) if job.sizes else octaves(job.operation, job.pattern),
                 failed.get((names[job.system], job.environment, job.operation), []),
-                [] if job.methods == "all" else job.methods.split(),
+                [] if job.methods == "all" else re.split(r"[ ;]+", job.methods),
                 job.oversubscribed,
             )
             for job in jobs
@@ -83,7 +94,7 @@ class PlannedCampaign:
             *(call.variables, reframe.without_selection(call.selection), str(session.stage)),
             share=budget.share,
             launches=launches,
-            most_batches=min(job.batches for job in jobs),
+            most_batches=min((job.batches for job in jobs if job.batches), default=MOST_BATCHES),
             in_job=all(job.batches == 0 for job in jobs),
             ended=False,
             unraced=sorted({job.operation for job in session.wanted if not job.races}),

@@ -201,7 +201,7 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
             lost = -trial.least_log
         needed = trial.more_launches() if trial else BATCH_LAUNCHES
         may_gain += min(lost, REACH) / needed
-        launches.append(1 if _is_fresh(trial) else max(needed, 2))
+        launches.append(1 if plan.in_job and _is_fresh(trial) else max(needed, 2))
     return _Wanted(
         number,
         [Racing(of, list(methods), rounds) for (methods, rounds), of in together.items()],
