@@ -95,7 +95,8 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             self.time_limit = None  # it would limit real seconds; the budget is in simulated ones
         self.races = self.interleaved and self.operation in RULED_OPERATIONS and not simulated
         if not self.current_partition.scheduler.is_local:
-            self.batches = int(self.current_partition.extras.get("max_batches", MOST_BATCHES))
+            most = int(self.current_partition.extras.get("max_batches", MOST_BATCHES))
+            self.batches = max(most, 1)
 
     def layout(self, cores: int, extras: dict[str, Any]) -> scales.ScaleLayout:
         """Return the layout of the scale on nodes of so many cores. Raise ScaleError.
@@ -145,6 +146,8 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.env_vars |= {name: shlex.quote(value) for name, value in start.env.items()}
         raw_files = [f"{self.raw_name}-{number}.jsonl" for number in self.numbers]
         self.keep_files = raw_files
+        # What a killed session left here is of no use.
+        self.prerun_cmds = [f"rm -f {' '.join(raw_files)}"]
         self.executable = self.quoted_swpbench
         pattern = self.write_pattern()
         options = [self.launch_options(n, pattern, start.yield_setting) for n in self.numbers]

@@ -99,7 +99,8 @@ if PLAN := os.environ.get(order.PLAN):
             """Set the one task of the job itself, and its limit; the race ends by itself."""
             self.num_tasks = self.num_tasks_per_node = 1
             self.numbers = [0]
-            self.time_limit = 2 * plan.budget_s + self.launch_limit_s
+            # A budget that is a share is not known yet.
+            self.time_limit = None if plan.share else 2 * plan.budget_s + self.launch_limit_s
 
         @run_before("run")
         def set_command(self):

@@ -72,6 +72,8 @@ def resolve(
         raise ScaleError(
             'oversubscribed; the extras of the partition must have "oversubscribed": True'
         )
+    if name == "1_node_oversubscribed_3x" and layout.ppn == 4 * cores_per_node:
+        raise ScaleError("as many processes as 1_node_oversubscribed")
     if scale.oversubscribed and layout.procs > MOST_OVERSUBSCRIBED_PROCS:
         raise ScaleError(
             f"{layout.procs} processes on {cores_per_node} cores, "

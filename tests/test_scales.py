@@ -13,7 +13,6 @@ from checks.scales import ScaleError, resolve
         ("4_nodes", 16, 4, 64, 16),
         ("1_node_oversubscribed_by_1", 2, 1, 3, 3),
         ("1_node_oversubscribed_3x", 2, 1, 6, 6),
-        ("1_node_oversubscribed_3x", 3, 1, 12, 12),
         ("1_node_oversubscribed", 2, 1, 8, 8),
     ],
 )
@@ -30,6 +29,7 @@ def test_a_scale_follows_the_system(scale, cores, max_nodes, procs, ppn):
         ("1_node", 1, 1, "nothing to exchange"),
         ("1_node", 0, 1, "states no processors"),
         ("1_node_oversubscribed", 64, 1, "256 processes on 64 cores"),
+        ("1_node_oversubscribed_3x", 3, 1, "as many processes as 1_node_oversubscribed"),
     ],
 )
 def test_a_scale_that_does_not_fit_says_why(scale, cores, max_nodes, reason):

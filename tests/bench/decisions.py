@@ -48,7 +48,7 @@ SETTLED_WITH_CORES, SETTLED_CROWDED = 0.8, 0.6
 GAINS = {1.1: None, 1.25: None, 2.7: 0.97}
 """Gains, and the least share of them that six launches are to find, where there is a target."""
 
-LOOKS = range(2, 13)
+LOOKS = range(2, 25)
 LAUNCHES = 6
 OF_SIZES = "of the sizes"
 
@@ -208,7 +208,7 @@ def main() -> int:
     )
     randoms = [np.random.default_rng((3, seed)) for seed in range(options.seeds)]
     wrong = [won for random in randoms for won in false_winners(random)]
-    figures.append(Figure("equal: winners, 11 looks", float(np.mean(wrong)), OF_SIZES, WRONG))
+    figures.append(Figure("equal: winners, 23 looks", float(np.mean(wrong)), OF_SIZES, WRONG))
     wrong = [won for seed in range(options.seeds) for won in raced(seed)]
     figures.append(Figure("equal: winners, planned", float(np.mean(wrong)), OF_SIZES, WRONG))
     sides = [side for random in randoms for side in covered(random)]

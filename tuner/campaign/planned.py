@@ -33,7 +33,7 @@ from tuner.campaign.plans import (
     octaves,
 )
 from tuner.campaign.races import Baseline
-from tuner.campaign.reframe import Call, Session
+from tuner.campaign.reframe import Call, Job, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.times import SESSION_S, SOAKS_S
 from tuner.domain.effort import START_S
@@ -79,7 +79,7 @@ class PlannedCampaign:
                 *(job.procs, job.ppn),
                 listed(job.sizes) if job.sizes else octaves(job.operation, job.pattern),
                 failed.get((names[job.system], job.environment, job.operation), []),
-                [] if job.methods == "all" else re.split(r"[ ;]+", job.methods),
+                _methods(job),
                 job.oversubscribed,
             )
             for job in jobs
@@ -168,7 +168,9 @@ class PlannedCampaign:
         planned, built = reframe.dry_run(call), len(plan.batches) > 1
         if plan.in_job:
             return Batch(
-                *(plan.campaign, "race", call, planned, None, plan.budget_s - SOAKS_S, built),
+                *(plan.campaign, "race", call, planned, None),
+                expected_s=plan.budget_s - SOAKS_S - plan.spent_s,
+                built=built,
                 settled=self._settled,
             )
         missing = remaining(plan)
@@ -217,6 +219,13 @@ class PlannedCampaign:
                 f"so this is {plan.spent_s / whole_s:.0%} of that"
             )
         console.print(spent)
+
+
+def _methods(job: Job) -> list[str]:
+    """Return the methods asked for, with the default; none stands for all."""
+    if job.methods == "all":
+        return []
+    return sorted({DEFAULT_METHODS[job.operation], *re.split(r"[ ;]+", job.methods)})
 
 
 def newest() -> Path:

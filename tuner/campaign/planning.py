@@ -8,8 +8,8 @@ it ended. The module does no input or output.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -25,11 +25,14 @@ from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, Trial, trials
 from tuner.selection.intervals import NEARLY, place_of
 
 FIRST_LOOK = "first look"
-LOOK_SIZES, LOOK_ROUNDS = 4, 10
+LOOK_SIZES, LOOK_ROUNDS = 4, 8
 """Sizes and rounds of the first look."""
 
 LOOK_S = 3.0
 """Seconds of a launch that measures all methods, where no budget in seconds is given."""
+
+FRUITLESS = 4
+"""Launches of a size that may fail to give two with rounds enough."""
 
 ROOM_S = 1.0
 """Seconds that a launch may take beyond what is foreseen, as for proofs of algorithms."""
@@ -97,8 +100,10 @@ def next_batch(
     A budget that is a share is updated.
     """
     cells = list(cells)
-    if not any(task.case in turn.cases for task in plan.tasks):
-        return _first_look(plan, turn)
+    looked_at = {task.case for task in plan.tasks}
+    if missing := [number for number in turn.cases if number not in looked_at]:
+        is_time = not looked_at or plan.left_s(turn) > 0
+        return _first_look(plan, missing) if is_time else None
     if plan.share:
         least = least_s(len(plan.cases)) * plan.slow
         plan.budget_s = max(plan.share * exhaustive_s(plan, cells, baseline), least)
@@ -118,8 +123,8 @@ def next_batch(
     )
 
 
-def _first_look(plan: Plan, turn: Turn) -> PlannedBatch:
-    """Return a launch of each case with all methods; all share half of the time."""
+def _first_look(plan: Plan, numbers: Collection[int]) -> PlannedBatch:
+    """Return a launch of each of these cases with all methods; all share half of the time."""
     share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * len(plan.cases))
     wanted = [
         _Wanted(
@@ -129,14 +134,15 @@ def _first_look(plan: Plan, turn: Turn) -> PlannedBatch:
             max(share_s, 0.0),
         )
         for number, case in enumerate(plan.cases)
-        if number in turn.cases
+        if number in numbers
     ]
     return PlannedBatch(FIRST_LOOK, _tasks(plan, wanted))
 
 
 def _coarse(sizes: Sequence[int]) -> list[int]:
-    """Return every other size, with both ends; the others are added where methods differ."""
-    return sorted({*sizes[::2], sizes[-1]})
+    """Return every other octave, with both ends; the others are added where methods differ."""
+    octaves = all(high == 2 * low for low, high in pairwise(sizes))
+    return sorted({*sizes[::2], sizes[-1]}) if octaves else list(sizes)
 
 
 def _spread(sizes: Sequence[int]) -> list[int]:
@@ -178,10 +184,16 @@ def _standings(
 def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     """Return the next launches of a case, None when it is settled."""
     sizes = {*_coarse(plan.cases[number].sizes), *standing.raced}
+    most_tries = min(plan.launches, FRUITLESS)
+    tried = Counter(size for task in plan.tasks if task.case == number for size in task.sizes)
     entrants = {size: _rivals(size, standing, plan.launches) for size in sorted(sizes)}
     if not any(entrants.values()):
         entrants = {size: _rivals(size, standing, plan.launches) for size in _between(standing)}
-    racing = {size: rivals for size, rivals in entrants.items() if rivals}
+    racing = {
+        size: rivals
+        for size, rivals in entrants.items()
+        if rivals and not (_is_fresh(standing.trials.get(size)) and tried[size] >= most_tries)
+    }
     if not racing:
         return None
     times, default = standing.times, standing.default
@@ -306,10 +318,11 @@ def _affordable(plan: Plan, wanted: list[_Wanted], left_s: float) -> list[_Wante
 def _tasks(plan: Plan, wanted: Sequence[_Wanted]) -> list[Task]:
     """Return launches, those of different cases in turn."""
     tasks: list[Task] = []
+    first = max((task.number for task in plan.tasks), default=-1) + 1
     for launch in range(BATCH_LAUNCHES):
         for its in wanted:
             if launch < its.launches:
-                number = len(plan.tasks) + len(tasks)
+                number = first + len(tasks)
                 budget_s = math.floor(100 * (LEAST_BUDGET_S + its.cost_s)) / 100
                 tasks.append(Task(number, its.case, its.races, budget_s, its.proved))
     return tasks

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from tuner.campaign.times import SESSION_S, SOAKS_S
 from tuner.domain.effort import START_S
 
-MOST_LAUNCHES = 12
-"""Most launches of a case, unless others are asked for."""
+MOST_LAUNCHES = 24
+"""Most launches of a size, unless others are asked for."""
 
 FIRST_SHARE, LAST_SHARE = 0.5, 0.9
 """Shares of the time at which cases must end, and then those that oversubscribe cores."""
@@ -139,7 +139,7 @@ class Plan:
     spent_s: float = 0.0
     share: float = 0.0
     slow: float = 1.0
-    launches: int = MOST_LAUNCHES  # of a case, at most
+    launches: int = MOST_LAUNCHES  # of a size, at most
     most_batches: int = MOST_BATCHES  # of jobs
     in_job: bool = False
     starts_s: dict[int, float] = field(default_factory=dict)

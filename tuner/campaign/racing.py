@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +17,9 @@ import msgspec
 
 from tuner import atomic
 from tuner.campaign.order import PLANS
-from tuner.campaign.planned import plan_next, remaining
+from tuner.campaign.planned import plan_next, remaining, spent_s
 from tuner.campaign.plans import Plan, Task, Turn
+from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
 from tuner.rawfile import keeping
 
@@ -61,36 +63,50 @@ class LaunchError(Exception):
     """Error raised when a launch failed; the message says which, and what it printed."""
 
 
-def race(starts: Starts) -> None:
+def race(starts: Starts) -> list[LaunchError]:
     """Make the launches that the plan lacks, plan the next from their results, until it is over.
 
-    Finished launches are kept in the results, and the plan is saved, after each batch.
+    Finished launches are kept in the results, and the plan is saved, after each batch. A case with
+    a failed launch races no more; return the failures.
 
     Raises:
-        LaunchError: a launch failed.
         RawFileError, StoreError, OSError: the results cannot be kept.
     """
     plan = PLANS.load(starts.plan)
+    plan.spent_s = max(plan.spent_s, spent_s(plan))
     started_s = time.monotonic() - plan.spent_s
+    failures: dict[int, LaunchError] = {}
     for turn in plan.turns_of((starts.system, starts.environment)):
-        while tasks := _next(plan, turn):
+        while tasks := _next(plan, _without(turn, failures)):
             PLANS.save(plan, starts.plan)
             made: list[Path] = []
-            for task in tasks:
+            for index, task in enumerate(tasks):
                 plan.spent_s = time.monotonic() - started_s
                 if plan.left_s(turn) <= 0:
-                    plan.drop(tasks[len(made) :])
+                    plan.drop(tasks[index:])
                     break
-                made.append(_launch(plan, task, starts.of_case[task.case]))
+                if task.case in failures:
+                    plan.drop([task])
+                    continue
+                try:
+                    made.append(_launch(plan, task, starts.of_case[task.case]))
+                except LaunchError as error:
+                    failures[task.case] = error
+                    plan.drop([task])
             keeping.keep(made)
             plan.spent_s = time.monotonic() - started_s
             PLANS.save(plan, starts.plan)
+    return list(failures.values())
+
+
+def _without(turn: Turn, cases: Collection[int]) -> Turn:
+    return turn._replace(cases=[case for case in turn.cases if case not in cases])
 
 
 def _next(plan: Plan, turn: Turn) -> list[Task]:
     """Return the launches that a turn lacks, or else the next batch; none once it is over."""
     lacking = [task for task in remaining(plan) if task.case in turn.cases]
-    return lacking or (plan.batches[-1].tasks if plan_next(plan, turn) else [])
+    return lacking or (plan.batches[-1].tasks[:] if plan_next(plan, turn) else [])
 
 
 def _launch(plan: Plan, task: Task, start: Start) -> Path:
@@ -98,6 +114,8 @@ def _launch(plan: Plan, task: Task, start: Start) -> Path:
     options = [word for option in task.options.items() for word in option]
     case = plan.cases[task.case]
     what = f"{case.operation} {case.pattern} on {case.procs} processes (launch {task.number})"
+    path = Path(task.options["--out"])
+    path.unlink(missing_ok=True)  # of a launch that was killed
     started_s = time.monotonic()
     with subprocess.Popen(
         ["/bin/sh", "-c", f"{start.command} {shlex.join(options)}"],
@@ -118,19 +136,21 @@ def _launch(plan: Plan, task: Task, start: Start) -> Path:
     if process.returncode:
         said = [line for line in errors.splitlines() if line.startswith("swpbench: ")]
         raise LaunchError(f"{what}: {said[0] if said else f'exit code {process.returncode}'}")
-    path = Path(task.options["--out"])
     start_s = took_s - keeping.end_record(path)["seconds"]
     plan.starts_s[task.case] = (plan.starts_s.get(task.case, start_s) + start_s) / 2
     return path
 
 
 def main() -> None:
-    """Run the race; exit with 1 after a line that says why a launch failed."""
+    """Run the race; print why launches failed, and exit with 1 if any did."""
     try:
-        race(Starts.load(Path(sys.argv[1])))
-    except LaunchError as error:
-        print(f"{FAILED}{error}")
-        raise SystemExit(1) from None
+        failures = [str(error) for error in race(Starts.load(Path(sys.argv[1])))]
+    except (SwitchpointError, OSError) as error:
+        failures = [str(error)]
+    for failure in failures:
+        print(f"{FAILED}{failure}")
+    if failures:
+        raise SystemExit(1)
     print(ENDED)
 
 

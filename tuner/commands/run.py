@@ -44,7 +44,7 @@ RESUMING = ("resume", "dry_run", "required_executions", "as_json")
 @click.option(
     "--launches",
     type=whole_number(1),
-    help="Most launches of a case.  [default: 12; 6 of what does not race]",
+    help="Most launches of a size.  [default: 24; 6 of what does not race]",
 )
 @minutes_option(4.0, "Time for the campaign.")
 @click.option(

@@ -270,8 +270,11 @@ def _estimated(pairs: Sequence[_Pair]) -> Iterator[tuple[Key, Contrast]]:
     # Patterns hardly move a method that is like the default, and move others a lot. A single launch
     # shows an effect of its own rather than of its pattern.
     _, method_of_key = _numbered([(of_key[key], key.method) for key in keys])
+    of_method, ones = method_of_key[key_of_series], np.ones(len(series))
     several = (np.bincount(of_series) > 1).astype(float)
-    variance += _shared(means, variance, key_of_series, several, method_of_key[key_of_series])
+    own = _shared(means, variance, key_of_series, several, of_method)
+    pooled = _shared(means, variance, key_of_series, ones, cluster_of_key[key_of_series])
+    variance += np.where(pooling.sums(several, of_method)[of_method] > 0, own, pooled)
     mean, _, weight = pooling.weighted(means, 1 / variance, key_of_series)
     # The cells of a launch share its effects, so that only launches add to what is known of them.
     independent = {

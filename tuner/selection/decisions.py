@@ -24,8 +24,8 @@ from tuner.selection.trust import Trust
 ERROR_LEVEL = 0.02
 """Probability of leaving the default at a size though nothing is faster; candidates share it."""
 
-LOOKS = 8.0
-"""Divides the error level of leaving the default, as races look after each of 2 to 12 launches.
+LOOKS = 12.0
+"""Divides the error level of leaving the default, as races look after each of 2 to 24 launches.
 
 In simulations (tests/bench/decisions.py) with heavy-tailed launches that are alike over sizes,
 those looks make 1.7 % of the cells of equal methods faster.
