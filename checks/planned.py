@@ -52,95 +52,103 @@ if PLAN := os.environ.get(order.PLAN):
             listed = [os.environ.get(off.VARIABLE, ""), *case.failed]
             return {off.VARIABLE: " ".join(listed).strip()} if case.failed else {}
 
-    @rfm.simple_test
-    class planned(PlannedCheck):
-        """The launches of a case in a batch."""
+    if not plan.in_job:
 
-        descr = "planned launches"
-        case = parameter(sorted({task.case for task in tasks}), loggable=True)
+        @rfm.simple_test
+        class planned(PlannedCheck):
+            """The launches of a case in a batch."""
 
-        @run_after("init")
-        def find_tasks(self):
-            """Set the case and its launches from the plan."""
-            case = plan.cases[self.case]
-            self.valid_systems = [case.system]
-            self.valid_prog_environs = [case.environment]
-            self.set_case(case)
-            self.tasks = {task.number: task for task in tasks if task.case == self.case}
-            self.launches = len(self.tasks)
-            self.budget_s = max(task.budget_s for task in self.tasks.values())
-            self.env_vars |= {name: shlex.quote(value) for name, value in self.off(case).items()}
+            descr = "planned launches"
+            case = parameter(sorted({task.case for task in tasks}), loggable=True)
 
-        def find_unmeasured(self):
-            """Select the launches that the plan still lacks."""
-            self.numbers = list(self.tasks)
+            @run_after("init")
+            def find_tasks(self):
+                """Set the case and its launches from the plan."""
+                case = plan.cases[self.case]
+                self.valid_systems = [case.system]
+                self.valid_prog_environs = [case.environment]
+                self.set_case(case)
+                self.tasks = {task.number: task for task in tasks if task.case == self.case}
+                self.launches = len(self.tasks)
+                self.budget_s = max(task.budget_s for task in self.tasks.values())
+                self.env_vars |= {
+                    name: shlex.quote(value) for name, value in self.off(case).items()
+                }
 
-        def measured_options(self, number, pattern):
-            """Return the options of the plan for one launch."""
-            return {"--op": self.operation, "--pattern": pattern} | self.tasks[number].options
+            def find_unmeasured(self):
+                """Select the launches that the plan still lacks."""
+                self.numbers = list(self.tasks)
 
-    @rfm.simple_test
-    class race(PlannedCheck):
-        """All launches of the plan on one system, planned between them."""
+            def measured_options(self, number, pattern):
+                """Return the options of the plan for one launch."""
+                return {"--op": self.operation, "--pattern": pattern} | self.tasks[number].options
 
-        descr = "launches that follow from those before them"
-        number = parameter(range(len(plan.places) if plan.in_job else 0), loggable=True)
+    else:
 
-        @run_after("init")
-        def set_place(self):
-            """Set the system and environment from the plan."""
-            self.place = system, environment = plan.places[self.number]
-            self.valid_systems = [system]
-            self.valid_prog_environs = [environment]
-            self.operation = "race"
+        @rfm.simple_test
+        class race(PlannedCheck):
+            """All launches of the plan on one system, planned between them."""
 
-        @run_after("setup")
-        def resolve_scale(self):
-            """Set the one task of the job itself, and its limit; the race ends by itself."""
-            self.num_tasks = self.num_tasks_per_node = 1
-            self.numbers = [0]
-            # A budget that is a share is not known yet.
-            self.time_limit = None if plan.share else 2 * plan.budget_s + self.launch_limit_s
+            descr = "launches that follow from those before them"
+            number = parameter(range(len(plan.places)), loggable=True)
 
-        @run_before("run")
-        def set_command(self):
-            """Make the race the test's executable, which starts the ranks of its launches."""
-            own = getlauncher("local")()
-            cases = plan.turns_of(self.place)[-1].cases
-            starts = {n: self.start_of(plan.cases[n]) for n in cases}
-            path = Path(self.stagedir) / "starts.json"
-            racing.Starts(Path(PLAN), *self.place, starts).save(path)
-            self.operation, self.pattern, self.scale = "race", "", ""
-            self.num_tasks = self.num_tasks_per_node = 1
-            self.job.launcher = own
-            self.env_vars["SWITCHPOINT_RESULTS"] = shlex.quote(str(results_directory().absolute()))
-            self.keep_files = []
-            self.executable = shlex.quote(sys.executable)
-            self.executable_opts = ["-m", racing.__name__, path.name]
+            @run_after("init")
+            def set_place(self):
+                """Set the system and environment from the plan."""
+                self.place = system, environment = plan.places[self.number]
+                self.valid_systems = [system]
+                self.valid_prog_environs = [environment]
+                self.operation = "race"
 
-        def start_of(self, case):
-            """Return how launches of a case start."""
-            self.set_case(case)
-            start = self.launch_command()
-            prefix = self.job.launcher.run_command(self.job)
-            options = {"--op": self.operation, "--pattern": self.write_pattern()}
-            options = self.quoted(options, start.yield_setting)
-            command = f"{prefix} {self.quoted_swpbench} {' '.join(options)}"
-            limit_s = self.launch_limit_s - self.budget_s
-            return racing.Start(command, limit_s, start.env | self.off(case))
+            @run_after("setup")
+            def resolve_scale(self):
+                """Set the one task of the job itself, and its limit; the race ends by itself."""
+                self.num_tasks = self.num_tasks_per_node = 1
+                self.numbers = [0]
+                # A budget that is a share is not known yet.
+                self.time_limit = None if plan.share else 2 * plan.budget_s + self.launch_limit_s
 
-        @sanity_function
-        def launches_are_right(self):
-            """Check that the race ended by itself; say which launch failed, and why."""
-            said = sn.extractall(rf"^{racing.FAILED}(.*)$", self.stdout, 1)
-            ended = sn.extractall(rf"^{racing.ENDED}$", self.stdout)
-            return sn.all(
-                [
-                    sn.assert_eq(said, [], msg="{0}"),
-                    sn.assert_eq(sn.count(ended), 1, msg="the race did not end by itself"),
-                ]
-            )
+            @run_before("run")
+            def set_command(self):
+                """Make the race the test's executable, which starts the ranks of its launches."""
+                own = getlauncher("local")()
+                cases = plan.turns_of(self.place)[-1].cases
+                starts = {n: self.start_of(plan.cases[n]) for n in cases}
+                path = Path(self.stagedir) / "starts.json"
+                racing.Starts(Path(PLAN), *self.place, starts).save(path)
+                self.operation, self.pattern, self.scale = "race", "", ""
+                self.num_tasks = self.num_tasks_per_node = 1
+                self.job.launcher = own
+                self.env_vars["SWITCHPOINT_RESULTS"] = shlex.quote(
+                    str(results_directory().absolute())
+                )
+                self.keep_files = []
+                self.executable = shlex.quote(sys.executable)
+                self.executable_opts = ["-m", racing.__name__, path.name]
 
-        @run_after("sanity")
-        def keep(self):
-            """Leave the raw files, which the race has kept."""
+            def start_of(self, case):
+                """Return how launches of a case start."""
+                self.set_case(case)
+                start = self.launch_command()
+                prefix = self.job.launcher.run_command(self.job)
+                options = {"--op": self.operation, "--pattern": self.write_pattern()}
+                options = self.quoted(options, start.yield_setting)
+                command = f"{prefix} {self.quoted_swpbench} {' '.join(options)}"
+                limit_s = self.launch_limit_s - self.budget_s
+                return racing.Start(command, limit_s, start.env | self.off(case))
+
+            @sanity_function
+            def launches_are_right(self):
+                """Check that the race ended by itself; say which launch failed, and why."""
+                said = sn.extractall(rf"^{racing.FAILED}(.*)$", self.stdout, 1)
+                ended = sn.extractall(rf"^{racing.ENDED}$", self.stdout)
+                return sn.all(
+                    [
+                        sn.assert_eq(said, [], msg="{0}"),
+                        sn.assert_eq(sn.count(ended), 1, msg="the race did not end by itself"),
+                    ]
+                )
+
+            @run_after("sanity")
+            def keep(self):
+                """Leave the raw files, which the race has kept."""

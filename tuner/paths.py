@@ -38,6 +38,11 @@ def database_path() -> Path:
     return results_directory() / "switchpoint.db"
 
 
+def planned_campaign() -> str:
+    """Return the name of a campaign that is only shown."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
 def new_campaign(prefix: str = "") -> str:
     """Return a campaign name made of the time, which no other call returns for these results.
 
@@ -46,7 +51,7 @@ def new_campaign(prefix: str = "") -> str:
     reserved = results_directory() / "campaigns"
     reserved.mkdir(parents=True, exist_ok=True)
     while True:
-        name = f"{prefix}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        name = f"{prefix}{planned_campaign()}"
         if not any(results_directory().glob(f"*/{name}")):  # other programs name campaigns too
             with suppress(FileExistsError):
                 (reserved / name).touch(exist_ok=False)

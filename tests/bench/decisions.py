@@ -3,7 +3,7 @@
 On measurements: the sizes that are open on results/sample and on a first campaign, before variances
 were pooled (tests/data/decisions-before.json) and now, each decision that changed with its reason,
 and winners that decisions from half of the launches choose and the other half contradicts. On
-simulated launches with heavy tails: winners among equal methods, looking after each of 2 to 12
+simulated launches with heavy tails: winners among equal methods, looking after each of 2 to 24
 launches and through a whole campaign that plans by its results, the coverage of intervals, and the
 share of gains that are found. It exits with 1 when a bar is missed.
 Run from the checkout: python -m tests.bench.decisions

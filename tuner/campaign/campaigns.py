@@ -11,7 +11,7 @@ from tuner.campaign.order import FIXED, PLANS, OrderError, partial
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import MOST_LAUNCHES, Budget
 from tuner.campaign.reframe import Call
-from tuner.paths import new_campaign
+from tuner.paths import new_campaign, planned_campaign
 
 AnyCampaign = FixedCampaign | PlannedCampaign
 
@@ -19,14 +19,19 @@ LAUNCHES = 6
 """Launches of a fixed campaign, unless others are asked for: six settle most sizes."""
 
 
-def make(call: Call, budget: Budget, launches: int | None) -> AnyCampaign:
+def make(
+    call: Call, budget: Budget, launches: int | None, *, only_shown: bool = False
+) -> AnyCampaign:
     """Return a campaign over the jobs that ReFrame would run by a call: a race, if any can race.
+
+    Unless it is only shown, its name is reserved.
 
     Raises:
         DispatchError: nothing would run, or not everything that was asked for.
         OrderError: the budget does not suit.
     """
-    call = replace(call, variables={"campaign": new_campaign(), **call.variables})
+    name = planned_campaign() if only_shown else new_campaign()
+    call = replace(call, variables={"campaign": name, **call.variables})
     fixed = {"launches": str(launches or LAUNCHES)}
     session = reframe.dry_run(replace(call, variables=call.variables | fixed)).clear()
     if any(job.races for job in session.wanted):

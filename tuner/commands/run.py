@@ -121,7 +121,7 @@ def run(
         if earlier is not None:
             campaign = earlier.resume()
         else:
-            campaign = make(call, budget or Budget(minutes * 60), launches)
+            campaign = make(call, budget or Budget(minutes * 60), launches, only_shown=dry_run)
         if dry_run and as_json:
             click.echo(json.dumps(campaign.document(), indent=1))
             return
