@@ -131,6 +131,7 @@ static void more_partners_than_ranks_are_refused_by_their_count(void) {
   const void *data = &partner;
   EXPECT_ERROR(swp_discovery_execute(plan, procs + 1, &partner, &bytes, &data, &inbox), SWP_ERR_ARGUMENT);
   EXPECT(strstr(swp_error_message(), "nsends is") != NULL, "'%s'", swp_error_message());
+  swp_inbox_free(&inbox);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 

@@ -35,7 +35,7 @@ from tuner.campaign.plans import (
 from tuner.campaign.races import Baseline
 from tuner.campaign.reframe import Call, Job, Session
 from tuner.campaign.soaking import SoakSite
-from tuner.campaign.times import SESSION_S, SOAKS_S
+from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
@@ -146,7 +146,7 @@ class PlannedCampaign:
         """Return where and how the winners are soaked."""
         call = Call(self.config, self.order.options, self.order.variables)
         left_s = self.order.budget_s - self.order.spent_s
-        return SoakSite.of(call, self.jobs, required, max(left_s, SOAKS_S))
+        return SoakSite.of(call, self.jobs, required, max(left_s, self.order.soaks_s))
 
     def _plan_next(self) -> bool:
         """Add the next batch to the plan, and return whether there is one."""
@@ -169,7 +169,7 @@ class PlannedCampaign:
         if plan.in_job:
             return Batch(
                 *(plan.campaign, "race", call, planned, None),
-                expected_s=plan.budget_s - SOAKS_S - plan.spent_s,
+                expected_s=plan.budget_s - plan.soaks_s - plan.spent_s,
                 built=built,
                 settled=self._settled,
             )

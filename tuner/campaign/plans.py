@@ -18,6 +18,9 @@ MOST_LAUNCHES = 24
 FIRST_SHARE, LAST_SHARE = 0.5, 0.9
 """Shares of the time at which cases must end, and then those that oversubscribe cores."""
 
+SOAKS_SHARE = 0.2
+"""Share of the time that is kept for the soaks of the winners."""
+
 MOST_BATCHES = 4
 """Most batches of jobs, where a site's configuration says nothing."""
 
@@ -196,9 +199,14 @@ class Plan:
             return [turn for place in self.places for turn in self.turns_of(place)]
         return [Turn(range(len(self.cases)), 1.0)]
 
+    @property
+    def soaks_s(self) -> float:
+        """Return the time kept for the soaks of the winners."""
+        return max(SOAKS_S * self.slow, SOAKS_SHARE * self.budget_s)
+
     def left_s(self, turn: Turn) -> float:
         """Return the time that a turn has left."""
-        return turn.share * (self.budget_s - SOAKS_S * self.slow) - self.spent_s
+        return turn.share * (self.budget_s - self.soaks_s) - self.spent_s
 
 
 def octaves(operation: str, pattern: str) -> list[int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,11 +21,24 @@ from tuner.campaign.reframe import Call, DispatchError, Job
 from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
 from tuner.domain.operations import APART
+from tuner.domain.records import Cell
 from tuner.domain.tables import Table
 from tuner.paths import database_path, new_campaign
 from tuner.selection import soaks, tuning
 from tuner.selection.soaks import Lack
 from tuner.store.store import Store
+
+VERIFIED = 2.0
+"""Ratio of the time of an execution with the verification of its bytes to that of its samples."""
+
+LATE_S = 1e-5
+"""Mean time, for each rank, by which soaks make ranks late for an execution."""
+
+UNKNOWN_S = 1e-4
+"""Time of an execution of which no sample is known."""
+
+LEAST_SOAK_S, ROOM = 1.0, 3.0
+"""Limit of a soak's launch: seconds, and a multiple of what is expected beside them."""
 
 
 @dataclass(frozen=True)
@@ -73,51 +86,98 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
         keep_finished(name, SOAKINGS.load(SOAKINGS.path_of(name)).stage)
     before: list[tuple[str, Lack]] = []
     while site.required:
+        wanted: dict[str, list[Lack]] = {}
+        expected: dict[str, Expected] = {}
+        tables: dict[str, Table] = {}
         with Store.open(database_path()) as store:
-            tables = [
-                tuning.tune(store, name, required_executions=site.required) for name in systems
-            ]
-        lacking = [(its.provenance.system, lack) for its in tables for lack in soaks.waiting(its)]
+            for name in systems:
+                tables[name] = tuning.tune(store, name, required_executions=site.required)
+                wanted[name] = soaks.waiting(tables[name])
+                expected[name] = _expected(store.contents(name))
+        lacking = [(name, lack) for name, lacks in wanted.items() for lack in lacks]
         left_s = end_s - time.monotonic()
         if not lacking or lacking == before or (before and left_s < SESSION_S):
             return
         before = lacking
-        names = sorted({f"{lack.operation} {lack.method}" for _, lack in lacking})
+        most_s = max(left_s - SESSION_S, SESSION_S) / len(systems)
+        chosen = {name: affordable(wanted[name], expected[name], most_s) for name in systems}
+        names = sorted({f"{its.operation} {its.method}" for of in chosen.values() for its in of})
         console.print(
             f"soaking winners, {site.required} executions each: {', '.join(names)}; "
-            f"layouts and sizes: {len(lacking)}",
+            f"layouts and sizes: {sum(map(len, chosen.values()))} of {len(lacking)}",
             soft_wrap=True,
         )
-        launches_s = max(left_s - SESSION_S, SESSION_S)
+        jobs = [
+            job
+            for name, lacks in chosen.items()
+            for job in jobs_of(tables[name], lacks, expected[name], site)
+        ]
         try:
-            _run([job for its in tables for job in wanted(its, site, launches_s)], site, console)
+            _run(jobs, site, console)
         except DispatchError as error:
             console.print(f"not soaked: {error}", soft_wrap=True)
             return
 
 
-def wanted(table: Table, site: SoakSite, most_s: float) -> list[SoakJob]:
-    """Return the jobs for the soaks that a table waits for; each soak gets an equal share of time.
+Expected = Callable[[Lack], float]
+"""Function from executions that are lacking to the seconds that they take."""
+
+
+def _expected(cells: Iterable[Cell]) -> Expected:
+    """Return an estimate by the medians of the cells."""
+    medians_s: dict[tuple[str, int, int, str, int], float] = {}
+    for cell in cells:
+        operation, nodes, ppn, *_ = cell.key.case.place
+        where = operation, nodes, ppn, cell.key.method, cell.key.case.bytes
+        medians_s[where] = float(cell.parts["median_s"][-1])
+
+    def seconds(lack: Lack) -> float:
+        where = lack.operation, lack.nodes, lack.ppn, lack.method, lack.size_bytes
+        own_s = VERIFIED * medians_s.get(where, UNKNOWN_S)
+        return lack.executions * (own_s + LATE_S * lack.nodes * lack.ppn)
+
+    return seconds
+
+
+def affordable(lacks: Iterable[Lack], expected: Expected, most_s: float) -> list[Lack]:
+    """Return what can be soaked in a time: a method on a layout wholly, or not at all.
+
+    Layouts of few processes come first; something is always soaked.
+    """
+    whole: dict[tuple[int, str, int, str], list[Lack]] = defaultdict(list)
+    for lack in lacks:
+        whole[lack.nodes * lack.ppn, lack.operation, lack.nodes, lack.method].append(lack)
+    chosen: list[Lack] = []
+    for _, its in sorted(whole.items()):
+        most_s -= sum(START_S + expected(lack) for lack in its)
+        if most_s < 0 and chosen:
+            break
+        chosen += its
+    return chosen
+
+
+def jobs_of(
+    table: Table, lacks: Iterable[Lack], expected: Expected, site: SoakSite
+) -> list[SoakJob]:
+    """Return the jobs for soaks of a system.
 
     Methods with the same sizes share a launch, except for those that need one of their own.
     """
     jobs: dict[tuple[str, int, int], dict[str, list[Lack]]] = defaultdict(lambda: defaultdict(list))
-    lacking = soaks.waiting(table)
-    for lack in lacking:
+    for lack in lacks:
         jobs[lack.operation, lack.nodes, lack.ppn][lack.method].append(lack)
-    share_s = most_s / max(len(lacking), 1)
     provenance = table.provenance
     system = site.partitions.get(provenance.environment, provenance.name)
     return [
         SoakJob(
             *(system, provenance.environment, operation, nodes, ppn),
-            list(_launches(of_job, share_s)),
+            list(_launches(of_job, expected)),
         )
         for (operation, nodes, ppn), of_job in jobs.items()
     ]
 
 
-def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[SoakLaunch]:
+def _launches(methods: dict[str, list[Lack]], expected: Expected) -> Iterator[SoakLaunch]:
     """Yield launches, each with the methods that need equally many executions at equal sizes."""
     together: dict[tuple[str, int, tuple[int, ...]], list[str]] = defaultdict(list)
     for method, lacks in methods.items():
@@ -126,7 +186,13 @@ def _launches(methods: dict[str, list[Lack]], share_s: float) -> Iterator[SoakLa
             its = tuple(lack.size_bytes for lack in lacks if lack.executions == executions)
             together[apart, executions, its].append(method)
     for (_, executions, sizes), names in together.items():
-        budget_s = round(share_s * len(names) * len(sizes), 2)
+        of_launch = [
+            lack
+            for name in names
+            for lack in methods[name]
+            if lack.executions == executions and lack.size_bytes in sizes
+        ]
+        budget_s = round(LEAST_SOAK_S + ROOM * sum(map(expected, of_launch)), 2)
         yield SoakLaunch(names, list(sizes), executions, budget_s)
 
 

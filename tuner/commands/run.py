@@ -46,7 +46,7 @@ RESUMING = ("resume", "dry_run", "required_executions", "as_json")
     type=whole_number(1),
     help="Most launches of a size.  [default: 24; 6 of what does not race]",
 )
-@minutes_option(4.0, "Time for the campaign.")
+@minutes_option(4.5, "Time for the campaign, with the soaks of the winners.")
 @click.option(
     "--budget",
     metavar="BUDGET",

@@ -247,11 +247,14 @@ def _as_good(trial: Trial, verdict: Verdict) -> dict[str, float]:
     if verdict.status != FASTER:
         return {verdict.method: 0.0}
     winner = trial.contrasts[verdict.method]
-    lost = {name: of.mean - winner.mean for name, of in trial.contrasts.items()}
     return {
-        name: by
-        for name, by in lost.items()
-        if name == verdict.method or (by < NEARLY and trial.is_faster(name))
+        name: of.mean - winner.mean
+        for name, of in trial.contrasts.items()
+        if name == verdict.method
+        or (
+            of.mean - winner.mean < max(NEARLY, math.hypot(of.error, winner.error))
+            and trial.is_faster(name)
+        )
     }
 
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tuner.domain.cases import Place
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
-from tuner.selection.intervals import place_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,11 +82,11 @@ class Lack(NamedTuple):
 def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) -> list[Point]:
     """Keep the default where a winning method failed, or passed fewer executions than required.
 
-    In a run of neighbouring sizes with one winner, the smallest has to pass all executions, and the
-    largest a tenth, on their layout. No other method moves up: the winner was chosen among all.
+    Of the sizes at which it won on a layout, it has to pass all executions at the smallest, and a
+    tenth at the largest. No other method moves up: the winner was chosen among all.
     """
     points = list(points)
-    withheld = {point for run, _ in _lacking(points, soaks, required) for point in run}
+    withheld = {point for won, _ in _lacking(points, soaks, required) for point in won}
     return [
         point._replace(method=DEFAULT_METHODS[point.case.operation], status=UNSOAKED)
         if point in withheld
@@ -108,14 +105,12 @@ def waiting(table: Table) -> list[Lack]:
 def _lacking(
     points: Iterable[Point], soaks: Iterable[Soaked], required: int
 ) -> Iterator[tuple[list[Point], list[Lack]]]:
-    """Yield runs of sizes that must wait, with what they lack; failed methods always wait."""
+    """Yield sizes that must wait, with what they lack; failed methods always wait."""
     known = {(each.operation, each.method): each for each in soaks}
-    for run in _runs(points):
-        operation, nodes, ppn, *_ = run[0].case.place
-        method = _winner(run[0])
+    for (operation, nodes, ppn, method), won in _won(points).items():
         its = known.get((operation, method), Soaked(operation, method, 0, ""))
         counts = {(at.nodes, at.ppn, at.size_bytes): at.executions for at in its.places}
-        least, most = run[0].case.bytes, run[-1].case.bytes
+        least, most = won[0].case.bytes, won[-1].case.bytes
         needed = {most: -(-required // LARGEST_SHARE)} | {least: required}
         lacks = [
             Lack(operation, method, nodes, ppn, size, number - count)
@@ -123,20 +118,20 @@ def _lacking(
             if (count := counts.get((nodes, ppn, size), 0)) < number
         ]
         if lacks or its.failure:
-            yield run, lacks
+            yield won, lacks
 
 
-def _runs(points: Iterable[Point]) -> Iterator[list[Point]]:
-    """Yield the neighbouring sizes of a degree class with one winner that is not the default."""
+def _won(points: Iterable[Point]) -> dict[tuple[str, int, int, str], list[Point]]:
+    """Return the sizes at which a method won that is not the default, the smallest first.
 
-    def place(point: Point) -> Place:
-        return place_of(point.case, point.mmax, point.mavg)
-
-    ordered = sorted(points, key=lambda point: (place(point), point.case.bytes))
-    for (_, method), run in groupby(ordered, lambda point: (place(point), _winner(point))):
-        of_run = list(run)
-        if method != DEFAULT_METHODS[of_run[0].case.operation]:
-            yield of_run
+    The keys are operation, nodes, processes on each, and method.
+    """
+    found: dict[tuple[str, int, int, str], list[Point]] = defaultdict(list)
+    for point in sorted(points, key=lambda point: point.case.bytes):
+        operation, nodes, ppn, *_ = point.case.place
+        if (method := _winner(point)) != DEFAULT_METHODS[operation]:
+            found[operation, nodes, ppn, method].append(point)
+    return found
 
 
 def _winner(point: Point) -> str:
@@ -156,13 +151,11 @@ def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
     for its in table.provenance.soaks:
         for nodes, ppn, _, count in its.places:
             counted[its.operation, its.method, nodes, ppn] += count
-    found = {}
-    for first, *_ in _runs(table.points):
-        operation, nodes, ppn, *_ = first.case.place
-        if not _is_default((operation, first.method)):
-            where = operation, first.method, nodes, ppn
-            found[where] = counted[where]
-    return found
+    return {
+        (operation, method, nodes, ppn): counted[operation, method, nodes, ppn]
+        for (operation, nodes, ppn, method), won in _won(table.points).items()
+        if any(point.method == method for point in won)
+    }
 
 
 def notes(table: Table) -> list[str]:

@@ -24,7 +24,7 @@ done:
 
 static int read_side(const char *name, int count, MPI_Datatype type, struct side *side) {
   int error = SWP_SUCCESS;
-  bool named;
+  bool named = false;
   MPI_Aint lower;
   MPI_Count size;
   *side = (struct side){.count = count, .type = type};
