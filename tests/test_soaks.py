@@ -10,10 +10,11 @@ import pytest
 from tests import synthetic
 from tests.test_cli import fail, succeed
 from tuner.campaign.order import SoakLaunch
-from tuner.campaign.soaking import SoakSite, wanted
+from tuner.campaign.soaking import SoakSite, affordable, jobs_of
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.kinds import soak
+from tuner.selection.soaks import Lack, waiting
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
@@ -140,16 +141,31 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
     with Store.open(results / "switchpoint.db") as store:
         (name,) = store.systems()["system"]
         site = SoakSite(Path("local.py"), 500, 60.0, partitions={"mpich": "site:gpu"})
-        jobs = wanted(tune(store, name, required_executions=500), site, 30)
+        table = tune(store, name, required_executions=500)
+        jobs = jobs_of(table, waiting(table), lambda lack: 1.0, site)
     assert {(job.system, job.environment, job.operation) for job in jobs} == {
         ("site:gpu", "mpich", "exchange")
     }
-    large, small = (SoakLaunch(["stfw:dims=2"], [size], n, 6) for size, n in ((512, 50), (64, 500)))
+    large, small = (SoakLaunch(["stfw:dims=2"], [size], n, 4) for size, n in ((512, 50), (64, 500)))
     assert {(job.nodes, job.ppn): job.launches for job in jobs} == {
-        (1, 2): [SoakLaunch(["stfw:dims=2"], [64], 30, 6)],
+        (1, 2): [SoakLaunch(["stfw:dims=2"], [64], 30, 4)],
         (1, 4): [large, small],
         (1, 8): [large, small],
     }
+
+
+def test_methods_are_soaked_wholly_or_not_at_all_those_of_few_ranks_first() -> None:
+    lacks = [
+        Lack("bcast", method, 1, ppn, size, 1000)
+        for ppn in (8, 2)
+        for method in ("binomial", "ring")
+        for size in (8, 64)
+    ]
+    for most_s, count in ((0.1, 2), (5.9, 2), (6.1, 4), (100, 8)):
+        chosen = affordable(lacks, lambda lack: 1.0, most_s)
+        assert len(chosen) == count
+        assert {lack.ppn for lack in chosen[:4]} == {2}
+        assert {lack.size_bytes for lack in chosen} == {8, 64}
 
 
 def test_a_method_is_chosen_on_the_layouts_on_which_it_passed(results: Path) -> None:
