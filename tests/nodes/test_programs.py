@@ -223,17 +223,17 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
         text=True,
         check=True,
     ).stdout
-    jobs = json.loads(said)["jobs"]
-    assert {job["system"] for job in jobs} == {f"{SYSTEM}:tcp-unlimited"}
-    wanted = {(job["operation"], job["scale"]) for job in jobs if job["result"] != "skip"}
-    for operation in ("exchange", "discovery", "spmv"):
+    plan = json.loads(said)
+    assert {case["system"] for case in plan["cases"]} == {f"{SYSTEM}:tcp-unlimited"}
+    wanted = {(case["operation"], case["scale"]) for case in plan["cases"]}
+    for operation in ("exchange", "discovery", "bcast"):
         assert {(operation, "2_nodes"), (operation, "4_nodes")} <= wanted
-    skipped = {job["scale"]: job["skipped_because"] for job in jobs if job["result"] == "skip"}
-    assert skipped["8_nodes"] == "needs 8 nodes; the partition has 4"
+    assert plan["skipped"]["8_nodes"] == "needs 8 nodes; the partition has 4"
+    assert "oversubscribed" in plan["skipped"]["1_node_oversubscribed"]
 
 
 @pytest.mark.parametrize(
-    ("minutes", "checks"), by_day([("0.1", "discovery.*=2_nodes.*random")], [("1", "discovery")])
+    ("minutes", "checks"), by_day([("0.6", "discovery.*=2_nodes.*random")], [("1", "discovery")])
 )
 def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(
     nodes, tmp_path, monkeypatch, minutes, checks

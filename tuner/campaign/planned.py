@@ -98,6 +98,7 @@ class PlannedCampaign:
             in_job=all(job.batches == 0 for job in jobs),
             ended=False,
             unraced=sorted({job.operation for job in session.wanted if not job.races}),
+            skipped={job.scale: job.skipped_because for job in session.jobs if job.skipped_because},
         )
         return cls(plan, PLANS.path_of(name))
 

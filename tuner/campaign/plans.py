@@ -147,6 +147,7 @@ class Plan:
     in_job: bool = False
     starts_s: dict[int, float] = field(default_factory=dict)
     unraced: list[str] = field(default_factory=list)  # operations that were selected too
+    skipped: dict[str, str] = field(default_factory=dict)  # scales that do not fit, and why
     ended: bool = True  # also where an older version wrote the plan
 
     @property
