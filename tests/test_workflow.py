@@ -258,7 +258,7 @@ def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, opt
     there = {path: path.read_bytes() for path in results.glob("*-*/*/*.jsonl")}
     assert made.items() <= there.items()
     headers = [content.splitlines()[0] for content in there.values()]
-    assert len({json.loads(header)["launch"] for header in headers}) == len(headers) > 4
+    assert len({json.loads(header)["launch"] for header in headers}) == len(headers) > 2
 
 
 @pytest.mark.parametrize(("count", "seconds"), by_day([(2, "0.1")], [(8, "2")]))

@@ -94,7 +94,7 @@ static void measure(double budget_s, const char *methods, int nmethods, int *rou
                             .sync = "",
                             .yield = "",
                             .quiet = true};
-  EXPECT(file >= 0, "no file can be made");
+  EXPECT(file >= 0 && unlink(path) == 0, "no file can be made");
   EXPECT_EQUAL(pattern_parse("blocks", &options.pattern), 0);
   EXPECT_EQUAL(run(&team, &options), 0);
   const int measured = read_counts(path, counts, SIZES * 2) / nmethods;

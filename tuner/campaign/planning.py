@@ -184,22 +184,22 @@ def _standings(
 def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     """Return the next launches of a case, None when it is settled."""
     sizes = {*_coarse(plan.cases[number].sizes), *standing.raced}
-    most_tries = min(plan.launches, FRUITLESS)
     tried = Counter(size for task in plan.tasks if task.case == number for size in task.sizes)
     entrants = {size: _rivals(size, standing, plan.launches) for size in sorted(sizes)}
     if not any(entrants.values()):
         entrants = {size: _rivals(size, standing, plan.launches) for size in _between(standing)}
-    racing = {
-        size: rivals
-        for size, rivals in entrants.items()
-        if rivals and not (_is_fresh(standing.trials.get(size)) and tried[size] >= most_tries)
-    }
+    left: dict[int, int] = {}
+    for size in entrants:
+        fresh = _is_fresh(standing.trials.get(size))
+        left[size] = min(plan.launches, FRUITLESS if fresh else plan.launches) - tried[size]
+    racing = {size: rivals for size, rivals in entrants.items() if rivals and left[size] > 0}
     if not racing:
         return None
     times, default = standing.times, standing.default
     together: dict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
     cost_s, may_gain = 0.0, 0.0
-    launches, proved = [1 if plan.in_job else BATCH_LAUNCHES], True
+    launches = [1 if plan.in_job else BATCH_LAUNCHES, *(left[size] for size in racing)]
+    proved = True
     for size, rivals in racing.items():
         logs, methods = times.at(size), (default, *sorted(rivals))
         seconds = [math.exp(logs[method]) for method in methods]
