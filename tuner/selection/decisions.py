@@ -28,7 +28,7 @@ LOOKS = 12.0
 """Divides the error level of leaving the default, as races look after each of 2 to 24 launches.
 
 In simulations (tests/bench/decisions.py) with heavy-tailed launches that are alike over sizes,
-those looks make 1.7 % of the cells of equal methods faster.
+those looks make less than 2 % of the cells of equal methods faster.
 """
 
 NEGLIGIBLE = math.log(1.05)
