@@ -146,9 +146,9 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
     assert {(job.system, job.environment, job.operation) for job in jobs} == {
         ("site:gpu", "mpich", "exchange")
     }
-    large, small = (SoakLaunch(["stfw:dims=2"], [size], n, 4) for size, n in ((512, 50), (64, 500)))
+    large, small = (SoakLaunch(["stfw:dims=2"], [size], n, 8) for size, n in ((512, 50), (64, 500)))
     assert {(job.nodes, job.ppn): job.launches for job in jobs} == {
-        (1, 2): [SoakLaunch(["stfw:dims=2"], [64], 30, 4)],
+        (1, 2): [SoakLaunch(["stfw:dims=2"], [64], 30, 8)],
         (1, 4): [large, small],
         (1, 8): [large, small],
     }

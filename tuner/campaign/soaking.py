@@ -37,7 +37,7 @@ LATE_S = 1e-5
 UNKNOWN_S = 1e-4
 """Time of an execution of which no sample is known."""
 
-LEAST_SOAK_S, ROOM = 1.0, 3.0
+LEAST_SOAK_S, ROOM = 5.0, 3.0
 """Limit of a soak's launch: seconds, and a multiple of what is expected beside them."""
 
 
@@ -207,7 +207,8 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
     planned = reframe.dry_run(call).clear()
     SOAKINGS.save(SoakOrder(jobs, str(planned.stage)), path)
     launches = [launch for job in jobs for launch in job.launches]
-    expected_s = SESSION_S + sum(START_S + launch.budget_s for launch in launches)
+    soaks_s = sum((launch.budget_s - LEAST_SOAK_S) / ROOM for launch in launches)
+    expected_s = SESSION_S + START_S * len(launches) + soaks_s
     batch = Batch(
         *(name, "soaking", call, planned, len(launches), expected_s),
         built=True,  # by the winners' campaign
