@@ -11,7 +11,7 @@ import pytest
 from tests.synthetic_plan import SyntheticMachine, cells_of, measure
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import FIRST_LOOK, exhaustive_s, least_s, look_s, next_batch
-from tuner.campaign.plans import MOST_LAUNCHES, Plan, listed
+from tuner.campaign.plans import MOST_LAUNCHES, Plan
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.cases import Place
 from tuner.domain.effort import START_S
@@ -291,8 +291,7 @@ def test_a_queue_has_so_many_batches_and_no_more(tmp_path: Path) -> None:
 
 def test_sizes_that_were_asked_for_are_measured() -> None:
     plan = MACHINE.plan(procs=(2,))
-    plan.cases = [replace(plan.cases[0], sizes=listed("8,1K:64K:x8"))]
-    assert plan.cases[0].sizes == [8, 1024, 8192, 65536]
+    plan.cases = [replace(plan.cases[0], sizes=[8, 1024, 8192, 65536])]
     batch = next_batch(plan, plan.turns[0], [], no_model)
     assert batch is not None
     assert batch.tasks[0].sizes == [8, 1024, 8192, 65536]

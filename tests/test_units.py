@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tuner.units import bytes_text, degree_text, multiple_text, size_text, span_text
+from tuner.units import bytes_text, degree_text, multiple_text, parse_sizes, size_text, span_text
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,14 @@ from tuner.units import bytes_text, degree_text, multiple_text, size_text, span_
 )
 def test_sizes_have_binary_units(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_lists_of_sizes_are_those_of_swpbench() -> None:
+    assert parse_sizes("3000,8:100:x2,64") == [8, 16, 32, 64, 3000]
+    assert parse_sizes("1K:64K:x8") == [1024, 8192, 65536]
+    for wrong in ("", "8,", "0:8:x2", "8:64", "8:64:x1", "64:8:x2", "8:64:2", "8k", "1K-64K", "٣"):
+        with pytest.raises(ValueError, match="is neither SIZE nor FIRST:LAST:xFACTOR"):
+            parse_sizes(wrong)
 
 
 @pytest.mark.parametrize("open_end", [None, math.inf])

@@ -1,11 +1,14 @@
-"""Numbers as text: sizes in binary units, intervals in words, ratios.
+"""Numbers as text, and lists of sizes from it: binary units, intervals in words, ratios.
 
 An end of an interval that is None or infinite is open.
 """
 
 import math
+import re
 from typing import TypeGuard
 
+_PREFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_MOST_BYTES = 1 << 40
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -16,6 +19,35 @@ def significant(value: float, digits: int = 3) -> str:
     rounded = float(f"{value:.{digits - 1}e}")  # 0.9996 has the decimals of 1, which it becomes
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return f"{value:.{decimals}f}"
+
+
+def parse_sizes(text: str) -> list[int]:
+    """Return the bytes of a list in the form of swpbench's --sizes, as 8:1M:x2,3000, increasing.
+
+    Raise ValueError, as swpbench does, for any other text.
+    """
+    found: set[int] = set()
+    for element in text.split(","):
+        first, last, factor = _element(element) or (0, 0, 0)
+        if not 1 <= first <= last <= _MOST_BYTES or factor < 2:
+            raise ValueError(f"{text!r} is neither SIZE nor FIRST:LAST:xFACTOR, as 8:1M:x2,3000")
+        while first <= last:
+            found.add(first)
+            first *= factor
+    return sorted(found)
+
+
+def _element(text: str) -> tuple[int, int, int] | None:
+    size = f"([0-9]{{1,13}})([{''.join(_PREFIXES)}]?)"
+    parts = re.fullmatch(f"{size}(?::{size}:x{size})?", text)
+    if not parts:
+        return None
+    bytes_ = [
+        int(number) * _PREFIXES.get(unit, 1)
+        for number, unit in zip(parts.groups()[::2], parts.groups()[1::2], strict=True)
+        if number is not None
+    ]
+    return (bytes_[0], bytes_[0], 2) if len(bytes_) == 1 else (bytes_[0], bytes_[1], bytes_[2])
 
 
 def size_text(size_bytes: float) -> str:

@@ -29,7 +29,6 @@ from tuner.campaign.plans import (
     PlannedCase,
     Task,
     Turn,
-    listed,
     octaves,
 )
 from tuner.campaign.races import Baseline
@@ -47,6 +46,7 @@ from tuner.rawfile import keeping
 from tuner.rawfile.kinds import soak
 from tuner.selection import soaks
 from tuner.store.store import Store
+from tuner.units import parse_sizes
 
 
 @dataclass
@@ -68,7 +68,7 @@ class PlannedCampaign:
         Its cases are the jobs of a dry run of the call that can race; the call names the campaign.
 
         Raises:
-            OrderError: the budget is too small.
+            OrderError: the budget is too small, or sizes were asked for that are none.
         """
         name, failed = call.variables["campaign"], _failed()
         names = {job.system: call.variables.get("system_name", job.system) for job in session.jobs}
@@ -77,7 +77,7 @@ class PlannedCampaign:
             PlannedCase(
                 *(job.system, job.environment, job.operation, job.pattern, job.scale),
                 *(job.procs, job.ppn),
-                listed(job.sizes) if job.sizes else octaves(job.operation, job.pattern),
+                _sizes(job),
                 failed.get((names[job.system], job.environment, job.operation), []),
                 _methods(job),
                 job.oversubscribed,
@@ -222,11 +222,19 @@ class PlannedCampaign:
         console.print(spent)
 
 
+def _sizes(job: Job) -> list[int]:
+    """Return the sizes asked for, or octaves. Raise OrderError."""
+    try:
+        return parse_sizes(job.sizes) if job.sizes else octaves(job.operation, job.pattern)
+    except ValueError as error:
+        raise OrderError(f"--setvar=sizes: {error}") from error
+
+
 def _methods(job: Job) -> list[str]:
     """Return the methods asked for, with the default; none stands for all."""
     if job.methods == "all":
         return []
-    return sorted({DEFAULT_METHODS[job.operation], *re.split(r"[ ;]+", job.methods)})
+    return sorted({DEFAULT_METHODS[job.operation], *re.findall(r"[^ ;]+", job.methods)})
 
 
 def newest() -> Path:

@@ -24,7 +24,6 @@ SOAKS_SHARE = 0.2
 MOST_BATCHES = 4
 """Most batches of jobs, where a site's configuration says nothing."""
 
-
 RAW_NAME = "planned"
 """The part of a raw file's name before the number of its launch."""
 
@@ -214,22 +213,3 @@ def octaves(operation: str, pattern: str) -> list[int]:
     """Return the sizes: bytes of a message or block, or of an item; messages have many items."""
     last = 2048 if pattern.startswith("matrix:") else 131072
     return [8 << power for power in range(int(math.log2(last // 8)) + 1)]
-
-
-def listed(sizes: str) -> list[int]:
-    """Return the sizes of swpbench's option: numbers, and ranges as 8:128K:x4."""
-    found: set[int] = set()
-    for element in sizes.split(","):
-        first, *rest = element.split(":")
-        size, last, factor = _bytes(first), _bytes(rest[0] if rest else first), 2
-        if rest:
-            factor = int(rest[1].removeprefix("x"))
-        while size <= last:
-            found.add(size)
-            size *= max(factor, 2)
-    return sorted(found)
-
-
-def _bytes(text: str) -> int:
-    unit = text.lstrip("0123456789")
-    return int(text.removesuffix(unit)) << {"": 0, "K": 10, "M": 20, "G": 30}[unit]

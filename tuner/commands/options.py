@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from tuner.errors import SwitchpointError
 from tuner.files import require_regular
 from tuner.paths import database_path
+from tuner.units import parse_sizes
 
 if TYPE_CHECKING:
     from tuner.store.store import Store
@@ -76,12 +77,10 @@ def whole_numbers(context: click.Context, parameter: click.Parameter, value: str
 
 def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Return the value if it has the form of swpbench's --sizes, which swpbench itself parses."""
-    size = "[0-9]{1,13}[KMG]?"
-    element = f"{size}(:{size}:x{size})?"
-    if not re.fullmatch(f"{element}(,{element})*", value):
-        raise click.BadParameter(
-            f"{value!r} is neither SIZE nor FIRST:LAST:xFACTOR, for example 8:1M:x2,3000"
-        )
+    try:
+        parse_sizes(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
     return value
 
 
