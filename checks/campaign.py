@@ -148,7 +148,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.keep_files = raw_files
         # What a killed session left here is of no use.
         self.prerun_cmds = [f"rm -f {' '.join(raw_files)}"]
-        self.executable = self.quoted_swpbench
+        self.executable = shlex.quote(str(self.program))
         pattern = self.write_pattern()
         options = [self.launch_options(n, pattern, start.yield_setting) for n in self.numbers]
         self.executable_opts = options[0]
@@ -156,9 +156,9 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
 
     @property
-    def quoted_swpbench(self) -> str:
-        """Return the path of the program, quoted for the job script."""
-        return shlex.quote(self.swpbench or str(self.kernels.installation / "bin" / "swpbench"))
+    def program(self) -> Path:
+        """Return the path of swpbench."""
+        return Path(self.swpbench or self.kernels.installation / "bin" / "swpbench")
 
     @property
     def raw_name(self) -> str:
@@ -169,19 +169,18 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
         """Return the options of one launch, quoted for the job script."""
         own = {"--out": f"{self.raw_name}-{number}.jsonl", "--launch": str(number)}
-        return self.quoted(own | self.measured_options(number, pattern), yield_setting)
+        own |= self.measured_options(number, pattern) | {"--yield": yield_setting}
+        return [self.command, *map(shlex.quote, self.with_common(own))]
 
-    def quoted(self, options: dict[str, str], yield_setting: str) -> list[str]:
-        """Return the command and its options, with those of all launches, quoted."""
+    def with_common(self, options: dict[str, str]) -> list[str]:
+        """Return the words of options, with those of all launches."""
         options = options | {
             "--campaign": self.campaign,
             "--system": self.recorded_system,
             "--environment": self.current_environ.name,
-            "--yield": yield_setting,
         }
         words = [word for option in options.items() if option[1] for word in option]
-        words += ["--anonymous"] * self.anonymous
-        return [self.command, *(shlex.quote(word) for word in words)]
+        return words + ["--anonymous"] * self.anonymous
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
         """Return the options that select the measurements of one launch."""

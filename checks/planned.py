@@ -7,6 +7,7 @@ elsewhere a job for each case makes those of one batch.
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import reframe as rfm
@@ -47,7 +48,7 @@ if PLAN := os.environ.get(order.PLAN):
             """Return the file stem used to find finished launches."""
             return RAW_NAME
 
-        def off(self, case):
+        def switched_off(self, case):
             """Return the variable that switches the case's failed methods off."""
             listed = [os.environ.get(off.VARIABLE, ""), *case.failed]
             return {off.VARIABLE: " ".join(listed).strip()} if case.failed else {}
@@ -72,7 +73,7 @@ if PLAN := os.environ.get(order.PLAN):
                 self.launches = len(self.tasks)
                 self.budget_s = max(task.budget_s for task in self.tasks.values())
                 self.env_vars |= {
-                    name: shlex.quote(value) for name, value in self.off(case).items()
+                    name: shlex.quote(value) for name, value in self.switched_off(case).items()
                 }
 
             def find_unmeasured(self):
@@ -115,7 +116,7 @@ if PLAN := os.environ.get(order.PLAN):
                 cases = plan.turns_of(self.place)[-1].cases
                 starts = {n: self.start_of(plan.cases[n]) for n in cases}
                 path = Path(self.stagedir) / "starts.json"
-                racing.Starts(Path(PLAN), *self.place, starts).save(path)
+                racing.Starts(Path(PLAN), *self.place, self.program, starts).save(path)
                 self.operation, self.pattern, self.scale = "race", "", ""
                 self.num_tasks = self.num_tasks_per_node = 1
                 self.job.launcher = own
@@ -130,12 +131,14 @@ if PLAN := os.environ.get(order.PLAN):
                 """Return how launches of a case start."""
                 self.set_case(case)
                 start = self.launch_command()
-                prefix = self.job.launcher.run_command(self.job)
+                launcher = replace(
+                    start,
+                    argv_prefix=shlex.split(self.job.launcher.run_command(self.job)),
+                    env=start.env | self.switched_off(case),
+                )
                 options = {"--op": self.operation, "--pattern": self.write_pattern()}
-                options = self.quoted(options, start.yield_setting)
-                command = f"{prefix} {self.quoted_swpbench} {' '.join(options)}"
                 limit_s = self.launch_limit_s - self.budget_s
-                return racing.Start(command, limit_s, start.env | self.off(case))
+                return racing.Start(launcher, self.with_common(options), limit_s)
 
             @sanity_function
             def launches_are_right(self):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tuner.campaign.launches import LaunchError, run
 from tuner.machine.mpi import LaunchCommand
-from tuner.studies.launches import LaunchError, run
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
 from tests.test_cli import fail, succeed
 from tests.test_workflow import corrupting, processes_below
-from tuner.campaign import soaking
+from tuner.campaign import launches, soaking
 from tuner.campaign.reframe import CONFIGS
 from tuner.commands.finish import Tuned, tune_systems
 from tuner.machine.mpi import find_mpis, launch
@@ -23,7 +23,6 @@ from tuner.paths import database_path
 from tuner.rawfile import keeping
 from tuner.rawfile.kinds import soak
 from tuner.store.store import Store
-from tuner.studies import launches
 
 TIMES_S = {
     "direct": {8: 9e-6, 4096: 9e-6},

@@ -18,6 +18,7 @@ from rich.console import Console
 from tests import probes, synthetic
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
+from tuner.campaign import launches
 from tuner.campaign.campaigns import make
 from tuner.campaign.plans import Budget
 from tuner.campaign.reframe import CONFIGS, Call, DispatchError, Job
@@ -31,7 +32,6 @@ from tuner.rawfile import keeping
 from tuner.rawfile.kinds import soak
 from tuner.selection import trust
 from tuner.store.store import Store
-from tuner.studies import launches
 
 
 @pytest.fixture

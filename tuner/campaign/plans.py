@@ -90,10 +90,14 @@ class Task:
         return sorted({method for race in self.races for method in race.methods})
 
     @property
+    def raw_name(self) -> str:
+        """Return the name of the launch's raw file."""
+        return f"{RAW_NAME}-{self.number}.jsonl"
+
+    @property
     def options(self) -> dict[str, str]:
         """Return swpbench's options that differ between launches; each has its own order."""
         return {
-            "--out": f"{RAW_NAME}-{self.number}.jsonl",
             "--launch": str(self.number),
             "--races": "|".join(map(str, self.races)),
             "--budget": f"{self.budget_s:g}",

@@ -3,24 +3,23 @@
 Run in the job's directory: python -m tuner.campaign.racing STARTS.
 """
 
-import os
-import shlex
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from tuner import atomic
+from tuner.campaign import launches
+from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS
 from tuner.campaign.planned import plan_next, remaining, spent_s
 from tuner.campaign.plans import Plan, Task, Turn
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
+from tuner.machine.mpi import LaunchCommand
 from tuner.rawfile import keeping
 
 ENDED = "race: ended"
@@ -32,11 +31,11 @@ FAILED = "race: failed: "
 
 @dataclass(frozen=True)
 class Start:
-    """How launches of a case start: a shell command, and what joins its environment."""
+    """How launches of a case start: the launcher, and swpbench's options that all have."""
 
-    command: str
+    launcher: LaunchCommand
+    options: list[str]
     limit_s: float  # beyond a launch's budget
-    env: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Starts:
     plan: Path
     system: str
     environment: str
+    swpbench: Path
     of_case: dict[int, Start]
 
     def save(self, path: Path) -> None:
@@ -57,10 +57,6 @@ class Starts:
         """Read a file of `save`."""
         decode = msgspec.json.Decoder(cls, dec_hook=lambda kind, value: kind(value)).decode
         return decode(read_bytes(path))
-
-
-class LaunchError(Exception):
-    """Error raised when a launch failed; the message says which, and what it printed."""
 
 
 def race(starts: Starts) -> list[LaunchError]:
@@ -89,7 +85,7 @@ def race(starts: Starts) -> list[LaunchError]:
                     plan.drop([task])
                     continue
                 try:
-                    made.append(_launch(plan, task, starts.of_case[task.case]))
+                    made.append(_launch(plan, task, starts))
                 except LaunchError as error:
                     failures[task.case] = error
                     plan.drop([task])
@@ -109,34 +105,19 @@ def _next(plan: Plan, turn: Turn) -> list[Task]:
     return lacking or (plan.batches[-1].tasks[:] if plan_next(plan, turn) else [])
 
 
-def _launch(plan: Plan, task: Task, start: Start) -> Path:
+def _launch(plan: Plan, task: Task, starts: Starts) -> Path:
     """Make a launch, and return its raw file; the plan learns how long its start takes."""
-    options = [word for option in task.options.items() for word in option]
-    case = plan.cases[task.case]
-    what = f"{case.operation} {case.pattern} on {case.procs} processes (launch {task.number})"
-    path = Path(task.options["--out"])
+    case, start = plan.cases[task.case], starts.of_case[task.case]
+    path = Path(task.raw_name)
     path.unlink(missing_ok=True)  # of a launch that was killed
-    started_s = time.monotonic()
-    with subprocess.Popen(
-        ["/bin/sh", "-c", f"{start.command} {shlex.join(options)}"],
-        env=os.environ | start.env,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as process:
-        try:
-            _, errors = process.communicate(timeout=task.budget_s + start.limit_s)
-        except subprocess.TimeoutExpired:
-            print(f"{FAILED}{what} did not end within {task.budget_s + start.limit_s:.0f} s")
-            sys.stdout.flush()
-            os.killpg(0, signal.SIGTERM)  # the ranks too; ReFrame started this group
-            raise
-    took_s = time.monotonic() - started_s
-    sys.stderr.write(errors)
-    if process.returncode:
-        said = [line for line in errors.splitlines() if line.startswith("swpbench: ")]
-        raise LaunchError(f"{what}: {said[0] if said else f'exit code {process.returncode}'}")
-    start_s = took_s - keeping.end_record(path)["seconds"]
+    own = [word for option in task.options.items() for word in option]
+    timeout_s, started_s = task.budget_s + start.limit_s, time.monotonic()
+    try:
+        launches.run(start.launcher, starts.swpbench, [*start.options, *own], path, timeout_s)
+    except LaunchError as error:
+        what = f"{case.operation} {case.pattern} on {case.procs} processes"
+        raise LaunchError(f"{what} (launch {task.number}): {error}") from error
+    start_s = time.monotonic() - started_s - keeping.end_record(path)["seconds"]
     plan.starts_s[task.case] = (plan.starts_s.get(task.case, start_s) + start_s) / 2
     return path
 

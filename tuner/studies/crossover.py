@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tuner import atomic
+from tuner.campaign.launches import measure
 from tuner.domain.records import Header
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.market import read_pattern, stem
@@ -25,7 +26,6 @@ from tuner.machine.systems import BuiltKernels, kernels
 from tuner.paths import results_directory
 from tuner.rawfile import reading
 from tuner.stats import Floats, mean_interval
-from tuner.studies.launches import measure
 
 _THIS_MACHINE = "local:cpu"
 

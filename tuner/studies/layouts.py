@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tuner.campaign.launches import measure
 from tuner.machine.mpi import launch
 from tuner.rawfile import reading
 from tuner.stats import Floats
 from tuner.studies.applications import Build, Improvement, improvement
-from tuner.studies.launches import measure
 
 OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
 """The operations of the paper."""

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tuner.campaign.launches import measure
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import LaunchCommand
 from tuner.machine.systems import kernels, launch_on
 from tuner.rawfile.reading import BenchFile
-from tuner.studies.launches import measure
 
 WORSE = 0.02
 """The excess over the default's time above which a choice counts as slower."""

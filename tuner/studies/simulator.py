@@ -13,13 +13,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from tuner.campaign.launches import run
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, build_root, identify
 from tuner.machine.simulation.launch import TOOLCHAIN, launch
 from tuner.machine.simulation.machines import Machine
 from tuner.paths import new_campaign
 from tuner.rawfile import keeping
-from tuner.studies.launches import run
 
 Log = Callable[[str], None]
 """A function that takes a line about progress."""

@@ -1,9 +1,10 @@
-"""Launches of swpbench for a study: started, waited for, read back."""
+"""Launches of swpbench by races and studies: started, waited for, read back."""
 
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tuner.errors import SwitchpointError
@@ -11,6 +12,7 @@ from tuner.machine.mpi import LaunchCommand
 from tuner.rawfile import reading
 
 _TIMEOUT_S = 600
+_GRACE_S = 10
 
 
 class LaunchError(SwitchpointError):
@@ -41,24 +43,40 @@ def run(
     command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
     if start.yield_setting:
         command += ["--yield", start.yield_setting]
-    try:
-        answer = subprocess.run(
-            command,
-            env=os.environ | start.env,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            cwd=cwd,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise LaunchError(f"a launch did not end within {timeout_s:g} s") from error
-    lines = [line for line in answer.stderr.splitlines() if line.strip()]
+    errors, code = _finish(command, os.environ | start.env, timeout_s, cwd)
+    lines = [line for line in errors.splitlines() if line.strip()]
     said = [line for line in lines if line.startswith("swpbench: ")]
     # A simulator ends with success where the ranks fail.
-    if answer.returncode != 0 or not out.is_file():
+    if code != 0 or not out.is_file():
         last = f": {lines[-1].strip()}" if lines else ""
-        raise LaunchError(said[0] if said else f"swpbench ended with {answer.returncode}{last}")
+        raise LaunchError(said[0] if said else f"swpbench ended with {code}{last}")
     file = reading.read(out)
     if file.problems:
         raise LaunchError(said[0] if said else f"a launch cannot be used: {file.problems[0]}")
     return file
+
+
+def _finish(
+    command: Sequence[str], env: Mapping[str, str], timeout_s: float, cwd: Path | None
+) -> tuple[str, int]:
+    """Run a command, and return its standard error and exit code.
+
+    A launcher that is terminated ends its ranks, which one that is killed may leave behind.
+    """
+    with subprocess.Popen(
+        command,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        cwd=cwd,
+    ) as process:
+        try:
+            return process.communicate(timeout=timeout_s)[1], process.returncode
+        except subprocess.TimeoutExpired as error:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE_S)
+            process.kill()
+            raise LaunchError(f"a launch did not end within {timeout_s:g} s") from error
