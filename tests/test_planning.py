@@ -10,7 +10,14 @@ import pytest
 
 from tests.synthetic_plan import SyntheticMachine, cells_of, measure
 from tuner.campaign.order import PLANS, OrderError
-from tuner.campaign.planning import FIRST_LOOK, exhaustive_s, least_s, look_s, next_batch
+from tuner.campaign.planning import (
+    FIRST_LOOK,
+    REFINED_ABOVE,
+    exhaustive_s,
+    least_s,
+    look_s,
+    next_batch,
+)
 from tuner.campaign.plans import MOST_LAUNCHES, Plan
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.cases import Place
@@ -110,31 +117,23 @@ def test_a_size_is_no_longer_raced_once_it_is_settled_or_was_launched_often(
     plan, cells = tuned
     assert next_batch(plan, plan.turns[0], cells, no_model) is None
     for point in select(cells)[1]:
-        hopeless = point.more_launches > MOST_LAUNCHES / 2
+        hopeless = point.more_launches > MOST_LAUNCHES
         assert point.settled or point.launches >= MOST_LAUNCHES or hopeless
-
-
-def best(size: int, procs: int) -> str:
-    return min(CURVES, key=lambda method: truth(method, size, procs))
-
-
-def around_switches(plan: Plan, number: int) -> list[float]:
-    """The ratios of the measured sizes next to each other between which the best method changes."""
-    procs = plan.cases[number].procs
-    sizes = {size for task in plan.tasks if task.case == number for size in task.sizes}
-    return [
-        high / low for low, high in pairwise(sorted(sizes)) if best(low, procs) != best(high, procs)
-    ]
 
 
 def test_boundaries_are_halved_until_less_is_lost_than_matters(
     tuned: tuple[Plan, list[Cell]],
 ) -> None:
-    plan, _ = tuned
-    for number in range(2):
-        ratios = around_switches(plan, number)
-        assert len(ratios) == 3
-        assert min(ratios) < 1.5
+    _, points = select(tuned[1])
+    for procs in (2, 8):
+        of_layout = [point for point in points if point.case.layout.procs == procs]
+        switches = [
+            after.case.bytes / before.case.bytes
+            for before, after in pairwise(of_layout)
+            if before.method != after.method
+        ]
+        assert len(switches) == 3
+        assert max(switches) < REFINED_ABOVE
 
 
 def test_sizes_between_two_that_choose_alike_are_not_measured(tmp_path: Path) -> None:

@@ -109,8 +109,9 @@ def next_batch(
         plan.budget_s = max(plan.share * exhaustive_s(plan, cells, baseline), least)
     if not plan.in_job and len(plan.batches) >= plan.most_batches:
         return None
-    standings = _standings(plan, turn, cells, baseline)
-    wanted = [its for case, standing in standings.items() if (its := _wanted(plan, case, standing))]
+    standings = _standings(plan, cells, baseline)
+    racing = [(case, standings[case]) for case in turn.cases if case in standings]
+    wanted = [its for case, standing in racing if (its := _wanted(plan, case, standing))]
     chosen = _affordable(plan, wanted, plan.left_s(turn) - plan.session_s)
     if not chosen:
         return None
@@ -150,11 +151,9 @@ def _spread(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(place)] for place in places]
 
 
-def _standings(
-    plan: Plan, turn: Turn, cells: list[Cell], baseline: Baseline
-) -> dict[int, _Standing]:
-    """Return what is known of the turn's cases whose default was measured."""
-    case_of = {task.number: task.case for task in plan.tasks if task.case in turn.cases}
+def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _Standing]:
+    """Return what is known of the cases whose default was measured."""
+    case_of = {task.number: task.case for task in plan.tasks}
     of_cases: list[tuple[Cell, set[int]]] = []
     systems: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
@@ -168,7 +167,7 @@ def _standings(
     for number, raced in races(plan, cells).items():
         case = plan.cases[number]
         default = DEFAULT_METHODS[case.operation]
-        if number in turn.cases and any(default in race for race in raced.values()):
+        if any(default in race for race in raced.values()):
             standings[number] = _Standing(default, Times(case, raced, baseline), raced)
     for cell, numbers in of_cases:
         its = cell.key.case
@@ -183,22 +182,24 @@ def _standings(
 
 def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     """Return the next launches of a case, None when it is settled."""
-    sizes = {*_coarse(plan.cases[number].sizes), *standing.raced}
     tried = Counter(size for task in plan.tasks if task.case == number for size in task.sizes)
-    entrants = {size: _rivals(size, standing, plan.launches) for size in sorted(sizes)}
-    if not any(entrants.values()):
-        entrants = {size: _rivals(size, standing, plan.launches) for size in _between(standing)}
-    left: dict[int, int] = {}
-    for size in entrants:
+
+    def left(size: int) -> int:
         fresh = _is_fresh(standing.trials.get(size))
-        left[size] = min(plan.launches, FRUITLESS if fresh else plan.launches) - tried[size]
-    racing = {size: rivals for size, rivals in entrants.items() if rivals and left[size] > 0}
+        return min(plan.launches, FRUITLESS if fresh else plan.launches) - tried[size]
+
+    def entrants(sizes: Iterable[int]) -> dict[int, list[str]]:
+        rivals = {size: _rivals(size, standing, plan.launches) for size in sizes if left(size) > 0}
+        return {size: names for size, names in rivals.items() if names}
+
+    sizes = {*_coarse(plan.cases[number].sizes), *standing.raced}
+    racing = entrants(sorted(sizes)) or entrants(_between(standing))
     if not racing:
         return None
     times, default = standing.times, standing.default
     together: dict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
     cost_s, may_gain = 0.0, 0.0
-    launches = [1 if plan.in_job else BATCH_LAUNCHES, *(left[size] for size in racing)]
+    launches = [1 if plan.in_job else BATCH_LAUNCHES, *map(left, racing)]
     proved = True
     for size, rivals in racing.items():
         logs, methods = times.at(size), (default, *sorted(rivals))
@@ -243,7 +244,7 @@ def _rivals(size: int, standing: _Standing, most_launches: int) -> list[str]:
     racing = near if _is_short(math.exp(logs[default])) else near[:RIVALS]
     done = min((trial.contrasts[name].launches for name in racing), default=0)
     hopeless = done >= most_launches / 2 and trial.more_launches() > most_launches
-    return [] if done >= most_launches or hopeless else racing
+    return [] if hopeless else racing
 
 
 def _launches(trial: Trial) -> int:
