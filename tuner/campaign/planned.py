@@ -214,7 +214,8 @@ class PlannedCampaign:
         """Print the time spent."""
         plan = self.order
         spent = f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s"
-        if whole_s := exhaustive_s(plan, *known(plan)):
+        whole_s = exhaustive_s(plan, *known(plan))
+        if plan.spent_s < whole_s:
             spent += (
                 f"; measuring every method at every size would take an estimated {whole_s:.0f} s, "
                 f"so this is {plan.spent_s / whole_s:.0%} of that"

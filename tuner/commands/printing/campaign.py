@@ -54,7 +54,7 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
     cases = plain_grid("case", "operation", "pattern", "scale", "processes", "sizes", "methods")
     for number, case in enumerate(plan.cases):
         latest = [task for task in plan.tasks if task.case == number][-1:]
-        methods = {method for task in latest for method in task.methods}
+        methods = {method for task in latest for method in task.methods} or {*case.methods}
         cases.add_row(
             *(str(number), case.operation, case.pattern, case.scale, str(case.procs)),
             f"{size_text(case.sizes[0])} to {size_text(case.sizes[-1])}",
@@ -81,5 +81,6 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
             ", ".join(text for text, _ in count),
             f"{sum(task.budget_s for task in batch.tasks):.0f} s",
         )
-    out.print(batches)
+    if plan.batches:
+        out.print(batches)
     out.print("each further batch is planned from the results of those before it")
