@@ -136,11 +136,16 @@ def test_boundaries_are_halved_until_less_is_lost_than_matters(
         assert max(switches) < REFINED_ABOVE
 
 
-def test_sizes_between_two_that_choose_alike_are_not_measured(tmp_path: Path) -> None:
-    plan = replace(MACHINE, truth=lambda method, size, procs: 1e-5).plan()
-    measure(replace(MACHINE, truth=lambda method, size, procs: 1e-5), plan, tmp_path)
+@pytest.mark.parametrize(("oversubscribed", "step"), [(False, 2), (True, 4)])
+def test_sizes_between_two_that_choose_alike_are_not_measured(
+    oversubscribed: bool, step: int, tmp_path: Path
+) -> None:
+    machine = replace(MACHINE, truth=lambda method, size, procs: 1e-5)
+    plan = machine.plan()
+    plan.cases = [replace(case, oversubscribed=oversubscribed) for case in plan.cases]
+    measure(machine, plan, tmp_path)
     raced = {size for task in plan.tasks for size in task.sizes}
-    assert raced == {*plan.cases[0].sizes[::2]}
+    assert raced == {*plan.cases[0].sizes[::step], plan.cases[0].sizes[-1]}
 
 
 def test_what_has_no_budget_left_is_not_raced_on(tmp_path: Path) -> None:

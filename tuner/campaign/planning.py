@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tuner.campaign.plans import Plan, PlannedBatch, Racing, Task, Turn
+from tuner.campaign.plans import Plan, PlannedBatch, PlannedCase, Racing, Task, Turn
 from tuner.campaign.races import Baseline, Race, Times, races
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, of_sample_s
@@ -52,7 +52,10 @@ ERROR_WITHIN = 2.0
 BATCH_LAUNCHES = 3
 """Most launches of a case between two decisions, where a decision costs a batch of jobs."""
 
-REFINED_ABOVE = 1.25
+STEP, STEP_CROWDED = 2, 4
+"""Octaves between the first sizes; fewer are settled sooner where ranks have no own cores."""
+
+REFINED_ABOVE, REFINED_CROWDED = 1.25, 2.0
 """Ratio of two sizes up to which no size is added between them."""
 
 EXHAUSTIVE_LAUNCHES, EXHAUSTIVE_ROUNDS = 6, 40
@@ -130,7 +133,7 @@ def _first_look(plan: Plan, numbers: Collection[int]) -> PlannedBatch:
     wanted = [
         _Wanted(
             number,
-            [Racing(_spread(_coarse(case.sizes)), case.methods, LOOK_ROUNDS)],
+            [Racing(_spread(_coarse(case)), case.methods, LOOK_ROUNDS)],
             1,
             max(share_s, 0.0),
         )
@@ -140,10 +143,12 @@ def _first_look(plan: Plan, numbers: Collection[int]) -> PlannedBatch:
     return PlannedBatch(FIRST_LOOK, _tasks(plan, wanted))
 
 
-def _coarse(sizes: Sequence[int]) -> list[int]:
-    """Return every other octave, with both ends; the others are added where methods differ."""
-    octaves = all(high == 2 * low for low, high in pairwise(sizes))
-    return sorted({*sizes[::2], sizes[-1]}) if octaves else list(sizes)
+def _coarse(case: PlannedCase) -> list[int]:
+    """Return a few of octaves, with both ends; others are added where methods differ."""
+    if any(high != 2 * low for low, high in pairwise(case.sizes)):
+        return case.sizes
+    step = STEP_CROWDED if case.oversubscribed else STEP
+    return sorted({*case.sizes[::step], case.sizes[-1]})
 
 
 def _spread(sizes: Sequence[int]) -> list[int]:
@@ -192,7 +197,7 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
         rivals = {size: _rivals(size, standing, plan.launches) for size in sizes if left(size) > 0}
         return {size: names for size, names in rivals.items() if names}
 
-    sizes = {*_coarse(plan.cases[number].sizes), *standing.raced}
+    sizes = {*_coarse(plan.cases[number]), *standing.raced}
     racing = entrants(sorted(sizes)) or entrants(_between(standing))
     if not racing:
         return None
@@ -287,13 +292,14 @@ def _between(standing: _Standing) -> Iterator[int]:
     sizes = sorted(standing.trials)
     logs = {size: standing.times.at(size) for size in sizes}
     verdicts = {size: standing.trials[size].verdict() for size in sizes}
+    least = REFINED_CROWDED if standing.crowded else REFINED_ABOVE
     for low, high in pairwise(sizes):
         before, after = verdicts[low].method, verdicts[high].method
         middle = round(math.sqrt(low * high) / 8) * 8
         if not {before, after} <= logs[low].keys():
             continue  # chosen for another pattern of the degree class
         lost = logs[low][after] - logs[low][before] + logs[high][before] - logs[high][after]
-        if lost > 2 * NEARLY and high / low > REFINED_ABOVE and low < middle < high:
+        if lost > 2 * NEARLY and high / low > least and low < middle < high:
             yield middle
 
 
