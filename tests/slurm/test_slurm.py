@@ -166,6 +166,7 @@ def test_ranks_are_started_by_either_launcher(campaign, mpi, launcher):
     for path in made.raw_files():
         header = json.loads(path.read_text().splitlines()[0])
         assert (header["system"], header["procs"], header["nodes"]) == ("box:cpu", 4, 2)
+        assert header["allocation"].isdigit()
 
 
 def cancel(cluster: Cluster, job: str) -> None:

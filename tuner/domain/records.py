@@ -63,6 +63,7 @@ class Header:
     buffers: str
     budget_s: float
     placement: str = ""  # of virtual nodes: block or cyclic; empty: the machine's nodes
+    allocation: str = ""  # of the batch system; empty without one
 
 
 @dataclass(frozen=True, slots=True)

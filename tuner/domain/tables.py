@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 from tuner.domain.cases import Case
 
-FASTER, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES = (
-    *("faster", "default", "equal", "open", "unsoaked"),
+FASTER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES = (
+    *("faster", "faster in this allocation", "default", "equal", "open", "unsoaked"),
 )
 """The verdicts on a point.
 
 - "faster": the method is shown to be faster than the default;
+- "faster in this allocation": the same, but other allocations of nodes may differ;
 - "default": the default is shown to be faster than every other;
 - "equal": no other can gain more than a few per cent, so the default stays;
 - "open": the measurements do not decide, so the default stays, or the neighbours' method;

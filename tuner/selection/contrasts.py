@@ -6,8 +6,9 @@ over the cells of a system (docs/explanation/statistics.md). No input or output.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from tuner.domain.records import Cell
 from tuner.machine.simulation import machines
 from tuner.selection import pooling
 from tuner.selection.intervals import place_of
-from tuner.selection.trust import Trust
+from tuner.selection.trust import Allocation, Trust
 from tuner.stats import Floats, Integers
 
 DISTURBED_WEIGHT = 1 / 9
@@ -30,6 +31,9 @@ LEAST_ROUNDS = 3
 
 POOLED_ROUNDS = 12
 """The rounds that the noise of all cells of a cluster counts for, beside a cell's own."""
+
+APART_S = 3600
+"""Seconds between two allocations that count as different ones."""
 
 T = TypeVar("T")
 
@@ -51,8 +55,9 @@ class Contrast(NamedTuple):
     """The logarithm of a method's time over the default's, its standard error and its freedom.
 
     `noise` is the variance of a round, `between` that between launches. Without enough data the
-    error is infinite. Times of simulated machines are `exact`: the least and the largest of the
-    logarithms bound their mean.
+    error is infinite. `allocations` is the number of those, an hour apart, whose means have the
+    sign of the whole; 0 where no batch system allocates. Times of simulated machines are `exact`:
+    the least and the largest of the logarithms bound their mean.
     """
 
     mean: float
@@ -62,6 +67,7 @@ class Contrast(NamedTuple):
     rounds: int
     noise: float = 0.0
     between: float = 0.0
+    allocations: int = 0
     exact: tuple[float, float] | None = None
 
     def bounds(self, error_level: float) -> tuple[float, float]:
@@ -91,6 +97,14 @@ class _Cluster(NamedTuple):
         return cls(case.operation, case.layout, case.sync, pair.key.method.startswith(APART))
 
 
+class _Series(NamedTuple):
+    """What launches share beside the method: the pattern, and the nodes and their neighbours."""
+
+    key: Key
+    pattern: str
+    allocation: str
+
+
 @dataclass(slots=True)
 class _Pair:
     """The launches that have both a method and the default, for one case of one campaign.
@@ -115,7 +129,7 @@ def contrasts_of(cells: Sequence[Cell], trust: Trust) -> dict[Key, Contrast]:
         return {}
     if machines.is_simulated(cells[0].key.system):
         return dict(_exact(pairs))
-    return dict(_estimated(pairs))
+    return dict(_estimated(pairs, trust.allocations))
 
 
 def _paired(cells: Iterable[Cell], trust: Trust) -> Iterator[_Pair]:
@@ -238,19 +252,27 @@ def _exact(pairs: Iterable[_Pair]) -> Iterator[tuple[Key, Contrast]]:
         yield key, Contrast(float(logs.mean()), 0.0, math.inf, len(logs), rounds, exact=ends)
 
 
-def _estimated(pairs: Sequence[_Pair]) -> Iterator[tuple[Key, Contrast]]:
+def _estimated(
+    pairs: Sequence[_Pair], allocations: Mapping[int, Allocation]
+) -> Iterator[tuple[Key, Contrast]]:
     """Yield the contrasts, whose variances are pooled over all cells of the system.
 
-    A series is the launches of one method with one pattern; a contrast has one or more.
+    A series is the launches of one method with one pattern in one allocation; a contrast has one or
+    more.
     """
     keys, key_of_pair = _numbered([pair.key for pair in pairs])
-    series, series_of_pair = _numbered([(pair.key, pair.case.pattern) for pair in pairs])
+    name_of = {launch: its.name for launch, its in allocations.items()}
+    series, of_series = _numbered(
+        [
+            _Series(pair.key, pair.case.pattern, name_of.get(launch, ""))
+            for pair in pairs
+            for launch in pair.launches
+        ]
+    )
     of_key = {pair.key: _Cluster.of(pair) for pair in pairs}
     clusters, cluster_of_key = _numbered([of_key[key] for key in keys])
-    key_of_series = np.empty(len(series), np.int64)
-    key_of_series[series_of_pair] = key_of_pair
-    lengths = [len(pair.launches) for pair in pairs]
-    of_series = np.repeat(series_of_pair, lengths)
+    numbers = {key: number for number, key in enumerate(keys)}
+    key_of_series = np.array([numbers[its.key] for its in series], np.int64)
     values, rounds, spreads, weights = (
         np.concatenate([getattr(pair, name) for pair in pairs])
         for name in ("values", "rounds", "spreads", "weights")
@@ -268,7 +290,7 @@ def _estimated(pairs: Sequence[_Pair]) -> Iterator[tuple[Key, Contrast]]:
     prior = pooling.prior_of(residual, freedom, cluster_of_key)
     variance = pooling.moderated(residual, freedom, prior)[key_of_series] / precision
     # Patterns hardly move a method that is like the default, and move others a lot. A single launch
-    # shows an effect of its own rather than of its pattern.
+    # shows an effect of its own rather than of its pattern, or of its allocation.
     _, method_of_key = _numbered([(of_key[key], key.method) for key in keys])
     of_method, ones = method_of_key[key_of_series], np.ones(len(series))
     several = (np.bincount(of_series) > 1).astype(float)
@@ -285,9 +307,24 @@ def _estimated(pairs: Sequence[_Pair]) -> Iterator[tuple[Key, Contrast]]:
     freedom = np.minimum(freedom + prior.freedom, len(independent) - len(clusters))
     total = pooling.sums(rounds, key_of).astype(int)
     shared = pooling.sums(between, key_of) / launches
-    columns = (mean, 1 / np.sqrt(weight), freedom, launches, total, noise, shared)
+    agreeing: dict[Key, set[str]] = defaultdict(set)
+    for its, agrees in zip(series, means * mean[key_of_series] > 0, strict=True):
+        if its.allocation and agrees:
+            agreeing[its.key].add(its.allocation)
+    began = {its.name: its.began for its in sorted(allocations.values(), reverse=True)}
+    confirmed = np.array([_apart_in_time([began[name] for name in agreeing[key]]) for key in keys])
+    columns = (mean, 1 / np.sqrt(weight), freedom, launches, total, noise, shared, confirmed)
     for key, *row in zip(keys, *(column.tolist() for column in columns), strict=True):
         yield key, Contrast(*row)
+
+
+def _apart_in_time(times: Collection[datetime]) -> int:
+    """Return how many times there are, those within APART_S after one that counts left out."""
+    counted: list[datetime] = []
+    for time in sorted(times):
+        if not counted or (time - counted[-1]).total_seconds() >= APART_S:
+            counted.append(time)
+    return len(counted)
 
 
 def _numbered(names: Sequence[T]) -> tuple[list[T], Integers]:

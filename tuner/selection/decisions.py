@@ -15,7 +15,7 @@ from tuner.domain.cases import Place
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.operations import AUTO, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Point, Ratio, Rule
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, FASTER_HERE, OPEN, Point, Ratio, Rule
 from tuner.selection.contrasts import Contrast, contrasts_of
 from tuner.selection.intervals import MAVG_DIGITS, NEARLY, place_of
 from tuner.selection.rules import compile_rules
@@ -33,6 +33,9 @@ those looks make less than 2 % of the cells of equal methods faster.
 
 NEGLIGIBLE = math.log(1.05)
 """The gain that is not worth more measurements."""
+
+ALLOCATIONS = 3
+"""Allocations of nodes, an hour apart, in which a method must be faster where there are any."""
 
 MIN_LAUNCHES, MIN_ROUNDS = 2, 12
 """What a method needs to take the default's place, and a size to be settled."""
@@ -298,14 +301,16 @@ def _point(trial: Trial, verdict: Verdict) -> Point:
     cell = next(cell for cell in trial.cells[::-1] if cell.key.method == verdict.method)
     more = trial.more_launches() if verdict.status == OPEN else 0
     contrast = trial.contrasts.get(verdict.challenger or "")
-    least = trial.least_log
+    least, status = trial.least_log, verdict.status
+    if status == FASTER and contrast and 0 < contrast.allocations < ALLOCATIONS:
+        status = FASTER_HERE
     return Point(
         campaign=cell.key.campaign,
         case=cell.key.case,
         mmax=cell.features.mmax,
         mavg=round(cell.features.mavg, MAVG_DIGITS),
         method=verdict.method,
-        status=verdict.status,
+        status=status,
         challenger=verdict.challenger,
         ratio=shown.ratio if shown else None,
         ratio_low=shown.low if shown else None,

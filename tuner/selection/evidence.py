@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from tuner.domain.cases import Place
 from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER, UNSOAKED, Point, Table
-from tuner.selection.decisions import NEGLIGIBLE
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, FASTER_HERE, UNSOAKED, Point, Table
+from tuner.selection.decisions import ALLOCATIONS, NEGLIGIBLE
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, significant, size_text
 
@@ -28,9 +28,11 @@ def verdict(point: Point, times: str = "x") -> str:
         if point.filled:
             return f"{default}; {point.challenger}, as at the sizes around, waits for its soak"
         return f"{default}; {_is_faster(point, times)} but waits for its soak"
-    if point.status == FASTER:
+    if point.status in (FASTER, FASTER_HERE):
         ranges = point.level is None and point.ratio_low != point.ratio_high
-        return f"{_is_faster(point, times)} than {default}{', by size' * ranges}"
+        where = f"; {ALLOCATIONS} allocations an hour apart would confirm it"
+        said = f"{_is_faster(point, times)} than {default}{', by size' * ranges}"
+        return said + where * (point.status == FASTER_HERE)
     if point.status == DEFAULT:
         slower = _multiples(point.ratio, point.ratio_low, point.ratio_high)
         next_best = f"; next {point.challenger}, {slower} {times} slower" if slower else ""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tuner.domain.cases import Case, Place
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, UNSOAKED, Point
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, FASTER_HERE, OPEN, UNSOAKED, Point
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
@@ -162,17 +162,17 @@ def merge(
 def weaker(a: Point, b: Point) -> Point:
     """Return the weaker of two points of one method, as a rule is as good as its worst.
 
-    Where the statuses differ, the order from the weakest is: unsoaked, open, equal, default,
-    faster. Else the weaker point of a faster method has the larger ratio, and that of a default the
-    smaller; of open ones, it is where more may be lost.
+    Where the statuses differ, the order from the weakest is: unsoaked, open, equal, default, faster
+    in this allocation, faster. Else the weaker point of a faster method has the larger ratio, and
+    that of a default the smaller; of open ones, it is where more may be lost.
     """
-    sure = (UNSOAKED, OPEN, EQUAL, DEFAULT, FASTER)
+    sure = (UNSOAKED, OPEN, EQUAL, DEFAULT, FASTER_HERE, FASTER)
     if a.status != b.status:
         return min(a, b, key=lambda point: sure.index(point.status))
     if a.status == OPEN and a.may_lose != b.may_lose:
         return max(a, b, key=lambda point: math.inf if point.may_lose is None else point.may_lose)
     if a.ratio is None or b.ratio is None:
         return a if a.ratio is None else b
-    if a.status == FASTER:
+    if a.status in (FASTER_HERE, FASTER):
         return a if a.ratio >= b.ratio else b
     return a if a.ratio <= b.ratio else b

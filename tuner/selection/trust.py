@@ -9,6 +9,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -56,6 +57,13 @@ _Measured = tuple[str, Case]  # campaign and case
 _Alike = tuple[str, Layout, str]  # campaign, layout and scheme of comparable canaries
 
 
+class Allocation(NamedTuple):
+    """A batch system's job, and when a launch in it began."""
+
+    name: str
+    began: datetime
+
+
 class Trust:
     """The verdicts of the checks on launches' parts of cells.
 
@@ -66,6 +74,11 @@ class Trust:
         self._slowest_canary_s = _limits(cells)
         self._drifts = _drifts(cells)
         self._unsure = _crowded_or_coarse(headers or {})
+        self.allocations = {
+            launch: Allocation(header.allocation, datetime.fromisoformat(header.date))
+            for launch, header in (headers or {}).items()
+            if header.allocation
+        }
 
     def judged(self, cell: Cell) -> Iterator[tuple[Part, str, bool]]:
         """Yield each part, why it is refused (one of CAUSES, or ""), and whether it is noisy."""

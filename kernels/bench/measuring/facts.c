@@ -78,6 +78,16 @@ static int count_sockets(const struct team *team) {
   return statistics.sockets;
 }
 
+/* The number of the batch system's job. */
+static void read_allocation(char *text, size_t length) {
+  static const char *const VARIABLES[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"};
+  *text = '\0';
+  for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES && *text == '\0'; i++)
+    if (getenv(VARIABLES[i]) != NULL)
+      snprintf(text, length, "%s", getenv(VARIABLES[i]));
+  tidy(text);
+}
+
 static void read_mpi(struct facts *facts) {
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length, version, subversion;
@@ -131,6 +141,7 @@ void facts_collect(const struct team *team, struct facts *facts) {
     memset(facts->load, 0, sizeof facts->load);
   read_cpu_model(facts->cpu_model, sizeof facts->cpu_model);
   read_binding(facts->binding, sizeof facts->binding);
+  read_allocation(facts->allocation, sizeof facts->allocation);
   read_mpi(facts);
   gather_hostnames(team, facts);
   facts->bound = are_bound(team);

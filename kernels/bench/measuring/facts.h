@@ -11,6 +11,7 @@ struct facts {
   char compact_date[32]; /* 20261121T034500Z */
   char identity[64];     /* 1795232700.123456789-4711: unique to this launch */
   char cpu_model[128];
+  char allocation[128]; /* of the batch system; empty without one */
   char mpi_library[256];
   char mpi_standard[16];
   char binding[256]; /* the cores of rank 0: "0-1,4" */

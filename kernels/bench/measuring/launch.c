@@ -100,6 +100,7 @@ static void write_system(struct json *json, const struct launch *launch) {
   json_int(json, "launch", options->launch);
   json_string(json, "date", facts->date);
   json_string(json, "identity", facts->identity);
+  json_string(json, "allocation", facts->allocation);
   write_hostnames(json, launch);
   json_string(json, "cpu_model", facts->cpu_model);
   json_int(json, "cores", launch->team->cores);
