@@ -214,6 +214,13 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
     ) as run:
         while run.poll() is None and not third_launch_began(stage):
             time.sleep(0.1)
+        (plan,) = results.glob("plans/*.json")
+        beside = subprocess.run(
+            [sys.executable, "-m", "tuner.cli", "run", "--resume", plan.stem],
+            capture_output=True,
+            text=True,
+        )
+        assert f"another process measures campaign {plan.stem}" in beside.stderr
         run.terminate()
         said, _ = run.communicate(timeout=TIMEOUT_S)
     assert run.returncode == 128 + signal.SIGTERM

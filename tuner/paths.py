@@ -5,7 +5,8 @@ import fcntl
 import os
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -48,15 +49,34 @@ def new_campaign(prefix: str = "") -> str:
 
     An empty file campaigns/NAME reserves it. Raise OSError when that cannot be written.
     """
-    reserved = results_directory() / "campaigns"
-    reserved.mkdir(parents=True, exist_ok=True)
     while True:
         name = f"{prefix}{planned_campaign()}"
         if not any(results_directory().glob(f"*/{name}")):  # other programs name campaigns too
             with suppress(FileExistsError):
-                (reserved / name).touch(exist_ok=False)
+                _reservation(name).touch(exist_ok=False)
                 return name
         time.sleep(0.1)
+
+
+def _reservation(campaign: str) -> Path:
+    path = results_directory() / "campaigns" / campaign
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def only_here(campaign: str) -> Iterator[bool]:
+    """Lock a campaign against other processes, and yield whether none has it.
+
+    It counts as free where files cannot be locked. Raise OSError when its file cannot be written.
+    """
+    with _reservation(campaign).open("a") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            yield error.errno not in (errno.EAGAIN, errno.EACCES)
+        else:
+            yield True
 
 
 @cache

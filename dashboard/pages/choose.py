@@ -175,7 +175,11 @@ def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
     lines: list[Component] = [html.P(f"Verdict: {verdict(point, '×')}.")]
     measured = f"Measured {', '.join(where)}."
     # Other verdicts have no interval.
-    if point.level and point.status in (FASTER, FASTER_HERE, DEFAULT, UNSOAKED) and not point.filled:
+    if (
+        point.level
+        and point.status in (FASTER, FASTER_HERE, DEFAULT, UNSOAKED)
+        and not point.filled
+    ):
         measured += f" The interval holds with {100 * point.level:.4g} %."
     lines.append(html.P(measured, className="hint"))
     far = size != point.case.bytes or degree != point.mmax

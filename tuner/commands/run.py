@@ -93,11 +93,13 @@ def run(
     the end.
     """
     from tuner.campaign.campaigns import find, make
+    from tuner.campaign.order import OrderError
     from tuner.campaign.plans import Budget
     from tuner.commands.finish import carry_out
     from tuner.commands.printing.campaign import show_campaign
     from tuner.commands.printing.results import console
     from tuner.machine.nodes import namespaces
+    from tuner.paths import only_here
     from tuner.selection import tuning
 
     # With --json, standard output is for the JSON alone.
@@ -128,7 +130,11 @@ def run(
         show_campaign(campaign, out)
         if dry_run:
             return
-        results = carry_out(campaign, required, out)
+        name = campaign.order.campaign
+        with only_here(name) as is_free:
+            if not is_free:
+                raise OrderError(f"another process measures campaign {name}; wait until it ends")
+            results = carry_out(campaign, required, out)
     if system == "nodes" and namespaces.find(namespaces.name_meant()) is None:
         out.print("the virtual nodes stopped with the run; `switchpoint nodes up` starts others")
     if as_json:
