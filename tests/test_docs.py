@@ -22,10 +22,7 @@ CONTRIBUTING = CHECKOUT / "CONTRIBUTING.md"
 DOCS = CHECKOUT / "docs"
 DECISIONS = DOCS / "decisions"
 REFERENCE = DOCS / "reference"
-PAGES = [
-    *sorted(DOCS.rglob("*.md")),
-    *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-]
+PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(CHECKOUT.glob("*.md"))]
 DECISION_PAGES = [page for page in PAGES if page.parent == DECISIONS and page.name != "README.md"]
 CODE = ("bootstrap.sh", "spack.yaml", ".ci", "checks", "dashboard", "kernels", "spack", "templates")
 

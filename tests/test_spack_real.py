@@ -196,7 +196,7 @@ def test_the_kernels_run_with_an_mpich_that_spack_builds(executable, tmp_path, r
 @pytest.mark.nightly
 def test_the_command_installs_and_can_be_imported(spack, require):
     builders = {path.name.split("-")[0] for path in Path(sys.prefix).glob("lib/*/site-packages/*")}
-    enough = "wheel" in builders and int(metadata.version("setuptools").split(".")[0]) >= 68
+    enough = "wheel" in builders and int(metadata.version("setuptools").split(".")[0]) >= 77
     require(
         "spack", enough, "Spack would fetch wheel and setuptools >= 68, which this Python lacks"
     )

@@ -10,14 +10,14 @@ from spack.package import *
 class PySwitchpoint(PythonPackage):
     """Measures MPI exchange methods by ReFrame and hands applications a table of the fastest."""
 
-    license("Apache-2.0")
+    license("Apache-2.0 AND MIT")
 
     version("0.1.0")
 
     variant("dashboard", default=True, description="Browse results in a web browser")
 
     depends_on("python@3.11:", type=("build", "run"))
-    depends_on("py-setuptools@68:", type="build")
+    depends_on("py-setuptools@77:", type="build")
     with default_args(type=("build", "run")):
         depends_on("py-click@8.1:")
         depends_on("py-jinja2@3.1:")

@@ -1,0 +1,61 @@
+"""Descriptions of the project agree with pyproject.toml; files of others are as published."""
+
+import json
+import tomllib
+from hashlib import sha256
+
+import pytest
+import yaml
+
+from tuner.machine.mpi import CHECKOUT
+
+PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+PACKAGE = tomllib.loads((CHECKOUT / "kernels/python/pyproject.toml").read_text())["project"]
+ASSETS = CHECKOUT / "dashboard" / "assets"
+VENDORED = tomllib.loads((ASSETS / "vendored.toml").read_text())
+DEVELOPERS = "the Switchpoint developers"
+
+
+def test_version_licence_keywords_and_authors_are_the_same_everywhere() -> None:
+    citation = yaml.safe_load((CHECKOUT / "CITATION.cff").read_text())
+    codemeta = json.loads((CHECKOUT / "codemeta.json").read_text())
+    versions = {each["version"] for each in (PROJECT, PACKAGE, citation, codemeta)}
+    assert versions == {PROJECT["version"]}
+    assert citation["keywords"] == codemeta["keywords"] == PROJECT["keywords"]
+    assert PACKAGE["license"] == citation["license"] == codemeta["license"].rpartition("/")[2]
+    assert PROJECT["license"] == f"{PACKAGE['license']} AND MIT"
+    assert citation["abstract"] == codemeta["description"]
+    authors = (
+        *PROJECT["authors"],
+        *PACKAGE["authors"],
+        *citation["authors"],
+        codemeta["author"][0],
+    )
+    assert {each["name"].lower() for each in authors} == {DEVELOPERS.lower()}
+
+
+def test_every_minified_file_is_listed_with_its_licence() -> None:
+    assert set(VENDORED) == {path.name for path in ASSETS.glob("*.min.*")}
+    licences = tomllib.loads((CHECKOUT / "REUSE.toml").read_text())["annotations"]
+    for name, facts in VENDORED.items():
+        paths = [f"dashboard/assets/{each}" for each in (name, facts["license"])]
+        (licence,) = (each for each in licences if each["path"] == paths)
+        assert licence["SPDX-License-Identifier"] == "MIT"
+        assert (ASSETS / facts["license"]).read_text().split("\n")[0].count("MIT License")
+
+
+@pytest.mark.parametrize("name", VENDORED)
+def test_a_file_of_others_is_as_published(name: str) -> None:
+    facts = VENDORED[name]
+    published = (ASSETS / name).read_bytes() + facts["removed"].encode()
+    assert sha256(published).hexdigest() == facts["sha256"]
+    assert f"v{facts['version']}".encode() in published[:200]
+    assert f"@{facts['version']}#" in facts["source"]
+
+
+@pytest.mark.parametrize("file", [".github/workflows/ci.yml", ".gitlab-ci.yml"])
+def test_continuous_integration_elsewhere_calls_the_same_script(file: str) -> None:
+    jobs = yaml.safe_load((CHECKOUT / file).read_text())
+    job = jobs["jobs"]["ci"] if "jobs" in jobs else jobs["ci"]
+    steps = [step.get("run") for step in job["steps"]] if "steps" in job else job["script"]
+    assert steps[-1] == ".ci/run"
