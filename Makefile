@@ -1,6 +1,6 @@
 # The front door. Everything happens in .venv, which bootstrap.sh makes ready at the first call.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-.PHONY: run test check bench nightly serve screenshots clean
+.PHONY: run test check bench nightly serve screenshots site clean
 
 run: .venv/ready-run        # measure, ingest, soak, tune, export, show
 	switchpoint run
@@ -22,6 +22,9 @@ serve: .venv/ready-run      # the dashboard
 
 screenshots: .venv/ready-test  # the pictures of the documentation, from results/sample; needs chromium
 	python -m tests.dashboard.screenshots
+
+site: .venv/ready-check     # the documentation as pages that need no server, and man pages: build/site
+	python -m docs.site
 
 clean:                      # what was built; results/ and .venv stay
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

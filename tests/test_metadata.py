@@ -3,6 +3,7 @@
 import json
 import tomllib
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,8 +12,12 @@ from tuner.machine.mpi import CHECKOUT
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 PACKAGE = tomllib.loads((CHECKOUT / "kernels/python/pyproject.toml").read_text())["project"]
-ASSETS = CHECKOUT / "dashboard" / "assets"
-VENDORED = tomllib.loads((ASSETS / "vendored.toml").read_text())
+PLACES = [CHECKOUT / place for place in ("dashboard/assets", "docs/site")]
+VENDORED = {
+    place / name: facts
+    for place in PLACES
+    for name, facts in tomllib.loads((place / "vendored.toml").read_text()).items()
+}
 DEVELOPERS = "the Switchpoint developers"
 
 
@@ -35,21 +40,21 @@ def test_version_licence_keywords_and_authors_are_the_same_everywhere() -> None:
 
 
 def test_every_minified_file_is_listed_with_its_licence() -> None:
-    assert set(VENDORED) == {path.name for path in ASSETS.glob("*.min.*")}
+    assert set(VENDORED) == {path for place in PLACES for path in place.glob("*.min.*")}
     licences = tomllib.loads((CHECKOUT / "REUSE.toml").read_text())["annotations"]
-    for name, facts in VENDORED.items():
-        paths = [f"dashboard/assets/{each}" for each in (name, facts["license"])]
-        (licence,) = (each for each in licences if each["path"] == paths)
-        assert licence["SPDX-License-Identifier"] == "MIT"
-        assert (ASSETS / facts["license"]).read_text().split("\n")[0].count("MIT License")
+    for file, facts in VENDORED.items():
+        licence = file.with_name(facts["license"])
+        paths = [str(path.relative_to(CHECKOUT)) for path in (file, licence)]
+        (said,) = (each for each in licences if each["path"] == paths)
+        assert said["SPDX-License-Identifier"] == "MIT"
+        assert "Permission is hereby granted, free of charge" in licence.read_text()
 
 
-@pytest.mark.parametrize("name", VENDORED)
-def test_a_file_of_others_is_as_published(name: str) -> None:
-    facts = VENDORED[name]
-    published = (ASSETS / name).read_bytes() + facts["removed"].encode()
+@pytest.mark.parametrize("file", VENDORED, ids=lambda file: file.name)
+def test_a_file_of_others_is_as_published(file: Path) -> None:
+    facts = VENDORED[file]
+    published = file.read_bytes() + facts["removed"].encode()
     assert sha256(published).hexdigest() == facts["sha256"]
-    assert f"v{facts['version']}".encode() in published[:200]
     assert f"@{facts['version']}#" in facts["source"]
 
 
