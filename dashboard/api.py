@@ -1,4 +1,4 @@
-"""The HTTP API, /api/v1: the data of the pages, for scripts; openapi.json describes it."""
+"""The HTTP API, /api/v1: the data of the pages, for scripts, as openapi.json describes it."""
 
 import json
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from dashboard import compared, web
 from dashboard.exported import exported
 from dashboard.pages import table
 from dashboard.query import INTEGER, WORD, MalformedError, Query, UnknownError, parameter
+from dashboard.schemas import schemas
 from dashboard.web import OpenStore
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.export.forms import FORMS
@@ -60,6 +61,7 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
         answers = table["responses"]["200"]["content"]
         for form in FORMS.values():
             answers.setdefault(form.mimetype, {"schema": {"type": "string"}})
+        document["components"]["schemas"] = schemas()
         return _json(document | {"servers": [{"url": request.script_root or "/"}]})
 
     @server.get(f"{ROOT}/systems")

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dash import Dash
 from flask.testing import FlaskClient
+from jsonschema import Draft202012Validator
 
 from dashboard.app import create_app
+from dashboard.schemas import schemas
 from tests import synthetic, test_soaks
 from tests.test_cli import succeed
 from tuner.export import forms
@@ -108,7 +109,7 @@ def test_without_a_store_the_reason_is_told(tmp_path: Path) -> None:
     assert "no store there" in answer.json["error"]
 
 
-def test_the_description_fits_the_answers(client: FlaskClient, app: Dash, system: str) -> None:
+def test_the_description_has_every_route_and_form(client: FlaskClient, app: Dash) -> None:
     document = client.get(f"{ROOT}/openapi.json").json
     rules = {
         str(rule).replace("<", "{").replace(">", "}") for rule in app.server.url_map.iter_rules()
@@ -116,23 +117,42 @@ def test_the_description_fits_the_answers(client: FlaskClient, app: Dash, system
     assert set(document["paths"]) == {rule for rule in rules if rule.startswith(ROOT)}
     parameters = document["paths"][f"{ROOT}/tables/{{system}}"]["get"]["parameters"]
     assert parameters[1]["schema"]["enum"] == list(forms.FORMS)
-    names = ("20261019T120000Z", "20261121T034500Z")
-    compared = client.get(f"{ROOT}/compare?{sides(*((system, name) for name in names))}").json
-    answers: dict[str, dict[str, Any]] = {
-        "System": client.get(f"{ROOT}/systems").json["systems"][0],
-        "Campaign": client.get(f"{ROOT}/systems/{system}").json["campaigns_measured"][0],
-        "Cell": client.get(f"{ROOT}/cells?system={system}&campaign=20261121T034500Z").json["cells"][
-            0
-        ],
-        "Comparison": compared,
-        "Subject": compared["a"],
-        "Shift": compared["operations"][0],
-        "Replaced": compared["measured"],
-        "Loss": compared["measured"]["loss"],
-        "Error": json.loads(client.get(f"{ROOT}/systems/nope").text),
-    }
-    for name, answer in answers.items():
-        assert sorted(document["components"]["schemas"][name]["required"]) == sorted(answer)
+
+
+def described(client: FlaskClient, route: str, status: str = "200") -> Draft202012Validator:
+    """Return the validator of a route's answers, which may have nothing that is not described."""
+    document = client.get(f"{ROOT}/openapi.json").json
+    components = document["components"]
+    for schema in components["schemas"].values():
+        schema["additionalProperties"] = False
+    answer = document["paths"][f"{ROOT}/{route}"]["get"]["responses"][status]
+    if "$ref" in answer:
+        answer = components["responses"][answer["$ref"].rpartition("/")[2]]
+    schema = answer["content"]["application/json"]["schema"]
+    return Draft202012Validator(schema | {"components": components})
+
+
+def test_the_answers_are_as_described(client: FlaskClient, system: str) -> None:
+    before, after = ((system, name) for name in ("20261019T120000Z", "20261121T034500Z"))
+    measured = f"system={system}&campaign={after[1]}"
+    for route, path in {
+        "systems": "systems",
+        "systems/{system}": f"systems/{system}",
+        "cells": f"cells?{measured}",
+        "compare": f"compare?{sides(before, after)}",
+    }.items():
+        validator, answer = described(client, route), client.get(f"{ROOT}/{path}").json
+        validator.validate(answer)
+        assert not validator.is_valid(answer | {"more": 1})
+        for name in answer:
+            assert not validator.is_valid({**answer, name: {"wrong": 1}}), name
+    described(client, "cells", "404").validate(client.get(f"{ROOT}/systems/nope").json)
+
+
+def test_no_schema_is_unused(client: FlaskClient) -> None:
+    text = client.get(f"{ROOT}/openapi.json").text
+    for name in schemas():
+        assert f'"#/components/schemas/{name}"' in text
 
 
 def sides(a: tuple[str, str], b: tuple[str, str]) -> str:
@@ -155,6 +175,11 @@ def test_a_comparison_is_that_of_the_command(
         assert (waiting["measured"], waiting["undecided"]) == (None, names[0])
         tune_missing(store)
     answer = client.get(f"{ROOT}/compare?{query}").json
+    validator = described(client, "compare")
+    for each in (waiting, answer):
+        validator.validate(each)
+    assert answer["changes"]
+    assert answer["measured"]["moved"]
     assert answer.pop("undecided") == ""
     expected = json.loads(succeed("compare", *names, "--json", "--database", path))
     assert answer == expected

@@ -1,0 +1,158 @@
+"""The answers of the HTTP API as types, and their schemas for openapi.json."""
+
+from __future__ import annotations
+
+import inspect
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, TypedDict, get_args, get_origin, get_type_hints
+
+from tuner.domain.cases import CellKey
+from tuner.domain.records import CellSummary, Features
+from tuner.selection.changes import Change
+from tuner.selection.comparison import Replaced, Subject
+
+Schema = dict[str, Any]
+
+_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
+_NAMES[dict] = "object"
+
+
+class System(TypedDict):
+    """A measured system: a machine with one MPI library."""
+
+    system: str
+    name: str
+    environment: str
+    mpi_library: str
+    mpi_standard: str
+    compiler: str
+    cpu_model: str
+    cores: int
+    campaigns: int
+    launches: int
+    samples: int
+    first_date: str
+    last_date: str
+
+
+class Systems(TypedDict):
+    """All measured systems."""
+
+    systems: list[System]
+
+
+class Campaign(TypedDict):
+    """A campaign of a system. `executions` are those in soaks; `complete` counts launches."""
+
+    campaign: str
+    launches: int
+    complete: int
+    samples: int
+    executions: int
+    first_date: str
+    last_date: str
+    commit: str
+
+
+class SystemWithCampaigns(System):
+    """A measured system, and its campaigns."""
+
+    campaigns_measured: list[Campaign]
+
+
+class Cell(NamedTuple):
+    """The summary of one method in one case, times in seconds, and the statistics of its plan."""
+
+    key: CellKey
+    features: Features
+    summary: CellSummary
+
+
+class Cells(TypedDict):
+    """The cells from `offset` on, of `total`."""
+
+    total: int
+    offset: int
+    cells: list[Cell]
+
+
+class Shift(TypedDict):
+    """The change of an operation. `ratio` is time in B / time in A, the geometric mean.
+
+    `effect` is that of the factors, up or down, by which cells changed; unchanged ones count as 1.
+    """
+
+    operation: str
+    compared: int
+    changed: int
+    ratio: float
+    effect: float
+
+
+class Comparison(TypedDict):
+    """A comparison of A and B; operations and changes are in order, the largest first.
+
+    `measured` chooses by the times alone, `deployable` as exported tables do; both are null while
+    `undecided` names a campaign that `switchpoint tune` has not decided.
+    """
+
+    a: Subject
+    b: Subject
+    compared: int
+    common_ratio: float | None
+    operations: list[Shift]
+    changes: list[Change]
+    measured: Replaced | None
+    deployable: Replaced | None
+    undecided: str
+
+
+class Error(TypedDict):
+    """The reason of a failure."""
+
+    error: str
+
+
+def schemas() -> dict[str, Schema]:
+    """Return the schemas of all answers and of their parts, by name."""
+    found: dict[str, Schema] = {}
+    for answer in (Systems, SystemWithCampaigns, Cells, Comparison, Error):
+        _schema(answer, found)
+    found["Cell"]["properties"]["statistics"] = {"type": "object"}  # which the store has as text
+    return found
+
+
+def _schema(kind: Any, found: dict[str, Schema]) -> Schema:
+    """Return the schema of a type; those of records are added to `found`."""
+    if kind in _NAMES:
+        return {"type": _NAMES[kind]}
+    if get_origin(kind) is UnionType:
+        return {"anyOf": [_schema(each, found) for each in get_args(kind)]}
+    if get_origin(kind) is list:
+        (item,) = get_args(kind)
+        return {"type": "array", "items": _schema(item, found)}
+    if kind.__name__ not in found:
+        found[kind.__name__] = {}
+        properties = _properties(kind, found)
+        found[kind.__name__] |= {
+            "type": "object",
+            "description": " ".join((inspect.getdoc(kind) or "").split()),
+            "required": list(properties),
+            "properties": properties,
+        }
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def _properties(kind: Any, found: dict[str, Schema]) -> dict[str, Schema]:
+    """Return the members of a record; keys, which are named tuples, are flat in documents."""
+    properties: dict[str, Schema] = {}
+    for name, its in get_type_hints(kind).items():
+        if _is_key(kind) and _is_key(its):
+            properties |= _properties(its, found)
+        else:
+            properties[name] = _schema(its, found)
+    return properties
+
+
+def _is_key(kind: Any) -> bool:
+    return isinstance(kind, type) and hasattr(kind, "_fields")
