@@ -1,0 +1,1 @@
+"""Recipes for other packagers, and the archive of sources that they name."""

@@ -1,0 +1,73 @@
+"""Recipes for other packagers have the project's versions, and the archive that they name."""
+
+import re
+import subprocess
+import tarfile
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import yaml
+
+from templates.packages.__main__ import TEMPLATES, facts, write
+from tests.test_spack import CMAKE, PROJECT
+
+VERSION = PROJECT["version"]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the recipes and the archive; the archive needs git."""
+    place = tmp_path_factory.mktemp("packages")
+    write(place)
+    return place
+
+
+def recipe(written: Path, template: str) -> str:
+    return (written / TEMPLATES[template].format(**facts())).read_text()
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_recipe_names_the_archive_and_says_what_was_tried(template: str, written: Path) -> None:
+    text = recipe(written, template)
+    archive = written / f"switchpoint-{VERSION}.tar.gz"
+    assert archive.name in text
+    assert sha256(archive.read_bytes()).hexdigest() in text
+    assert re.match(r"(# .*\n)*# Tried: \S+", text)
+    assert "{{" not in text.replace("${{", "")
+
+
+def test_the_archive_has_the_tree(written: Path) -> None:
+    with tarfile.open(written / f"switchpoint-{VERSION}.tar.gz") as archive:
+        names = set(archive.getnames())
+    for file in ("kernels/CMakeLists.txt", "pyproject.toml", "LICENSE"):
+        assert f"switchpoint-{VERSION}/{file}" in names
+
+
+def test_the_easyconfig_is_python_with_the_parameters_that_are_mandatory(written: Path) -> None:
+    values: dict[str, object] = {"SHLIB_EXT": "so"}
+    exec(recipe(written, "easybuild.eb.j2"), values)
+    assert (values["name"], values["version"]) == ("switchpoint", VERSION)
+    for parameter in ("homepage", "description", "toolchain", "sources", "checksums"):
+        assert values[parameter]
+    options = set(re.findall(r"-D(SWITCHPOINT_\w+)", str(values["configopts"])))
+    assert options <= set(re.findall(r"option\((\w+)", CMAKE))
+
+
+def test_the_conda_recipe_needs_what_pyproject_needs(written: Path) -> None:
+    outputs = yaml.safe_load(recipe(written, "conda.yaml.j2"))["outputs"]
+    kernels, python = (each["requirements"] for each in outputs)
+    needed = {re.split(r"[\[>]", each)[0] for each in PROJECT["dependencies"]}
+    assert {each.split()[0] for each in python["run"]} == needed | {"python", "flask-compress"}
+    assert f"python >={PROJECT['requires-python'].removeprefix('>=')}" in python["run"]
+    least = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)\)", CMAKE)
+    assert least
+    assert f"cmake >={least[1]}" in kernels["build"]
+
+
+def test_the_container_runs_a_script_that_a_shell_can_read(written: Path) -> None:
+    sections = re.split(r"^%(\w+)\n", recipe(written, "apptainer.def.j2"), flags=re.MULTILINE)
+    found = dict(zip(sections[1::2], sections[2::2], strict=True))
+    assert set(found) == {"files", "post", "environment", "runscript", "test", "labels"}
+    for name in ("post", "environment", "runscript", "test"):
+        subprocess.run(["sh", "-n"], input=found[name], text=True, check=True)
