@@ -3,6 +3,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "error.h"
+#include "launcher.h"
 #include "methods.h"
 #include "overlap.h"
 #include "parameters.h"
@@ -84,6 +85,8 @@ static int measure_command(const struct team *team, int argc, char **argv, struc
 static int command_on_team(const struct team *team, int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
   struct command_line line;
+  if (team_agree(team, launcher_check(team->procs)))
+    return -1;
   if (command_find(command, &line))
     return measure_command(team, argc - 2, argv + 2, &line);
   if (strcmp(command, "table") == 0 && argc == 3)

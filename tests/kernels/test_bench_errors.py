@@ -406,3 +406,15 @@ def test_the_corrupting_program_measures_rightly_when_not_told(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:
     assert bench(any_kernels, tmp_path / "o", 2, CORRUPT).status == 0
+
+
+@pytest.mark.parametrize(("built", "launched"), [("mpich", "openmpi"), ("openmpi", "mpich")])
+def test_the_launcher_of_another_mpi_is_named(built, launched, kernels_of, tmp_path) -> None:
+    mixed = Kernels(kernels_of(launched).mpi, kernels_of(built).build)
+    result = bench(mixed, tmp_path / "raw.jsonl")
+    assert result.status != 0
+    assert len(result.complaints) == 2
+    for line in result.complaints:
+        assert "the launcher started 2 processes" in line
+        assert "the launcher of the MPI that it was built with" in line
+    assert not (tmp_path / "raw.jsonl").exists()
