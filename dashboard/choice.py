@@ -127,17 +127,24 @@ def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
     )
 
 
+SIMULATED, VIRTUAL = "simulated", "virtual nodes"
+
+
 def unreal(name: str, cpu_model: str) -> str:
-    """Return `simulated` or `virtual nodes` for a system that is not a real machine, else ""."""
+    """Return SIMULATED or VIRTUAL for a system that is not a real machine, else ""."""
     if cpu_model == "simulated":
-        return "simulated"
-    return "virtual nodes" if "+" in name or name.startswith(f"{virtual.SYSTEM}:") else ""
+        return SIMULATED
+    return VIRTUAL if "+" in name or name.startswith(f"{virtual.SYSTEM}:") else ""
 
 
 def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
-    """Return the systems, real ones first, by last launch: the first is every page's default."""
-    kinds = [bool(unreal(*row)) for row in zip(systems["name"], systems["cpu_model"], strict=True)]
-    systems = systems.assign(unreal=kinds)
+    """Return the systems, real ones first and simulated ones last, by last launch.
+
+    The first is every page's default.
+    """
+    kinds = [unreal(*row) for row in zip(systems["name"], systems["cpu_model"], strict=True)]
+    ranks = [("", VIRTUAL, SIMULATED).index(kind) for kind in kinds]
+    systems = systems.assign(unreal=ranks)
     order = systems.sort_values(["unreal", "last_date", "system"], ascending=[True, False, True])
     return order.drop(columns="unreal")
 

@@ -64,17 +64,6 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
     )
 
 
-def of_largest_layouts(rules: pd.DataFrame) -> pd.DataFrame:
-    """Return the rules of each operation's largest layout, not oversubscribed if possible."""
-    measured = rules[
-        rules["nodes"].between(rules["nodes_low"], rules["nodes_high"])
-        & rules["ppn"].between(rules["ppn_low"], rules["ppn_high"])
-    ]
-    ordered = measured.sort_values(["oversubscribed", "procs"], ascending=[True, False])
-    largest = ordered.drop_duplicates("operation")
-    return measured.merge(largest[["operation", "nodes", "ppn", "oversubscribed"]])
-
-
 def size_range(rules: pd.DataFrame) -> tuple[float, float]:
     """Return the sizes at which a table changes its choice, with room around them, in bytes."""
     ends = [*rules["bytes_low"], *rules["bytes_high"]]

@@ -74,12 +74,14 @@ def graph(element_id: str, figure: Figure, description: str, data: str = "") -> 
 
 
 def method_name(spec: str) -> Element:
-    """Return a method with the square of its colour, as in the figures."""
-    return element("Span", spec, className="method", style={"--method": method_style(spec).color})
+    """Return a method with its marker and colour, as in the figures."""
+    style = method_style(spec)
+    marked = {"--method": style.color, "--glyph": f'"{style.glyph} "'}
+    return element("Span", spec, className="method", style=marked)
 
 
 def key(methods: Iterable[str]) -> Component:
-    """Return a key to ribbons, for windows in which segments are too narrow for names."""
+    """Return a key to methods that have no room for their names."""
     return html.P([method_name(method) for method in dict.fromkeys(methods)], className="key")
 
 

@@ -80,6 +80,17 @@ _FAMILY_SYMBOLS = {
     "bruck": "star",
     "rabenseifner": "triangle-down",
 }
+_GLYPHS = {
+    "circle": "●",
+    "square": "■",
+    "diamond": "◆",
+    "triangle-up": "▲",
+    "triangle-down": "▼",
+    "cross": "✚",
+    "star": "★",
+    "pentagon": "⬟",
+    "hexagon": "⬢",
+}
 _GRID = re.compile(r"grid=(\d{1,9})x(\d{1,9})")
 _SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon", "star")
 
@@ -91,6 +102,11 @@ class MethodStyle:
     color: str
     dash: str
     symbol: str
+
+    @property
+    def glyph(self) -> str:
+        """Return the marker as a character, for text."""
+        return _GLYPHS[self.symbol]
 
 
 def method_style(spec: str) -> MethodStyle:

@@ -29,6 +29,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, choose, one_of, parameter
 from dashboard.speedup import paired_speedups
+from dashboard.steadiness import Steadiness
 from dashboard.units import interval_text, ratio_text, share_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, href, method_name
@@ -50,7 +51,6 @@ _PARTS = {
     "local": ("local part alone", "local_s"),
 }
 
-_UNSTEADY = 2.0  # ratio of the canary in the slowest launch to its median
 _COLUMNS = (
     "Method",
     "Median",
@@ -92,13 +92,13 @@ class ExploreChoice(CaseChoice):
     """One case.
 
     cells: by size, the fastest first, with their speed-ups over the default.
-    samples_s: of each method at the size. canaries_s: the canary's medians by launch and size.
+    samples_s: of each method at the size. steadiness: of the case.
     """
 
     query: ExploreQuery
     cells: pd.DataFrame
     samples_s: dict[str, npt.NDArray[np.float32]]
-    canaries_s: npt.NDArray[np.float32]
+    steadiness: Steadiness
 
 
 def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice:
@@ -131,7 +131,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
             cell.key.method: cell.samples_s
             for cell in store.contents(**choice.case, size_bytes=int(size))
         },
-        canaries_s=np.concatenate([cell.parts["canary_s"] for cell in contents]),
+        steadiness=Steadiness.of(store, choice.query.system, choice.query.campaign, choice.case),
     )
 
 
@@ -258,9 +258,7 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
         marks.append(badge(f"oversubscribed: {case['ppn']} ranks on {cores} cores"))
     if selected.empty:
         marks.append(badge("no rule of the table matches this case", "secondary"))
-    canary_s, slowest_s = float(np.median(choice.canaries_s)), float(choice.canaries_s.max())
-    if canary_s > 0:  # one process has no partner
-        marks += unsteadiness(slowest_s / canary_s)
+    marks += map(badge, choice.steadiness.doubts())
     facts = [
         choice.system["mpi_library"],
         choice.system["cpu_model"],
@@ -270,16 +268,9 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
         facts.append(
             f"messages sent by a rank: {case['mavg']:.3g} on average, {case['mmax']} at most"
         )
-    if canary_s > 0:
+    for canary_s in choice.steadiness.canaries_s.values():
         facts.append(f"canary (8-byte ping-pong) {time_text(canary_s)}")
     return [*marks, html.Span([html.Span(fact) for fact in facts], className="facts")]
-
-
-def unsteadiness(slowest: float) -> list[Component]:
-    """Return a mark if the slowest canary, as a multiple of its median, shows other load."""
-    if not slowest > _UNSTEADY:
-        return []
-    return [badge(f"unsteady machine: slowest canary {ratio_text(slowest)} its median")]
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:

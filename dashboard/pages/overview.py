@@ -1,34 +1,42 @@
-"""Overview: the measured systems, their dates and MPIs, and the methods chosen on them."""
+"""Overview: the verdict on each measured system, its table's decisions, and its campaigns."""
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self
+from itertools import groupby
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from dash import Dash, html
 from dash.development.base_component import Component
 
-from dashboard import compared, rules
-from dashboard.choice import layout_text, newest_first, system_options, unreal
+from dashboard import compared
+from dashboard.choice import SIMULATED, VIRTUAL, newest_first, system_options, unreal
 from dashboard.compared import Step
 from dashboard.elements import anchor, data_cell, row_head, table_row
-from dashboard.figures.ribbons import ribbons
+from dashboard.heatmap import heat_maps
 from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
-from dashboard.units import ratio_text, share_text, time_text
+from dashboard.steadiness import Steadiness
+from dashboard.units import ratio_text
+from dashboard.verdict import CARE, GOOD, Gain, Verdict, judge, mean_gain
 from dashboard.web import OpenStore
-from dashboard.widgets import badge, card, data_table, graph, href, key
+from dashboard.widgets import badge, card, commands, data_table, href, prose
 from tuner.domain.records import Launch
-from tuner.domain.tables import OPEN, UNSOAKED
-from tuner.selection import trust
+from tuner.domain.tables import Point
 from tuner.selection.changes import Shift
 from tuner.store.store import Store
 
 PATH = "/"
+_KINDS = {"": "Real machines", VIRTUAL: "Virtual nodes", SIMULATED: "Simulated machines"}
+_SHIFTS = 4  # changed operations that are named
+_NOTABLE = 0.01  # change of an operation's mean time that is called slower or faster
+_MAP_HINT = (
+    "Maps of decisions: colour and marker are the method's, paler the less it gains; numbers are "
+    "its speed as a multiple of the default's. Grey: the default; `?`: open, so the default stays; "
+    "dashed: waits for a soak; blank: not measured."
+)
 
 
 def age_text(date: str, now: datetime) -> str:
@@ -56,11 +64,17 @@ class _OverviewPage:
         systems = newest_first(store.systems())
         labels = dict(system_options(systems))
         launches = list(store.launches().values())
-        cards = [
-            _system(store, row, labels[row["system"]], launches)
-            for row in systems.to_dict("records")
+        kinds = groupby(systems.to_dict("records"), _kind)
+        groups = [
+            (kind, [_system(store, row, labels[row["system"]], launches) for row in rows])
+            for kind, rows in kinds
         ]
-        return html.Div([html.H1("Measured systems"), *cards])
+        shown: list[Component] = []
+        for kind, cards in groups:
+            title = html.P(_KINDS[kind], className="kind")
+            shown += [title, *cards] if len(groups) > 1 else cards
+        hint = html.P(prose(_MAP_HINT), className="hint")
+        return html.Div([html.H1("Measured systems"), *shown, hint])
 
     def reported(self, store: Store, system: str) -> Sequence[Query]:
         """Return nothing: a report begins with the whole page. See `Page`."""
@@ -73,176 +87,165 @@ class _OverviewPage:
 PAGE = _OverviewPage()
 
 
+def _kind(system: dict[str, Any]) -> str:
+    return unreal(system["name"], system["cpu_model"])
+
+
 def _system(store: Store, system: dict[str, Any], label: str, launches: list[Launch]) -> Component:
     name = system["system"]
-    campaigns = store.campaigns(name)
-    chosen = rules.of_table(store, name)
+    measured = store.campaigns_with_cells(name)
+    newest = measured[0] if measured else ""
+    steadiness = Steadiness.of(store, name, newest, {}) if newest else None
+    step = compared.newest_step(store, name) if newest else None
+    tuned = store.table(name)
     facts = (
         system["mpi_library"],
         system["cpu_model"],
         f"{system['cores']} cores",
         system["compiler"],
     )
-    kind = unreal(system["name"], system["cpu_model"])
-    measured = store.campaigns_with_cells(name)
-    newest = measured[0] if measured else ""
-    steadiness = _Steadiness.of(store.steadiness(name, newest)) if newest else None
-    step = compared.newest_step(store, name) if newest else None
-    tuned = store.table(name)
-    doubts = trust.notes(tuned.provenance) if tuned else []
-    links = (
-        html.A("Rules and export", href=href(table.PATH, table.TableQuery(name).search())),
-        html.A("Choose a method", href=href(choose.PATH, choose.ChooseQuery(name).search())),
-        html.A("Changes over time", href=href(history.PATH, history.HistoryQuery(name).search())),
-        *_compare_links(step),
-        html.A("Explore the times", href=href(explore.PATH, explore.ExploreQuery(name).search())),
-    )
+    kind = _kind(system)
+    notes = [*([badge(kind)] if kind else []), _facts(facts)]
+    newest_text = f"Newest campaign: {steadiness.text()}." if steadiness else ""
     return card(
         label,
-        html.Div(
+        html.Div(notes, className="notes"),
+        _verdict(judge(store, system, steadiness, step), step, name),
+        *_maps(tuned.points if tuned else [], label),
+        html.P(_links(name, step), className="links"),
+        html.Details(
             [
-                *([badge(kind)] if kind else []),
-                *_marks(store.cases(name, newest), chosen),
-                *(steadiness.marks() if steadiness else []),
-                *map(badge, doubts),
-                html.Span([html.Span(fact) for fact in facts], className="facts"),
-            ],
-            className="notes",
+                html.Summary("Campaigns"),
+                html.P(newest_text, className="hint"),
+                _campaigns(store.campaigns(name), label, _loads(launches, name), measured),
+            ]
         ),
-        *_changed(step),
-        _choice(chosen, name, label) if newest else html.P("No methods were measured."),
-        html.P(links, className="links"),
-        *(
-            [html.P(f"Newest campaign: {steadiness.text()}.", className="hint")]
-            if steadiness
-            else []
-        ),
-        _campaigns(campaigns, label, _loads(launches, name), set(measured)),
     )
 
 
-_OTHERS = 3  # operations named beside the one that changed most
+def _facts(facts: Iterable[str]) -> Component:
+    return html.Span([html.Span(fact) for fact in facts], className="facts")
 
 
-def _changed(step: Step | None) -> list[Component]:
-    """Return the changes in the newest campaign by operation, the largest first."""
+def _links(system: str, step: Step | None) -> list[Component]:
+    links = [
+        html.A("Choose a method", href=href(choose.PATH, choose.ChooseQuery(system).search())),
+        html.A("Rules and export", href=href(table.PATH, table.TableQuery(system).search())),
+        html.A("Explore the times", href=href(explore.PATH, explore.ExploreQuery(system).search())),
+        html.A("Changes over time", href=href(history.PATH, history.HistoryQuery(system).search())),
+    ]
     if step is None:
-        return []
-    if not step.changed:
-        before = " or ".join(dict.fromkeys(each.name for each in step.before.values()))
-        text = f"No operation changed significantly since {before}."
-        return [html.P(text, className="hint")]
-    first, *others = step.changed
-    before = step.before[first.operation]
-    since = f" since {before.name}"
-    if before.mpi_library != step.campaign.mpi_library:
-        since += f" ({before.mpi_library})"
-    since += f": {ratio_text(first.ratio)} the time on average, {_cells_text(first)}."
-    texts = [f"{shift.operation} ({_cells_text(shift)})" for shift in others[:_OTHERS]]
-    if len(others) > _OTHERS:
-        texts.append(f"{len(others) - _OTHERS} more")
-    also = f" Smaller changes: {', '.join(texts)}." if texts else ""
-    return [html.P([html.Strong(f"{first.operation} changed most"), since, also])]
-
-
-def _cells_text(shift: Shift) -> str:
-    return f"{len(shift.changes)} of {shift.compared} cells"
-
-
-def _compare_links(step: Step | None) -> list[Component]:
-    """Return the link that compares with the campaign before the largest change."""
-    if step is None:
-        return []
+        return links
     before = step.before[step.shifts[0].operation]
     sides = (before.system, before.name, step.campaign.system, step.campaign.name)
     search = compare.CompareQuery(*sides).search()
-    return [html.A("Compare with the previous campaign", href=href(compare.PATH, search))]
+    return [*links, html.A("Compare with the previous campaign", href=href(compare.PATH, search))]
 
 
-@dataclass(frozen=True)
-class _Steadiness:
-    """Signs that other work disturbed a campaign; shares are of all samples.
-
-    canaries_s: by layout. slowest: the slowest canary of a cell, as a multiple of the median of its
-    operation on its layout, because canaries of different layouts are not comparable.
-    """
-
-    canaries_s: dict[str, float]
-    slowest: float
-    above_2_medians: float
-    late: float
-
-    @classmethod
-    def of(cls, cells: pd.DataFrame) -> Self:
-        """Create it from `Store.steadiness`, at least one cell."""
-        shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
-        played = cells[cells["canary_median_s"] > 0]  # one process has no partner
-        layouts = played.groupby(["nodes", "ppn"], sort=False)["canary_median_s"].median()
-        canaries_s = {
-            layout_text(nodes, ppn, oversubscribed=False): float(median_s)
-            for (nodes, ppn), median_s in layouts.items()
-        }
-        usual = played.groupby(_PLACE)["canary_median_s"].transform("median")
-        return cls(canaries_s, float((played["canary_median_s"] / usual).max()), *shares)
-
-    def marks(self) -> list[Component]:
-        """Return the warnings."""
-        return explore.unsteadiness(self.slowest)
-
-    def text(self) -> str:
-        """Return all figures as text, for the reader to judge."""
-        texts = [f"{time_text(each_s)} on {layout}" for layout, each_s in self.canaries_s.items()]
-        canary = f"canary (8-byte ping-pong) {', '.join(texts)}; " if texts else ""
-        if texts:
-            canary += f"at most {ratio_text(self.slowest)} the usual value in any cell; "
-        return (
-            f"{canary}{share_text(self.above_2_medians)} of the samples exceed twice their median, "
-            f"{share_text(self.late)} have a late rank"
-        )
+def _verdict(verdict: Verdict, step: Step | None, system: str) -> Component:
+    """Return the answers to the four questions about a system, under its verdict."""
+    certain = [verdict.settled] if verdict.settled else []
+    answers = [
+        _answer("Can it be trusted?", verdict.level, verdict.words, [*verdict.doubts, *certain]),
+        _changed(step),
+        _gained(verdict),
+        html.Div(
+            [
+                html.P("What to do next", className="question"),
+                html.Strong(verdict.advice.reason),
+                commands(f"next-{system}", verdict.advice.lines),
+            ],
+            className="answer-box",
+        ),
+    ]
+    return html.Div(answers, className="verdict-boxes")
 
 
-_SHARES = ("above_2_medians", "late")
-_PLACE = ["operation", "procs", "nodes", "ppn", "sync", "oversubscribed"]
-
-
-def _choice(chosen: pd.DataFrame, system: str, label: str) -> Component:
-    """Return the system's table at a glance."""
-    if chosen.empty:
-        return html.P(["No table yet: run ", html.Code("switchpoint tune"), "."])
-    shown = rules.of_largest_layouts(chosen)
-    rows = shown.assign(row=[rules.case_text(rule) for rule in shown.itertuples()])
-    of_all = table.TableQuery(system, table.ALL).search()
-    figure = graph(
-        f"overview-{system}",
-        ribbons(rows, rules.size_range(shown)),
-        f"Method that the table of {label} selects, by message size.",
-        href(f"{table.PATH}/rules.csv", of_all),
-    )
-    drawn = [figure, key(shown["method"])]
-    if len(shown) == len(chosen):
-        return html.Div(drawn)
-    link = anchor(f"all {len(chosen)} rules", href(table.PATH, of_all))
+def _answer(question: str, level: str, words: str, details: Iterable[Any]) -> Component:
+    """Return a question with its answer; the level is its colour."""
+    shown = [html.Li(detail) for detail in details]
     return html.Div(
         [
-            html.P(
-                ["This shows the largest layout of each operation; see ", link, "."],
-                className="hint",
-            ),
-            *drawn,
-        ]
+            html.P(question, className="question"),
+            html.Strong(words),
+            *([html.Ul(shown)] if shown else []),
+        ],
+        className=f"answer-box {level}",
     )
 
 
-def _marks(cases: pd.DataFrame, chosen: pd.DataFrame) -> list[Component]:
-    """Return warnings about the newest campaign and the table."""
-    marks = []
-    over = sorted(cases.loc[cases["oversubscribed"], "procs"].unique())
-    if over:
-        marks.append(badge(f"oversubscribed at {' and '.join(map(str, over))} ranks"))
-    for status, text in ((OPEN, "open"), (UNSOAKED, "waiting for a soak")):
-        if count := int((chosen["status"] == status).sum()):
-            marks.append(badge(f"{count} of {len(chosen)} rules {text}", "secondary"))
-    return marks
+def _changed(step: Step | None) -> Component:
+    """Return what the newest campaign changed, the largest effect first."""
+    question = "What changed?"
+    if step is None:
+        return _answer(question, "", "Nothing to compare: no case was measured twice", [])
+    if not step.changed:
+        before = " or ".join(dict.fromkeys(each.name for each in step.before.values()))
+        return _answer(question, GOOD, f"No operation changed significantly since {before}", [])
+    slower = [shift.operation for shift in step.changed if shift.ratio >= 1 + _NOTABLE]
+    faster = [shift.operation for shift in step.changed if shift.ratio <= 1 / (1 + _NOTABLE)]
+    words = [f"{', '.join(slower)} slower"] if slower else []
+    words += [f"{', '.join(faster)} faster"] if faster else []
+    words = words or ["Only single cells changed"]
+    details = [_shift_text(shift, step) for shift in step.changed[:_SHIFTS]]
+    if len(step.changed) > _SHIFTS:
+        details.append(f"and {len(step.changed) - _SHIFTS} more operations")
+    return _answer(question, CARE if slower else GOOD, "; ".join(words), details)
+
+
+def _shift_text(shift: Shift, step: Step) -> str:
+    """Return the change of an operation, and the campaign and MPI before it."""
+    before = step.before[shift.operation]
+    library = before.mpi_library
+    upgraded = f" ({library})" if library != step.campaign.mpi_library else ""
+    cells = f"{len(shift.changes)} of {shift.compared} cells changed"
+    ratio = ratio_text(shift.ratio)
+    return f"{shift.operation}: {ratio} the time, {cells} since {before.name}{upgraded}"
+
+
+def _gained(verdict: Verdict) -> Component:
+    """Return what the table gains over the default; layouts with too many ranks apart."""
+    question = "What does the table gain?"
+    if not verdict.settled:
+        return _answer(question, "", "Nothing without a table", [])
+    mean = mean_gain(verdict.gains)
+    details = [text for gain in verdict.gains if (text := _gain_text(gain))]
+    if verdict.crowded:
+        crowded = [text for gain in verdict.crowded if (text := _gain_text(gain))]
+        details.append(f"with more ranks than cores: {'; '.join(crowded) or 'nothing'}")
+    if any(gain.faster for gain in verdict.gains):
+        sizes = sum(gain.sizes for gain in verdict.gains)
+        words = f"{ratio_text(mean)} the default's speed, on average over {sizes} sizes"
+        return _answer(question, GOOD, words, details)
+    return _answer(question, "", "Nothing yet: the defaults stay", details)
+
+
+def _gain_text(gain: Gain) -> str:
+    """Return the gain of an operation; "" if there is none."""
+    texts = []
+    if gain.faster:
+        texts.append(
+            f"{ratio_text(gain.mean)}, at most {ratio_text(gain.most)} "
+            f"(faster at {gain.faster} of {gain.sizes} sizes)"
+        )
+    if gain.waiting:
+        texts.append(f"up to {ratio_text(gain.awaited)} after a soak ({gain.waiting} sizes)")
+    return f"{gain.operation}: {'; '.join(texts)}" if texts else ""
+
+
+def _maps(points: Sequence[Point], label: str) -> list[Component]:
+    """Return the decisions of a table as heat maps, those with too many ranks apart."""
+    shown: list[Component] = []
+    for crowded in (False, True):
+        found = [point for point in points if point.case.layout.oversubscribed == crowded]
+        if not found:
+            continue
+        title = "Decisions with more ranks than cores" if crowded else "Decisions of the table"
+        shown += [
+            html.H3(title, className="h6"),
+            heat_maps(found, f"{label}{', more ranks than cores' if crowded else ''}"),
+        ]
+    return shown
 
 
 def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
@@ -261,13 +264,20 @@ def _content(campaign: dict[str, Any]) -> str:
 
 
 def _campaigns(
-    campaigns: pd.DataFrame, label: str, loads: dict[str, str], explorable: set[str]
+    campaigns: pd.DataFrame, label: str, loads: dict[str, str], explorable: Sequence[str]
 ) -> Component:
-    """Return a system's campaigns, the newest first; those not in `explorable` have only probes."""
+    """Return a system's campaigns, the newest first, and below them those without methods.
+
+    explorable: the campaigns that measured methods; others have only probes or soaks.
+    """
     header = ("Campaign", "Started", "Launches", "Samples", "Load before a launch", "Commit")
     now = datetime.now(UTC)
     rows = []
-    for row in campaigns.sort_values("campaign", ascending=False).to_dict("records"):
+    others = ~campaigns["campaign"].isin(explorable)
+    ordered = campaigns.assign(others=others).sort_values(
+        ["others", "last_date", "campaign"], ascending=[True, False, False]
+    )
+    for row in ordered.to_dict("records"):
         cut_off = row["launches"] - row["complete"]
         query = explore.ExploreQuery(row["system"], row["campaign"])
         name = row["campaign"]

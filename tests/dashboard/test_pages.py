@@ -180,7 +180,7 @@ def test_pages_show_a_store_of_an_older_version_before_it_is_tuned(tmp_path: Pat
         ((system, campaign),) = store.campaigns()[["system", "campaign"]].to_numpy().tolist()
         assert store.undecided(system) == [campaign]
         assert store.decisions(system, campaign, "exchange") == []
-    assert "run  switchpoint tune" in overview_of(database)
+    assert "Make a table. switchpoint tune --system" in " ".join(overview_of(database).split())
     _, parts = drawn(pages.choose.PAGE, database)
     assert said(parts["answer"]) == "No rule of the table matches this case: direct is used."
     _, parts = drawn(pages.table.PAGE, database)
@@ -302,8 +302,8 @@ def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, facto
     ratio = rf"{str(factor)[:3]}\d+×"
 
     assert re.search(
-        rf"discovery changed most  since {before} \(MPICH Version: 5.0.2\): {ratio} the time on "
-        r"average, 20 of 20 cells\.",
+        rf"What changed\? discovery {'slower' if factor > 1 else 'faster'}  *discovery: {ratio} "
+        rf"the time, 20 of 20 cells changed since {before} \(MPICH Version: 5.0.2\)",
         overview_of(path),
     )
 
@@ -333,7 +333,7 @@ def test_pages_say_so_where_an_upgrade_changed_nothing(tmp_path: Path) -> None:
     before, _ = write_upgrade(tmp_path, 1)
     path = stored(tmp_path)
     assert f"No operation changed significantly since {before}" in overview_of(path)
-    assert "changed most" not in overview_of(path)
+    assert "the time," not in overview_of(path)
     _, parts = drawn(pages.history.PAGE, path)
     assert said(parts["changes"]).startswith("No operation changed significantly")
     _, parts = drawn(pages.compare.PAGE, path)
@@ -346,7 +346,7 @@ def test_a_cell_is_held_against_the_last_campaign_that_measured_it(tmp_path: Pat
     between = Campaign(name="20260115T000000Z", samples=20, day="2026-01-15", seed=7)
     write(tmp_path, between)
     path = stored(tmp_path)
-    assert f"discovery changed most  since {before}" in overview_of(path)
+    assert f"20 of 20 cells changed since {before}" in overview_of(path)
     _, parts = drawn(pages.history.PAGE, path)
     assert re.search(rf"{after} discovery 1.4\d× 20 of 20 ", said(parts["changes"]))
     choice, parts = drawn(pages.compare.PAGE, path)

@@ -41,25 +41,6 @@ def test_the_first_rule_that_holds_wins() -> None:
     ]
 
 
-def test_the_largest_layout_of_an_operation_is_measured_and_fits_its_cores() -> None:
-    here = {"procs": 8, "method": "neighbor"}
-    chosen = rules.of_largest_layouts(
-        table(
-            {"procs": 4, "ppn": 4, "ppn_low": 4, "ppn_high": 4},
-            here | {"bytes_high": 64},
-            here,
-            {"procs": 8, "ppn_low": 9, "ppn_high": 11},  # interpolated
-            {"procs": 16, "ppn": 16, "ppn_low": 16, "ppn_high": 16, "oversubscribed": 1},
-            {"operation": "bcast", "procs": 16, "nodes": 2, "nodes_low": 2, "nodes_high": 2},
-        )
-    )
-    assert chosen[["operation", "procs"]].to_numpy().tolist() == [
-        ["exchange", 8],
-        ["exchange", 8],
-        ["bcast", 16],
-    ]
-
-
 def test_rules_of_other_cases_do_not_count() -> None:
     others = table(
         {"operation": "discovery"},

@@ -99,13 +99,14 @@ class Cells(Database):
             given,
         )
 
-    def steadiness(self, system: str, campaign: str) -> pd.DataFrame:
+    def steadiness(self, system: str, campaign: str, operation: str | None = None) -> pd.DataFrame:
         """Return one row per cell: its place, `n`, `canary_median_s`, `above_2_medians`, `late`."""
+        where, given = equal_to(system=system, campaign=campaign, operation=operation)
         return self._frame(
-            "SELECT operation, procs, nodes, ppn, sync, oversubscribed, "
+            "SELECT operation, pattern, procs, nodes, ppn, sync, oversubscribed, "  # noqa: S608
             "n, canary_median_s, above_2_medians, late FROM cell "
-            "WHERE system = ? AND campaign = ? ORDER BY procs, nodes",
-            [system, campaign],
+            f"WHERE {where} ORDER BY procs, nodes",
+            given,
         )
 
     def contents(

@@ -1,0 +1,67 @@
+"""Signs that other work disturbed a campaign, or one of its cases: of both by one baseline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dashboard.choice import layout_text
+from dashboard.units import ratio_text, share_text, time_text
+from tuner.store.store import Store
+
+UNSTEADY = 2.0
+"""The slowest canary of a cell, as a multiple of the usual one, from which other load shows."""
+
+_SHARES = ("above_2_medians", "late")
+_PLACE = ["operation", "procs", "nodes", "ppn", "sync", "oversubscribed"]
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """The canaries of cells, and shares of all their samples.
+
+    canaries_s: the usual ones by layout. slowest: the slowest canary of a cell, as a multiple of
+    the median of its operation on its layout in the whole campaign, because canaries of different
+    layouts are not comparable; 0 if there is none.
+    """
+
+    canaries_s: dict[str, float]
+    slowest: float
+    above_2_medians: float
+    late: float
+
+    @classmethod
+    def of(cls, store: Store, system: str, campaign: str, case: Mapping[str, Any]) -> Self:
+        """Return that of the campaign's cells with these columns; {} takes all. At least one."""
+        cells = store.steadiness(system, campaign, case.get("operation"))
+        usual_s = cells.groupby(_PLACE)["canary_median_s"].transform("median")
+        cells = cells.assign(slowdown=(cells["canary_median_s"] / usual_s).where(usual_s > 0, 0.0))
+        for name in (*_PLACE, "pattern"):
+            if name in case:
+                cells = cells[cells[name] == case[name]]
+        played = cells[cells["canary_median_s"] > 0]  # one process has no partner
+        layouts = played.groupby(["nodes", "ppn"], sort=False)["canary_median_s"].median()
+        canaries_s = {
+            layout_text(nodes, ppn, oversubscribed=False): float(median_s)
+            for (nodes, ppn), median_s in layouts.items()
+        }
+        shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
+        return cls(canaries_s, float(cells["slowdown"].max()), *shares)
+
+    def doubts(self) -> list[str]:
+        """Return what warns of other load."""
+        if not self.slowest > UNSTEADY:
+            return []
+        return [f"unsteady machine: slowest canary {ratio_text(self.slowest)} the usual one"]
+
+    def text(self) -> str:
+        """Return all figures as text, for the reader to judge."""
+        texts = [f"{time_text(each_s)} on {layout}" for layout, each_s in self.canaries_s.items()]
+        canary = f"canary (8-byte ping-pong) {', '.join(texts)}; " if texts else ""
+        if texts:
+            canary += f"at most {ratio_text(self.slowest)} the usual value in any cell; "
+        return (
+            f"{canary}{share_text(self.above_2_medians)} of the samples exceed twice their median, "
+            f"{share_text(self.late)} have a late rank"
+        )

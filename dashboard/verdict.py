@@ -1,0 +1,207 @@
+"""The verdict on a system: whether it can be trusted, what its table gains, and what to do next."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import Any
+
+from dashboard.choice import SIMULATED, unreal, upgrades
+from dashboard.compared import Step
+from dashboard.steadiness import Steadiness
+from tuner.domain.tables import FASTER, UNSOAKED, Point, Table
+from tuner.export.forms import FORMS
+from tuner.selection import trust
+from tuner.selection.evidence import seconds_text, settlement
+from tuner.store.store import Store
+
+GOOD, CARE, BAD, NONE = "good", "care", "bad", "none"
+"""Levels, which the pages show as colours; NONE: there is nothing to judge."""
+
+_FEW = 0.5
+"""The share of settled sizes below which a table is used with care."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a table gains over the default for an operation, at its measured sizes.
+
+    mean and most: multiples of the default's speed, the mean over all sizes. faster: sizes with a
+    faster method. waiting: sizes whose faster method waits for a soak, with `awaited` at most.
+    """
+
+    operation: str
+    sizes: int
+    faster: int
+    mean: float
+    most: float
+    waiting: int
+    awaited: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do next: why, and the lines for a shell."""
+
+    reason: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on a system. doubts: what limits its worth, the worst first.
+
+    gains: of layouts with a core for each rank. crowded: of the others.
+    """
+
+    level: str
+    words: str
+    doubts: list[str]
+    advice: Advice
+    settled: str = ""
+    gains: list[Gain] = field(default_factory=list)
+    crowded: list[Gain] = field(default_factory=list)
+
+
+def judge(
+    store: Store, system: dict[str, Any], steadiness: Steadiness | None, step: Step | None
+) -> Verdict:
+    """Return the verdict on a system, a row of `Store.systems`.
+
+    steadiness: of its newest campaign, None if no methods were measured. step: its last changes.
+    """
+    name = system["system"]
+    again = _measuring(system)
+    if steadiness is None:
+        return Verdict(NONE, "No methods measured", [], Advice("Measure methods.", [again]))
+    table = store.table(name)
+    if table is None or not table.points:
+        tune = f"switchpoint tune --system {quote(name)}"
+        return Verdict(NONE, "No table yet", steadiness.doubts(), Advice("Make a table.", [tune]))
+    settled = settlement(table.points)
+    state = trust.state(table.provenance.disturbed, table.provenance.noisy)
+    doubts = [*trust.notes(table.provenance), *steadiness.doubts()]
+    alone = [point for point in table.points if not point.case.layout.oversubscribed]
+    if settled.settled < _FEW * settled.points:
+        doubts.append("most sizes are open: the default stays there")
+    if not alone:
+        doubts.append("all layouts have more ranks than cores")
+    newer = _newer(store, name)
+    if newer:
+        doubts.append(f"replaced by {newer['mpi_library']}")
+    level, words = _level(system, state, doubts)
+    crowded = [point for point in table.points if point.case.layout.oversubscribed]
+    return Verdict(
+        level=level,
+        words=words,
+        doubts=doubts,
+        advice=next(_advice(store, system, table, step, newer)),
+        settled=f"{settled.settled} of {settled.points} sizes are settled",
+        gains=_gains(alone),
+        crowded=_gains(crowded),
+    )
+
+
+def _level(system: dict[str, Any], state: str, doubts: list[str]) -> tuple[str, str]:
+    if state == trust.CONTAMINATED:
+        return BAD, "Do not rely on it"
+    if doubts:
+        return CARE, "Use with care"
+    if unreal(system["name"], system["cpu_model"]) == SIMULATED:
+        return GOOD, "Exact, of a simulated machine"
+    return GOOD, "Can be trusted"
+
+
+def _newer(store: Store, system: str) -> dict[str, Any] | None:
+    """Return the system with the MPI that replaced this one on the machine."""
+    alike = upgrades(store.systems(), system).sort_values("first_date")
+    newest = alike.iloc[-1].to_dict()
+    return None if newest["system"] == system else newest
+
+
+def _gains(points: Iterable[Point]) -> list[Gain]:
+    """Return the gain of each operation, the largest mean first."""
+    of_operations: dict[str, list[Point]] = defaultdict(list)
+    for point in points:
+        of_operations[point.case.operation].append(point)
+    gains = []
+    for operation, its in of_operations.items():
+        faster = [speed for point in its if (speed := speed_of(point, FASTER))]
+        waiting = [speed for point in its if (speed := speed_of(point, UNSOAKED))]
+        mean = math.exp(sum(map(math.log, faster)) / len(its))
+        most, awaited = max(faster, default=1.0), max(waiting, default=1.0)
+        gains.append(Gain(operation, len(its), len(faster), mean, most, len(waiting), awaited))
+    return sorted(gains, key=lambda gain: (-gain.mean, -gain.awaited, gain.operation))
+
+
+def speed_of(point: Point, status: str = FASTER) -> float | None:
+    """Return the challenger's speed / the default's at a settled point of a status, else None."""
+    if point.status != status or point.filled or not point.ratio:
+        return None
+    return 1 / point.ratio
+
+
+def mean_gain(gains: Iterable[Gain]) -> float:
+    """Return the mean speed over all sizes of the operations, as a multiple of the default's."""
+    gains = list(gains)
+    logs = sum(gain.sizes * math.log(gain.mean) for gain in gains)
+    return math.exp(logs / max(sum(gain.sizes for gain in gains), 1))
+
+
+def _advice(
+    store: Store,
+    system: dict[str, Any],
+    table: Table,
+    step: Step | None,
+    newer: dict[str, Any] | None,
+) -> Iterator[Advice]:
+    """Yield what can be done, the most useful first."""
+    name = system["system"]
+    of_system = f"--system {quote(name)}"
+    again = _measuring(system)
+    if newer:
+        sides = f"{quote(name)} {quote(newer['system'])}"
+        yield Advice("See what the upgrade changed.", [f"switchpoint compare {sides}"])
+    campaigns = store.campaigns(name).set_index("campaign")
+    newest = store.campaigns_with_cells(name)[0]
+    if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
+        resume = f"switchpoint run --resume {newest}"
+        yield Advice(f"Complete {_count(missing, 'launch', 'launches')}.", [resume])
+    if (unused := int(system["launches"]) - table.provenance.launches) > 0:
+        omitted = f"The table omits {_count(unused, 'launch', 'launches')}."
+        yield Advice(omitted, [f"switchpoint tune {of_system}"])
+    if trust.state(table.provenance.disturbed, table.provenance.noisy) == trust.CONTAMINATED:
+        yield Advice("Measure again while nothing else runs.", [again])
+    if any(point.status == UNSOAKED for point in table.points):
+        yield Advice("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
+    if step and (slower := [shift for shift in step.changed if shift.ratio > 1]):
+        before = step.before[slower[0].operation]
+        sides = f"{before.system}/{before.name} {name}/{step.campaign.name}"
+        yield Advice(f"See why {slower[0].operation} is slower.", [f"switchpoint compare {sides}"])
+    settled = settlement(table.points)
+    if settled.worst is not None:
+        time = f": about {seconds_text(settled.more_s)} more" if settled.more_s else ""
+        sizes = _count(settled.points - settled.settled, "open size", "open sizes")
+        yield Advice(f"Settle {sizes}{time}.", [again])
+    form = FORMS["table"]
+    export = f"switchpoint export {of_system} --output {form.file}"
+    yield Advice("Use the table.", [export, *form.use])
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _measuring(system: dict[str, Any]) -> str:
+    """Return the command that measures a system again."""
+    kind = unreal(system["name"], system["cpu_model"])
+    environment = f" --environment {quote(system['environment'])}"
+    if kind == SIMULATED:
+        machine = system["name"].rpartition(":")[2]
+        config = "--config checks/config/simulated.py"
+        return f"SWITCHPOINT_SIMULATE={quote(machine)} switchpoint run {config}"
+    if kind:
+        return f"switchpoint run --system nodes{environment}"
+    own = system["name"].startswith("local:") or ":" not in system["name"]
+    return f"switchpoint run{'' if own else ' --config FILE'}{environment}"

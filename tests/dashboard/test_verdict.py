@@ -1,0 +1,137 @@
+"""The front page: the verdict on a system whose truth is known, and the map of its decisions."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard import compared, pages
+from dashboard.heatmap import heat_maps
+from dashboard.steadiness import Steadiness
+from dashboard.verdict import BAD, CARE, GOOD, NONE, Verdict, judge, mean_gain
+from tests import probes, test_soaks
+from tests.dashboard.frames import said
+from tests.synthetic import Campaign, write, write_upgrade
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune
+from tuner.store.store import Store
+
+FEW = Campaign(samples=20, sizes=(8, 32768))
+
+
+def judged(results: Path, *, soaked: int = 0, tuned: bool = True) -> list[Verdict]:
+    """Return the verdicts on all systems, by name of their MPI library."""
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
+        systems = store.systems().sort_values("mpi_library").to_dict("records")
+        verdicts = []
+        for system in systems:
+            name = system["system"]
+            if tuned:
+                tune(store, name, required_executions=soaked)
+            newest = store.campaigns_with_cells(name)
+            steadiness = Steadiness.of(store, name, newest[0], {}) if newest else None
+            step = compared.newest_step(store, name) if newest else None
+            verdicts.append(judge(store, system, steadiness, step))
+        return verdicts
+
+
+def rewrite(paths: list[Path], change: Callable[[dict[str, Any]], None]) -> None:
+    """Change every record of raw files."""
+    for path in paths:
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        for record in records:
+            change(record)
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_a_quiet_system_is_trusted_and_its_gain_is_that_of_its_sizes(tmp_path: Path) -> None:
+    write(tmp_path, FEW)
+    (verdict,) = judged(tmp_path)
+    assert (verdict.level, verdict.words, verdict.doubts) == (GOOD, "Can be trusted", [])
+    (gain,) = verdict.gains
+    assert (gain.operation, gain.sizes, gain.faster, gain.waiting) == ("exchange", 2, 1, 0)
+    assert gain.most == pytest.approx(4.008 / 2.016, rel=0.05)
+    assert mean_gain([gain]) == pytest.approx(gain.most**0.5)
+    assert verdict.advice.lines[0].startswith("switchpoint export --system local-cpu-mpich")
+
+
+def test_layouts_with_more_ranks_than_cores_gain_apart(tmp_path: Path) -> None:
+    write(tmp_path, replace(FEW, procs=(2, 8)))
+    (verdict,) = judged(tmp_path)
+    assert [gain.sizes for gain in (*verdict.gains, *verdict.crowded)] == [2, 2]
+
+
+def test_disturbed_measurements_are_not_to_be_relied_on(tmp_path: Path) -> None:
+    def disturb(record: dict[str, Any]) -> None:
+        if record["record"] == "header":
+            record["load"] = [9.0, 9.0, 9.0]
+        elif record["record"] == "case":
+            record["late"] = [1] * len(record["late"])
+
+    rewrite(write(tmp_path, FEW), disturb)
+    (verdict,) = judged(tmp_path)
+    assert (verdict.level, verdict.words) == (BAD, "Do not rely on it")
+    assert verdict.advice.lines == ["switchpoint run --environment mpich"]
+
+
+def test_what_waits_for_a_soak_is_soaked_next(tmp_path: Path) -> None:
+    write(tmp_path, FEW)
+    (verdict,) = judged(tmp_path, soaked=1000)
+    (gain,) = verdict.gains
+    assert (gain.faster, gain.waiting, gain.mean) == (0, 1, 1.0)
+    assert gain.awaited > 1.9
+    assert verdict.advice.lines[0].startswith("switchpoint soak --system ")
+
+
+def test_without_a_table_or_methods_the_next_command_makes_them(tmp_path: Path) -> None:
+    write(tmp_path / "a", FEW)
+    (verdict,) = judged(tmp_path / "a", tuned=False)
+    assert verdict.level == NONE
+    assert verdict.advice.lines[0].startswith("switchpoint tune --system ")
+    (tmp_path / "b").mkdir()
+    probes.write(tmp_path / "b", probes.ProbeCampaign(sizes=(8, 64), launches=1))
+    (verdict,) = judged(tmp_path / "b")
+    assert verdict.level == NONE
+    assert verdict.advice.lines[0].startswith("switchpoint run")
+
+
+def test_after_an_upgrade_the_slower_operation_is_named_and_the_old_mpi_replaced(
+    tmp_path: Path,
+) -> None:
+    before, after = write_upgrade(tmp_path, 1.45)
+    old, new = judged(tmp_path)
+    assert (old.level, old.doubts) == (CARE, ["replaced by MPICH Version: 5.0.3"])
+    assert (new.level, new.advice.reason) == (GOOD, "See why discovery is slower.")
+    (line,) = new.advice.lines
+    assert before in line and after in line
+
+
+def test_a_soak_is_not_the_newest_campaign(tmp_path: Path) -> None:
+    write(tmp_path, replace(FEW, name="20260101T000000Z"))
+    test_soaks.write(tmp_path, test_soaks.record("stfw:dims=2", executions=500))
+    path = tmp_path / "switchpoint.db"
+    ingest(path, [tmp_path])
+    with Store.open(path, readonly=True) as store:
+        assert len(store.campaigns()) == 2
+        text = said(pages.overview.PAGE.layout(store, ""))
+    table = text[text.index("Campaigns of ") :]
+    assert table.index("20260101T000000Z") < table.index("soak executions")
+
+
+def test_the_map_has_a_tile_for_every_decision(tmp_path: Path) -> None:
+    write(tmp_path, replace(FEW, procs=(2, 4), cores=4))
+    path = tmp_path / "switchpoint.db"
+    ingest(path, [tmp_path])
+    with Store.open(path) as store:
+        table = tune(store, store.systems()["system"][0], required_executions=0)
+    shown = heat_maps(table.points, "here")
+    text = said(shown)
+    assert text.startswith("exchange , default direct ranks 8 B 32 KiB 2 ■ ")
+    tiles = str(shown).count("'className': 'tile ")
+    assert tiles == len(table.points) == 4
+    assert "stfw:dims=2" in text and "8 B: stfw:dims=2 is " in str(shown)
