@@ -22,6 +22,7 @@ from tuner import __version__
 from tuner.campaign.plans import Budget
 from tuner.cli import main
 from tuner.commands import browse
+from tuner.commands.naming import RENAMED, SECTIONS
 from tuner.commands.plan import BUDGET
 from tuner.export.verify import find_swpbench
 from tuner.machine.mpi import find_mpis
@@ -99,6 +100,46 @@ def test_numbers_are_bounded() -> None:
 def test_the_reference_tells_of_no_other_command() -> None:
     headings = re.findall(r"^## `switchpoint ([a-z -]*[a-z])", REFERENCE, re.MULTILINE)
     assert sorted(headings) == sorted(commands(main))
+
+
+def test_the_help_has_every_command_in_one_section() -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(main.commands)
+    text = succeed("--help")
+    assert [text.index(f"\n{section}:") for section in SECTIONS] == sorted(
+        text.index(f"\n{section}:") for section in SECTIONS
+    )
+    assert "..." not in text.split("Measure:")[1]
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_earlier_name_warns_and_does_the_same(old: str, new: str) -> None:
+    answer = call(*old.split(), "--help")
+    assert answer.stderr == f"warning: `main {old}` is now `main {new}`; 0.2 drops the old name\n"
+    options = [line for line in answer.stdout.splitlines() if line.startswith("  -")]
+    assert options == [
+        line for line in succeed(*new.split(), "--help").splitlines() if line in options
+    ]
+    assert options
+
+
+def test_completion_knows_the_commands() -> None:
+    words = {"_MAIN_COMPLETE": "bash_complete", "COMP_WORDS": "main sho", "COMP_CWORD": "1"}
+    answer = CliRunner().invoke(main, [], prog_name="main", env=words)
+    assert answer.stdout == "plain,show\n"
+
+
+def test_show_can_be_restricted_to_an_operation(results: Path) -> None:
+    succeed("ingest")
+    succeed("tune")
+    text = succeed("show", "--op", "exchange", "--system", "mpich")
+    assert "exchange" in text and "campaign " not in text and "discovery" not in text
+    (table,) = json.loads(succeed("show", "--op", "exchange", "--system", "mpich", "--json"))[
+        "tables"
+    ]
+    assert {rule["operation"] for rule in table["rules"]} == {"exchange"}
+    assert call("show", "models", "--op", "exchange").exit_code == 2
+    assert call("show", results).exit_code == 2
 
 
 def test_version() -> None:
@@ -352,7 +393,7 @@ def test_without_kernels_the_way_to_them_is_told(
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
     (tmp_path / "x.table").write_text("switchpoint-table 1\n")
-    assert "no built swpbench below" in fail("verify-table", tmp_path / "x.table")
+    assert "no built swpbench below" in fail("check", "table", tmp_path / "x.table")
 
 
 def test_the_library_is_that_of_a_campaign_not_of_the_newest_test(
@@ -374,19 +415,19 @@ def test_the_library_reads_what_is_exported(
     succeed("ingest")
     table = tmp_path / "exported.table"
     succeed("export", "--system", "local-cpu-mpich", "--output", table)
-    assert succeed("verify-table", table) == f"{table}: 2 rules\n"
+    assert succeed("check", "table", table) == f"{table}: 2 rules\n"
     table.write_text(table.read_text() + "rule op=exchange methods=direct\n")
-    assert f"{table}:" in fail("verify-table", table)
-    result = call("verify-table", "--json", table)
+    assert f"{table}:" in fail("check", "table", table)
+    result = call("check", "table", "--json", table)
     assert result.exit_code == 1
     assert json.loads(result.stdout)["valid"] is False
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1", "0"])
 @pytest.mark.parametrize(
-    "command", [("soak", "--minutes"), ("run", "--minutes"), ("regret", "--budget")]
+    "command", [("soak", "--minutes"), ("run", "--minutes"), ("check", "choices", "--budget")]
 )
-def test_a_time_is_a_positive_number(command: tuple[str, str], value: str) -> None:
+def test_a_time_is_a_positive_number(command: tuple[str, ...], value: str) -> None:
     answer = call(*command, value)
     assert answer.exit_code == 2
-    assert f"Invalid value for '{command[1]}'" in answer.stderr.splitlines()[-1]
+    assert f"Invalid value for '{command[-1]}'" in answer.stderr.splitlines()[-1]

@@ -13,7 +13,7 @@ MATRIX = GOOD / "symmetric-integer.mtx"
 
 
 def test_the_structure_of_a_matrix() -> None:
-    document = json.loads(succeed("report", "structure", MATRIX, "--parts", "2,8", "--json"))
+    document = json.loads(succeed("matrix", "messages", MATRIX, "--parts", "2,8", "--json"))
     assert [(row["procs"], row["method"], row["layout"]) for row in document] == [
         (2, "direct", ""),
         (2, "nap", ""),
@@ -29,7 +29,7 @@ def test_the_structure_of_a_matrix() -> None:
 
 def test_the_structure_as_a_table() -> None:
     text = succeed(
-        *("report", "structure", MATRIX, "--parts", "5", "--by", "strided", "--ppn", "2"),
+        *("matrix", "messages", MATRIX, "--parts", "5", "--by", "strided", "--ppn", "2"),
         *("--methods", "direct stfw:grid=3x2", "--item-bytes", "4"),
     )
     assert "3x2 incomplete" in text
@@ -42,7 +42,7 @@ def test_numbers_have_ascii_digits(tmp_path: Path, number: str) -> None:
     table.touch()
     for command in (
         ("study", "applications", "--procs", "2", "--table", table, "--sizes", number),
-        ("report", "structure", MATRIX, "--parts", number),
+        ("matrix", "messages", MATRIX, "--parts", number),
     ):
         said = call(*command)
         assert said.exit_code == 2
@@ -50,7 +50,7 @@ def test_numbers_have_ascii_digits(tmp_path: Path, number: str) -> None:
 
 
 def test_structure_refuses_what_it_cannot_count(tmp_path: Path) -> None:
-    command = ("report", "structure")
+    command = ("matrix", "messages")
     assert "nap:x" in fail(*command, MATRIX, "--parts", "2", "--methods", "nap:x")
     assert "no grid for 3" in fail(*command, MATRIX, "--parts", "3", "--methods", "stfw:dims=2")
     assert "cannot be read" in fail(*command, tmp_path / "none.mtx", "--parts", "2")
@@ -58,7 +58,7 @@ def test_structure_refuses_what_it_cannot_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parts", ["0", "-1", "2,", "a", "", "9" * 20])
 def test_parts_are_whole_numbers(parts: str) -> None:
-    result = call("report", "structure", MATRIX, "--parts", parts)
+    result = call("matrix", "messages", MATRIX, "--parts", parts)
     assert result.exit_code == 2
     assert "comma-separated list" in result.stderr
 
@@ -76,7 +76,7 @@ def test_a_matrix_is_partitioned_and_reported_on(tmp_path: Path) -> None:
     assert not document["reused"]
     assert "reused" in succeed(*command)
     counted = json.loads(
-        succeed("report", "structure", copy, "--parts", "3", "--by", document["file"], "--json")
+        succeed("matrix", "messages", copy, "--parts", "3", "--by", document["file"], "--json")
     )[0]["statistics"]
     assert counted["mmax"] == document["mmax"]
     assert counted["hop_bytes"] == 8 * document["volume"]

@@ -209,7 +209,7 @@ def test_a_parameter_after_its_recipe_is_fitted_shown_and_predicted_with(
     assert "0 problems" in switchpoint("ingest", str(tmp_path))
     assert re.search(r"^filling ns/B: ", switchpoint("fit"), re.MULTILINE)
     (shown,) = json.loads(switchpoint("show", "models", "--json"))
-    switchpoint("report", "html", "--output", str(tmp_path / "report.html"))
+    switchpoint("report", "--output", str(tmp_path / "report.html"))
     assert "filling ns/B" in (tmp_path / "report.html").read_text()
     with Store.open(database, readonly=True) as store:
         model = fitted(store, shown["system"])

@@ -103,11 +103,11 @@ def test_what_is_no_regular_file_is_told_and_the_rest_ingested(
 @pytest.mark.parametrize(
     "command",
     [
-        ["verify-table"],
-        ["plan"],
+        ["check", "table"],
+        ["show", "plan"],
         ["matrix", "info"],
         ["matrix", "partition", "--parts=2", "--by=contiguous"],
-        ["report", "structure", "--parts=2"],
+        ["matrix", "messages", "--parts=2"],
         ["doctor", "--config"],
         ["run", "--config"],
         ["soak", "--config"],
@@ -131,7 +131,7 @@ def test_a_partition_that_is_no_regular_file_is_refused(tmp_path: Path, fifo: Pa
     matrix = tmp_path / "a.mtx"
     atomic.write(matrix, "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
     said = switchpoint(
-        *("report", "structure", matrix, "--parts", "2", "--by", fifo), place=tmp_path
+        *("matrix", "messages", matrix, "--parts", "2", "--by", fifo), place=tmp_path
     )
     assert said.returncode == 1
     assert said.stderr == f"Error: {fifo}: the partition cannot be read: {NOT_REGULAR}\n"

@@ -71,7 +71,7 @@ def test_the_command_tells_of_the_last_campaign(
     good = synthetic.Campaign(name="good", samples=20)
     synthetic.write(tmp_path, good)
     succeed("ingest")
-    assert "0 guideline violations" in succeed("guidelines")
+    assert "0 guideline violations" in succeed("check", "library")
     times = {8: 9e-6, 64: 4e-6}
     bad = synthetic.Campaign(
         name="later", samples=20, seed=2, times=lambda method, size: times.get(size, 1e-3)
@@ -80,8 +80,10 @@ def test_the_command_tells_of_the_last_campaign(
     for path in paths:
         path.write_text(path.read_text().replace("2026-11-21T03", "2026-11-22T03"))
     succeed("ingest")
-    text = succeed("guidelines")
+    text = succeed("check", "library")
     assert "campaign later: 4 guideline violations" in text
     assert "itself at 64 B" in text
-    assert json.loads(succeed("guidelines", "--campaign", "good", "--json")) == []
-    assert "no methods were measured in campaign other" in fail("guidelines", "--campaign", "other")
+    assert json.loads(succeed("check", "library", "--campaign", "good", "--json")) == []
+    assert "no methods were measured in campaign other" in fail(
+        "check", "library", "--campaign", "other"
+    )

@@ -169,4 +169,4 @@ def test_a_damaged_network_is_one_line(content, tmp_path, monkeypatch):
     path.write_text(content)
     said = fail("network", "list")
     assert said.startswith(f"Error: {path}: not a network: ")
-    assert said.endswith("delete it, and make it again with `switchpoint network fit`")
+    assert said.endswith("delete it, and make it again with `switchpoint network create`")

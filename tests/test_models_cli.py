@@ -188,7 +188,7 @@ def test_a_larger_machine_of_the_same_network_can_be_simulated(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    path = succeed("network", "fit", "oursite", "--database", database).strip()
+    path = succeed("network", "create", "oursite", "--database", database).strip()
     assert Path(path) == tmp_path / "networks" / "oursite.json"
     small, large = machine("torus-8x8x8-oursite").network.protocols
     assert small.latency_s == pytest.approx(2e-6, rel=0.2)
@@ -220,13 +220,13 @@ def test_show_models_tells_how_good_they_are(database: Path) -> None:
 
 
 def test_validate_finds_what_predictions_are_off_by(database: Path) -> None:
-    (outcome,) = json.loads(succeed("validate", "--database", database, "--json"))
+    (outcome,) = json.loads(succeed("check", "model", "--database", database, "--json"))
     assert len(outcome["errors"]) == len(SIZES) * len(METHODS)
     for error in outcome["errors"]:
         assert error["error"] == pytest.approx(1 / 1.1 - 1, abs=0.005)
     assert outcome["rank_correlation"] == pytest.approx(1)
     assert outcome["predicted_switches"] == outcome["measured_switches"]
-    text = succeed("validate", "--database", database)
+    text = succeed("check", "model", "--database", database)
     assert "rank correlation" in text
     assert "switch points predicted" in text
 
@@ -247,7 +247,7 @@ def test_what_the_models_do_not_describe_is_told(database: Path, tmp_path: Path)
     for campaign in (measured, crowded):
         synthetic.write(tmp_path, campaign)
     assert ingest(path, [tmp_path]).problems == []
-    text = succeed("validate", "--database", path, "--campaign", measured.name)
+    text = succeed("check", "model", "--database", path, "--campaign", measured.name)
     assert "128 ranks, 128 per node: not predicted, more ranks than cores" in text
     assert text.count("not predicted") == 1
     assert "exchange matrix:bar.mtx, 8 ranks" in text
@@ -364,7 +364,7 @@ def test_parameters_of_another_version_are_to_be_fitted_again(
         with store.transaction():
             store.put_model(system, re.sub(*change, text))
     predict = ("predict", "--op", "bcast", "--procs", "4")
-    for command in (predict, ("validate",), ("show", "models")):
+    for command in (predict, ("check", "model"), ("show", "models")):
         message = fail(*command, "--database", path)
         assert "were fitted by another version; run `switchpoint fit`" in message
 
@@ -377,7 +377,7 @@ def test_without_probes_or_fit_the_next_step_is_told(tmp_path: Path) -> None:
     for command, message in (
         (("fit",), "no probes; measure some: `switchpoint run -- --tag=parameters`"),
         (predict, "no fitted parameters; run `switchpoint fit`"),
-        (("validate",), "no fitted parameters; run `switchpoint fit`"),
+        (("check", "model"), "no fitted parameters; run `switchpoint fit`"),
         (("show", "models"), "no system has fitted parameters"),
     ):
         assert message in fail(*command, "--database", path)

@@ -95,7 +95,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_a_table_there_is_nothing_to_judge(results: Path) -> None:
-    assert "run `switchpoint tune`" in fail("regret")
+    assert "run `switchpoint tune`" in fail("check", "choices")
 
 
 def test_problems_are_new_and_reproducible(results: Path) -> None:
@@ -116,7 +116,7 @@ def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.Mo
     succeed("tune")
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build_kernels(find_mpis()[0])))
     options = ("--problems", "2", "--launches", "1", "--budget", "0.3")
-    answer = call("regret", *options, "--json")
+    answer = call("check", "choices", *options, "--json")
     assert answer.exit_code in (0, 1), answer.stderr
     document = json.loads(answer.stdout)
     assert document["outcomes"]

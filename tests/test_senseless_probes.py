@@ -163,7 +163,7 @@ def nothing_is_senseless(campaign: SenselessCampaign) -> None:
             document = check("predict", *options, "--procs", "16", "--ppn", "8", "--sizes", "8,1M",
                              "--database", database)  # fmt: skip
             assert all(value >= 0 for name, value in numbers(document) if name.endswith("_s"))
-        check("validate", "--database", database)
+        check("check", "model", "--database", database)
 
 
 @pytest.mark.parametrize("examples", by_day([8], [400]))

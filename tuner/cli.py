@@ -13,17 +13,16 @@ from typing import Any
 import click
 
 from tuner import __version__
-from tuner.commands.browse import html, serve
+from tuner.commands.browse import report, serve
 from tuner.commands.compare import compare
 from tuner.commands.guidelines import guidelines
 from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, validate
+from tuner.commands.naming import NamedCommands
 from tuner.commands.network import network
 from tuner.commands.nodes import nodes
 from tuner.commands.options import NAMED_FILE, config_option, json_option
-from tuner.commands.plan import plan
 from tuner.commands.regret import regret
-from tuner.commands.report import report
 from tuner.commands.run import run
 from tuner.commands.site import site
 from tuner.commands.soak import soak
@@ -33,8 +32,8 @@ from tuner.errors import SwitchpointError
 from tuner.files import printable
 
 
-class _Commands(click.Group):
-    """A group that prints an expected error as one line and exits with 1."""
+class _Commands(NamedCommands):
+    """The commands, whose expected errors are one line and exit with 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -78,16 +77,20 @@ def doctor(config: Path | None, as_json: bool) -> None:
         raise SwitchpointError(f"missing: {', '.join(part.name for part in missing)}")
 
 
-@main.command("verify-table")
+@main.group()
+def check() -> None:
+    """Check a table, a model, the choices made, or the MPI library."""
+
+
+@check.command("table")
 @click.argument("file", type=NAMED_FILE)
 @json_option
-def verify_table(file: Path, as_json: bool) -> None:
+def check_table(file: Path, as_json: bool) -> None:
     """Check the table FILE with the library itself; print its rules or the first error."""
-    from tuner.export.verify import VerifyError
-    from tuner.export.verify import verify_table as verify
+    from tuner.export.verify import VerifyError, verify_table
 
     try:
-        said = verify(file)
+        said = verify_table(file)
     except VerifyError as error:
         if not as_json:
             raise
@@ -96,10 +99,11 @@ def verify_table(file: Path, as_json: bool) -> None:
     click.echo(json.dumps({"valid": True, "text": said}) if as_json else said)
 
 
-report.add_command(html)
+for name, command in (("choices", regret), ("library", guidelines), ("model", validate)):
+    check.add_command(command, name)
 for command in (
-    *(compare, export, fit, guidelines, ingest, matrix, network, nodes, plan, predict, regret),
-    *(report, run, serve, show, site, soak, study, tune, validate),
+    *(compare, export, fit, ingest, matrix, network, nodes, predict, report, run, serve, show),
+    *(site, soak, study, tune),
 ):
     main.add_command(command)
 

@@ -34,7 +34,7 @@ class Tags(HTMLParser):
 
 def test_the_command_writes_it(database: Path, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    assert str(path) in succeed("report", "html", "--database", database, "--output", path)
+    assert str(path) in succeed("report", "--database", database, "--output", path)
     assert path.read_text().startswith("<!DOCTYPE html>")
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
@@ -80,5 +80,5 @@ def test_the_newest_campaign_may_have_operations_of_its_own(tmp_path: Path) -> N
         synthetic.write(tmp_path, campaign)
     database, path = tmp_path / "s.db", tmp_path / "report.html"
     succeed("ingest", tmp_path, "--database", database)
-    succeed("report", "html", "--database", database, "--output", path)
+    succeed("report", "--database", database, "--output", path)
     assert "discovery" in path.read_text()

@@ -183,7 +183,7 @@ def test_predictions_are_held_against_a_simulated_campaign(simulating, procs, ne
     for pattern_spec in ("random:degree=6,seed=1", "hub:hubs=2,seed=1"):
         run("exchange", pattern_spec, procs, methods, "8,1K,128K")
     run("discovery", "random:degree=6,seed=1", procs, "pex;pcx;rsx;nbx", "8")
-    outcomes = json.loads(succeed("validate", "--json"))
+    outcomes = json.loads(succeed("check", "model", "--json"))
     errors = {
         (each["pattern"].partition(":")[0], error["method"], error["size_bytes"]): error["error"]
         for each in outcomes
@@ -194,7 +194,7 @@ def test_predictions_are_held_against_a_simulated_campaign(simulating, procs, ne
     assert sum(abs(error) <= 0.15 for error in errors.values()) >= near * len(errors)
     assert max(abs(error) for error in errors.values()) < 0.5
     assert min(each["rank_correlation"] for each in outcomes) > 0.5
-    text = succeed("validate")
+    text = succeed("check", "model")
     assert "switch points predicted" in text
     assert re.search(r"^all: \d+% of 28 within 15%, rank correlation ", text, re.M)
     assert "a simulated machine with given parameters" in succeed("show", "models")

@@ -1,4 +1,4 @@
-"""`switchpoint serve` and `report html`: the dashboard, started from the command line."""
+"""`switchpoint serve` and `report`: the dashboard, started from the command line."""
 
 import os
 import re
@@ -73,7 +73,7 @@ def serve_somewhere(context: click.Context) -> None:
 @click.command()
 @click.option("--output", type=FILE, default="report.html", help="Output file.")
 @database_option
-def html(output: Path, database: Path) -> None:
+def report(output: Path, database: Path) -> None:
     """Write the dashboard's pages to one file that needs no server."""
     with tuned(database) as store:
         if store.systems().empty:

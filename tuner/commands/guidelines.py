@@ -1,4 +1,4 @@
-"""`switchpoint guidelines`: the operations that are slower than they should be."""
+"""`switchpoint check library`: the operations that are slower than they should be."""
 
 import json
 from dataclasses import asdict

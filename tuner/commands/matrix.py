@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tuner.commands.make import make
+from tuner.commands.messages import messages
 from tuner.commands.options import json_option, whole_number
 
 _FILE = click.Path(path_type=Path)
@@ -14,10 +15,11 @@ _FILE = click.Path(path_type=Path)
 
 @click.group()
 def matrix() -> None:
-    """Make, fetch, inspect and partition matrices in Matrix Market files."""
+    """Make, fetch, inspect and partition matrices, and count their messages."""
 
 
 matrix.add_command(make)
+matrix.add_command(messages)
 
 
 @matrix.command()

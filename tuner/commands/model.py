@@ -1,4 +1,4 @@
-"""`switchpoint fit`, `predict` and `validate`: parameters, and the times that they predict."""
+"""`switchpoint fit`, `predict` and `check model`: parameters, and the times that they predict."""
 
 import json
 import re

@@ -38,7 +38,7 @@ def show(as_json: bool) -> None:
 @click.argument("name")
 @system_option("System whose parameters are used; required if there are several.")
 @database_option
-def fit(name: str, system: str | None, database: Path) -> None:
+def create(name: str, system: str | None, database: Path) -> None:
     """Create the network NAME from the parameters that `switchpoint fit` found for a system."""
     from tuner.machine.simulation import networks
     from tuner.models import fitting

@@ -1,4 +1,4 @@
-"""`switchpoint plan`: the finished and the planned launches of a campaign within a budget."""
+"""`switchpoint show plan`, and budgets: the planned launches of a race."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from tuner.commands.options import FILE, json_option
 
 if TYPE_CHECKING:
     from tuner.campaign.plans import Budget
@@ -38,16 +36,10 @@ class _BudgetType(click.ParamType):  # type: ignore[type-arg]
 BUDGET = _BudgetType()
 
 
-@click.command()
-@click.argument("file", type=FILE, required=False)
-@json_option
-def plan(file: Path | None, as_json: bool) -> None:
-    """Show the plan in FILE, by default the newest of `switchpoint run --budget`.
-
-    List the launches of each stage, how many are done, and their methods and sizes.
-    """
+def show_plan(file: Path | None, as_json: bool) -> None:
+    """Print the output of `switchpoint show plan`; file: the plan, by default the newest."""
     from tuner.campaign import planned
-    from tuner.commands.printing.campaign import show_plan
+    from tuner.commands.printing import campaign as showing
     from tuner.commands.printing.results import console
 
     campaign = planned.PlannedCampaign.load(file or planned.newest())
@@ -57,4 +49,4 @@ def plan(file: Path | None, as_json: bool) -> None:
         return
     out = console()
     out.print(campaign.path, soft_wrap=True)
-    show_plan(campaign.order, done, out)
+    showing.show_plan(campaign.order, done, out)

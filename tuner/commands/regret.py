@@ -1,4 +1,4 @@
-"""`switchpoint regret`: the regret of a table on problems that were not used to make it."""
+"""`switchpoint check choices`: the regret of a table on problems that were not used to make it."""
 
 from __future__ import annotations
 

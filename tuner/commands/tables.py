@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ from tuner.commands.options import (
     tuned,
 )
 from tuner.commands.overlap import show_overlap
+from tuner.commands.plan import show_plan
+from tuner.domain.operations import RULED_OPERATIONS
 from tuner.errors import SwitchpointError
 from tuner.export.forms import FORMS
 from tuner.files import printable
@@ -124,17 +126,36 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["models", "overlap"]), required=False)
+@click.argument("what", type=click.Choice(["models", "overlap", "plan"]), required=False)
+@click.argument("file", type=FILE, required=False)
 @system_option("Show only this system: ID or unique substring.")
+@click.option(
+    "--op", "operation", type=click.Choice(RULED_OPERATIONS), help="Show only rules for this one."
+)
 @database_option
 @json_option
-def show(what: str | None, system: str | None, database: Path, as_json: bool) -> None:
+def show(
+    what: str | None,
+    file: Path | None,
+    system: str | None,
+    operation: str | None,
+    database: Path,
+    as_json: bool,
+) -> None:
     """Show systems, campaigns, tables with their switch points, and sparse products.
 
     `show models`: the fitted parameters with their intervals, and the share of measured cases
     that they predict within 15 %. `show overlap`: the time breakdown of overlapped communication,
-    measured and predicted.
+    measured and predicted. `show plan [FILE]`: the launches of each stage of a race, by default
+    the newest, and how many are done, with their methods and sizes.
     """
+    if file and what != "plan":
+        raise click.UsageError("only `show plan` reads a FILE")
+    if operation and what:
+        raise click.UsageError(f"`show {what}` has no --op")
+    if what == "plan":
+        show_plan(file, as_json)
+        return
     if what:
         (show_models if what == "models" else show_overlap)(system, database, as_json)
         return
@@ -149,15 +170,16 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         campaigns = store.campaigns()
         campaigns = campaigns[campaigns["system"].isin(names)]
         found = {name: store.table(name) for name in names}
-        products = {name: last_measured(store, name) for name in names}
-    tables = [table for table in found.values() if table]
+        products = {name: last_measured(store, name) for name in names if not operation}
+    tables = [_only(table, operation) for table in found.values() if table]
     if as_json:
         click.echo(showing.as_json(systems, campaigns, tables, products.values()))
         return
     out = showing.console()
-    showing.show_systems(systems, campaigns, out)
-    for state in partial().values():
-        out.print(state, soft_wrap=True)
+    if not operation:
+        showing.show_systems(systems, campaigns, out)
+        for state in partial().values():
+            out.print(state, soft_wrap=True)
     launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:
         out.print()
@@ -168,6 +190,15 @@ def show(what: str | None, system: str | None, database: Path, as_json: bool) ->
         out.print(_no_table(name, database), soft_wrap=True)
     for name, rows in products.items():
         showing.show_products(name, rows, out)
+
+
+def _only(table: Table, operation: str | None) -> Table:
+    """Return the rules and points of one operation, or of all."""
+    if operation is None:
+        return table
+    rules = [rule for rule in table.rules if rule.operation == operation]
+    points = [point for point in table.points if point.case.operation == operation]
+    return replace(table, rules=rules, points=points)
 
 
 def _table(store: Store, system: str) -> Table:

@@ -1,4 +1,4 @@
-"""The table of `switchpoint report structure`: the messages of every method, without MPI."""
+"""The table of `switchpoint matrix messages`: the messages of every method, without MPI."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -69,7 +69,7 @@ def network(name: str) -> Network:
     except ValueError as error:
         raise NetworkError(
             f"{shown(path)}: not a network: {error}; delete it, and make it again with "
-            "`switchpoint network fit`"
+            "`switchpoint network create`"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""`switchpoint report`: properties of an input that can be found without a run."""
+"""`switchpoint matrix messages`: what methods send for a matrix, found without a run."""
 
 import json
 from pathlib import Path
@@ -8,12 +8,7 @@ import click
 from tuner.commands.options import json_option, whole_number, whole_numbers
 
 
-@click.group()
-def report() -> None:
-    """Write reports: message counts of a matrix, or the dashboard as one file."""
-
-
-@report.command()
+@click.command()
 @click.argument("matrix", type=click.Path(path_type=Path))
 @click.option(
     "--parts", required=True, metavar="K[,K...]", callback=whole_numbers, help="Process counts."
@@ -34,7 +29,7 @@ def report() -> None:
 @click.option("--ppn", type=whole_number(1), default=16, help="Processes per node, in rank order.")
 @click.option("--item-bytes", type=whole_number(1), default=8, help="Size of a vector element.")
 @json_option
-def structure(
+def messages(
     matrix: Path, parts: list[int], by: str, methods: str, ppn: int, item_bytes: int, as_json: bool
 ) -> None:
     """Count messages, volumes and buffers of every method for the product of MATRIX with a vector.
