@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_MOST_LETTERS = 255
 
 
 def open_file(path: Path, buffer_bytes: int = DEFAULT_BUFFER_SIZE) -> BufferedReader:
@@ -59,9 +60,16 @@ def read_json(path: Path, kind: type[T], dec_hook: Callable[[type, Any], Any] | 
 def printable(text: str) -> str:
     r"""Return a text whose control characters, but for line ends, are written as `\x1b`.
 
-    Texts of errors quote files, and a terminal would obey these characters.
+    Texts of errors quote files, and a terminal would obey these characters, and those that change
+    the direction of writing.
     """
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """Return a text of a file as a line that can be printed, cut where it is longer than names."""
+    line = printable(re.sub(r"\s", " ", text))
+    return line if len(line) <= _MOST_LETTERS else f"{line[: _MOST_LETTERS - 1]}…"
 
 
 def shown(path: Path) -> str:

@@ -69,7 +69,7 @@ class _Key(NamedTuple):
 
 def _key(store: Store, name: str) -> _Key:
     system, slash, campaign = name.rpartition("/")
-    measured = store.campaigns(one_system(store, system) if slash else None)
+    measured = store.campaigns(one_system(store, system, "") if slash else None)
     found = measured[measured["campaign"] == campaign]["system"].tolist()
     if len(found) > 1:
         raise SwitchpointError(
@@ -81,4 +81,4 @@ def _key(store: Store, name: str) -> _Key:
     if slash:
         known = ", ".join(measured["campaign"])
         raise SwitchpointError(f"{system} has no campaign {campaign}; available: {known}")
-    return _Key(one_system(store, name))
+    return _Key(one_system(store, name, ""))

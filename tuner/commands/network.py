@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from tuner.commands.options import database_option, json_option, one_system, system_option
+from tuner.files import printable
 
 
 @click.group()
@@ -26,7 +27,7 @@ def show(as_json: bool) -> None:
         click.echo(json.dumps(msgspec.to_builtins(found), indent=1))
         return
     for name, each in found.items():
-        click.echo(f"{name}: {each.source}")
+        click.echo(printable(f"{name}: {each.source}"))
         for protocol in each.protocols:
             click.echo(
                 f"  from {protocol.from_bytes} B: overhead {protocol.overhead_s * 1e6:.3g} us, "

@@ -167,8 +167,11 @@ def systems_of(store: Store) -> list[str]:
     return [str(name) for name in store.systems()["system"]]
 
 
-def one_system(store: Store, part: str | None) -> str:
-    """Return the system that `part` identifies; without it, the only system."""
+def one_system(store: Store, part: str | None, option: str = " with --system") -> str:
+    """Return the system that `part` identifies; without it, the only system.
+
+    option: how users choose one, for the error.
+    """
     systems = systems_of(store)
     matches = [name for name in systems if part is None or part in name]
     if part in systems:
@@ -178,7 +181,7 @@ def one_system(store: Store, part: str | None) -> str:
     if not systems:
         raise SwitchpointError(f"{store.path} holds no measurements; run `switchpoint run` first")
     wanted = f"{len(matches) or 'no'} systems match {part}" if part else "there are several systems"
-    raise SwitchpointError(f"{wanted}; choose one with --system: {', '.join(matches or systems)}")
+    raise SwitchpointError(f"{wanted}; choose one{option}: {', '.join(matches or systems)}")
 
 
 def require_defaults(context: click.Context, but: Sequence[str]) -> None:

@@ -115,10 +115,10 @@ def _show_outcomes(outcomes: list[RegretOutcome], out: Console) -> None:
 
 
 def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Console) -> None:
-    from tuner.commands.printing.results import plain_grid
+    from tuner.commands.printing.grids import Grid
 
     out.print()
-    grid = plain_grid("regret of", "cases", "mean", "95th percentile")
+    grid = Grid("regret of", "cases", "mean", "95th percentile")
     for name, judgement in verdict.choosers.items():
         share = f"{judgement.mean:+.1%}", f"{judgement.p95:+.1%}"
         grid.add_row(
@@ -127,13 +127,13 @@ def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Conso
     out.print(grid)
     out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
     whole = sum(cause.mean * cause.cases for cause in verdict.causes.values())
-    grid = plain_grid("basis of the choice", "cases", "mean regret", "share of the whole")
+    grid = Grid("basis of the choice", "cases", "mean regret", "share of the whole")
     for name, cause in verdict.causes.items():
         share_of_whole = cause.mean * cause.cases / whole if whole else 0.0
         grid.add_row(name, str(cause.cases), f"{cause.mean:+.1%}", f"{share_of_whole:.0%}")
     out.print(grid)
     out.print()
-    grid = plain_grid("target", "at most", "achieved", "")
+    grid = Grid("target", "at most", "achieved", "")
     for line in lines:
         known = line.achieved is not None
         achieved = f"{line.achieved:.1%}" if line.achieved is not None else "not known"

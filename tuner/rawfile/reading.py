@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tuner.domain.flat import flat
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import NAME, PATTERN_SPEC, SYNC, Features, Header, Problem
-from tuner.files import open_file, shown
+from tuner.files import one_line, open_file, shown
 from tuner.rawfile.kinds import KINDS
 from tuner.rawfile.kinds.kind import Kind, UnusableError
 from tuner.rawfile.lines import CaseLine, EndLine, HeaderLine, decode_integers, decode_seconds
@@ -41,6 +41,9 @@ _FORMS = {  # of texts in the header
     "pattern": PATTERN_SPEC,
     "sync": SYNC,
 }
+
+_SHOWN = ("system", "environment", "cpu_model", "mpi_library", "mpi_standard", "compiler", "commit")
+"""The texts in the header that describe a system to users; swpbench limits their length, too."""
 
 
 class RawCase(NamedTuple):
@@ -284,6 +287,7 @@ def _header(line: bytes, record: HeaderLine) -> Header:
         raise UnusableError(f"schema {record.schema} is not known here, only {SCHEMA}")
     fields: dict[str, Any] = msgspec.json.decode(line)
     fields["yield_setting"] = fields.pop("yield", None)
+    fields |= {name: one_line(fields[name]) for name in _SHOWN if isinstance(fields.get(name), str)}
     header = msgspec.convert(fields, Header)
     if header.operation not in {*DEFAULT_METHODS, *_KIND_OF}:
         raise UnusableError(f"operation {header.operation} is not known here")

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as Grid
 
+from tuner.commands.printing.grids import Grid
 from tuner.models.closed_forms import ClosedForm
 from tuner.models.columns import shown_parameters, tables
 from tuner.models.parameter import NotIdentified
@@ -31,7 +30,7 @@ def show_model(model: SystemModel, out: Console) -> None:
         out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}{launches}")
     shown = list(shown_parameters(model))
     for title, headings, rows in tables(shown):
-        grid = _grid(title, "bytes", *headings)
+        grid = Grid(title, "bytes", *headings)
         for row in rows:
             grid.add_row(*row)
         out.print(grid)
@@ -50,7 +49,7 @@ def show_prediction(
     sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[SwitchPoint], out: Console
 ) -> None:
     """Print the methods at every size, the fastest first, and where the best changes."""
-    grid = _grid("bytes", "method", "predicted us", "x best")
+    grid = Grid("bytes", "method", "predicted us", "x best")
     reasons: dict[str, str] = {}
     leaders: set[str] = set()
     for size, found in zip(sizes, times, strict=True):
@@ -135,7 +134,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
         correlation = validation.rank_correlation
         rank = "too few methods" if correlation is None else f"{correlation:.2f}"
         out.print(f"{title}: {validation.close:.0%} within {CLOSE:.0%}, rank correlation {rank}")
-        grid = _grid("bytes", "method", "measured us", "predicted us", "error")
+        grid = Grid("bytes", "method", "measured us", "predicted us", "error")
         for error in validation.errors:
             grid.add_row(
                 size_text(error.size_bytes),
@@ -192,10 +191,3 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
         "predicted_switches": [asdict(s) for s in validation.predicted_switches],
         "measured_switches": [asdict(s) for s in validation.measured_switches],
     }
-
-
-def _grid(*columns: str) -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    return grid

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as Grid
+from rich.text import Text
 
+from tuner.commands.printing.grids import Grid
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
+from tuner.files import printable
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import have_filled, settlement, verdict
 from tuner.units import bytes_text, degree_text, significant, span_text
@@ -29,21 +30,26 @@ _SCHEMES = [
 """Ways to start executions together other than by one clock: mark, scheme, words."""
 
 
+class _Console(Console):
+    """A console on which the control characters of texts are visible: they come from files."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
 def console(stderr: bool = False) -> Console:
     """Return the console of standard output or error; when piped, without colour or wrapping.
 
     Text is printed as it is: `[x]` in the words of an MPI library is not markup.
     """
-    make = partial(Console, stderr=stderr, markup=False, emoji=False, highlight=False)
+    make = partial(_Console, stderr=stderr, markup=False, emoji=False, highlight=False)
     terminal = make()
     return terminal if terminal.is_terminal else make(width=10_000, no_color=True)
 
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
     """Print the measured systems and campaigns, one line each."""
-    grid = plain_grid(
-        "system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last"
-    )
+    grid = Grid("system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last")
     for row in systems.to_dict("records"):
         grid.add_row(
             row["system"],
@@ -57,13 +63,13 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
         )
     out.print(grid)
     out.print()
-    grid = plain_grid("campaign", "of system", "launches", "incomplete", "samples", "commit")
+    grid = Grid("campaign", "of system", "launches", "samples", "commit")
     for row in campaigns.to_dict("records"):
+        missing = row["launches"] - row["complete"]
         grid.add_row(
             row["campaign"],
             row["system"],
-            str(row["launches"]),
-            str(row["launches"] - row["complete"]),
+            f"{row['launches']}{f', {missing} incomplete' if missing else ''}",
             f"{row['executions']} executions in soaks"
             if row["executions"]
             else str(row["samples"]),
@@ -82,7 +88,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     )
     for note in trust.notes(provenance):
         out.print(note)
-    grid = plain_grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
+    grid = Grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
     before: tuple[str, ...] = ()
     filled = have_filled(table)
     for rule, has_filled in zip(table.rules, filled, strict=True):
@@ -128,7 +134,7 @@ def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
         return
     default = DEFAULT_METHODS["spmv"]
     out.print(f"\n{system}: sparse products, medians")
-    grid = plain_grid(
+    grid = Grid(
         *("pattern", "nodes x ppn", "vectors", "method"),
         *("whole product", "exchange alone", "local part alone"),
     )
@@ -161,14 +167,6 @@ def _layout_text(rule: Rule) -> str:
     for mark, scheme, _ in _SCHEMES:
         marks += f" ({mark})" * (rule.evidence.case.sync == scheme)
     return f"{nodes} x {ppn}{marks}"
-
-
-def plain_grid(*columns: str) -> Grid:
-    """Return an empty table without frames, whose columns fold where there is no room."""
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    return grid
 
 
 def as_json(

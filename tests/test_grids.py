@@ -1,0 +1,71 @@
+"""What tables print on terminals of any width, whatever files say."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests import synthetic
+from tests.test_cli import call
+from tuner.commands.printing.grids import Grid
+from tuner.commands.printing.results import console
+from tuner.rawfile.reading import read
+from tuner.store.store import Store
+
+NAMES = ("20261121T094650Z", "sample-openmpi-9749d1", "vendor:algorithm=recursive_doubling")
+HOSTILE = "Evil MPI\x1b]0;owned\x07\x9b31m\u202e " + "9" * 100_000
+
+
+def printed(grid: Grid, width: int) -> list[str]:
+    out = Console(file=io.StringIO(), width=width)
+    out.print(grid)
+    return out.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+@pytest.mark.parametrize("more", [0, 3])
+def test_names_stay_whole_however_narrow_the_terminal_is(width: int, more: int) -> None:
+    grid = Grid("campaign", "of system", "method", *["count"] * more, "verdict")
+    words = ["binomial", "is", "1.26", "to", "1.30", "x", "faster", "than", "vendor,", "by", "size"]
+    grid.add_row(*NAMES, *["161801"] * more, " ".join(words))
+    lines = printed(grid, width)
+    assert max(map(len, lines)) <= width
+    said = " ".join(lines).split()
+    assert {*NAMES, *words} <= {*said}
+    assert said.count("161801") == more
+
+
+def test_short_columns_keep_their_lines_and_long_ones_fold() -> None:
+    grid = Grid("operation", "bytes", "verdict")
+    grid.add_row("bcast", "up to 16 KiB", "word " * 30)
+    assert "bcast      up to 16 KiB  word word" in printed(grid, 80)[2]
+
+
+def test_control_characters_are_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    grid = Grid("a\x1b[31mb", "c")
+    grid.add_row("d\x07e", "f\u202eg")
+    out = console()
+    out.print("h\x9bi")
+    out.print(grid)
+    text = capsys.readouterr().out
+    assert {r"h\x9bi", r"a\x1b[31mb", r"d\x07e", r"f\u202eg"} <= {*text.split()}
+
+
+def test_texts_of_a_header_are_bounded_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    for path in synthetic.write(tmp_path, synthetic.Campaign(sizes=(8,), launches=1)):
+        path.write_text(path.read_text().replace('"MPICH Version: 5.0.2"', json.dumps(HOSTILE)))
+        header = read(path).header
+        assert header is not None
+        assert len(header.mpi_library) == 255
+        assert header.mpi_library.startswith(r"Evil MPI\x1b]0;owned\x07\x9b31m\u202e 999")
+    for command in (("ingest",), ("tune",), ("show",), ("export",)):
+        answer = call(*command)
+        assert answer.exit_code == 0
+        assert all(line.isprintable() for line in answer.output.splitlines())
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        assert store.systems()["mpi_library"].str.len().max() == 255
