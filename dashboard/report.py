@@ -80,7 +80,7 @@ def _html(node: Any) -> Markup:
     if not isinstance(node, dict):
         return escape(node)
     kind, props = node["type"], node["props"]
-    if kind in _LEFT_OUT:
+    if kind in _LEFT_OUT or props.get("hidden"):
         return Markup()
     special = _SPECIAL.get(kind)
     if special is not None:

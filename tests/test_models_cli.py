@@ -376,8 +376,8 @@ def test_without_probes_or_fit_the_next_step_is_told(tmp_path: Path) -> None:
     predict = ("predict", "--op", "bcast", "--procs", "4")
     for command, message in (
         (("fit",), "no probes; measure some: `switchpoint run -- --tag=parameters`"),
-        (predict, "no fitted parameters; run `switchpoint fit`"),
-        (("check", "model"), "no fitted parameters; run `switchpoint fit`"),
+        (predict, "then run `switchpoint fit`"),
+        (("check", "model"), "then run `switchpoint fit`"),
         (("show", "models"), "no system has fitted parameters"),
     ):
         assert message in fail(*command, "--database", path)

@@ -65,6 +65,7 @@ class ChooseChoice:
     rule: dict[str, Any] | None
     point: Point | None
     soak: str
+    is_tuned: bool
 
 
 def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
@@ -104,6 +105,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         rule=rule,
         point=_nearest(stored.points, case, rule["method"], int(size)) if rule and stored else None,
         soak=soaked.of_table(store, system).text(operation, rule["method"]) if rule else "",
+        is_tuned=stored is not None,
     )
 
 
@@ -256,4 +258,5 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"ribbon": lambda store, choice: choice.selected},
+    missing=lambda choice: "" if choice.is_tuned else "Run `switchpoint tune`.",
 )

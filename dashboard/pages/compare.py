@@ -31,7 +31,7 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, parameter
 from dashboard.soaked import Standing
 from dashboard.units import change_text, interval_text, ratio_text
-from dashboard.widgets import Option, card, data_table, method_name
+from dashboard.widgets import Option, badge, card, data_table, method_name
 from tuner.domain.operations import COLLECTIVES
 from tuner.domain.records import NAME
 from tuner.selection.changes import FALSE_DISCOVERIES, Change, Shift, Where
@@ -42,6 +42,7 @@ from tuner.units import size_text
 PATH = "/compare"
 ALL = "all"  # operations
 _ROWS = 40
+_MACHINE = ["name", "cpu_model", "cores"]
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,13 @@ class CompareQuery(Query):
 class CompareChoice:
     """A complete query, its selects' options, and the differences; None: A and B are the same.
 
-    undecided: the first of the two campaigns whose decisions the store lacks, or "".
+    sides: the systems of A and B. undecided: the first of the two campaigns whose decisions the
+    store lacks, or "".
     """
 
     query: CompareQuery
     options: dict[str, list[Option]]
+    sides: list[dict[str, Any]]
     found: Comparison | None
     undecided: str
 
@@ -72,7 +75,7 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     """Complete a query: see `FilteredPage`. By default the newest campaign and its predecessor.
 
     The predecessor is the system before an upgrade, if any, else the previous campaign, else
-    another system, but never a simulated one for a real one.
+    another MPI, but never another machine.
     """
     systems = explorable(store)
     offered = system_options(systems)
@@ -81,11 +84,12 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     measured = store.campaigns_with_cells(system)
     campaign = filters.choose("campaign", named(measured))
     operations = operations_of(store.cases(system, campaign))
+    described = systems.set_index("system", drop=False).loc
+    machines = systems[_MACHINE].apply(tuple, axis=1)
+    here = systems[machines == tuple(described[system][_MACHINE])]
     # A system with one campaign is compared with others.
-    kinds = {name: unreal(*of) for name, *of in systems[["system", "name", "cpu_model"]].to_numpy()}
-    alike = [name for name, kind in kinds.items() if name != system and kind == kinds[system]]
-    others = alike if len(measured) == 1 else []
-    before = [*before_upgrade(systems, system), *others, system][0]
+    others = [name for name in here["system"] if name != system] if len(measured) == 1 else []
+    before = [*before_upgrade(here, system), *others, system][0]
     other_system = filters.choose("other_system", offered, default=before)
     wanted = operations if query.operation in ("", ALL) else [query.operation]
     campaigns = store.campaigns_with_cells(other_system)
@@ -99,7 +103,9 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     a, b = (other_system, other_campaign), (system, campaign)
     of = "" if operation == ALL else operation
     found = None if a == b else compared.compare(store, a, b, of)
-    return CompareChoice(filters.query, filters.options, found, compared.undecided(store, a, b))
+    sides = [described[name].to_dict() for name in (other_system, system)]
+    undecided = compared.undecided(store, a, b)
+    return CompareChoice(filters.query, filters.options, sides, found, undecided)
 
 
 def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]) -> str:
@@ -154,9 +160,10 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
     found = choice.found
     nothing = html.P("Nothing to compare.")
     parts: dict[str, Any] = {"changes": message("Nothing to compare.", 120), "rows": []}
+    parts |= {"sides": _sides(choice)}
     parts |= {"moved": nothing, "loss": nothing}
     if found is None:
-        return parts | {"summary": _same()}
+        return parts | {"summary": []}
     parts |= {"summary": _summary(found), "loss": _both(found, lambda of: _loss(of.loss))}
     if found.common_ratio is not None:
         standings = _soaks(store, choice)
@@ -167,6 +174,22 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
         waiting = html.P(["Run ", tune, f" first: {choice.undecided} has no decisions yet."])
         parts |= {"moved": waiting, "loss": waiting}
     return parts
+
+
+def _sides(choice: CompareChoice) -> list[Component]:
+    """Return the machine and MPI of A and B, and a mark where the machines differ."""
+    campaigns = (choice.query.other_campaign, choice.query.campaign)
+    rows = []
+    for letter, its, campaign in zip("AB", choice.sides, campaigns, strict=True):
+        kind = unreal(its["name"], its["cpu_model"])
+        machine = f"{its['name']}, {its['cpu_model']}, {its['cores']} cores"
+        texts = (f"{machine} ({kind})" if kind else machine, its["mpi_library"], its["compiler"])
+        cells = [data_cell(text, className="wrap") for text in texts]
+        rows.append(table_row([row_head(letter), *cells, data_cell(campaign)]))
+    header = ("", "Machine", "MPI", "Compiler", "Campaign")
+    a, b = ([its[name] for name in _MACHINE] for its in choice.sides)
+    marks = [] if a == b else [html.Div(badge("different machines"), className="notes")]
+    return [*marks, data_table("Machine and MPI of A and B", header, rows)]
 
 
 def _both(found: Comparison, shown: Callable[[Replaced], Component]) -> list[Component]:
@@ -183,9 +206,13 @@ def _heading(text: str) -> Component:
     return html.H3(text, className="h6")
 
 
-def _same() -> Component:
-    text = "A and B are the same. Choose another campaign or system, or measure a new one with "
-    return html.P([text, html.Code("switchpoint run"), "."])
+def _missing(choice: CompareChoice) -> str:
+    if choice.found is not None:
+        return ""
+    return (
+        "A and B are the same. Choose another campaign or system, or measure again with "
+        "`switchpoint run`."
+    )
 
 
 def _summary(found: Comparison) -> list[Component]:
@@ -324,6 +351,7 @@ def _loss(loss: Loss) -> Component:
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
+        card("A and B", parts["sides"]),
         card("Changed cells", parts["summary"], parts["changes"], parts["rows"]),
         card(
             "Switch points that moved",
@@ -351,6 +379,7 @@ PAGE = FilteredPage(
     title="Compare",
     query=CompareQuery,
     parts={
+        "sides": Block(),
         "summary": Block(),
         "changes": Plot("Time in B as a multiple of the time in A, for each changed cell."),
         "rows": Block(),
@@ -361,5 +390,6 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"changes": _changed},
+    missing=_missing,
     reported=_reported,
 )

@@ -84,6 +84,15 @@ def _draw(store: Store, choice: MetricsChoice) -> dict[str, Any]:
     return {name: against_time(choice.cells, name) for name in METRICS}
 
 
+def _missing(choice: MetricsChoice) -> str:
+    if not choice.cells.empty:
+        return ""
+    return (
+        "Only plans of exchanges and sparse products count their messages: choose one, or run "
+        "`switchpoint run -- --name exchange`."
+    )
+
+
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
         card(
@@ -118,5 +127,6 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data=dict.fromkeys(METRICS, lambda store, choice: choice.cells),
+    missing=_missing,
     reported=_reported,
 )

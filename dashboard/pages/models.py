@@ -81,7 +81,7 @@ def _draw(store: Store, choice: ModelsChoice) -> dict[str, Any]:
     return {
         "fit": residuals(choice.errors, CLOSE, size_title(choice.query.operation)),
         "verdict": _verdict(choice),
-        "parameters": _parameters(choice.model) if choice.model else html.P(prose(choice.reason)),
+        "parameters": _parameters(choice.model) if choice.model else [],
     }
 
 
@@ -182,5 +182,6 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"fit": lambda store, choice: choice.errors},
+    missing=lambda choice: "" if choice.model else f"{choice.reason}.",
     reported=_reported,
 )

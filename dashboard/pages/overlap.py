@@ -109,15 +109,16 @@ def _draw(store: Store, choice: OverlapChoice) -> dict[str, Any]:
 
 
 def _notes(choice: OverlapChoice) -> list[Component]:
-    if choice.rows.empty:
-        command = "switchpoint run -- --tag=overlap"
-        return [html.Span(["No overlap data yet. Run ", html.Code(command), "."])]
     marks = []
     if choice.rows["oversubscribed"].any():
         marks.append(badge("oversubscribed"))
     if choice.reason:
         marks.append(badge(prose(f"not predicted: {choice.reason}"), "secondary"))
     return marks
+
+
+def _missing(choice: OverlapChoice) -> str:
+    return "Run `switchpoint run -- --tag=overlap`." if choice.rows.empty else ""
 
 
 def _methods(rows: pd.DataFrame) -> Component | None:
@@ -173,5 +174,6 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"breakdown": lambda store, choice: choice.rows},
+    missing=_missing,
     reported=_reported,
 )

@@ -26,7 +26,7 @@ from dashboard import ids
 from dashboard.pages.parts import PagePart, Plot
 from dashboard.query import Query
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, height_of, href, options, select
+from dashboard.widgets import Option, height_of, href, notice, options, prose, select
 from tuner.store.store import Store
 
 
@@ -79,6 +79,7 @@ class FilteredPage(Generic[ChoiceT]):
       the filters in `moved`, which do not stand above.
     data: name → numbers for a choice; `PATH/NAME.csv` serves them, and the figure of that name
       links to them.
+    missing: what to run where there is nothing to show; "" where there is. The body is then hidden.
     reported: the queries whose views a report of a system shows.
     """
 
@@ -91,6 +92,7 @@ class FilteredPage(Generic[ChoiceT]):
     body: Callable[[Mapping[str, Component]], Sequence[Component]]
     data: Mapping[str, Callable[[Store, ChoiceT], pd.DataFrame]] = field(default_factory=dict)
     moved: Collection[str] = ()
+    missing: Callable[[ChoiceT], str] = lambda choice: ""
     reported: Callable[[Store, str], Sequence[Query]] = lambda store, system: ()
 
     @property
@@ -124,7 +126,12 @@ class FilteredPage(Generic[ChoiceT]):
                 dcc.Store(id=ids.of(self.path, "shown"), data=search),
                 html.H1(self.title),
                 html.Div(above, className="filters"),
-                *self.body(parts | {name: selects[name] for name in self.moved}),
+                html.Div(drawn["missing"], id=ids.of(self.path, "missing")),
+                html.Div(
+                    self.body(parts | {name: selects[name] for name in self.moved}),
+                    id=ids.of(self.path, "body"),
+                    hidden=drawn["hidden"],
+                ),
             ]
         )
 
@@ -132,6 +139,11 @@ class FilteredPage(Generic[ChoiceT]):
         """Return the changing properties of the page, by the names of `_outputs`."""
         search = choice.query.search()
         drawn = dict(self.draw(store, choice))
+        missing = self.missing(choice)
+        drawn["missing"] = (
+            notice("Nothing to show yet", html.P(prose(missing))) if missing else None
+        )
+        drawn["hidden"] = bool(missing)
         for name in self._plots():
             drawn[f"{name}_style"] = height_of(drawn[name])
             if name in self.data:
@@ -147,6 +159,8 @@ class FilteredPage(Generic[ChoiceT]):
             name: Output(ids.of(self.path, name), part.shown_by)
             for name, part in self.parts.items()
         }
+        found["missing"] = Output(ids.of(self.path, "missing"), "children")
+        found["hidden"] = Output(ids.of(self.path, "body"), "hidden")
         for name in self._plots():
             found[f"{name}_style"] = Output(ids.of(self.path, name), "style")
             if name in self.data:

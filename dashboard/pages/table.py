@@ -251,5 +251,6 @@ PAGE = _TablePage(
     body=_body,
     data={"rules": lambda store, choice: choice.rules},
     moved=("form",),
+    missing=lambda choice: "Run `switchpoint tune`." if choice.rules.empty else "",
     reported=_reported,
 )

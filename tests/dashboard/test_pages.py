@@ -395,8 +395,8 @@ def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
     assert "3 of 12 shared cells" in said(parts["summary"])
     same = f"?s={choice.query.system}&c={choice.query.campaign}"
     same += f"&t={choice.query.system}&u={choice.query.campaign}"
-    _, parts = drawn(pages.compare.PAGE, upgraded, same)
-    assert "the same" in said(parts["summary"])
+    choice, parts = drawn(pages.compare.PAGE, upgraded, same)
+    assert "are the same" in pages.compare.PAGE.missing(choice)
     assert {said(parts["moved"]), said(parts["loss"])} == {"Nothing to compare."}
 
 
@@ -416,9 +416,22 @@ def test_compare_begins_with_the_system_before_an_upgrade(upgraded: Path, tmp_pa
     assert (query.other_campaign, query.campaign) == ("20260101T000000Z", "20260401T000000Z")
     labels = {label for _, label in choice.options["system"]}
     assert labels == {"local:cpu, mpich 5.0.3", "local:cpu, mpich 5.0.2", "local:cpu, openmpi"}
-    # Of the older system there is nothing before it: the other systems, the newest first.
+    assert "different machines" not in said(drawn(pages.compare.PAGE, path)[1]["sides"])
+    # Of the older system there is nothing before it: other MPIs of the machine, the newest first.
     choice, _ = drawn(pages.compare.PAGE, path, f"?s={query.other_system}")
     assert choice.query.other_system == query.system
+
+
+def test_a_machine_is_not_compared_with_another_unasked(upgraded: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(upgraded, tmp_path))
+    cluster = Campaign(
+        system="cluster:batch", name="20260301T000000Z", launches=1, day="2026-12-30"
+    )
+    write(tmp_path, cluster)
+    ingest(path, [tmp_path])
+    choice, _ = drawn(pages.compare.PAGE, path)
+    assert choice.query.system.startswith("cluster-batch")
+    assert choice.query.other_system == choice.query.system
 
 
 @pytest.fixture(scope="module")
@@ -454,9 +467,10 @@ def test_a_simulated_system_is_marked_and_its_single_samples_count(mixed: Path) 
 def test_a_real_system_is_not_compared_with_a_simulated_one_unasked(mixed: Path) -> None:
     choice, parts = drawn(pages.compare.PAGE, mixed)
     assert choice.query.other_system == choice.query.system
-    assert "the same" in said(parts["summary"])
+    assert "are the same" in pages.compare.PAGE.missing(choice)
     simulated = choice.options["system"][-1][0]
     _, parts = drawn(pages.compare.PAGE, mixed, f"?t={simulated}")
+    assert said(parts["sides"]).startswith("different machines")
     assert "choose another" in said(parts["summary"])
     assert said(parts["moved"]) == "Nothing to compare."
 
@@ -499,14 +513,21 @@ def test_overlap_is_broken_down_and_predicted(tmp_path: Path) -> None:
     assert "1.10×" in said(parts["methods"])
 
 
-def test_without_overlap_its_page_says_what_to_run(database: Path) -> None:
-    _, parts = drawn(pages.overlap.PAGE, database)
-    assert "switchpoint run" in said(parts["notes"])
-
-
-def test_without_probes_the_page_of_models_says_what_to_run(database: Path) -> None:
-    _, parts = drawn(pages.models.PAGE, database)
-    assert "switchpoint fit" in said(parts["parameters"])
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        (pages.overlap.PAGE, "switchpoint run -- --tag=overlap"),
+        (pages.models.PAGE, "switchpoint run -- --tag=parameters"),
+    ],
+)
+def test_an_empty_page_says_what_to_run_and_nothing_else(
+    database: Path, page: FilteredPage[Any], command: str
+) -> None:
+    with Store.open(database, readonly=True) as store:
+        shown = page.layout(store, "")
+    *_, missing, body = shown.children
+    assert command in said(missing)
+    assert body.hidden
 
 
 def test_models_are_held_against_measurements(tmp_path: Path) -> None:

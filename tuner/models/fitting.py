@@ -109,6 +109,11 @@ def fitted(store: Store, system: str) -> SystemModel:
     if text is None:
         if given := _given(store, system):
             return given
+        if system not in store.systems_with("probe"):
+            raise FittingError(
+                f"{system} has no probes; measure some: `switchpoint run -- --tag=parameters`, and "
+                "then run `switchpoint fit`"
+            )
         raise FittingError(f"{system} has no fitted parameters; run `switchpoint fit`")
     try:
         return models.decode(text)
