@@ -21,6 +21,7 @@ from flask import Flask
 from dashboard import ids, web
 from dashboard.api import add_api
 from dashboard.pages import PAGES
+from dashboard.plain import add_plain
 from dashboard.query import UnknownError
 from dashboard.server import server_on
 from dashboard.web import OpenStore
@@ -45,8 +46,10 @@ _INDEX = """<!DOCTYPE html>
 <script src="assets/theme.js"></script>
 <script src="assets/plotly-cartesian.min.js" defer></script>
 {%css%}
+<noscript><meta http-equiv="refresh" content="0; url=plain"></noscript>
 </head>
 <body>
+<noscript>These pages need JavaScript. <a href="plain">Show the tables without it</a>.</noscript>
 {%app_entry%}
 <footer>{%config%}{%scripts%}{%renderer%}</footer>
 </body>
@@ -92,6 +95,7 @@ def create_app(
     web.answer_errors(server)
     web.add_health(server, open_store)
     add_api(server, open_store)
+    add_plain(server, open_store)
     web.add_headers(server, app.csp_hashes())
     gc.freeze()  # loaded modules stay: scanning them for garbage takes as long as a page
     return app

@@ -44,11 +44,13 @@ def html_report(store: Store) -> str:
 
     Raises StoreError.
     """
-    body = [_html(overview.PAGE.layout(store, ""))]
+    body = [as_html(overview.PAGE.layout(store, ""))]
     labels = dict(system_options(newest_first(store.systems())))
     for system in newest_first(store.systems())["system"]:
         body.append(Markup("<h1>{}</h1>").format(labels[system]))
-        body += [_html(page.layout(store, query.search())) for page, query in _views(store, system)]
+        body += [
+            as_html(page.layout(store, query.search())) for page, query in _views(store, system)
+        ]
     draw = f"const CONFIG = {json.dumps(CONFIG)};{_DRAW}"
     assets = resources.files("dashboard").joinpath("assets")
     styles = [assets.joinpath(name) for name in ("bootstrap.min.css", "switchpoint.css")]
@@ -69,12 +71,12 @@ def _views(store: Store, system: str) -> list[tuple[Page, Query]]:
     return sorted(views, key=lambda view: places.get(getattr(view[1], "operation", ""), -1))
 
 
-def _html(node: Any) -> Markup:
+def as_html(node: Any) -> Markup:
     """Return a component of Dash, or an element, as HTML."""
     if node is None:
         return Markup()
     if isinstance(node, list | tuple):
-        return Markup().join(map(_html, node))
+        return Markup().join(map(as_html, node))
     if isinstance(node, Component):
         node = node.to_plotly_json()
     if not isinstance(node, dict):
@@ -91,7 +93,7 @@ def _html(node: Any) -> Markup:
 
 
 def _element(tag: str, props: Props) -> Markup:
-    content = _html(props.get("children"))
+    content = as_html(props.get("children"))
     if tag == "a":
         tag = "span"  # its target is not in the report
     attributes = Markup().join(

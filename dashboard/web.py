@@ -54,6 +54,11 @@ def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Res
     return Response(body, status=status, mimetype="text/html")
 
 
+def empty_page() -> Response:
+    """Return the page of a store without measurements."""
+    return plain_page(HTTPStatus.OK, "No measurements yet", "The store is empty.", TO_MEASURE)
+
+
 def cached(response: Response) -> Response:
     """Return a response with an ETag, so that it is sent again only after a change."""
     response.headers["Cache-Control"] = "private, no-cache"
@@ -133,9 +138,7 @@ def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStor
             abort(HTTPStatus.NOT_FOUND)
         with open_store() as store:
             if store.systems().empty:
-                return plain_page(
-                    HTTPStatus.OK, "No measurements yet", "The store is empty.", TO_MEASURE
-                )
+                return empty_page()
             check(store, request.query_string.decode("ascii", "replace"))
         return None
 

@@ -186,7 +186,7 @@ def _sides(choice: CompareChoice) -> list[Component]:
         texts = (f"{machine} ({kind})" if kind else machine, its["mpi_library"], its["compiler"])
         cells = [data_cell(text, className="wrap") for text in texts]
         rows.append(table_row([row_head(letter), *cells, data_cell(campaign)]))
-    header = ("", "Machine", "MPI", "Compiler", "Campaign")
+    header = ("Side", "Machine", "MPI", "Compiler", "Campaign")
     a, b = ([its[name] for name in _MACHINE] for its in choice.sides)
     marks = [] if a == b else [html.Div(badge("different machines"), className="notes")]
     return [*marks, data_table("Machine and MPI of A and B", header, rows)]

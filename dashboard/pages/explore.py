@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, html
 from dash.development.base_component import Component
@@ -92,12 +91,12 @@ class ExploreChoice(CaseChoice):
     """One case.
 
     cells: by size, the fastest first, with their speed-ups over the default.
-    samples_s: of each method at the size. steadiness: of the case.
+    sampled: the cells of the size, with their samples. steadiness: of the case.
     """
 
     query: ExploreQuery
     cells: pd.DataFrame
-    samples_s: dict[str, npt.NDArray[np.float32]]
+    sampled: list[Cell]
     steadiness: Steadiness
 
 
@@ -127,10 +126,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
         system=choice.system,
         case=choice.case,
         cells=cells,
-        samples_s={
-            cell.key.method: cell.samples_s
-            for cell in store.contents(**choice.case, size_bytes=int(size))
-        },
+        sampled=store.contents(**choice.case, size_bytes=int(size)),
         steadiness=Steadiness.of(store, choice.query.system, choice.query.campaign, choice.case),
     )
 
@@ -185,7 +181,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
             time_title,
             size_title(choice.query.operation),
         ),
-        "ecdf": ecdf(choice.samples_s)
+        "ecdf": ecdf({cell.key.method: cell.samples_s for cell in choice.sampled})
         if part == WHOLE
         else message("Samples are stored only for whole products.", ECDF_HEIGHT),
         "cell": _cell_table(cell, default),
@@ -196,9 +192,20 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
 
 def _samples(store: Store, choice: ExploreChoice) -> pd.DataFrame:
     """Return one row for each sample, of whole executions, in the order of launches."""
+    numbers = {each.id: each.number for each in store.launches().values()}
     frames = [
-        pd.DataFrame({"method": method, "seconds": values})
-        for method, values in sorted(choice.samples_s.items())
+        pd.DataFrame(
+            {
+                "method": cell.key.method,
+                "launch": np.repeat(
+                    [numbers[launch] for launch in cell.parts["launch"].tolist()],
+                    cell.parts["samples"],
+                ),
+                "round": cell.rounds,
+                "seconds": cell.samples_s,
+            }
+        )
+        for cell in sorted(choice.sampled, key=lambda cell: cell.key.method)
     ]
     return pd.concat(frames, ignore_index=True)
 

@@ -1,5 +1,6 @@
 """The interface of every page, and pages whose filters and URL hold their whole state."""
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, TypeVar
@@ -29,6 +30,8 @@ from dashboard.web import OpenStore
 from dashboard.widgets import Option, height_of, href, notice, options, prose, select
 from tuner.store.store import Store
 
+_MOST_OF_VALUE = 48
+
 
 class Page(Protocol):
     """A page of the dashboard."""
@@ -52,6 +55,15 @@ class Page(Protocol):
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
         """Add the callbacks."""
+
+
+def _file_name(name: str, query: Query) -> str:
+    """Return the name of a file that holds what a query chose, in characters that all systems take.
+
+    Names of systems and campaigns are long, and those of patterns longer.
+    """
+    chosen = [name, *(value[:_MOST_OF_VALUE] for value in vars(query).values() if value)]
+    return re.sub(r"[^A-Za-z0-9.@=,_-]+", "_", "-".join(chosen))
 
 
 class PageChoice(Protocol):
@@ -184,8 +196,10 @@ class FilteredPage(Generic[ChoiceT]):
         def answer() -> Response:
             query = self.query.parse(request.query_string.decode("ascii", "replace"))
             with open_store() as store:
-                frame = self.data[name](store, self.choose(store, query, strict=True))
-            headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+                choice = self.choose(store, query, strict=True)
+                frame = self.data[name](store, choice)
+            file = _file_name(f"{self.title.lower()}-{name}", choice.query)
+            headers = {"Content-Disposition": f'attachment; filename="{file}.csv"'}
             return Response(frame.to_csv(index=False), mimetype="text/csv", headers=headers)
 
         path = f"{self.path}/{name}.csv"

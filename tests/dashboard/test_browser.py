@@ -101,7 +101,7 @@ def expect_fitting(page: Page) -> None:
 
 
 def expect_accessible(page: Page) -> None:
-    results = Axe().run(page)
+    results = Axe().run(page, options={"rules": {"target-size": {"enabled": True}}})
     assert results.violations_count == 0, results.generate_report()
 
 
@@ -200,6 +200,16 @@ def test_a_filter_changes_plot_and_link_and_back_undoes_it(visit: Visit) -> None
     page.go_back()
     expect(page.get_by_label("Operation")).to_have_value("exchange")
     expect_curves(page, "direct")
+
+
+def test_without_scripts_the_tables_are_shown(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}/explore")
+    page.wait_for_url("**/plain")
+    expect(page.locator("main")).to_contain_text("Without JavaScript")
+    expect(page.locator("main table").last).to_contain_text("open")
+    context.close()
 
 
 def test_a_deep_link_shows_its_view(visit: Visit) -> None:

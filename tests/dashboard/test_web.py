@@ -201,7 +201,7 @@ def test_below_a_prefix_all_addresses_begin_with_it(database: Path) -> None:
     page = client.get("/explore", environ_overrides=below).text
     addresses = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert addresses
-    assert all(address.startswith(("/swp/", "assets/")) for address in addresses)
+    assert all(address.startswith(("/swp/", "assets/", "plain")) for address in addresses)
     assert re.search(r'requests_pathname_prefix"\s*:\s*"(/|\\u002f)swp', page)
     plain = client.get("/nope/nope", environ_overrides=below).text
     assert 'href="/swp/assets/switchpoint.css"' in plain
@@ -473,8 +473,22 @@ def test_numbers_of_figures_are_csv(client: FlaskClient, path: str) -> None:
     assert answer.mimetype == "text/csv"
     rows = list(csv.reader(answer.text.splitlines()))
     assert len({len(row) for row in rows}) == 1
+    page, name = path[1:].removesuffix(".csv").split("/")
+    file = answer.headers["Content-Disposition"]
+    assert (
+        re.fullmatch(rf'attachment; filename="{page}-{name}-[\w.@=,-]+\.csv"', file)
+        or page == "map"
+    )
     assert client.get(f"{path}?s=no-such-system").status_code == 404
     assert client.get(f"{path}?nope=1").status_code == 400
+
+
+def test_samples_have_their_launches_and_the_file_the_case(client: FlaskClient) -> None:
+    answer = client.get("/explore/ecdf.csv?o=bcast&b=8")
+    rows = list(csv.DictReader(answer.text.splitlines()))
+    assert {row["launch"] for row in rows} == {*"012345"}
+    assert len(rows) == 3 * 6 * 40
+    assert "-bcast-blocks_root=0-2@1x2-window-" in answer.headers["Content-Disposition"]
 
 
 @pytest.mark.parametrize(
