@@ -50,6 +50,9 @@ _PARTS = {
     "local": ("local part alone", "local_s"),
 }
 
+BEST, ALL = "best", "all"
+_BEST = 5  # methods that are drawn beside the default unless all are asked for
+
 _COLUMNS = (
     "Method",
     "Median",
@@ -68,6 +71,7 @@ class ExploreQuery(CaseQuery):
     """One case, the part whose times are shown, and the `--sizes` value whose samples are shown."""
 
     part: str = parameter("t", one_of(WHOLE, *_PARTS), "Time of")
+    methods: str = parameter("m", one_of(BEST, ALL), "Methods drawn")
     size: str = parameter("b", INTEGER, "Message size")
 
 
@@ -91,11 +95,13 @@ class ExploreChoice(CaseChoice):
     """One case.
 
     cells: by size, the fastest first, with their speed-ups over the default.
-    sampled: the cells of the size, with their samples. steadiness: of the case.
+    drawn: the methods in figures. sampled: the cells of the size, with their samples.
+    steadiness: of the case.
     """
 
     query: ExploreQuery
     cells: pd.DataFrame
+    drawn: set[str]
     sampled: list[Cell]
     steadiness: Steadiness
 
@@ -120,15 +126,34 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
     surest = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])
     size = choose([surest, *(value for value, _ in sizes)], query.size, "size", strict=strict)
+    offered = _method_options(cells)
+    methods = choose([value for value, _ in offered], query.methods, "choice", strict=strict)
     return ExploreChoice(
-        query=replace(choice.query, part=part, size=size),
-        options=choice.options | {"part": parts, "size": sizes},
+        query=replace(choice.query, part=part, methods=methods, size=size),
+        options=choice.options | {"part": parts, "methods": offered, "size": sizes},
         system=choice.system,
         case=choice.case,
         cells=cells,
+        drawn=_best(cells) if methods == BEST else set(cells["method"]),
         sampled=store.contents(**choice.case, size_bytes=int(size)),
         steadiness=Steadiness.of(store, choice.query.system, choice.query.campaign, choice.case),
     )
+
+
+def _method_options(cells: pd.DataFrame) -> list[tuple[str, str]]:
+    count = cells["method"].nunique()
+    every = (ALL, f"all {count}")
+    return [(BEST, f"the {_BEST} best, the default"), every] if count > _BEST + 1 else [every]
+
+
+def _best(cells: pd.DataFrame) -> set[str]:
+    """Return the default, and the methods that are nearest to the fastest at some size."""
+    behind = cells["median_s"] / cells.groupby("size_bytes")["median_s"].transform("min")
+    default = DEFAULT_METHODS[cells["operation"].iloc[0]]
+    by_method = (
+        behind.groupby(cells["method"]).agg(["min", "median"]).drop(default, errors="ignore")
+    )
+    return {default, *by_method.sort_values(["min", "median"]).index[:_BEST]}
 
 
 def _part_options(operation: str) -> list[tuple[str, str]]:
@@ -174,14 +199,20 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
     selected = rules.selected_intervals(table, case)
     return {
         "curves": curves(
-            cells,
+            cells[cells["method"].isin(choice.drawn)],
             default,
             selected,
             int(cell["bytes"].iloc[0]),
             time_title,
             size_title(choice.query.operation),
         ),
-        "ecdf": ecdf({cell.key.method: cell.samples_s for cell in choice.sampled})
+        "ecdf": ecdf(
+            {
+                cell.key.method: cell.samples_s
+                for cell in choice.sampled
+                if cell.key.method in choice.drawn
+            }
+        )
         if part == WHOLE
         else message("Samples are stored only for whole products.", ECDF_HEIGHT),
         "cell": _cell_table(cell, default),

@@ -6,7 +6,14 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.pages.explore import ExploreQuery, _cell_table, _choose, _draw
+from dashboard.pages.explore import (
+    ExploreQuery,
+    _best,
+    _cell_table,
+    _choose,
+    _draw,
+    _method_options,
+)
 from dashboard.query import MalformedError, UnknownError
 from tests.dashboard.frames import cells, said
 from tuner.store.store import Store
@@ -31,6 +38,15 @@ def test_grey_is_what_is_not_told_apart_from_the_default(
     classes = {said(row["children"][0]): row["className"] for row in rows}
     assert classes["neighbor"] == ("even" if grey else None)
     assert classes["direct"] is None
+
+
+def test_the_five_best_and_the_default_are_drawn_and_others_on_demand() -> None:
+    methods = {"direct": (1.0, 1.0)} | {f"stfw:dims={n}": (1 + n / 10, 1 + n / 5) for n in range(8)}
+    table = cells(methods).assign(operation="exchange")
+    assert [value for value, _ in _method_options(table)] == ["best", "all"]
+    assert _best(table) == {"direct", *(f"stfw:dims={n}" for n in range(5))}
+    few = table[table["method"].isin(["direct", "stfw:dims=1"])]
+    assert _method_options(few) == [("all", "all 2")]
 
 
 @pytest.mark.parametrize(
