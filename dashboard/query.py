@@ -16,6 +16,12 @@ WORD = r"[a-z][a-z0-9_]{0,30}"
 LAYOUT = rf"[0-9]{{1,10}}@[0-9]{{1,10}}x[0-9]{{1,10}}-{SYNC}(-over)?"
 INTEGER = r"[0-9]{1,19}"
 
+CARRIED = "k"
+"""The key of links that carry a choice to another page, where values that it lacks give way."""
+
+_MOST_CARRIED = 8
+_SHAPE = re.compile(r"@([0-9]{1,10}x[0-9]{1,10})-")  # nodes and processes on each, in a LAYOUT
+
 
 def one_of(*words: str) -> str:
     """Return the pattern of a value that is one of a few words."""
@@ -57,20 +63,29 @@ class Query:
         """Return a query from `?key=value&…`. Raise MalformedError for a wrong key or value."""
         names = {key: name for name, key, _ in _parameters(cls)}
         values: dict[str, str] = {}
-        try:
-            pairs = parse_qsl(
-                search.removeprefix("?"),
-                keep_blank_values=True,
-                strict_parsing=search not in ("", "?"),
-                errors="strict",
-                max_num_fields=len(names),
-            )
-        except ValueError as error:
-            raise MalformedError("the query is malformed") from error
-        for key, value in pairs:
+        for key, value in _pairs(search, len(names)):
             if key not in names or names[key] in values:
                 raise MalformedError("a parameter of the query is unknown or given twice")
             values[names[key]] = value
+        return cls(**values)
+
+    @classmethod
+    def carried(cls, search: str) -> Self | None:
+        """Return what a link from another page says that this page has; None for other links.
+
+        A layout with its processes and scheme gives that of a page without them.
+        """
+        pairs = dict(_pairs(search, _MOST_CARRIED))
+        if pairs.pop(CARRIED, "") != "1":
+            return None
+        values = {}
+        for name, key, pattern in _parameters(cls):
+            value = pairs.get(key, "")
+            shape = _SHAPE.search(value)
+            fitting = (
+                each for each in (value, shape[1] if shape else "") if pattern.fullmatch(each)
+            )
+            values[name] = next(fitting, "")
         return cls(**values)
 
     def search(self) -> str:
@@ -78,6 +93,20 @@ class Query:
         given = [(key, getattr(self, name)) for name, key, _ in _parameters(type(self))]
         text = "&".join(f"{key}={quote(value, safe=':=,@/')}" for key, value in given if value)
         return f"?{text}" if text else ""
+
+
+def _pairs(search: str, most: int) -> list[tuple[str, str]]:
+    """Return the keys and values of a query. Raise MalformedError if it is none."""
+    try:
+        return parse_qsl(
+            search.removeprefix("?"),
+            keep_blank_values=True,
+            strict_parsing=search not in ("", "?"),
+            errors="strict",
+            max_num_fields=most,
+        )
+    except ValueError as error:
+        raise MalformedError("the query is malformed") from error
 
 
 @cache

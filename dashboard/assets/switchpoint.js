@@ -10,10 +10,12 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return [title, null, ...pages.map(([link]) => link === here)];
     },
 
-    // Keeps the system in the links to the pages.
-    keepSystem: function (search, pages) {
-      const system = new URLSearchParams(search || "").get("s");
-      const query = system ? "?s=" + encodeURIComponent(system) : "";
+    // Keeps system, operation, pattern and layout in the links to the pages.
+    keepCase: function (search, pages) {
+      const given = new URLSearchParams(search || "");
+      const kept = ["s", "o", "p", "r"].filter((key) => given.get(key));
+      const pairs = kept.map((key) => `${key}=${encodeURIComponent(given.get(key))}`);
+      const query = kept.length ? `?${pairs.join("&")}&k=1` : "";
       return pages.map(([link]) => (link === "./" ? link : link + query));
     },
 

@@ -115,11 +115,17 @@ class FilteredPage(Generic[ChoiceT]):
 
     def check(self, store: Store, search: str) -> None:
         """Check a link: see `Page`."""
-        self.choose(store, self.query.parse(search), strict=True)
+        self._linked(store, search)
+
+    def _linked(self, store: Store, search: str) -> ChoiceT:
+        """Return the choice of a link. Raise UnknownError for one that the store does not hold."""
+        carried = self.query.carried(search)
+        query = carried or self.query.parse(search)
+        return self.choose(store, query, strict=carried is None)
 
     def layout(self, store: Store, search: str) -> Component:
         """Return the whole page: see `Page`."""
-        choice = self.choose(store, self.query.parse(search), strict=True)
+        choice = self._linked(store, search)
         drawn = self.drawn(store, choice)
         selects = {
             name: select(
@@ -180,12 +186,12 @@ class FilteredPage(Generic[ChoiceT]):
         return found
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
-        """Add one callback for all filters and the Back button; links keep the system."""
+        """Add one callback for all filters and the Back button; links to pages keep the case."""
         self._answer(app, open_store)
         for name in self.data:
             self._add_data(app, open_store, name)
         app.clientside_callback(
-            ClientsideFunction("switchpoint", "keepSystem"),
+            ClientsideFunction("switchpoint", "keepCase"),
             Output({"nav": ALL}, "href", allow_duplicate=True),
             Input(ids.of(self.path, "url"), "search"),
             State(ids.PAGES, "data"),
@@ -233,9 +239,11 @@ class FilteredPage(Generic[ChoiceT]):
             # The location also reports the query already shown, and the path of the next page.
             if from_link and (search == shown or ids.page_path(path or "") != self.path):
                 raise PreventUpdate
-            query = self.query.parse(search) if from_link else self.query(**values)
             with open_store() as store:
-                choice = self.choose(store, query, strict=from_link)
+                if from_link:
+                    choice = self._linked(store, search)
+                else:
+                    choice = self.choose(store, self.query(**values), strict=False)
                 parts = self.drawn(store, choice)
             set_props(ids.ALERT, {"children": None})  # clear an earlier error
             link = search if from_link else choice.query.search()

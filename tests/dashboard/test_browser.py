@@ -272,8 +272,15 @@ def test_a_file_is_held_against_the_table_here(visit: Visit, tmp_path: Path) -> 
     expect_accessible(page)
 
 
-def test_pages_link_to_each_other_and_keep_the_system(visit: Visit) -> None:
-    page = visit.open("/table")
+def test_pages_link_to_each_other_and_keep_the_case(visit: Visit) -> None:
+    page = visit.open("/explore")
+    page.get_by_label("Operation").select_option(label="bcast")
+    expect(page).to_have_url(re.compile("o=bcast"))
+    page.get_by_role("link", name="Map").click()
+    expect(page.locator("h1")).to_have_text("Map")
+    expect(page.get_by_label("Operation")).to_have_value("bcast")
+    page.get_by_role("link", name="Table").click()
+    expect(page.get_by_label("Rules for")).to_have_value("bcast")
     page.get_by_label("System").select_option(label="local:cpu, openmpi")
     expect(page).to_have_url(re.compile("s=local-cpu-openmpi"))
     page.get_by_role("link", name="Explore").click()

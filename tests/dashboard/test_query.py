@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from dashboard.choice import CaseQuery
+from dashboard.pages.choose import ChooseQuery
 from dashboard.query import INTEGER, MalformedError, Query, UnknownError, choose, parameter
 from tuner.domain.records import NAME, PATTERN_SPEC
 
@@ -63,3 +65,13 @@ def test_a_link_must_name_what_exists_and_a_filter_gives_way() -> None:
         choose(["a", "b"], "c", "system", strict=True)
     with pytest.raises(UnknownError):
         choose([], "", "system", strict=False)
+
+
+def test_a_choice_is_carried_to_pages_that_know_less_of_it() -> None:
+    case = "s=local&o=bcast&p=blocks%3Aroot%3D0&r=8%402x4-window&k=1"
+    carried = CaseQuery.carried(f"?{case}")
+    assert carried == CaseQuery("local", "", "bcast", "blocks:root=0", "8@2x4-window")
+    assert ChooseQuery.carried(f"?{case}") == ChooseQuery("local", "bcast", "2x4")
+    assert ChooseQuery.carried("?s=local&o=bcast") is None
+    with pytest.raises(MalformedError):
+        CaseQuery.parse(f"?{case}")

@@ -483,6 +483,15 @@ def test_numbers_of_figures_are_csv(client: FlaskClient, path: str) -> None:
     assert client.get(f"{path}?nope=1").status_code == 400
 
 
+@pytest.mark.parametrize("path", FILTERED)
+def test_a_choice_of_another_page_is_kept_as_far_as_it_holds(
+    client: FlaskClient, path: str
+) -> None:
+    case = "o=bcast&p=nope&r=8%402x4-window&k=1"
+    assert client.get(f"/{path}?{case}").status_code == 200
+    assert client.get(f"/{path}?o=bcast&p=nope").status_code in (400, 404)
+
+
 def test_samples_have_their_launches_and_the_file_the_case(client: FlaskClient) -> None:
     answer = client.get("/explore/ecdf.csv?o=bcast&b=8")
     rows = list(csv.DictReader(answer.text.splitlines()))
