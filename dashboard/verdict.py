@@ -65,9 +65,13 @@ class Verdict:
 
 
 def judge(
-    store: Store, system: dict[str, Any], steadiness: Steadiness | None, step: Step | None
+    store: Store,
+    system: dict[str, Any],
+    table: Table | None,
+    steadiness: Steadiness | None,
+    step: Step | None,
 ) -> Verdict:
-    """Return the verdict on a system, a row of `Store.systems`.
+    """Return the verdict on a system, a row of `Store.systems`, and on its table.
 
     steadiness: of its newest campaign, None if no methods were measured. step: its last changes.
     """
@@ -75,7 +79,6 @@ def judge(
     again = _measuring(system)
     if steadiness is None:
         return Verdict(NONE, "No methods measured", [], Advice("Measure methods.", [again]))
-    table = store.table(name)
     if table is None or not table.points:
         tune = f"switchpoint tune --system {quote(name)}"
         return Verdict(NONE, "No table yet", steadiness.doubts(), Advice("Make a table.", [tune]))

@@ -110,7 +110,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
     return card(
         label,
         html.Div(notes, className="notes"),
-        _verdict(judge(store, system, steadiness, step), step, name),
+        _verdict(judge(store, system, tuned, steadiness, step), step, name),
         *_maps(tuned.points if tuned else [], label),
         html.P(_links(name, step), className="links"),
         html.Details(

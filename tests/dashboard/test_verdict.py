@@ -36,7 +36,7 @@ def judged(results: Path, *, soaked: int = 0, tuned: bool = True) -> list[Verdic
             newest = store.campaigns_with_cells(name)
             steadiness = Steadiness.of(store, name, newest[0], {}) if newest else None
             step = compared.newest_step(store, name) if newest else None
-            verdicts.append(judge(store, system, steadiness, step))
+            verdicts.append(judge(store, system, store.table(name), steadiness, step))
         return verdicts
 
 
