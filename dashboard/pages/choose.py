@@ -9,7 +9,7 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard import ids, rules, soaked
+from dashboard import ids, rules, soaked, starting
 from dashboard.choice import (
     Filters,
     named,
@@ -187,7 +187,8 @@ def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
     far = size != point.case.bytes or degree != point.mmax
     marks: list[Component] = []
     if far:
-        marks.append(badge("interpolated between measured sizes", "secondary"))
+        stands = f"not measured: {', '.join(where[:-1]).removeprefix('at ')} stands for it"
+        marks.append(badge(stands, "secondary"))
     if kind := unreal(choice.system["name"], choice.system["cpu_model"]):
         marks.append(badge(kind))
     if point.case.layout.oversubscribed:
@@ -202,18 +203,17 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
     query = choice.query
     file = href(table.DOWNLOAD_PATH, table.TableQuery(query.system).search())
     procs = math.prod(map(int, query.layout.split("x")))
-    if query.operation in COLLECTIVES:
+    library = starting.preload(choice.system) if query.operation in COLLECTIVES else None
+    if library:
         text = [
             "The application needs no change: a preloaded library selects its collective methods."
         ]
-        library = "$HOME/switchpoint/lib/libswitchpoint_pmpi.so"
-        open_mpi = "open mpi" in choice.system["mpi_library"].lower()
-        preload = f"-x LD_PRELOAD={library}" if open_mpi else f"-genv LD_PRELOAD {library}"
-        start = f"mpiexec {preload} -n {procs} ./app"
+        if library == starting.ELSEWHERE:
+            text.append(" PREFIX is where Switchpoint is installed.")
     else:
         plan = html.Code(f"swp_{query.operation}_plan")
         text = ["In the application, call ", plan, " with the method ", html.Code("auto"), "."]
-        start = f"mpiexec -n {procs} ./app"
+    start = starting.command(choice.system, procs, library)
     return [
         html.P([html.A("Download switchpoint.table", href=file), ". ", *text]),
         commands(

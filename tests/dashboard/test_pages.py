@@ -12,7 +12,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from dashboard import pages
+from dashboard import pages, starting
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.query import UnknownError
@@ -250,6 +250,37 @@ def test_choose_preloads_for_collectives(database: Path) -> None:
     _, parts = drawn(pages.choose.PAGE, database, "?o=bcast&b=64")
     assert "binomial" in said(parts["answer"])
     assert "LD_PRELOAD" in said(parts["switch"])
+
+
+def test_choose_starts_applications_as_the_system_does(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "lib" / "libswitchpoint_pmpi.so"
+    library.parent.mkdir()
+    library.touch()
+    for name in ("srun", "mpiexec.mpich"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
+    system = drawn(pages.choose.PAGE, database)[0].system | {"environment": "mpich"}
+    assert starting.preload(system) == library
+    program = f"-n 4 env LD_PRELOAD={library} ./app"
+    assert starting.command(system, 4, library) == f"mpiexec.mpich {program}"
+    site = system | {"name": "cluster:batch"}
+    assert starting.command(site, 4, library) == f"srun {program}"
+    nodes = system | {"name": "virtual-nodes:tcp"}
+    begun = "switchpoint nodes exec --environment mpich"
+    assert starting.command(nodes, 4, library) == f"{begun} {program}"
+    assert starting.command(nodes, 4, None) == f"{begun} -n 4 ./app"
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path / "lib" / "none"))
+    assert starting.preload(system) == starting.ELSEWHERE
+
+
+def test_choose_says_which_size_stands_for_one_that_was_not_measured(database: Path) -> None:
+    _, parts = drawn(pages.choose.PAGE, database, "?o=bcast&b=64")
+    assert "not measured: 32 B stands for it" in said(parts["answer"])
+    _, parts = drawn(pages.choose.PAGE, database, "?o=bcast&b=128")
+    assert "stands for it" not in said(parts["answer"])
 
 
 AFTER = {"mpi_library": "MPICH Version: 5.0.3", "day": "2026-12-01"}
