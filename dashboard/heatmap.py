@@ -15,7 +15,7 @@ from dashboard.figures.methods import method_style, transparent
 from dashboard.verdict import speed_of
 from dashboard.widgets import key
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
-from tuner.domain.tables import FASTER, OPEN, UNSOAKED, Point
+from tuner.domain.tables import OPEN, UNSOAKED, WON, Point
 from tuner.selection.evidence import verdict
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, size_text
@@ -88,9 +88,9 @@ def _tile(point: Point) -> Element:
     method = _method(point)
     style = method_style(method)
     status = UNSOAKED if method != point.method else point.status
-    speed = speed_of(point, status) if status in (FASTER, UNSOAKED) else None
+    speed = speed_of(point, (*WON, UNSOAKED))
     alpha = _FAINT
-    if status == FASTER and speed:
+    if status in WON and speed:
         share = min(math.log(speed) / math.log(_FULL), 1.0)
         alpha = _LEAST + (_MOST - _LEAST) * max(share, 0.0)
     is_default = method == DEFAULT_METHODS[point.case.operation]

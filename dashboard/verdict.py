@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from dashboard.choice import SIMULATED, unreal, upgrades
 from dashboard.compared import Step
 from dashboard.steadiness import Steadiness
-from tuner.domain.tables import FASTER, UNSOAKED, Point, Table
+from tuner.domain.tables import UNSOAKED, WON, Point, Table
 from tuner.export.forms import FORMS
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
@@ -130,17 +130,17 @@ def _gains(points: Iterable[Point]) -> list[Gain]:
         of_operations[point.case.operation].append(point)
     gains = []
     for operation, its in of_operations.items():
-        faster = [speed for point in its if (speed := speed_of(point, FASTER))]
-        waiting = [speed for point in its if (speed := speed_of(point, UNSOAKED))]
+        faster = [speed for point in its if (speed := speed_of(point, WON))]
+        waiting = [speed for point in its if (speed := speed_of(point, [UNSOAKED]))]
         mean = math.exp(sum(map(math.log, faster)) / len(its))
         most, awaited = max(faster, default=1.0), max(waiting, default=1.0)
         gains.append(Gain(operation, len(its), len(faster), mean, most, len(waiting), awaited))
     return sorted(gains, key=lambda gain: (-gain.mean, -gain.awaited, gain.operation))
 
 
-def speed_of(point: Point, status: str = FASTER) -> float | None:
+def speed_of(point: Point, statuses: Collection[str] = WON) -> float | None:
     """Return the challenger's speed / the default's at a settled point of a status, else None."""
-    if point.status != status or point.filled or not point.ratio:
+    if point.status not in statuses or point.filled or not point.ratio:
         return None
     return 1 / point.ratio
 

@@ -28,7 +28,7 @@ from dashboard.widgets import Option, badge, card, commands, href, key, method_n
 from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.records import NAME
-from tuner.domain.tables import DEFAULT, FASTER, FASTER_HERE, UNSOAKED, Point
+from tuner.domain.tables import DEFAULT, UNSOAKED, WON, Point
 from tuner.selection.evidence import verdict
 from tuner.store.store import Store
 from tuner.units import size_text
@@ -177,11 +177,7 @@ def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
     lines: list[Component] = [html.P(f"Verdict: {verdict(point, '×')}.")]
     measured = f"Measured {', '.join(where)}."
     # Other verdicts have no interval.
-    if (
-        point.level
-        and point.status in (FASTER, FASTER_HERE, DEFAULT, UNSOAKED)
-        and not point.filled
-    ):
+    if point.level and point.status in (*WON, DEFAULT, UNSOAKED) and not point.filled:
         measured += f" The interval holds with {100 * point.level:.4g} %."
     lines.append(html.P(measured, className="hint"))
     far = size != point.case.bytes or degree != point.mmax

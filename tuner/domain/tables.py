@@ -18,6 +18,9 @@ FASTER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES = (
 - "unsoaked": the challenger is shown to be faster, but was not executed often enough yet.
 """
 
+WON = (FASTER, FASTER_HERE)
+"""The verdicts by which a method takes the default's place."""
+
 
 class SoakedAt(NamedTuple):
     """The executions of a method that passed on one layout at one size."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tuner.domain.cases import Place
 from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER, FASTER_HERE, UNSOAKED, Point, Table
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER_HERE, UNSOAKED, WON, Point, Table
 from tuner.selection.decisions import ALLOCATIONS, NEGLIGIBLE
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, significant, size_text
@@ -28,7 +28,7 @@ def verdict(point: Point, times: str = "x") -> str:
         if point.filled:
             return f"{default}; {point.challenger}, as at the sizes around, waits for its soak"
         return f"{default}; {_is_faster(point, times)} but waits for its soak"
-    if point.status in (FASTER, FASTER_HERE):
+    if point.status in WON:
         ranges = point.level is None and point.ratio_low != point.ratio_high
         where = f"; {ALLOCATIONS} allocations an hour apart would confirm it"
         said = f"{_is_faster(point, times)} than {default}{', by size' * ranges}"

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tuner.domain.cases import Case, Place
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER, FASTER_HERE, OPEN, UNSOAKED, Point
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, FASTER_HERE, OPEN, UNSOAKED, WON, Point
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
@@ -173,6 +173,6 @@ def weaker(a: Point, b: Point) -> Point:
         return max(a, b, key=lambda point: math.inf if point.may_lose is None else point.may_lose)
     if a.ratio is None or b.ratio is None:
         return a if a.ratio is None else b
-    if a.status in (FASTER_HERE, FASTER):
+    if a.status in WON:
         return a if a.ratio >= b.ratio else b
     return a if a.ratio <= b.ratio else b
