@@ -116,13 +116,13 @@ def test_a_hang_ends_with_the_stacks_of_all_ranks(
     assert "swpbench: soak failed: " in result.stderr
 
 
-def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: Path) -> None:
-    out = tmp_path / "o"
-    start = launch(any_kernels.mpi, 2, build=any_kernels.build)
+def begin_soak(kernels: Kernels, out: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start a soak of a second on two ranks; return it with the ranks' processes."""
+    start = launch(kernels.mpi, 2, build=kernels.build)
     words = [*RING, "--methods", "direct", "--executions", "100000000"]
     words += ["--limit", "0.5", "--budget", "1", "--out", str(out)]
     soaking = subprocess.Popen(
-        [*start.argv_prefix, str(any_kernels.build / SWPBENCH), "soak", *words],
+        [*start.argv_prefix, str(kernels.build / SWPBENCH), "soak", *words],
         env=os.environ | start.env,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -132,12 +132,46 @@ def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: P
         time.sleep(0.02)
     ranks = ranks_that_write(out)
     assert len(ranks) == 2
+    return soaking, ranks
+
+
+def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: Path) -> None:
+    soaking, ranks = begin_soak(any_kernels, tmp_path / "o")
     for number in (signal.SIGSTOP, signal.SIGCONT):
         for rank in ranks:
             os.kill(rank, number)
         time.sleep(2 if number == signal.SIGSTOP else 0)
     _, stderr = soaking.communicate(timeout=TIMEOUT_S)
     assert soaking.returncode == 0, stderr
+
+
+@pytest.mark.parametrize(
+    ("kernels", "rank"), by_day([("mpich", 0)], product(MPIS, [0, 1])), indirect=["kernels"]
+)
+def test_a_rank_that_is_stopped_for_good_leaves_a_verdict(
+    kernels: Kernels, tmp_path: Path, rank: int
+) -> None:
+    soaking, processes = begin_soak(kernels, tmp_path / "o")
+    (stopped,) = (each for each in processes if rank_of(each) == rank)
+    os.kill(stopped, signal.SIGSTOP)
+    _, stderr = soaking.communicate(timeout=TIMEOUT_S)
+    assert soaking.returncode != 0
+    *_, verdict, end = map(json.loads, (tmp_path / "o").read_text().splitlines())
+    assert (verdict["failure"], verdict["passed"]) == ("hang", False), stderr
+    assert f"rank {1 - rank} made no progress" in verdict["reason"]
+    assert (end["record"], end["cases"]) == ("end", 1)
+    end_s = time.monotonic() + TIMEOUT_S
+    while Path(f"/proc/{stopped}").exists():  # Open MPI's launcher ends a moment earlier
+        assert time.monotonic() < end_s
+        time.sleep(0.02)
+
+
+def rank_of(process: int) -> int:
+    """The rank that the launcher gave to a process."""
+    environment = Path(f"/proc/{process}/environ").read_text()
+    found = re.search(r"(?:^|\0)(?:PMI_RANK|OMPI_COMM_WORLD_RANK)=(\d+)", environment)
+    assert found
+    return int(found[1])
 
 
 def ranks_that_write(out: Path) -> list[int]:

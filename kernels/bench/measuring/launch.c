@@ -274,6 +274,11 @@ int launch_close(struct launch *launch) {
   return json_write(&json, launch->file, launch->options->out) ? -1 : close_file(launch);
 }
 
+int launch_take_over(struct launch *launch) {
+  launch->file = fopen(launch->options->out, "a");
+  return launch->file ? 0 : failure_set("cannot write %s: %s", launch->options->out, strerror(errno));
+}
+
 int launch_end(struct launch *launch) {
   const struct team *team = launch->team;
   if (team_agree(team, team->rank == 0 ? launch_close(launch) : 0))

@@ -58,7 +58,11 @@ int launch_write_case(struct launch *launch, const struct workload *workload,
 /* Writes the closing record and closes the file. Local, on rank 0. */
 int launch_close(struct launch *launch);
 
-/* Does that, and prints that all went well. Collective. 0, or -1 on every rank after the failure was
+/* Opens the file on another rank, to write and close it in place of rank 0, which cannot. Local. 0, or -1
+   with failure_text() set. */
+int launch_take_over(struct launch *launch);
+
+/* Closes the file, and prints that all went well. Collective. 0, or -1 on every rank after the failure was
    printed. */
 int launch_end(struct launch *launch);
 

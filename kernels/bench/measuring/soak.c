@@ -98,26 +98,35 @@ static void print_where(const struct where *where) {
   fflush(stderr);
 }
 
-/* Called by the watchdog on every rank. Rank 0 closes the file: nothing else will. */
+/*
+ * Called by the watchdog on every rank. Rank 0 closes the file, and a rank that ends takes the others with
+ * it; if rank 0 is stopped for good, rank 1 does.
+ */
 static void end_of_hang(const struct where *where) {
   struct session *session = now.session;
+  const int rank = session->team->rank;
   print_where(where);
   sleep(GRACE_S);
-  if (session->team->rank == 0) {
+  if (rank > 0)
+    sleep((unsigned)session->options->limit_s + GRACE_S);
+  if (rank == 1 && launch_take_over(&session->launch))
+    fprintf(stderr, "swpbench: %s\n", failure_text());
+  else if (rank <= 1) {
     const bool fails = *failure_text() != '\0'; /* and keeps the others waiting */
     struct verdict verdict = {.failure = fails ? ERROR : HANG, .executions = now.executions, .where = where};
     if (fails)
-      snprintf(verdict.reason, sizeof verdict.reason, "rank 0: %.500s", failure_text());
+      snprintf(verdict.reason, sizeof verdict.reason, "rank %d: %.500s", rank, failure_text());
     else
-      snprintf(verdict.reason, sizeof verdict.reason, "hang: rank 0 made no progress in %g s: %s %lld",
-               session->options->limit_s, now.doing, (long long)now.executions + 1);
+      snprintf(verdict.reason, sizeof verdict.reason, "hang: %srank %d made no progress in %g s: %s %lld",
+               rank ? "rank 0 is stopped, " : "", rank, session->options->limit_s, now.doing,
+               (long long)now.executions + 1);
     if (write_record(&verdict) || launch_close(&session->launch))
       fprintf(stderr, "swpbench: %s\n", failure_text());
     print_verdict(&verdict);
     fprintf(stderr, "swpbench: soak failed: %s at %lld bytes: %s\n", now.method,
             (long long)now.workload->payload.item_bytes, verdict.reason);
   } else {
-    sleep((unsigned)session->options->limit_s + GRACE_S); /* a rank that ends takes the others with it */
+    sleep(GRACE_S);
   }
   fflush(NULL);
   _exit(EXIT_FAILURE);
@@ -257,6 +266,8 @@ static int soak_method(struct workload *workload, const struct method *method, b
   if (session->team->rank == 0) {
     print_verdict(&verdict);
     status = write_record(&verdict);
+  } else {
+    session->launch.cases++; /* which rank 1 writes if it has to close the file */
   }
   if (verdict.failure == ERROR)
     end_of_error(&verdict);
