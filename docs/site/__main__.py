@@ -42,7 +42,7 @@ def tour(target: Path, place: Path) -> None:
     store = ["--database", str(place / "sample.db")]
     _run("switchpoint", "ingest", str(CHECKOUT / "results" / "sample"), *store)
     _run("switchpoint", "tune", *store)
-    _run("switchpoint", "report", "html", "--output", str(target), *store)
+    _run("switchpoint", "report", "--output", str(target), *store)
 
 
 def _run(module: str, *arguments: str) -> None:
