@@ -1,5 +1,6 @@
 """Launches of MPI programs on virtual nodes: the launcher beside the switch, the ranks on nodes."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +13,13 @@ SYSTEM = "virtual-nodes"
 
 # Inter-node messages go by TCP over the nodes' cables, others by shared memory; windows use
 # messages, which Debian switches off.
-OPEN_MPI_PARAMETERS = {
-    "pml": "ob1",
+_OPEN_MPI = {"pml": "ob1", "btl_tcp_if_include": "eth0"}
+_OPEN_MPI_4 = _OPEN_MPI | {
     "btl": "tcp,self,vader",
-    "btl_tcp_if_include": "eth0",
     "oob_tcp_if_include": "switch0,eth0",
     "osc": "sm,pt2pt",
 }
+_OPEN_MPI_5 = _OPEN_MPI | {"btl": "tcp,self,sm"}
 
 
 def launch(
@@ -37,16 +38,31 @@ def launch(
     agent, hosts = str(nodes.directory / "rsh"), _hosts(nodes, procs, ppn)
     if mpi.family == "mpich":
         remote = ["-launcher", "rsh", "-launcher-exec", agent, "-iface", "switch0", "-hosts", hosts]
-    elif mpi.major == 4:
-        parameters = {"plm_rsh_agent": agent, **OPEN_MPI_PARAMETERS}
-        remote = ["--host", hosts]
-        for name, value in parameters.items():
-            remote += ["--mca", name, value]
+    elif mpi.family == "openmpi":
+        remote = ["--host", hosts, *_parameters(mpi.major, nodes)]
         if "--allow-run-as-root" not in options:  # who is not root outside is root inside
             remote.append("--allow-run-as-root")
     else:
-        raise NodesError(f"{mpi}: virtual nodes need MPICH, or Open MPI 4")
+        raise NodesError(f"{mpi}: virtual nodes need MPICH or Open MPI")
     return replace(start, argv_prefix=[*nodes.beside_switch(), launcher, *remote, *options])
+
+
+def _parameters(major: int, nodes: Nodes) -> Iterator[str]:
+    """Yield the options of Open MPI 4's launcher, or of 5's, that set the library's parameters."""
+    agent = str(nodes.directory / "rsh")
+    if major == 4:
+        of_runtime, of_library = {}, _OPEN_MPI_4 | {"plm_rsh_agent": agent}
+    else:
+        # They name files by their process number, which is the same on several nodes.
+        of_runtime = {
+            "plm_ssh_agent": agent,
+            "prte_local_tmpdir_base": str(nodes.directory),
+            "prte_remote_tmpdir_base": "/dev/shm",  # noqa: S108 (each node has its own)
+        }
+        of_library = _OPEN_MPI_5
+    for option, parameters in (("--prtemca", of_runtime), ("--mca", of_library)):
+        for name, value in parameters.items():
+            yield from (option, name, value)
 
 
 def _hosts(nodes: Nodes, procs: int, ppn: int) -> str:
