@@ -29,18 +29,41 @@ static const struct family {
   bool upper;
   bool by_call;
   const char *enabled_by;  /* a variable that must be true; NULL: none */
+  const char *component;   /* the one that has the algorithms; NULL: there are none */
   const char *bypassed_by; /* otherwise makes other code run, on some nodes and after some calls */
   int bypass_off;
 } families[] = {
-    {MPICH_ALGORITHM, true, true, NULL, MPICH_BYPASS, 1},
-    {OPENMPI_ALGORITHM, false, false, OPENMPI_SWITCH, NULL, 0},
+    {MPICH_ALGORITHM, true, true, NULL, NULL, MPICH_BYPASS, 1},
+    {OPENMPI_ALGORITHM, false, false, OPENMPI_SWITCH, "tuned", NULL, 0},
 };
 
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
+#define ON(operation) (1U << (operation))
+
+/* Components of Open MPI that are not used by default, each chosen as a whole. Not `han`, which 5 uses by
+   default: with 5.0.11 communicators that were made for it crash when they are freed. */
+static const struct component {
+  const char *name;
+  unsigned operations;
+} components[] = {
+    {"adapt", ON(SWP_BCAST) | ON(SWP_REDUCE)},
+    {"sm", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE)},
+    {"xhc", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE)},
+    {"acoll", ON(SWP_BCAST) | ON(SWP_GATHER) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_ALLGATHER) |
+                  ON(SWP_ALLTOALL)},
+    {"ucc", ~0U},
+};
+
+enum {
+  COMPONENTS = sizeof components / sizeof components[0],
+  FIRST = 99 /* before all but what users put at 100 */
+};
+
 struct name {
   char text[ALGORITHM_BYTES];
-  int value;
+  int value;             /* of the operation's variable */
+  const char *component; /* that runs it; NULL: there are none */
 };
 
 /* The library's algorithms for one operation. */
@@ -60,7 +83,8 @@ static const struct name *name_at(const struct variable *variable, int index) {
 }
 
 /* A longer name than that of a parameter no spec can have. */
-static void add_name(struct variable *variable, const char *text, size_t length, int value) {
+static void add_name(struct variable *variable, const char *text, size_t length, int value,
+                     const char *component) {
   if (length == 0 || length >= ALGORITHM_BYTES)
     return;
   struct name *name = swp_array_add(&variable->names, sizeof *name, NULL);
@@ -68,6 +92,7 @@ static void add_name(struct variable *variable, const char *text, size_t length,
     return;
   memcpy(name->text, text, length);
   name->value = value;
+  name->component = component;
 }
 
 /* Value 0 stands for the library's own choice. */
@@ -80,7 +105,7 @@ static void read_enumeration(struct variable *variable, MPI_T_enum enumeration) 
   for (int i = 0; i < items; i++) {
     length = (int)sizeof text;
     if (MPI_T_enum_get_item(enumeration, i, &value, text, &length) == MPI_SUCCESS && value != 0)
-      add_name(variable, text, strlen(text), value);
+      add_name(variable, text, strlen(text), value, variable->family->component);
   }
 }
 
@@ -110,7 +135,7 @@ static void read_description(struct variable *variable, const char *text) {
       }
     }
     if (value > 0)
-      add_name(variable, begin, (size_t)(end - begin), value);
+      add_name(variable, begin, (size_t)(end - begin), value, NULL);
     value++;
   }
 }
@@ -152,6 +177,25 @@ static bool can_enable(const struct family *family) {
   return is_writable(scope) || (access_variable(index, &on, false) == MPI_SUCCESS && on);
 }
 
+/* The variable of a component's priority; whether there is one that can be written. */
+static bool find_priority(const char *component, int *index) {
+  char name[VARIABLE_BYTES], text[TEXT_BYTES];
+  int scope;
+  MPI_T_enum enumeration;
+  if (component == NULL)
+    return false;
+  snprintf(name, sizeof name, OPENMPI_PRIORITY, component);
+  return find(name, &scope, &enumeration, text, index) == MPI_SUCCESS && is_writable(scope);
+}
+
+static void add_components(struct variable *variable, enum swp_operation operation) {
+  for (int i = 0, index; i < COMPONENTS; i++) {
+    const char *name = components[i].name;
+    if ((components[i].operations & ON(operation)) != 0 && find_priority(name, &index))
+      add_name(variable, name, strlen(name), 0, name);
+  }
+}
+
 static void read_variable(enum swp_operation operation, struct variable *variable) {
   for (int i = 0; i < FAMILIES && variable->names.count == 0; i++) {
     const struct family *family = &families[i];
@@ -167,6 +211,8 @@ static void read_variable(enum swp_operation operation, struct variable *variabl
       read_enumeration(variable, enumeration);
     else
       read_description(variable, text);
+    if (family->component != NULL && variable->names.count > 0)
+      add_components(variable, operation);
   }
 }
 
@@ -235,43 +281,50 @@ static int prepare_calls(const struct variable *variable, int value, struct algo
   return error;
 }
 
-static int write_switch(const struct family *family, bool on) {
-  char text[TEXT_BYTES], value = (char)on;
-  int index, scope;
-  MPI_T_enum enumeration;
-  if (find(family->enabled_by, &scope, &enumeration, text, &index) != MPI_SUCCESS)
-    return fail("MPI_T_cvar_get_index");
-  if (is_writable(scope) && access_variable(index, &value, true) != MPI_SUCCESS)
-    return fail("MPI_T_cvar_write");
-  return SWP_SUCCESS;
+union value {
+  int number;
+  bool flag;
+};
+
+/* A variable that is set while a communicator is made. */
+struct temporary {
+  int index;
+  union value value, own;
+  bool set;
+};
+
+static int set(struct temporary *temporary) {
+  if (access_variable(temporary->index, &temporary->own, false) != MPI_SUCCESS)
+    return fail("MPI_T_cvar_read");
+  temporary->set = access_variable(temporary->index, &temporary->value, true) == MPI_SUCCESS;
+  return temporary->set ? SWP_SUCCESS : fail("MPI_T_cvar_write");
 }
 
-/* Makes the communicator while the variables are set. */
-static int prepare_communicator(const struct variable *variable, int value, MPI_Comm comm,
+/* Makes the communicator while the algorithm's component comes first and is told which to run. */
+static int prepare_communicator(const struct variable *variable, const struct name *name, MPI_Comm comm,
                                 struct algorithm *algorithm) {
-  int error = SWP_SUCCESS, own = 0;
-  char text[TEXT_BYTES], was_on = 0;
-  int index, scope;
+  enum { MOST = 3 };
+  struct temporary temporaries[MOST];
+  int count = 0, error = SWP_SUCCESS, index, scope;
+  char text[TEXT_BYTES];
   MPI_T_enum enumeration;
-  if (find(variable->family->enabled_by, &scope, &enumeration, text, &index) != MPI_SUCCESS ||
-      access_variable(index, &was_on, false) != MPI_SUCCESS ||
-      access_variable(variable->index, &own, false) != MPI_SUCCESS)
-    error = fail("MPI_T_cvar_read");
-  const bool known = error == SWP_SUCCESS; /* the value to restore */
-  if (known)
-    error = write_switch(variable->family, true);
-  if (error == SWP_SUCCESS && access_variable(variable->index, &value, true) != MPI_SUCCESS)
-    error = fail("MPI_T_cvar_write");
+  if (find_priority(name->component, &index))
+    temporaries[count++] = (struct temporary){.index = index, .value.number = FIRST};
+  if (find(variable->family->enabled_by, &scope, &enumeration, text, &index) == MPI_SUCCESS &&
+      is_writable(scope))
+    temporaries[count++] = (struct temporary){.index = index, .value.flag = true};
+  temporaries[count++] = (struct temporary){.index = variable->index, .value.number = name->value};
+  for (int i = 0; i < count && error == SWP_SUCCESS; i++)
+    error = set(&temporaries[i]);
   error = swp_agree(comm, error);
   if (error == SWP_SUCCESS) {
     int mpi_error = MPI_Comm_dup(comm, &algorithm->comm);
     algorithm->owns_comm = mpi_error == MPI_SUCCESS;
     error = algorithm->owns_comm ? SWP_SUCCESS : swp_fail_mpi(mpi_error, "MPI_Comm_dup");
   }
-  if (known) {
-    access_variable(variable->index, &own, true);
-    write_switch(variable->family, was_on);
-  }
+  for (int i = 0; i < count; i++)
+    if (temporaries[i].set)
+      access_variable(temporaries[i].index, &temporaries[i].own, true);
   return error;
 }
 
@@ -288,7 +341,7 @@ int swp_algorithm_open(MPI_Comm comm, enum swp_operation operation, const char *
   if (variable->family->by_call)
     error = prepare_calls(variable, known->value, algorithm);
   else
-    error = prepare_communicator(variable, known->value, comm, algorithm);
+    error = prepare_communicator(variable, known, comm, algorithm);
   error = swp_agree(comm, error);
 done:
   return error;

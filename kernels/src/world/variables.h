@@ -12,10 +12,11 @@
 #define MPICH_FALLBACK "MPIR_CVAR_COLLECTIVE_FALLBACK"
 
 /* Open MPI: read when a communicator is made, where the switch is on; of 4, only if it was on at the start.
- */
+   A component is used for what none of higher priority does. */
 #define OPENMPI_PREFIX "OMPI_MCA_" /* in the environment */
 #define OPENMPI_ALGORITHM "coll_tuned_%s_algorithm"
 #define OPENMPI_SWITCH "coll_tuned_use_dynamic_rules"
+#define OPENMPI_PRIORITY "coll_%s_priority"
 
 /* Intel MPI: read at the start. */
 #define INTEL_ALGORITHM "I_MPI_ADJUST_%s"

@@ -1,0 +1,79 @@
+"""Open MPI's own algorithms on nodes: the messages that they send, as the library counts them."""
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Require
+from tests.kernels.conftest import TIMEOUT_S, Kernels
+from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, shim
+from tuner.machine.nodes.launch import launch
+from tuner.machine.nodes.namespaces import Nodes
+
+PROCS = 8
+LAYOUTS = (8, 2, 5)  # ranks on the first nodes: one node, 4 x 2, 5 + 3
+SMALL, LARGE = 1024, 65536  # bytes
+
+CHOSEN = {"bcast": "pipeline", "reduce": "in-order_binary", "allreduce": "ring"}
+CHOSEN |= {"allgather": "bruck", "gather": "linear_sync", "scatter": "binomial"}
+
+Sent = dict[tuple[str, int], tuple[str, ...]]
+
+
+@pytest.fixture
+def mpi(require: Require) -> Mpi:
+    found = [mpi for mpi in find_mpis() if (mpi.family, mpi.major) == ("openmpi", 5)]
+    require("openmpi5", bool(found), "this MPI is not installed")
+    return found[0]
+
+
+@pytest.fixture
+def send(nodes: Nodes, mpi: Mpi, tmp_path: Path) -> Callable[..., Sent]:
+    """Return a function that returns the messages of all operations under an environment."""
+    program = tmp_path / "sent"
+    source = CHECKOUT / "tests" / "vendor" / "sent.c"
+    subprocess.run([mpi.mpicc, "-std=c11", source, "-o", program], check=True)
+
+    def run(ppn: int, environment: Mapping[str, str], preload: str = "") -> Sent:
+        start = launch(nodes, mpi, PROCS, ppn)
+        counting = [word.replace("ob1", "ob1,monitoring") for word in start.argv_prefix]
+        counting += ["-x", f"LD_PRELOAD={preload}"] if preload else []
+        done = subprocess.run(
+            [*counting, program, f"{SMALL},{LARGE}", *CHOSEN],
+            env=os.environ | start.env | {"OMPI_MCA_pml_monitoring_enable": "1"} | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        lines = [line.split() for line in done.stdout.splitlines()]
+        return {(operation, int(size)): tuple(pairs) for operation, size, *pairs in lines}
+
+    return run
+
+
+def forced(algorithms: Mapping[str, str]) -> dict[str, str]:
+    named = {f"OMPI_MCA_coll_tuned_{each}_algorithm": name for each, name in algorithms.items()}
+    set_aside = {"OMPI_MCA_coll_han_priority": "0", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
+    return named | set_aside
+
+
+@pytest.mark.parametrize("ppn", LAYOUTS)
+def test_named_algorithms_run_before_components_of_higher_priority(
+    mpi: Mpi,
+    send: Callable[..., Sent],
+    kernels_of: Callable[[str], Kernels],
+    tmp_path: Path,
+    ppn: int,
+) -> None:
+    """The preload calls the plans of a table's methods."""
+    file = tmp_path / "named.table"
+    rules = [f"rule op={each} method=vendor:algorithm={name}" for each, name in CHOSEN.items()]
+    file.write_text("\n".join(["switchpoint-table 1", *rules, ""]))
+    shim_library = shim(kernels_of(mpi.name).build)
+    named = send(ppn, {"SWITCHPOINT_TABLE": str(file)}, str(shim_library))
+    assert named == send(ppn, forced(CHOSEN))
