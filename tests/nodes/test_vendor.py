@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Require
+from tests.conftest import Require, by_day
 from tests.kernels.conftest import TIMEOUT_S, Kernels
+from tests.test_vendor import BANNERS, rule, table, use
+from tuner.export.forms import export
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, shim
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import Nodes
@@ -16,9 +18,14 @@ from tuner.machine.nodes.namespaces import Nodes
 PROCS = 8
 LAYOUTS = (8, 2, 5)  # ranks on the first nodes: one node, 4 x 2, 5 + 3
 SMALL, LARGE = 1024, 65536  # bytes
+FROM = 16384  # the bytes from which the rules have an algorithm
+
+WHOLE = ("gather", "scatter")  # rules for all sizes only; one is the default on a node
 
 CHOSEN = {"bcast": "pipeline", "reduce": "in-order_binary", "allreduce": "ring"}
 CHOSEN |= {"allgather": "bruck", "gather": "linear_sync", "scatter": "binomial"}
+OTHER = {"bcast": "chain", "reduce": "pipeline", "allreduce": "nonoverlapping"}
+OTHER |= {"allgather": "neighbor", "gather": "binomial", "scatter": "linear_nb"}
 
 Sent = dict[tuple[str, int], tuple[str, ...]]
 
@@ -60,6 +67,33 @@ def forced(algorithms: Mapping[str, str]) -> dict[str, str]:
     named = {f"OMPI_MCA_coll_tuned_{each}_algorithm": name for each, name in algorithms.items()}
     set_aside = {"OMPI_MCA_coll_han_priority": "0", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
     return named | set_aside
+
+
+@pytest.mark.parametrize(
+    ("ppn", "algorithms"),
+    by_day([(ppn, CHOSEN) for ppn in LAYOUTS], [(ppn, OTHER) for ppn in LAYOUTS]),
+)
+def test_exported_rules_make_the_library_run_the_algorithms(
+    mpi: Mpi, send: Callable[..., Sent], tmp_path: Path, ppn: int, algorithms: dict[str, str]
+) -> None:
+    rules = []
+    for operation, name in algorithms.items():
+        low = None if operation in WHOLE else FROM
+        chosen = rule(operation, f"vendor:algorithm={name}", low, None, PROCS)
+        rules += [rule(operation, "vendor", None, FROM - 1, PROCS)] * (low is not None) + [chosen]
+    of = table(BANNERS["openmpi"].format(mpi.version, mpi.version), rules)
+    environment = {}
+    for form in ("openmpi", "han"):
+        file = tmp_path / form
+        file.write_text(export(of, form))
+        environment |= use(file)
+    default, alone, tuned = send(ppn, {}), send(ppn, forced(algorithms)), send(ppn, environment)
+    for key in default:
+        is_ruled = key[1] >= FROM or key[0] in WHOLE
+        assert tuned[key] == (alone if is_ruled else default)[key], key
+    assert all(
+        default[key] != alone[key] for key in default if key[1] >= FROM if key[0] not in WHOLE
+    )
 
 
 @pytest.mark.parametrize("ppn", LAYOUTS)

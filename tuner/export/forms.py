@@ -16,6 +16,7 @@ FORMS = {
     "header": header.FORM,
     "json": document.FORM,
     "openmpi": openmpi.FORM,
+    "han": openmpi.HAN,
     "mpich": mpich.FORM,
     "intelmpi": intelmpi.FORM,
 }

@@ -1,4 +1,8 @@
-"""Open MPI's rules file, which coll_tuned_dynamic_rules_filename names."""
+"""Open MPI's rules files: the algorithms of `tuned`, and where version 5 leaves calls to them.
+
+On several nodes the component `han` of version 5 comes before `tuned`, which has the algorithms. So
+a second file names the component for each size that the first has an algorithm for.
+"""
 
 from typing import Any
 
@@ -23,6 +27,8 @@ NUMBERS = {
     "reduce_scatter_block": 13,
     "scatter": 15,
 }
+
+BY_HAN = ("allgather", "allreduce", "bcast", "gather", "reduce", "scatter")
 
 TOTALS = ("allgather", "alltoall", "reduce_scatter_block")
 """Operations whose size in Open MPI is that of all ranks' blocks; ours is one block."""
@@ -56,6 +62,7 @@ def _rules_file(table: Table) -> dict[str, Any]:
     reductions = [operation for operation in REDUCTIONS if operation in choices.intervals]
     return {
         "version": version,
+        "has_han": version.startswith("5."),
         "operations": operations,
         "cautions": [CAUTION.format(" and ".join(reductions))] if reductions else [],
         "left_out": choices.left_out,
@@ -81,7 +88,9 @@ def _sizes(
     return sizes
 
 
-_OWN: list[dict[str, Any]] = [{"low": 0, "number": 0, "fan_out": 0, "name": "the library's choice"}]
+_OWN: list[dict[str, Any]] = [
+    {"low": 0, "bytes": 0, "number": 0, "fan_out": 0, "name": "the library's choice"}
+]
 
 
 def _messages(
@@ -102,12 +111,23 @@ def _messages(
             choices.leave_out(operation, procs, f"the library has no algorithm {name}")
             name = None
         chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
-        messages.append(_OWN[0] | chosen | {"low": low})
+        messages.append(_OWN[0] | chosen | {"low": low, "bytes": interval.low})
     return messages
 
 
 def _text(table: Table, model: SystemModel | None) -> str:
     return render("openmpi.rules.j2", table, **_rules_file(table))
+
+
+def _han_text(table: Table, model: SystemModel | None) -> str:
+    values = _rules_file(table)
+    operations = [each for each in values["operations"] if each["name"] in BY_HAN]
+    if not (values["has_han"] and operations):
+        raise VendorError(
+            f"Open MPI {values['version']} needs no rules of its component han for this table: "
+            f"only {', '.join(BY_HAN)} of version 5 do"
+        )
+    return render("han.rules.j2", table, **values | {"operations": operations})
 
 
 FORM = Form(
@@ -117,6 +137,17 @@ FORM = Form(
     use=(
         "export OMPI_MCA_coll_tuned_use_dynamic_rules=1",
         "export OMPI_MCA_coll_tuned_dynamic_rules_filename=$PWD/rules.conf",
+    ),
+    is_of_mpi=True,
+)
+
+HAN = Form(
+    "Open MPI 5 rules of han",
+    "han.conf",
+    _han_text,
+    use=(
+        "export OMPI_MCA_coll_han_use_dynamic_file_rules=1",
+        "export OMPI_MCA_coll_han_dynamic_rules_filename=$PWD/han.conf",
     ),
     is_of_mpi=True,
 )
