@@ -1,9 +1,12 @@
 """What is said of a table by fresh data, on outcomes that are known."""
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from tests import synthetic
 from tests.kernels.conftest import build_kernels
@@ -16,6 +19,7 @@ from tuner.machine.mpi import find_mpis
 from tuner.selection.rules import compile_rules
 from tuner.store.store import Store
 from tuner.studies.regret import (
+    RegretError,
     RegretOutcome,
     RegretProblem,
     RegretRequest,
@@ -27,12 +31,18 @@ from tuner.studies.regret import (
 
 
 def outcome(
-    table: float, default: float = 1.0, seen: bool = True, knew: str = "open", **others: float
+    table: float,
+    default: float = 1.0,
+    seen: bool = True,
+    knew: str = "open",
+    sd: float = 0.0,
+    **others: float,
 ) -> RegretOutcome:
     """Times over that of the best."""
     problem = RegretProblem("discovery", "random:degree=2,seed=1000", 1, 4, (8,), seen)
     times_s = {"table": table, "best": 1.0, "default": default, **others}
-    return RegretOutcome(problem, 8, knew, dict.fromkeys(times_s, "nbx"), times_s)
+    methods = dict.fromkeys(times_s, "nbx")
+    return RegretOutcome(problem, 8, knew, methods, times_s, 4, sd**2, oracle=0.01)
 
 
 def test_regret_is_judged_against_the_best_and_the_default() -> None:
@@ -46,6 +56,16 @@ def test_regret_is_judged_against_the_best_and_the_default() -> None:
     assert verdict.worse == 0.5
     assert verdict.gain == pytest.approx((2 / 1.1) ** 0.5)
     assert verdict.unseen is None
+
+
+def test_a_regret_that_launches_would_find_is_found_four_times_in_five() -> None:
+    """Four launches that differ by 2 %: differences of this size, tested at 5 %."""
+    resolution = judge([outcome(1.1, sd=0.02)]).operations["discovery"]
+    assert (resolution.cases, resolution.table, resolution.oracle) == (1, pytest.approx(0.1), 0.01)
+    random = np.random.default_rng(1)
+    drawn = random.normal(math.log1p(resolution.finds), 0.02, (20000, 4))
+    found = stats.ttest_1samp(drawn, 0.0, axis=1, alternative="greater").pvalue < 0.05
+    assert found.mean() == pytest.approx(0.8, abs=0.03)
 
 
 def test_the_causes_are_told_the_largest_first() -> None:
@@ -115,18 +135,32 @@ def test_problems_are_new_and_reproducible(results: Path) -> None:
 def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     succeed("tune")
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build_kernels(find_mpis()[0])))
-    options = ("--problems", "2", "--launches", "1", "--budget", "0.3")
+    options = ("--problems", "1", "--launches", "4", "--budget", "0.3")
     answer = call("check", "choices", *options, "--json")
     assert answer.exit_code in (0, 1), answer.stderr
     document = json.loads(answer.stdout)
     assert document["outcomes"]
     for each in document["outcomes"]:
         assert {"table", "best", "default"} <= each["times_s"].keys()
+        assert each["launches"] == 4
+        assert each["oracle"] >= 0
         assert each["chosen_by"] in (*STATUSES, "interpolated", "not applicable")
     assert answer.exit_code == (
         not all(line["met"] for line in document["targets"] if line["achieved"] is not None)
     )
+    assert {"finds", "oracle"} <= document["verdict"]["operations"]["exchange"].keys()
     assert len(list((results / "studies").glob("regret-*.json"))) == 1
+
+
+def test_problems_have_the_processes_and_patterns_that_are_asked_for() -> None:
+    found = [on(point(), n, p) for n, p in [(1, 2), (1, 8), (2, 4), (4, 4)]]
+    table = Table(PROVENANCE, [], found)
+    drawn = list(problems(table, 8, 1, procs=[6, 8, 12], patterns=["hub:hubs=1,seed=7"]))
+    layouts = [(each.nodes, each.ppn) for each in drawn]
+    assert layouts == [(1, 6), (1, 8), (2, 4), (3, 4)] * 2
+    assert {each.pattern for each in drawn} == {"hub:hubs=1,seed=7"}
+    with pytest.raises(RegretError, match="no tuned layout has 5000 processes"):
+        list(problems(table, 1, 1, procs=[5000]))
 
 
 def test_problems_lie_between_neighbours() -> None:

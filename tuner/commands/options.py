@@ -67,8 +67,12 @@ def duration(least: float) -> click.FloatRange:
     return _Number(least, 1e6)
 
 
-def whole_numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+def whole_numbers(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> list[int]:
     """Return the numbers of a comma-separated list, increasing; each is at least 1."""
+    if value is None:
+        return []
     words = value.split(",")
     if not all(re.fullmatch("[0-9]{1,18}", word) and 1 <= int(word) <= _MOST for word in words):
         raise click.BadParameter(f"{value!r} is not a comma-separated list of positive integers")

@@ -18,6 +18,7 @@ from tuner.commands.options import (
     one_system,
     system_option,
     whole_number,
+    whole_numbers,
 )
 from tuner.errors import SwitchpointError
 
@@ -36,9 +37,21 @@ if TYPE_CHECKING:
     default=20,
     help="Number of random problems, over all operations in turn, at three sizes each.",
 )
-@launches_option(1, 3, "Launches of each problem, after the one that selects the best method.")
+@launches_option(4, 12, "Most launches of each problem, after the two that name the contenders.")
 @budget_option(2.0)
-@click.option("--seed", type=int, default=1, help="Seed of the problems.")
+@click.option("--seed", type=whole_number(0), default=1, help="Seed of the problems.")
+@click.option(
+    "--procs",
+    metavar="N[,N...]",
+    callback=whole_numbers,
+    help="Process counts, in turn; by default random ones.",
+)
+@click.option(
+    "--pattern",
+    "patterns",
+    multiple=True,
+    help="Pattern of exchanges, such as random:degree=2,seed=1; may be repeated, in turn.",
+)
 @database_option
 @json_option
 def regret(
@@ -47,12 +60,15 @@ def regret(
     launches: int,
     budget_s: float,
     seed: int,
+    procs: list[int],
+    patterns: tuple[str, ...],
     database: Path,
     as_json: bool,
 ) -> None:
     """Measure how much slower a system's table is than the best method, on new problems.
 
-    Sizes, process counts and patterns are random. Exits with 1 when a target is missed.
+    Sizes, process counts and patterns are random. A problem is launched until a difference of 5 %
+    would show. Exits with 1 when a target is missed.
     """
     from tuner import atomic
     from tuner.campaign import planned
@@ -78,7 +94,7 @@ def regret(
         request = regretting.RegretRequest(
             table, path, system, provenance.environment, launches, budget_s
         )
-        for problem in regretting.problems(table, count, seed):
+        for problem in regretting.problems(table, count, seed, procs, patterns):
             found = list(regretting.outcomes(problem, request))
             outcomes += found
             _show_outcomes(found, out)
@@ -126,6 +142,12 @@ def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Conso
         )
     out.print(grid)
     out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
+    grid = Grid("operation", "cases", "launches", "the table", "an oracle", "finds from")
+    for name, its in verdict.operations.items():
+        shares = (f"{share:+.1%}" for share in (its.table, its.oracle, its.finds))
+        grid.add_row(name, str(its.cases), f"{its.launches:.1f}", *shares)
+    out.print(grid)
+    out.print()
     whole = sum(cause.mean * cause.cases for cause in verdict.causes.values())
     grid = Grid("basis of the choice", "cases", "mean regret", "share of the whole")
     for name, cause in verdict.causes.items():

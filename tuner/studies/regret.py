@@ -1,31 +1,49 @@
 """The regret of a table on problems that were not used to make it.
 
-Random sizes, process counts and patterns are measured anew. One launch of all methods names the
-best of a problem; further launches measure it, the library's choice by the table, and the choices
-of other rules, and each choice is compared with the fastest of them. Noise makes regret larger,
-never smaller. Measurements are used as they are.
+Random sizes, process counts and patterns are measured anew. Two launches of all methods name the
+few that may be the best of a problem; further launches measure them, the library's choice by the
+table, and the choices of other rules, until they would show a difference of 5 %. Each choice is
+compared with the fastest of them. Noise makes regret larger, never smaller; what an oracle loses
+that chooses by half of the launches says by how much. Measurements are used as they are.
 """
 
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from tuner import stats
 from tuner.campaign.launches import measure
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import LaunchCommand
+from tuner.machine.simulation import machines
 from tuner.machine.systems import kernels, launch_on
 from tuner.rawfile.reading import BenchFile
+from tuner.stats import Floats
 
 WORSE = 0.02
 """The excess over the default's time above which a choice counts as slower."""
+
+CHOOSING_LAUNCHES = 2
+"""Launches of all methods, which name the contenders."""
+
+CONTENDERS, CONTENDING = 4, 1.5
+"""Most contenders at a size, and the most time of one over that of the fastest."""
+
+RESOLVED = 0.05
+"""The difference to be found before the launches of a problem end."""
+
+ERROR_LEVEL, POWER = 0.05, 0.8
+"""Probabilities that a difference is found where there is none, and where there is one."""
+
+LEAST_LAUNCHES = 4
+"""Launches of a problem that count, two for each half; exact times need one for each."""
 
 SMALLEST_BYTES, LARGEST_BYTES = 8, 131072
 RULES: dict[str, Callable[[int], str]] = {
@@ -33,6 +51,10 @@ RULES: dict[str, Callable[[int], str]] = {
     "deal.II": lambda procs: "pex" if procs <= 99 else "nbx",
 }
 """The methods that other libraries choose for a discovery, by our names."""
+
+
+Logs = dict[tuple[str, int], list[float]]
+"""Logarithms of the medians of launches in seconds, by method and size."""
 
 
 class RegretError(SwitchpointError):
@@ -62,6 +84,8 @@ class RegretOutcome:
 
     `times_s` are geometric means over the launches that count, by the name of the chooser: "table",
     "best", "default", and those of RULES. `chosen_by` is the basis of the table's choice.
+    `variance` is that of the logarithms of contenders' times over the table's between launches, and
+    `oracle` the regret of the best of one half of the launches in the other.
     """
 
     problem: RegretProblem
@@ -69,6 +93,9 @@ class RegretOutcome:
     chosen_by: str
     methods: dict[str, str]
     times_s: dict[str, float]
+    launches: int
+    variance: float
+    oracle: float
 
     def regret(self, chooser: str = "table") -> float:
         """Return time / least time of all that were measured again - 1."""
@@ -90,6 +117,21 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class Resolution:
+    """What the launches of one operation could show at one size of one problem.
+
+    `finds` is the smallest regret that they would have found with the probability POWER, and
+    `oracle` the mean regret of an oracle: what noise alone costs.
+    """
+
+    cases: int
+    launches: float
+    table: float
+    finds: float
+    oracle: float
+
+
+@dataclass(frozen=True, slots=True)
 class RegretVerdict:
     """The summary of the outcomes; `gain` is the geometric mean of default / table.
 
@@ -97,6 +139,7 @@ class RegretVerdict:
     """
 
     choosers: dict[str, Judgement]
+    operations: dict[str, Resolution]
     causes: dict[str, Judgement]
     worse: float
     gain: float
@@ -113,8 +156,13 @@ def judge(outcomes: Sequence[RegretOutcome]) -> RegretVerdict:
     for outcome in outcomes:
         causes[outcome.chosen_by].append(outcome)
     judged = {cause: _judgement(of_cause, "table") for cause, of_cause in causes.items()}
+    operations = sorted({outcome.problem.operation for outcome in outcomes})
     return RegretVerdict(
         choosers={name: _judgement(outcomes, name) for name in names},
+        operations={
+            name: _resolution([each for each in outcomes if each.problem.operation == name])
+            for name in operations
+        },
         causes=dict(sorted(judged.items(), key=lambda of: -of[1].mean * of[1].cases)),
         worse=float(np.mean(ratios > 1 + WORSE)),
         gain=float(np.exp(-np.log(ratios).mean())),
@@ -157,10 +205,35 @@ def _judgement(outcomes: Sequence[RegretOutcome], chooser: str) -> Judgement:
     return Judgement(len(regrets), float(np.mean(regrets)), float(np.quantile(regrets, 0.95)))
 
 
-def problems(table: Table, count: int, seed: int) -> Iterator[RegretProblem]:
+def _resolution(outcomes: Sequence[RegretOutcome]) -> Resolution:
+    launches = np.array([outcome.launches for outcome in outcomes])
+    variances = np.array([outcome.variance for outcome in outcomes])
+    # The sizes of a problem share launches, and so their effects.
+    freedom = sum({outcome.problem: outcome.launches - 1 for outcome in outcomes}.values())
+    variance = float(np.average(variances, weights=launches - 1) * np.mean(1 / launches))
+    return Resolution(
+        cases=len(outcomes),
+        launches=float(launches.mean()),
+        table=float(np.mean([outcome.regret() for outcome in outcomes])),
+        finds=_found(math.sqrt(variance), freedom),
+        oracle=float(np.mean([outcome.oracle for outcome in outcomes])),
+    )
+
+
+def _found(error: float, freedom: int) -> float:
+    """Return the least difference that is found with the probability POWER."""
+    quantiles = (stats.student(freedom, level) for level in (1 - ERROR_LEVEL, POWER))
+    return math.expm1(sum(quantiles) * error)
+
+
+def problems(
+    table: Table, count: int, seed: int, procs: Sequence[int] = (), patterns: Sequence[str] = ()
+) -> Iterator[RegretProblem]:
     """Yield random problems of a table's operations, on layouts that were tuned or lie between.
 
-    Those between have as many processes per node as two tuned ones, or as many nodes.
+    Those between have as many processes per node as two tuned ones, or as many nodes. With `procs`
+    only layouts of so many processes count, and with `patterns` exchanges have these; both in turn.
+    Raises RegretError where no layout has so many processes.
     """
     random = np.random.default_rng(seed)
     layouts: dict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -168,23 +241,44 @@ def problems(table: Table, count: int, seed: int) -> Iterator[RegretProblem]:
         layout = point.case.layout
         if layout.procs > 1:  # a process alone has nothing to choose
             layouts[point.case.operation].add((layout.nodes, layout.ppn))
-    operations = sorted(layouts)
-    for number in range(count):
-        operation = operations[number % len(operations)]
-        pairs = _neighbours(layouts[operation])
-        first, last = pairs[int(random.integers(len(pairs)))]
-        nodes, ppn = (
-            round(math.exp(random.uniform(math.log(low), math.log(high))))
-            for low, high in zip(first, last, strict=True)
+    asked = {name: _asked(_neighbours(tuned), procs) for name, tuned in sorted(layouts.items())}
+    operations = [name for name, places in asked.items() if places or not procs]
+    if not operations:
+        raise RegretError(
+            f"no tuned layout has {', '.join(map(str, procs))} processes, nor any between two"
         )
+    for number in range(count):
+        operation, turn = operations[number % len(operations)], number // len(operations)
+        if procs:
+            nodes, ppn = asked[operation][turn % len(asked[operation])]
+        else:
+            pairs = _neighbours(layouts[operation])
+            first, last = pairs[int(random.integers(len(pairs)))]
+            nodes, ppn = (
+                round(math.exp(random.uniform(math.log(low), math.log(high))))
+                for low, high in zip(first, last, strict=True)
+            )
         logs = random.uniform(math.log(SMALLEST_BYTES), math.log(LARGEST_BYTES), 3)
         sizes = sorted({max(8, round(math.exp(log) / 8) * 8) for log in logs})
-        yield RegretProblem(
-            operation,
-            _pattern(operation, nodes * ppn, random),
-            *(nodes, ppn, tuple(sizes)),
-            (nodes, ppn) in layouts[operation],
-        )
+        pattern = _pattern(operation, nodes * ppn, random)
+        if patterns and operation not in COLLECTIVES:
+            pattern = patterns[turn % len(patterns)]
+        seen = (nodes, ppn) in layouts[operation]
+        yield RegretProblem(operation, pattern, nodes, ppn, tuple(sizes), seen)
+
+
+def _asked(
+    pairs: Sequence[tuple[tuple[int, int], tuple[int, int]]], procs: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Return the layouts of or between pairs that have one of the numbers of processes."""
+    found = {
+        (nodes, number // nodes)
+        for (low, high) in pairs
+        for number in procs
+        for nodes in range(low[0], min(high[0], number) + 1)
+        if number % nodes == 0 and low[1] <= number // nodes <= high[1]
+    }
+    return sorted(found, key=lambda layout: (layout[0] * layout[1], layout))
 
 
 def _neighbours(layouts: set[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -221,30 +315,92 @@ class RegretRequest:
 
 
 def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretOutcome]:
-    """Measure a problem: first a launch to name the best at each size, then those that count.
+    """Measure a problem: first launches to name the contenders, then those that count.
 
     Raises LaunchError, NodesError, KernelsError, RegretError.
     """
     built = kernels(request.system, request.environment)
-    swpbench = built.swpbench
     start = launch_on(
         request.system, built.mpi, problem.procs, problem.ppn, built.root, problem.operation
     )
     tables = {"SWITCHPOINT_TABLE": str(request.path), "SWITCHPOINT_USER_TABLE": ""}
     start = replace(start, env=start.env | tables)
-    first = measure(start, swpbench, _options(problem, request, ["all", AUTO], 0))
-    chosen = {size: _choices(problem, first, size) for size in problem.sizes}
-    chosen = {size: methods for size, methods in chosen.items() if methods}
-    knowledge = {
-        size: known(selected.described, request) for size, selected in first.selected.items()
-    }
+
+    def launch(number: int, methods: Sequence[str]) -> BenchFile:
+        return measure(start, built.swpbench, _options(problem, request, methods, number))
+
+    exact = machines.is_simulated(request.system)
+    choosing, least = (1, 2) if exact else (CHOOSING_LAUNCHES, LEAST_LAUNCHES)
+    first = [launch(number, ["all", AUTO]) for number in range(choosing)]
+    logs = _logs(first)
+    chosen = {size: _choices(problem, first[0], logs, size) for size in problem.sizes}
+    chosen = {size: choices for size, choices in chosen.items() if choices.methods}
     if not chosen:
         raise RegretError(
             f"{problem.operation} {problem.pattern} on {problem.procs} processes: nothing could be "
             "measured in the launch's time; give a larger --budget"
         )
-    for size, methods, times_s in _counted(problem, request, start, swpbench, chosen):
-        yield RegretOutcome(problem, size, knowledge[size], methods, times_s)
+    racing = sorted({name for choices in chosen.values() for name in choices.racing})
+    files: list[BenchFile] = []
+    while len(files) < request.launches:
+        files += [launch(choosing + len(files), racing)]
+        if len(files) >= least and _resolved(chosen, _logs(files), len(files)):
+            break
+    logs = _logs(files)
+    for size, choices in chosen.items():
+        times = choices.times(logs, size, len(files))
+        if times is not None:
+            described = first[0].selected[size].described
+            yield _outcome(problem, size, known(described, request), choices, times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """The methods at one size: by chooser, and all that race there."""
+
+    methods: dict[str, str]
+    racing: list[str]
+
+    def times(self, logs: Logs, size: int, launches: int) -> Floats | None:
+        """Return the logarithms of seconds by method and launch, None if any is missing."""
+        its = [logs.get((name, size), []) for name in self.racing]
+        return np.array(its) if all(len(each) == launches for each in its) else None
+
+    def variance(self, times: Floats) -> float:
+        """Return the mean variance between launches of the others' logarithms over the table's."""
+        over = np.delete(times, own := self.racing.index(self.methods["table"]), 0) - times[own]
+        return float(over.var(axis=1, ddof=1).mean()) if len(over) else 0.0
+
+
+def _resolved(chosen: Mapping[int, _Choices], logs: Logs, launches: int) -> bool:
+    """Return whether the launches would show a difference of RESOLVED, in the mean over sizes."""
+    variances = [
+        choices.variance(times)
+        for size, choices in chosen.items()
+        if (times := choices.times(logs, size, launches)) is not None
+    ]
+    if not variances:
+        return False
+    return _found(math.sqrt(float(np.mean(variances)) / launches), launches - 1) <= RESOLVED
+
+
+def _outcome(
+    problem: RegretProblem, size: int, chosen_by: str, choices: _Choices, times: Floats
+) -> RegretOutcome:
+    means = dict(zip(choices.racing, times.mean(axis=1).tolist(), strict=True))
+    methods = choices.methods | {"best": min(means, key=lambda name: means[name])}
+    halves = times[:, 0::2].mean(axis=1), times[:, 1::2].mean(axis=1)
+    lost = [
+        math.expm1(judge[int(np.argmin(mine))] - judge.min())
+        for mine, judge in (halves, halves[::-1])
+    ]
+    return RegretOutcome(
+        *(problem, size, chosen_by, methods),
+        {chooser: math.exp(means[method]) for chooser, method in methods.items()},
+        launches=times.shape[1],
+        variance=choices.variance(times),
+        oracle=float(np.mean(lost)),
+    )
 
 
 def known(described: str, request: RegretRequest) -> str:
@@ -264,31 +420,8 @@ def known(described: str, request: RegretRequest) -> str:
     return "interpolated" if rule.interpolated else rule.evidence.status
 
 
-def _counted(
-    problem: RegretProblem,
-    request: RegretRequest,
-    start: LaunchCommand,
-    swpbench: Path,
-    chosen: dict[int, dict[str, str]],
-) -> Iterator[tuple[int, dict[str, str], dict[str, float]]]:
-    racing = sorted({method for methods in chosen.values() for method in methods.values()})
-    logs: dict[int, dict[str, list[float]]] = {size: {} for size in chosen}
-    for number in range(1, request.launches + 1):
-        file = measure(start, swpbench, _options(problem, request, racing, number))
-        for (method, size), median_s in medians(file).items():
-            if size in logs:
-                logs[size].setdefault(method, []).append(math.log(median_s))
-    for size, methods in chosen.items():
-        if all(len(logs[size].get(method, ())) == request.launches for method in methods.values()):
-            times_s = {
-                name: math.exp(float(np.mean(logs[size][method])))
-                for name, method in methods.items()
-            }
-            yield size, methods, times_s
-
-
 def _options(
-    problem: RegretProblem, request: RegretRequest, methods: list[str], number: int
+    problem: RegretProblem, request: RegretRequest, methods: Sequence[str], number: int
 ) -> list[str]:
     return [
         *("--op", problem.operation, "--pattern", problem.pattern, "--quiet"),
@@ -298,22 +431,29 @@ def _options(
     ]
 
 
-def _choices(problem: RegretProblem, file: BenchFile, size: int) -> dict[str, str]:
-    """Return methods by chooser at a size; empty where not all of them were measured."""
-    measured = {
-        method: median_s
-        for (method, of_size), median_s in medians(file).items()
-        if of_size == size and method != AUTO
-    }
+def _choices(problem: RegretProblem, file: BenchFile, logs: Logs, size: int) -> _Choices:
+    """Return the methods at a size; none where not all of them were measured."""
+    measured = {method: float(np.mean(its)) for (method, of), its in logs.items() if of == size}
+    measured.pop(AUTO, None)
     default = DEFAULT_METHODS[problem.operation]
     selected = file.selected.get(size)
     if default not in measured or selected is None or selected.method not in measured:
-        return {}
-    best = min(measured, key=lambda method: measured[method])
-    methods = {"table": selected.method, "best": best, "default": default}
+        return _Choices({}, [])
+    methods = {"table": selected.method, "default": default}
     if problem.operation == "discovery":
         methods |= {name: rule(problem.procs) for name, rule in RULES.items()}
-    return methods
+    fastest = sorted(measured, key=lambda method: measured[method])[:CONTENDERS]
+    near = measured[fastest[0]] + math.log(CONTENDING)
+    contenders = {method for method in fastest if measured[method] <= near}
+    return _Choices(methods, sorted(contenders.union(methods.values())))
+
+
+def _logs(files: Iterable[BenchFile]) -> Logs:
+    found: Logs = defaultdict(list)
+    for file in files:
+        for case, median_s in medians(file).items():
+            found[case].append(math.log(median_s))
+    return found
 
 
 def medians(file: BenchFile) -> dict[tuple[str, int], float]:
