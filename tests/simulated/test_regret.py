@@ -17,7 +17,7 @@ def test_the_regret_of_a_table_is_simulated(simgrid, simgrid_build, tmp_path, mo
     succeed("tune")
     found = []
     for _ in range(2):
-        answer = call("check", "choices", "--problems", "1", "--launches", "1", "--json")
+        answer = call("check", "choices", "--problems", "1", "--json")
         assert answer.exit_code in (0, 1), answer.stderr
         found.append(json.loads(answer.stdout)["outcomes"])
     assert found[0]
