@@ -77,11 +77,11 @@ def case_text(rule: Any) -> str:
     layout = f"{nodes} node{'s' if nodes != '1' else ''} × {ppn}"
     degree = degree_text((rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high))
     crowded = "oversubscribed" if rule.oversubscribed else ""
-    between = "interpolated" if _interpolated(rule) else ""
+    between = "inferred" if _inferred(rule) else ""
     return ", ".join(filter(None, [rule.operation, layout, crowded, between, degree]))
 
 
-def _interpolated(rule: Any) -> bool:
+def _inferred(rule: Any) -> bool:
     """Return whether a rule is for layouts between measured ones; one of those has its evidence."""
     measured = rule.nodes_low <= rule.nodes <= rule.nodes_high
     return not (measured and rule.ppn_low <= rule.ppn <= rule.ppn_high)

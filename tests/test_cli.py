@@ -224,15 +224,15 @@ def test_json_holds_what_is_shown(results: Path) -> None:
     assert document["tables"] == json.loads(succeed("tune", "--json"))
 
 
-def test_what_is_interpolated_is_marked(tmp_path: Path) -> None:
+def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     synthetic.write(tmp_path, synthetic.Campaign(procs=(4, 8), cores=64, samples=20))
     database = tmp_path / "s.db"
     succeed("ingest", tmp_path, "--database", database)
     said = succeed("tune", "--database", database)
     assert "1 x 5 to 7 (i)" in said
-    assert "(i) interpolated between measured layouts" in said
+    assert "(i) inferred from measured layouts" in said
     text = succeed("export", "--database", database)
-    assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"interpolated from 1 x ", text)
+    assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"inferred from 1 x ", text)
 
 
 @pytest.mark.parametrize(

@@ -71,13 +71,13 @@ def test_a_rule_tells_its_evidence() -> None:
     ) in export(TABLE, "table")
 
 
-def test_an_interpolated_rule_says_so_with_the_weaker_evidence() -> None:
-    said = "interpolated from 1 x 4, faster: binomial is 1.01 to 1.23 x faster than vendor"
+def test_an_inferred_rule_says_so_with_the_weaker_evidence() -> None:
+    said = "inferred from 1 x 4, faster: binomial is 1.11 to 2.00 x faster than vendor"
     assert [text.count(said) for text in (export(TABLE, "table"), export(TABLE, "header"))] == [
         1
     ] * 2
     rules = json.loads(export(TABLE, "json"))["rules"]
-    assert [rule["ppn_low"] for rule in rules if rule["interpolated"]] == [5]
+    assert [rule["ppn_low"] for rule in rules if rule["inferred"]] == [5]
 
 
 @pytest.mark.parametrize("form", ["table", "header", "json"])

@@ -83,7 +83,7 @@ def test_what_the_table_knew_is_what_the_library_says(tmp_path: Path) -> None:
     request = RegretRequest(table, path, "local:cpu", "openmpi", 1, 1.0)
     rules = [n for n, line in enumerate(path.read_text().splitlines(), 1) if line[:5] == "rule "]
     told = [f"exchange nap, 2 groups, chosen by rule {path}:{n}; hurried" for n in rules]
-    assert {known(each, request) for each in told} == {"faster", "interpolated"}
+    assert {known(each, request) for each in told} == {"faster", "inferred"}
     estimated = "exchange nap, chosen by the model of x: estimated 1e-06 s, direct 2e-06 s"
     assert known(estimated, request) == "no rule, estimated"
     assert (
@@ -144,7 +144,7 @@ def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.Mo
         assert {"table", "best", "default"} <= each["times_s"].keys()
         assert each["launches"] == 4
         assert each["oracle"] >= 0
-        assert each["chosen_by"] in (*STATUSES, "interpolated", "not applicable")
+        assert each["chosen_by"] in (*STATUSES, "inferred", "not applicable")
     assert answer.exit_code == (
         not all(line["met"] for line in document["targets"] if line["achieved"] is not None)
     )

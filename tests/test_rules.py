@@ -37,7 +37,7 @@ def point(
         ratio_high=ratio * 1.1,
         launches=5,
         level=0.95,
-        ratios=() if method == "direct" else (Ratio(method, ratio),),
+        ratios=() if method == "direct" else (Ratio(method, ratio, ratio * 0.9, ratio * 1.1),),
     )
 
 

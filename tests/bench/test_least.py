@@ -18,6 +18,7 @@ FIGURES = {  # one of each part
     "planning": "few: cost",
     "decisions": "split halves",
     "comparisons": "direct again",
+    "unmeasured": "table / nearest",
 }
 
 

@@ -66,5 +66,5 @@ def test_a_case_is_said_in_words() -> None:
     assert [rules.case_text(row) for row in rows.itertuples()] == [
         "exchange, 1 node × 8, degree 4 to 9",
         "exchange, 2 nodes × 8, oversubscribed, mean degree up to 5.5",
-        "exchange, 1 node × 5 to 7, interpolated",
+        "exchange, 1 node × 5 to 7, inferred",
     ]

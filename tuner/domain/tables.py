@@ -126,7 +126,7 @@ class Rule(NamedTuple):
         )
 
     @property
-    def interpolated(self) -> bool:
+    def inferred(self) -> bool:
         """Return whether the rule is for layouts that were not measured."""
         its = self.evidence.case.layout
         return not (

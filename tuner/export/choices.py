@@ -53,7 +53,7 @@ def choices_of(table: Table) -> Choices:
     layouts: dict[tuple[str, int], tuple[int, int]] = {}
     rules: dict[tuple[str, int], list[Rule]] = {}
     for rule in table.rules:
-        if rule.operation not in COLLECTIVES or rule.interpolated:
+        if rule.operation not in COLLECTIVES or rule.inferred:
             continue
         nodes, ppn = rule.nodes_low, rule.ppn_low
         key = rule.operation, nodes * ppn

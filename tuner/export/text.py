@@ -34,8 +34,8 @@ def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
     """Return a rule's evidence in words; executions: in soaks (tuner/selection/soaks.py)."""
     said = evidence(rule.evidence)
     layout = rule.evidence.case.layout
-    if rule.interpolated:
-        said = f"interpolated from {layout.nodes} x {layout.ppn}, {said}"
+    if rule.inferred:
+        said = f"inferred from {layout.nodes} x {layout.ppn}, {said}"
     soaked = executions.get((rule.operation, rule.method, layout.nodes, layout.ppn))
     if soaked is not None:
         said += f"; soaked {soaked} times" if soaked else "; not soaked"

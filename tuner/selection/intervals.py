@@ -35,18 +35,7 @@ MeanDegrees = list[tuple[Interval[float], Sizes]]
 Degrees = list[tuple[Interval[int], MeanDegrees]]
 
 
-class At(NamedTuple):
-    """The choice at one size of one degree class: a point as its evidence, and the ratios there.
-
-    Between measured layouts the point is of a neighbour.
-    """
-
-    bytes: int
-    point: Point
-    ratios: dict[str, float]
-
-
-MeanClasses = list[tuple[Interval[float], list[At]]]
+MeanClasses = list[tuple[Interval[float], list[Point]]]
 Classes = list[tuple[Interval[int], MeanClasses]]
 """All degree classes of one layout, each by increasing sizes."""
 
@@ -72,11 +61,10 @@ def place_of(case: Case, mmax: int, mavg: float) -> Place:
 
 def classes_of(points: Iterable[Point]) -> Classes:
     """Return the points of one operation and layout by their degrees."""
-    classes: dict[int, dict[float, list[At]]] = defaultdict(lambda: defaultdict(list))
+    classes: dict[int, dict[float, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for point in sorted(points, key=lambda point: point.case.bytes):
         place = place_of(point.case, point.mmax, point.mavg)
-        ratios = {its.method: its.ratio for its in point.ratios}
-        classes[place.mmax][place.mavg].append(At(point.case.bytes, point, ratios))
+        classes[place.mmax][place.mavg].append(point)
     maxima = sorted(classes)
     return [
         (interval, _mean_classes(classes[mmax]))
@@ -84,7 +72,7 @@ def classes_of(points: Iterable[Point]) -> Classes:
     ]
 
 
-def _mean_classes(classes: dict[float, list[At]]) -> MeanClasses:
+def _mean_classes(classes: dict[float, list[Point]]) -> MeanClasses:
     means = sorted(classes)
     return [
         (interval, classes[mavg])
@@ -99,9 +87,9 @@ def degrees_of(classes: Classes) -> Degrees:
     )
 
 
-def _sizes(here: list[At]) -> Sizes:
-    intervals = whole_intervals([at.bytes for at in here])
-    pieces = list(zip(intervals, (at.point for at in here), strict=True))
+def _sizes(here: list[Point]) -> Sizes:
+    intervals = whole_intervals([point.case.bytes for point in here])
+    pieces = list(zip(intervals, here, strict=True))
     return merge(pieces, lambda a, b: _kept_apart(a) == _kept_apart(b))
 
 

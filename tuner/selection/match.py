@@ -48,17 +48,17 @@ def _for(rules: Iterable[Rule], place: Place) -> Iterator[tuple[int, Rule]]:
             rule.operation == place.operation
             and rule.nodes_low <= place.nodes <= rule.nodes_high
             and rule.ppn_low <= place.ppn <= rule.ppn_high
-            and _within(rule.mmax_low, place.mmax, rule.mmax_high)
-            and _within(rule.mavg_low, place.mavg, rule.mavg_high)
+            and within(rule.mmax_low, place.mmax, rule.mmax_high)
+            and within(rule.mavg_low, place.mavg, rule.mavg_high)
         ):
             yield index, rule
 
 
 def _holds_at(rule: Rule, bytes_: float) -> bool:
-    return _within(rule.bytes_low, bytes_, rule.bytes_high)
+    return within(rule.bytes_low, bytes_, rule.bytes_high)
 
 
-def _within(low: float | None, value: float, high: float | None) -> bool:
+def within(low: float | None, value: float, high: float | None) -> bool:
     """Return whether a value is in an interval; unknown (negative) ones are if it has no ends."""
     if low is None and high is None:
         return True

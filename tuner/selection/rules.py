@@ -1,21 +1,26 @@
-"""The compilation of points to rules, also for layouts between those measured. No I/O."""
+"""The compilation of points to rules, also for layouts that were not measured. No I/O."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import groupby
 
 from tuner.domain.tables import Point, Rule
-from tuner.selection.interpolation import Layouts, Span, with_layouts_between
 from tuner.selection.intervals import Degrees, classes_of, degrees_of, join, same
+from tuner.selection.unmeasured import Layouts, Span, regimes, spread_of, with_unmeasured
 
 Chosen = dict[tuple[Span, Span], Degrees]
 """Choices by nodes and processes per node."""
 
 
-def compile_rules(points: Iterable[Point]) -> list[Rule]:
-    """Return the rules of one system's points, by operation, layout, degree and size."""
+def compile_rules(points: Iterable[Point], cores: int | None = None) -> list[Rule]:
+    """Return the rules of one system's points, by operation, layout, degree and size.
+
+    `cores` are those of a node; without them they are taken from the points.
+    """
     rules = []
     ordered = sorted(points, key=lambda point: point.case.place)
+    regime = regimes(ordered, cores)
+    spread = spread_of(ordered, regime)
     for operation, here in groupby(ordered, lambda point: point.case.operation):
         measured: Layouts = {
             ((its.nodes, its.nodes), (its.ppn, its.ppn)): classes_of(of_layout)
@@ -23,7 +28,7 @@ def compile_rules(points: Iterable[Point]) -> list[Rule]:
         }
         chosen = {
             layout: degrees_of(classes)
-            for layout, classes in with_layouts_between(measured).items()
+            for layout, classes in with_unmeasured(measured, regime, spread).items()
         }
         between = {layout: chosen.pop(layout) for layout in [*chosen] if layout not in measured}
         chosen |= _united(_united(between, 1), 0)

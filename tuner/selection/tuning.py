@@ -84,7 +84,7 @@ def tune(
         soaks=soaked,
         required_executions=required_executions,
     )
-    table = Table(provenance, compile_rules(points), points)
+    table = Table(provenance, compile_rules(points, provenance.cores), points)
     with store.transaction():
         store.put_table(table)
         for name, alone in decided.items():

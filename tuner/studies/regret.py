@@ -406,7 +406,7 @@ def _outcome(
 def known(described: str, request: RegretRequest) -> str:
     """Return the basis of the table's choice, from the library's description of the choice.
 
-    It is the status of the rule that was used, "interpolated", or why none was.
+    It is the status of the rule that was used, "inferred", or why none was.
     """
     if not described:  # built by an earlier version of the kernels
         return "not stated"
@@ -417,7 +417,7 @@ def known(described: str, request: RegretRequest) -> str:
         return "not applicable" if " is passed over: " in described else "no rule"
     above = request.path.read_text().splitlines()[: int(used[1])]
     rule = request.table.rules[sum(line.startswith("rule ") for line in above) - 1]
-    return "interpolated" if rule.interpolated else rule.evidence.status
+    return "inferred" if rule.inferred else rule.evidence.status
 
 
 def _options(

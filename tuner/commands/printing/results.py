@@ -109,10 +109,10 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     for mark, scheme, words in _SCHEMES:
         if any(rule.evidence.case.sync == scheme for rule in table.rules):
             out.print(f"({mark}) {words}")
-    if any(rule.interpolated for rule in table.rules):
+    if any(rule.inferred for rule in table.rules):
         out.print(
-            "(i) interpolated between measured layouts; the evidence is that of the neighbouring "
-            "layout where the method gains less"
+            "(i) inferred from measured layouts of the same kind; the evidence is that of the "
+            "nearest one with this choice"
         )
     if any(filled):
         out.print("(f) some of the sizes are open, and take the method of their neighbours")
@@ -163,7 +163,7 @@ def _degree_text(rule: Rule) -> str:
 
 def _layout_text(rule: Rule) -> str:
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
-    marks = " (o)" * rule.evidence.case.layout.oversubscribed + " (i)" * rule.interpolated
+    marks = " (o)" * rule.evidence.case.layout.oversubscribed + " (i)" * rule.inferred
     for mark, scheme, _ in _SCHEMES:
         marks += f" ({mark})" * (rule.evidence.case.sync == scheme)
     return f"{nodes} x {ppn}{marks}"

@@ -1,0 +1,318 @@
+"""What choices lose on layouts that were not measured, each left out in turn.
+
+On times of two MPIs on one machine of two cores, and of two simulated machines
+(tests/data/held-out-layouts.json.xz: medians of launches): tables are made from some layouts, and
+asked for others, beside the default, what both neighbours choose or a straight line between them,
+the nearest layout of the same regime, and an oracle, which knows half of the layout's own launches
+and is judged by the others. It prints how often choices with some risk of being slower were so,
+and the spread that fits best; it exits with 1 when a bar is missed.
+Run from the checkout: python -m tests.bench.unmeasured
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.bench.report import Figure, conclude, options_of
+from tuner.domain.cases import Case, CellKey, Layout
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.records import PART, Cell, Features
+from tuner.domain.tables import Point, Rule
+from tuner.machine.mpi import CHECKOUT
+from tuner.selection import match, unmeasured
+from tuner.selection.decisions import decide
+from tuner.selection.intervals import NEARLY, place_of
+from tuner.selection.rules import compile_rules
+
+DATA = CHECKOUT / "tests" / "data" / "held-out-layouts.json.xz"
+CORES = {"local:cpu": 2}
+ROUNDS = 3  # of a launch; all are its median, so that errors are those between launches
+
+CHOOSERS = ("default", "line", "nearest", "table", "oracle")
+OF_BEST, OF_CASES = "over the best", "of the cases"
+
+Place = unmeasured.Place
+
+
+class Measured(NamedTuple):
+    """One operation of one system at one size of one layout: medians of launches in seconds.
+
+    `first` is the number of the first launch, which sizes share.
+    """
+
+    system: str
+    case: Case
+    mmax: int
+    mavg: float
+    medians_s: dict[str, np.ndarray]
+    first: int
+
+    @property
+    def place(self) -> Place:
+        """Return nodes and processes on each."""
+        return self.case.layout.nodes, self.case.layout.ppn
+
+    def logs(self, launches: slice) -> dict[str, float]:
+        """Return the means of logarithms over the default's."""
+        default = np.log(self.medians_s[DEFAULT_METHODS[self.case.operation]][launches])
+        return {
+            name: float(np.mean(np.log(each[launches]) - default))
+            for name, each in self.medians_s.items()
+        }
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield the cells of all methods."""
+        for name, medians_s in self.medians_s.items():
+            key = CellKey(self.system, "A", self.case, name)
+            features = Features(self.mmax, self.mavg, self.case.bytes, self.case.bytes, "{}")
+            parts = [
+                (self.first + n, n, ROUNDS, 0, each_s, 1e-5, 1e-6)
+                for n, each_s in enumerate(medians_s)
+            ]
+            numbers = np.tile(np.arange(ROUNDS, dtype=np.uint16), len(medians_s))
+            samples_s = np.repeat(medians_s, ROUNDS).astype(np.float32)
+            yield Cell(key, features, np.array(parts, PART), numbers, samples_s)
+
+
+def load() -> list[Measured]:
+    """Return all that was measured; methods that a launch lacks are left out."""
+    found = []
+    firsts: dict[tuple[Any, ...], int] = {}
+    for row in json.loads(lzma.decompress(DATA.read_bytes())):
+        system, environment, operation, pattern, nodes, ppn, crowded, mmax, mavg, size, times = row
+        layout = Layout(nodes * ppn, nodes, ppn, crowded)
+        case = Case(operation, pattern, layout, "window", size, size)
+        medians_s = {
+            name: 1e-6 * np.array(each, float) for name, each in times.items() if None not in each
+        }
+        if DEFAULT_METHODS[operation] in medians_s:
+            first = firsts.setdefault(tuple(row[:7]), 100 * len(firsts))
+            its = Measured(f"{system} {environment}", case, mmax, mavg, medians_s, first)
+            found.append(its)
+    return found
+
+
+class Tally(NamedTuple):
+    """Regrets, and whether a choice was over NEARLY slower than the default, by chooser."""
+
+    regrets: dict[str, list[float]]
+    slower: dict[str, list[bool]]
+
+    @classmethod
+    def empty(cls) -> Tally:
+        """Return a tally of nothing."""
+        return cls(defaultdict(list), defaultdict(list))
+
+    def add(self, chooser: str, method: str, logs: dict[str, float]) -> None:
+        """Add a choice; one that cannot be used leaves the default."""
+        log = logs.get(method, 0.0)
+        self.regrets[chooser].append(math.expm1(log - min(logs.values())))
+        self.slower[chooser].append(log > NEARLY)
+
+    def figures(self, name: str, judged: bool) -> list[Figure]:
+        """Return and print the figures of all choosers."""
+        found, means = [], {}
+        for chooser in CHOOSERS:
+            regrets, slower = self.regrets[chooser], float(np.mean(self.slower[chooser]))
+            mean, p95 = float(np.mean(regrets)), float(np.quantile(regrets, 0.95))
+            means[chooser] = mean
+            print(f"{name}: {chooser}: {mean:.1%}, p95 {p95:.1%}, slower {slower:.1%}")
+            found += [
+                Figure(f"{name}: {chooser}: mean", mean, OF_BEST),
+                Figure(f"{name}: {chooser}: p95", p95, OF_BEST),
+                Figure(f"{name}: {chooser}: slower", slower, OF_CASES),
+            ]
+        for other in ("line", "nearest"):
+            ratio = means["table"] / means[other]
+            found.append(
+                Figure(f"{name}: mean of table / {other}", ratio, "", 1.0 if judged else None)
+            )
+        return found
+
+
+def line(points: dict[Place, Point], here: Place, default: str) -> str:
+    """Return the choice by both neighbours along one axis, as tables had it before."""
+    for axis in (1, 0):
+        beside = [its for its in points if its[1 - axis] == here[1 - axis]]
+        below = max((its for its in beside if its[axis] < here[axis]), default=None)
+        above = min((its for its in beside if its[axis] > here[axis]), default=None)
+        if below is None or above is None or below[axis] == 1:
+            continue
+        a, b = points[below], points[above]
+        if a.method == b.method:
+            return a.method
+        if a.case.layout.oversubscribed != b.case.layout.oversubscribed:
+            return default
+        share = math.log(here[axis] / below[axis]) / math.log(above[axis] / below[axis])
+        ratios = [{its.method: math.log(its.ratio) for its in each.ratios} for each in (a, b)]
+        gains = {
+            name: (1 - share) * ratios[0][name] + share * ratios[1][name]
+            for name in {a.method, b.method} - {default}
+            if all(name in each for each in ratios)
+        }
+        best = min(gains, key=lambda name: gains[name], default=default)
+        return best if gains.get(best, 0.0) < -NEARLY else default
+    return default
+
+
+def nearest(
+    points: dict[Place, Point], here: Place, default: str, regime: unmeasured.Regimes
+) -> str:
+    """Return the choice of the nearest layout of the same regime, with the guard."""
+    near = [place for place in points if regime(*place) == regime(*here)]
+    spread = unmeasured.Spread()
+    place = min(near, key=lambda its: (spread.between(its, here), its), default=None)
+    if place is None:
+        return default
+    point = points[place]
+    value = unmeasured.value_of(point, point.method)
+    if value is None:
+        return default
+    risk = unmeasured.risk(*unmeasured.estimate(here, {place: value}, spread))
+    return point.method if risk <= unmeasured.RISK else default
+
+
+Split = Callable[[set[Place]], Iterator[set[Place]]]
+"""Yields sets of the layouts to learn from."""
+
+
+def each_left_out(places: set[Place]) -> Iterator[set[Place]]:
+    """Yield all layouts but one, which lies between others, of one node or of several."""
+    for place in sorted(places):
+        kept = places - {place}
+        kind = [its for its in kept if (its[0] > 1) == (place[0] > 1)]
+        if kind and all(
+            min(axis) <= number <= max(axis)
+            for number, axis in zip(place, zip(*kind, strict=True), strict=True)
+        ):
+            yield kept
+
+
+def only(*ppns: int) -> Split:
+    """Return a split with these numbers of processes on one node."""
+
+    def split(places: set[Place]) -> Iterator[set[Place]]:
+        yield {(1, ppn) for ppn in ppns}
+
+    return split
+
+
+def judge(system: list[Measured], split: Split, tally: Tally) -> list[list[Rule]]:
+    """Add the choices of all choosers on the layouts left out; return the rules."""
+    cores = CORES.get(system[0].system.split()[0], 16)
+    made = []
+    operations: dict[str, list[Measured]] = defaultdict(list)
+    for its in system:
+        operations[its.case.operation].append(its)
+    points = decide([cell for its in system for cell in its.cells()])
+    for operation, measured in operations.items():
+        of_operation = [point for point in points if point.case.operation == operation]
+        default = DEFAULT_METHODS[operation]
+        for kept in split({its.place for its in measured}):
+            learned = [its for its in of_operation if _place(its) in kept]
+            rules = compile_rules(learned, cores)
+            regime = unmeasured.regimes(learned, cores)
+            made.append(rules)
+            for its in measured:
+                if its.place in kept:
+                    continue
+                place = place_of(its.case, its.mmax, its.mavg)
+                rule = match.first(rules, place, its.case.bytes)
+                beside = {
+                    _place(point): point for point in learned if point.case.bytes == its.case.bytes
+                }
+                logs = its.logs(slice(None))
+                tally.add("default", default, logs)
+                tally.add("line", line(beside, its.place, default), logs)
+                tally.add("nearest", nearest(beside, its.place, default, regime), logs)
+                tally.add("table", rule.method if rule else default, logs)
+                exact = its.system.startswith("simulated")
+                slices = [slice(None)] * 2 if exact else [slice(0, None, 2), slice(1, None, 2)]
+                halves = [its.logs(half) for half in slices]
+                for mine, other in (halves, halves[::-1]):
+                    tally.add("oracle", min(mine, key=lambda name: mine[name]), other)
+    return made
+
+
+def _place(point: Point) -> Place:
+    return point.case.layout.nodes, point.case.layout.ppn
+
+
+def calibration(systems: Sequence[list[Measured]], spread: unmeasured.Spread) -> list[Figure]:
+    """Return how often methods with a risk near the guard's were slower, by one other layout."""
+    shown: dict[bool, list[tuple[float, bool]]] = {True: [], False: []}
+    for system in systems:
+        for risk, slower in _risks(system, spread):
+            shown[risk > unmeasured.RISK / 2].append((risk, slower))
+    figures = []
+    for near, cases in shown.items():
+        expected, found = (float(np.mean(column)) for column in zip(*cases, strict=True))
+        name = f"risk {'above' if near else 'below'} half of the guard's"
+        print(f"{name}: {len(cases)} cases, {expected:.1%} expected, {found:.1%} slower")
+        figures.append(Figure(f"{name}: slower", found, OF_CASES, most=unmeasured.RISK))
+    return figures
+
+
+def _risks(system: list[Measured], spread: unmeasured.Spread) -> Iterator[tuple[float, bool]]:
+    """Yield the risk that the guard sees in each method elsewhere, up to its own, and what came."""
+    cores = CORES.get(system[0].system.split()[0], 16)
+    points = decide([cell for its in system for cell in its.cells()])
+    regime = unmeasured.regimes(points, cores)
+    for point in points:
+        for other in system:
+            same = other.case.operation == point.case.operation
+            same &= other.case.bytes == point.case.bytes and other.place != _place(point)
+            if not same or regime(*other.place) != regime(*_place(point)):
+                continue
+            logs = other.logs(slice(None))
+            for ratio in point.ratios:
+                value = unmeasured.value_of(point, ratio.method)
+                if value is None or ratio.method not in logs or value.log > -NEARLY:
+                    continue
+                known = {_place(point): value}
+                risk = unmeasured.risk(*unmeasured.estimate(other.place, known, spread))
+                if risk <= unmeasured.RISK:
+                    yield risk, logs[ratio.method] > NEARLY
+
+
+def main() -> int:
+    """Print the figures beside their bars."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--systems", nargs="*", default=["local", "simulated"])
+    options = options_of(parser, "unmeasured", {"systems": ["local"]})
+    by_system: dict[str, list[Measured]] = defaultdict(list)
+    for its in load():
+        by_system[its.system].append(its)
+    splits: dict[str, Split] = {"2, 8": only(2, 8), "2, 3, 6, 8": only(2, 3, 6, 8)}
+    figures: list[Figure] = []
+    for kind in options.systems:
+        systems = [its for name, its in by_system.items() if name.startswith(kind)]
+        local = splits if kind == "local" else {}
+        for name, split in (
+            local | ({} if options.least else {"one left out": each_left_out})
+        ).items():
+            for what, of in (("all", set(DEFAULT_METHODS)), ("collectives", set(COLLECTIVES))):
+                tally, lengths = Tally.empty(), []
+                for system in systems:
+                    chosen = [its for its in system if its.case.operation in of]
+                    lengths += [len(rules) for rules in judge(chosen, split, tally)]
+                title = f"{kind}, {name}, {what}"
+                figures += tally.figures(title, judged=what == "all")
+                rules = float(np.mean(lengths))
+                figures.append(Figure(f"{title}: rules of an operation", rules, ""))
+        if kind == "local" and not options.least:
+            figures += calibration(systems, unmeasured.Spread())
+    return conclude("unmeasured", figures, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

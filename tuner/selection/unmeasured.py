@@ -1,0 +1,329 @@
+"""Choices on layouts that nobody measured, estimated from those of the same regime, and guarded.
+
+Regimes divide what does not compare: enough cores from too few, one node from several, one process
+on each node from more. Within one, the logarithm of a method's time over the default's is taken as
+a Gaussian process over the layouts, which differs more the farther they are apart (ordinary
+kriging); where one layout was measured, its choices hold as far as the guard allows. No input or
+output.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise, product
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import OPEN, Point
+from tuner.selection.intervals import NEARLY, Classes, MeanClasses
+from tuner.selection.match import within
+
+Span = tuple[int, int]
+"""An interval that includes both ends."""
+
+Spans = tuple[Span, Span]
+"""Nodes and processes on each."""
+
+Place = tuple[int, int]
+"""Nodes and processes on each of a layout."""
+
+Layouts = dict[Spans, Classes]
+"""Decisions by nodes and processes per node."""
+
+RISK = 0.2
+"""The most probability that a choice is slower than the default by over NEARLY: the guard."""
+
+_PRIOR_PAIRS = 4.0
+"""The pairs of layouts that the usual spread counts for, beside a system's own."""
+
+_SLOWEST = math.log(1.2)
+"""Methods that are slower than the default by more matter to no choice."""
+
+
+class Spread(NamedTuple):
+    """The variance of the difference of a log-ratio between two layouts of one regime.
+
+    It grows with the octaves between their nodes and between their processes per node, and where
+    only one has a power of two processes, for which some algorithms are made. The defaults are
+    those that `python -m tests.bench.unmeasured` fits to two MPIs on one machine.
+    """
+
+    per_octave: float = 0.025
+    power_of_two: float = 0.02
+
+    def between(self, a: tuple[float, float], b: tuple[float, float]) -> float:
+        """Return the variance between two layouts; only whole numbers are powers of two."""
+        octaves = math.hypot(*(math.log2(y / x) for x, y in zip(a, b, strict=True)))
+        mixed = _has_power_of_two(*a) != _has_power_of_two(*b)
+        return self.per_octave * octaves + self.power_of_two * mixed
+
+
+class Regime(NamedTuple):
+    """What layouts share that compare."""
+
+    crowded: bool
+    several_nodes: bool
+    shared_nodes: bool
+
+
+Regimes = Callable[[int, int], Regime]
+"""Returns the regime of nodes and processes on each."""
+
+
+def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
+    """Return a function that returns the regime of a layout, measured or not.
+
+    `cores` are those of a node, by default as many as were measured to suffice. Where nodes share
+    them, as virtual ones do, all processes count.
+    """
+    layouts = {point.case.layout for point in points}
+    enough = (its.ppn for its in layouts if not its.oversubscribed)
+    cores = cores or max(enough, default=0)
+    shared = any(its.oversubscribed and its.ppn <= cores for its in layouts)
+
+    def regime(nodes: int, ppn: int) -> Regime:
+        return Regime((nodes * ppn if shared else ppn) > cores, nodes > 1, ppn > 1)
+
+    return regime
+
+
+def spread_of(points: Iterable[Point], regime: Regimes) -> Spread:
+    """Return the spread of a system: the usual one, scaled by what its own layouts show."""
+    layouts: dict[tuple[str, Regime], dict[Place, list[Point]]]
+    layouts = defaultdict(lambda: defaultdict(list))
+    for point in points:
+        operation, nodes, ppn, *_ = point.case.place
+        layouts[operation, regime(nodes, ppn)][nodes, ppn].append(point)
+    usual, scales = Spread(), []
+    for of_regime in layouts.values():
+        for a, b in pairwise(sorted(of_regime)):
+            if squares := _squares(of_regime[a], of_regime[b]):
+                scales.append(max(sum(squares) / len(squares), 0.0) / usual.between(a, b))
+    scale = (_PRIOR_PAIRS + sum(scales)) / (_PRIOR_PAIRS + len(scales))
+    return Spread(*(scale * variance for variance in usual))
+
+
+def _squares(a: Sequence[Point], b: Sequence[Point]) -> list[float]:
+    """Return the squared differences of log-ratios on two layouts beyond their errors."""
+
+    def known(points: Sequence[Point]) -> dict[tuple[object, ...], Value]:
+        return {
+            (point.mmax, point.mavg, point.case.bytes, ratio.method): value
+            for point in points
+            for ratio in point.ratios
+            if (value := value_of(point, ratio.method)) is not None
+        }
+
+    here, there = known(a), known(b)
+    pairs = [(here[key], there[key]) for key in here.keys() & there.keys()]
+    return [
+        (one.log - other.log) ** 2 - one.error**2 - other.error**2
+        for one, other in pairs
+        if min(one.log, other.log) < _SLOWEST
+    ]
+
+
+def with_unmeasured(measured: Layouts, regime: Regimes, spread: Spread) -> Layouts:
+    """Add the layouts between the least and the most nodes and processes that were measured.
+
+    One node and several are apart. Layouts in whose regime nothing was measured are left out.
+    """
+    places = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
+    found = dict(measured)
+    for several in (False, True):
+        kind = [place for place in places if (place[0] > 1) == several]
+        nodes, ppns = ({place[axis] for place in kind} for axis in (0, 1))
+        edges = {
+            ppn
+            for ppn in range(min(ppns, default=1), max(ppns, default=1))
+            if any(regime(number, ppn) != regime(number, ppn + 1) for number in nodes)
+        }
+        for spans in product(_bands(nodes, set()), _bands(ppns, edges)):
+            (node_span, ppn_span) = spans
+            its = regime(node_span[0], ppn_span[0])
+            near = [place for place in kind if regime(*place) == its]
+            if not near or spans in measured or regime(node_span[1], ppn_span[1]) != its:
+                continue
+            here = math.sqrt(math.prod(node_span)), math.sqrt(math.prod(ppn_span))
+            near.sort(key=lambda place: (spread.between(here, place), place))
+            found[spans] = _classes_at(
+                here, {place: measured[_alone(place)] for place in near}, spread
+            )
+    return found
+
+
+def _alone(place: Place) -> Spans:
+    return (place[0], place[0]), (place[1], place[1])
+
+
+def _bands(measured: set[int], edges: set[int]) -> list[Span]:
+    """Return the numbers from the least to the largest that was measured, as intervals.
+
+    Measured numbers and powers of two stand alone. The rest is cut where it spans half an octave,
+    and behind edges.
+    """
+    if not measured:
+        return []
+    low, high = min(measured), max(measured)
+    powers = {1 << power for power in range(low.bit_length() - 1, high.bit_length())}
+    halves = {math.isqrt(2 * power * power) for power in powers}
+    ends = halves | edges
+    for number in measured | powers:
+        ends |= {number - 1, number}
+    cuts = sorted({end for end in ends if low <= end < high} | {low - 1, high})
+    return [(before + 1, end) for before, end in pairwise(cuts)]
+
+
+def _has_power_of_two(nodes: float, ppn: float) -> bool:
+    return math.frexp(nodes)[0] == math.frexp(ppn)[0] == 0.5
+
+
+def _classes_at(
+    here: tuple[float, float], near: Mapping[Place, Classes], spread: Spread
+) -> Classes:
+    """Return the choices for a layout by those near it, in the degree classes of the first."""
+    first, *others = near
+    found: Classes = []
+    for mmax, means in near[first]:
+        for_means: MeanClasses = []
+        for mavg, points in means:
+            its = {first: points}
+            its |= {
+                place: _class_of(near[place], points[0].mmax, points[0].mavg) for place in others
+            }
+            for_means.append((mavg, _points_at(here, its, spread)))
+        found.append((mmax, for_means))
+    return found
+
+
+def _class_of(classes: Classes, mmax: int, mavg: float) -> list[Point]:
+    """Return the points of the class that holds a degree."""
+    means = next(
+        content for interval, content in classes if within(interval.low, mmax, interval.high)
+    )
+    return next(content for interval, content in means if within(interval.low, mavg, interval.high))
+
+
+def _points_at(
+    here: tuple[float, float], near: Mapping[Place, list[Point]], spread: Spread
+) -> list[Point]:
+    """Return the choices of one degree class at the sizes of the nearest layout."""
+    points = next(iter(near.values()))
+    beside = _beside(here, list(near))
+    default = DEFAULT_METHODS[points[0].case.operation]
+    chosen = {point.method for its in near.values() for point in its} - {default}
+    curves = {
+        method: {place: curve for place in near if (curve := _curve(near[place], method))}
+        for method in sorted(chosen)
+        if "grid=" not in method  # which fits one number of processes
+    }
+    found = []
+    for point in points:
+        gains = {default: 0.0}
+        for method, of_places in curves.items():
+            known = {place: _at(curve, point.case.bytes) for place, curve in of_places.items()}
+            if beside <= known.keys():
+                mean, variance = estimate(here, known, spread)
+                if mean < -NEARLY and risk(mean, variance) <= RISK:
+                    gains[method] = mean
+        best = min(gains, key=lambda method: gains[method])
+        if point.method in gains and gains[point.method] < gains[best] + NEARLY:
+            best = point.method  # a switch point that gains nothing is not worth having
+        found.append(_evidence(near, best, point))
+    return found
+
+
+def _beside(here: tuple[float, float], near: Sequence[Place]) -> set[Place]:
+    """Return the nearest layout, and those with the next fewer and the next more processes.
+
+    A method that one of them lacks, such as one for powers of two, may not exist here either.
+    """
+    fewer = [place for place in near if math.prod(place) < math.prod(here)]
+    more = [place for place in near if math.prod(place) > math.prod(here)]
+    ends = max(fewer, key=math.prod, default=near[0]), min(more, key=math.prod, default=near[0])
+    return {near[0], *ends}
+
+
+class Value(NamedTuple):
+    """The logarithm of a method's time over the default's, and its standard error."""
+
+    log: float
+    error: float
+
+
+def value_of(point: Point, method: str) -> Value | None:
+    """Return the value of a method at a point, None without an interval."""
+    its = next((ratio for ratio in point.ratios if ratio.method == method), None)
+    if its is None or its.low is None or its.high is None or point.level is None:
+        return None
+    reach = math.log(its.high / its.low) / 2
+    return Value(math.log(its.ratio), reach / NormalDist().inv_cdf((1 + point.level) / 2))
+
+
+Curve = dict[float, Value]
+"""Values by the logarithm of the bytes."""
+
+
+def _curve(points: Iterable[Point], method: str) -> Curve:
+    """Return the values of a method on one layout by increasing size."""
+    values = ((point.case.bytes, value_of(point, method)) for point in points)
+    return {math.log(max(size, 1)): value for size, value in values if value is not None}
+
+
+def _at(curve: Curve, size: int) -> Value:
+    """Return the value between two measured sizes, or beyond them that of the last."""
+    at, sizes = math.log(max(size, 1)), list(curve)
+    columns = zip(*curve.values(), strict=True)
+    return Value(*(float(np.interp(at, sizes, column)) for column in columns))
+
+
+def estimate(
+    here: tuple[float, float], known: Mapping[Place, Value], spread: Spread
+) -> tuple[float, float]:
+    """Return the mean of a method's value on a layout, and its variance, by those on others."""
+    count = len(known)
+    matrix = np.ones((count + 1, count + 1))
+    matrix[count, count] = 0.0  # the weights add up to 1
+    for row, a in enumerate(known):
+        matrix[row, :count] = [-spread.between(a, b) / 2 for b in known]
+        matrix[row, row] += known[a].error ** 2
+    target = np.array([*(-spread.between(here, place) / 2 for place in known), 1.0])
+    weights = np.linalg.solve(matrix, target)[:count]
+    variance = weights @ matrix[:count, :count] @ weights - 2 * weights @ target[:count]
+    mean = weights @ np.array([value.log for value in known.values()])
+    return float(mean), max(float(variance), 1e-12)
+
+
+def risk(mean: float, variance: float) -> float:
+    """Return the probability that a method is slower than the default by over NEARLY."""
+    return 1 - NormalDist(mean, math.sqrt(variance)).cdf(NEARLY)
+
+
+def _evidence(near: Mapping[Place, list[Point]], method: str, point: Point) -> Point:
+    """Return the point of the nearest layout that chooses a method, at the nearest size.
+
+    The default stays also where none chooses it; it has no evidence then.
+    """
+    if point.method == method:
+        return point
+    for points in near.values():
+        if choosing := [each for each in points if each.method == method]:
+            size = point.case.bytes + 1
+            return min(choosing, key=lambda its: abs(math.log((its.case.bytes + 1) / size)))
+    return point._replace(
+        method=method,
+        status=OPEN,
+        challenger=None,
+        ratio=None,
+        ratio_low=None,
+        ratio_high=None,
+        level=None,
+        may_lose=None,
+        more_launches=0,
+        more_s=0.0,
+        filled=False,
+        ratios=(),
+    )
