@@ -232,6 +232,13 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     assert "1 x 5 to 7 (i)" in said
     assert "(i) inferred from measured layouts" in said
     text = succeed("export", "--database", database)
+    assert "1 x 5" in succeed("show", "plan", "--next", "--database", database)
+    named = json.loads(
+        succeed("show", "plan", "--next", "--within=6", "--json", "--database", database)
+    )
+    assert {worth["ppn"] for worth in named} == {5, 6}
+    other = call("show", "--next", "--database", database)
+    assert (other.exit_code, "only `show plan` has --next" in other.stderr) == (2, True)
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"inferred from 1 x ", text)
 
 

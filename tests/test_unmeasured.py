@@ -18,6 +18,7 @@ from tuner.selection import match
 from tuner.selection.decisions import select
 from tuner.selection.rules import compile_rules
 from tuner.selection.unmeasured import Spread, Value, estimate, regimes, spread_of
+from tuner.selection.worth import worths
 
 Sizes = dict[int, str]
 
@@ -209,6 +210,28 @@ def test_layouts_between_four_are_covered() -> None:
     ]
     rules = compile_rules(corners)
     assert {chosen(rules, nodes, ppn, 8) for nodes in range(2, 9) for ppn in range(2, 9)} == {"nap"}
+
+
+def test_what_to_measure_next_is_uncertain_and_differs() -> None:
+    """The farther from all others the better, but not where methods hardly differ."""
+    moving = [raced(1, 4, 8, nap=0.5), raced(1, 64, 8, nap=0.9)]
+    found = worths(moving, None, None)
+    assert 20 < found[0].ppn < 64  # the gain is in doubt on the way to 64
+    assert all(worth.loss > 0 for worth in found)
+    assert max(worth.ppn for worth in worths(moving, None, 16)) <= 16
+    sure = [raced(1, ppn, 8, nap=0.1) for ppn in (4, 64)]
+    assert worths(sure, None, None)[0].loss < found[0].loss
+    assert worths(moving[:1], None, None) == []
+
+
+def test_a_machine_with_thousands_of_nodes_has_few_rules() -> None:
+    corners = [
+        raced(nodes, ppn, 8, nap=0.5, neighbor=0.8) for nodes in (2, 4096) for ppn in (2, 128)
+    ]
+    rules = compile_rules(corners)
+    assert chosen(rules, 1000, 48, 8) == "nap"
+    assert len(rules) < 20
+    assert worths(corners, None, 5000)[0].nodes <= 2500
 
 
 decisions = st.dictionaries(

@@ -4,8 +4,8 @@ On times of two MPIs on one machine of two cores, and of two simulated machines
 (tests/data/held-out-layouts.json.xz: medians of launches): tables are made from some layouts, and
 asked for others, beside the default, what both neighbours choose or a straight line between them,
 the nearest layout of the same regime, and an oracle, which knows half of the layout's own launches
-and is judged by the others. It prints how often choices with some risk of being slower were so,
-and the spread that fits best; it exits with 1 when a bar is missed.
+and is judged by the others. It prints how often choices with some risk of being slower were so;
+it exits with 1 when a bar is missed.
 Run from the checkout: python -m tests.bench.unmeasured
 """
 
@@ -177,7 +177,7 @@ def nearest(
     value = unmeasured.value_of(point, point.method)
     if value is None:
         return default
-    risk = unmeasured.risk(*unmeasured.estimate(here, {place: value}, spread))
+    risk = unmeasured.risk(unmeasured.estimate(here, {place: value}, spread))
     return point.method if risk <= unmeasured.RISK else default
 
 
@@ -247,26 +247,27 @@ def _place(point: Point) -> Place:
     return point.case.layout.nodes, point.case.layout.ppn
 
 
-def calibration(systems: Sequence[list[Measured]], spread: unmeasured.Spread) -> list[Figure]:
-    """Return how often methods with a risk near the guard's were slower, by one other layout."""
+def calibration(kind: str, systems: Sequence[list[Measured]]) -> list[Figure]:
+    """Return how often methods that the guard lets pass were slower, by one other layout."""
     shown: dict[bool, list[tuple[float, bool]]] = {True: [], False: []}
     for system in systems:
-        for risk, slower in _risks(system, spread):
+        for risk, slower in _risks(system):
             shown[risk > unmeasured.RISK / 2].append((risk, slower))
     figures = []
     for near, cases in shown.items():
         expected, found = (float(np.mean(column)) for column in zip(*cases, strict=True))
-        name = f"risk {'above' if near else 'below'} half of the guard's"
+        name = f"{kind}, risk {'above' if near else 'below'} half of the guard's"
         print(f"{name}: {len(cases)} cases, {expected:.1%} expected, {found:.1%} slower")
         figures.append(Figure(f"{name}: slower", found, OF_CASES, most=unmeasured.RISK))
     return figures
 
 
-def _risks(system: list[Measured], spread: unmeasured.Spread) -> Iterator[tuple[float, bool]]:
-    """Yield the risk that the guard sees in each method elsewhere, up to its own, and what came."""
+def _risks(system: list[Measured]) -> Iterator[tuple[float, bool]]:
+    """Yield the risk of each gain that the guard lets pass elsewhere, and whether it was slower."""
     cores = CORES.get(system[0].system.split()[0], 16)
     points = decide([cell for its in system for cell in its.cells()])
     regime = unmeasured.regimes(points, cores)
+    spread = unmeasured.spread_of(points, regime)
     for point in points:
         for other in system:
             same = other.case.operation == point.case.operation
@@ -279,7 +280,7 @@ def _risks(system: list[Measured], spread: unmeasured.Spread) -> Iterator[tuple[
                 if value is None or ratio.method not in logs or value.log > -NEARLY:
                     continue
                 known = {_place(point): value}
-                risk = unmeasured.risk(*unmeasured.estimate(other.place, known, spread))
+                risk = unmeasured.risk(unmeasured.estimate(other.place, known, spread))
                 if risk <= unmeasured.RISK:
                     yield risk, logs[ratio.method] > NEARLY
 
@@ -309,8 +310,8 @@ def main() -> int:
                 figures += tally.figures(title, judged=what == "all")
                 rules = float(np.mean(lengths))
                 figures.append(Figure(f"{title}: rules of an operation", rules, ""))
-        if kind == "local" and not options.least:
-            figures += calibration(systems, unmeasured.Spread())
+        if not options.least:
+            figures += calibration(kind, systems)
     return conclude("unmeasured", figures, options)
 
 

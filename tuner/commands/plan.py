@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tuner.commands.options import one_system, tuned
+from tuner.errors import SwitchpointError
+
 if TYPE_CHECKING:
     from tuner.campaign.plans import Budget
 
@@ -35,6 +38,8 @@ class _BudgetType(click.ParamType):  # type: ignore[type-arg]
 
 BUDGET = _BudgetType()
 
+_SHOWN = 5  # layouts to measure next
+
 
 def show_plan(file: Path | None, as_json: bool) -> None:
     """Print the output of `switchpoint show plan`; file: the plan, by default the newest."""
@@ -50,3 +55,25 @@ def show_plan(file: Path | None, as_json: bool) -> None:
     out = console()
     out.print(campaign.path, soft_wrap=True)
     showing.show_plan(campaign.order, done, out)
+
+
+def show_next(system: str | None, database: Path, most_procs: int | None, as_json: bool) -> None:
+    """Print the layouts of at most so many processes to measure next, the worthiest first."""
+    from tuner.commands.printing.grids import Grid
+    from tuner.commands.printing.results import console
+    from tuner.selection.worth import worths
+
+    with tuned(database) as store:
+        table = store.table(one_system(store, system))
+    if table is None:
+        raise SwitchpointError("there is no table to begin from; run `switchpoint tune`")
+    found = worths(table.points, table.provenance.cores, most_procs)[:_SHOWN]
+    if as_json:
+        click.echo(json.dumps([worth._asdict() for worth in found], indent=1))
+        return
+    if not found:
+        raise SwitchpointError("no layout lies between measured ones; measure a larger one first")
+    grid = Grid("nodes x ppn", "expected to gain", "most in")
+    for worth in found:
+        grid.add_row(f"{worth.nodes} x {worth.ppn}", f"{worth.loss:.1%}", worth.operation)
+    console().print(grid)

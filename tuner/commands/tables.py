@@ -20,9 +20,10 @@ from tuner.commands.options import (
     system_option,
     systems_of,
     tuned,
+    whole_number,
 )
 from tuner.commands.overlap import show_overlap
-from tuner.commands.plan import show_plan
+from tuner.commands.plan import show_next, show_plan
 from tuner.domain.operations import RULED_OPERATIONS
 from tuner.errors import SwitchpointError
 from tuner.export.forms import FORMS
@@ -132,6 +133,10 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
 @click.option(
     "--op", "operation", type=click.Choice(RULED_OPERATIONS), help="Show only rules for this one."
 )
+@click.option("--next", "of_next", is_flag=True, help="For `show plan`: layouts to measure next.")
+@click.option(
+    "--within", type=whole_number(2), metavar="N", help="With --next: of N processes at most."
+)
 @database_option
 @json_option
 def show(
@@ -139,6 +144,8 @@ def show(
     file: Path | None,
     system: str | None,
     operation: str | None,
+    of_next: bool,
+    within: int | None,
     database: Path,
     as_json: bool,
 ) -> None:
@@ -147,12 +154,20 @@ def show(
     `show models`: the fitted parameters with their intervals, and the share of measured cases
     that they predict within 15 %. `show overlap`: the time breakdown of overlapped communication,
     measured and predicted. `show plan [FILE]`: the launches of each stage of a race, by default
-    the newest, and how many are done, with their methods and sizes.
+    the newest, and how many are done, with their methods and sizes; with --next instead the
+    layouts from whose measurement most is expected.
     """
     if file and what != "plan":
         raise click.UsageError("only `show plan` reads a FILE")
     if operation and what:
         raise click.UsageError(f"`show {what}` has no --op")
+    if of_next and (file or what != "plan"):
+        raise click.UsageError("only `show plan` has --next, without a FILE")
+    if within and not of_next:
+        raise click.UsageError("--within goes with --next")
+    if of_next:
+        show_next(system, database, within, as_json)
+        return
     if what == "plan":
         show_plan(file, as_json)
         return

@@ -7,9 +7,11 @@ kriging); where one layout was measured, its choices hold as far as the guard al
 output.
 """
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from statistics import NormalDist
 from typing import NamedTuple
@@ -18,7 +20,7 @@ import numpy as np
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import OPEN, Point
-from tuner.selection.intervals import NEARLY, Classes, MeanClasses
+from tuner.selection.intervals import NEARLY, Classes
 from tuner.selection.match import within
 
 Span = tuple[int, int]
@@ -29,6 +31,9 @@ Spans = tuple[Span, Span]
 
 Place = tuple[int, int]
 """Nodes and processes on each of a layout."""
+
+Middle = tuple[float, float]
+"""The geometric middle of spans of layouts; whole for a single one."""
 
 Layouts = dict[Spans, Classes]
 """Decisions by nodes and processes per node."""
@@ -47,14 +52,14 @@ class Spread(NamedTuple):
     """The variance of the difference of a log-ratio between two layouts of one regime.
 
     It grows with the octaves between their nodes and between their processes per node, and where
-    only one has a power of two processes, for which some algorithms are made. The defaults are
-    those that `python -m tests.bench.unmeasured` fits to two MPIs on one machine.
+    only one has a power of two processes, for which some algorithms are made. With the defaults
+    the guard keeps its promise on two MPIs (`python -m tests.bench.unmeasured`).
     """
 
     per_octave: float = 0.025
     power_of_two: float = 0.02
 
-    def between(self, a: tuple[float, float], b: tuple[float, float]) -> float:
+    def between(self, a: Middle, b: Middle) -> float:
         """Return the variance between two layouts; only whole numbers are powers of two."""
         octaves = math.hypot(*(math.log2(y / x) for x, y in zip(a, b, strict=True)))
         mixed = _has_power_of_two(*a) != _has_power_of_two(*b)
@@ -131,8 +136,22 @@ def with_unmeasured(measured: Layouts, regime: Regimes, spread: Spread) -> Layou
 
     One node and several are apart. Layouts in whose regime nothing was measured are left out.
     """
-    places = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
     found = dict(measured)
+    for spans, here, near in asked(measured, regime, spread):
+        for mmax, means in near[next(iter(near))]:
+            of_means = [
+                (mavg, _points_at(here, its, spread))
+                for mavg, its in ((mavg, alike(near, points)) for mavg, points in means)
+            ]
+            found.setdefault(spans, []).append((mmax, of_means))
+    return found
+
+
+def asked(
+    measured: Layouts, regime: Regimes, spread: Spread
+) -> Iterator[tuple[Spans, Middle, dict[Place, Classes]]]:
+    """Yield unmeasured layouts, their middle, and measured ones of their regime, nearest first."""
+    places = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
     for several in (False, True):
         kind = [place for place in places if (place[0] > 1) == several]
         nodes, ppns = ({place[axis] for place in kind} for axis in (0, 1))
@@ -149,10 +168,7 @@ def with_unmeasured(measured: Layouts, regime: Regimes, spread: Spread) -> Layou
                 continue
             here = math.sqrt(math.prod(node_span)), math.sqrt(math.prod(ppn_span))
             near.sort(key=lambda place: (spread.between(here, place), place))
-            found[spans] = _classes_at(
-                here, {place: measured[_alone(place)] for place in near}, spread
-            )
-    return found
+            yield spans, here, {place: measured[_alone(place)] for place in near}
 
 
 def _alone(place: Place) -> Spans:
@@ -181,22 +197,11 @@ def _has_power_of_two(nodes: float, ppn: float) -> bool:
     return math.frexp(nodes)[0] == math.frexp(ppn)[0] == 0.5
 
 
-def _classes_at(
-    here: tuple[float, float], near: Mapping[Place, Classes], spread: Spread
-) -> Classes:
-    """Return the choices for a layout by those near it, in the degree classes of the first."""
+def alike(near: Mapping[Place, Classes], points: Sequence[Point]) -> dict[Place, list[Point]]:
+    """Return the points of the degree class on all layouts of which the first has these points."""
     first, *others = near
-    found: Classes = []
-    for mmax, means in near[first]:
-        for_means: MeanClasses = []
-        for mavg, points in means:
-            its = {first: points}
-            its |= {
-                place: _class_of(near[place], points[0].mmax, points[0].mavg) for place in others
-            }
-            for_means.append((mavg, _points_at(here, its, spread)))
-        found.append((mmax, for_means))
-    return found
+    mmax, mavg = points[0].mmax, points[0].mavg
+    return {first: list(points)} | {place: _class_of(near[place], mmax, mavg) for place in others}
 
 
 def _class_of(classes: Classes, mmax: int, mavg: float) -> list[Point]:
@@ -207,10 +212,34 @@ def _class_of(classes: Classes, mmax: int, mavg: float) -> list[Point]:
     return next(content for interval, content in means if within(interval.low, mavg, interval.high))
 
 
-def _points_at(
-    here: tuple[float, float], near: Mapping[Place, list[Point]], spread: Spread
-) -> list[Point]:
+def _points_at(here: Middle, near: Mapping[Place, list[Point]], spread: Spread) -> list[Point]:
     """Return the choices of one degree class at the sizes of the nearest layout."""
+    return [
+        _evidence(near, choice(point, estimates), point)
+        for point, estimates in estimated(here, near, spread)
+    ]
+
+
+def choice(point: Point, estimates: Mapping[str, Estimate]) -> str:
+    """Return the method of the least estimate that passes the guard, or else the default.
+
+    The method of the nearest layout's point stays where nothing gains over it.
+    """
+    gains = {
+        method: its.mean
+        for method, its in estimates.items()
+        if its.mean < -NEARLY and risk(its) <= RISK
+    }
+    best = min(gains.values(), default=0.0)
+    if point.method in gains and gains[point.method] < best + NEARLY:
+        return point.method  # a switch point that gains nothing is not worth having
+    return min(gains, key=lambda name: gains[name], default=DEFAULT_METHODS[point.case.operation])
+
+
+def estimated(
+    here: Middle, near: Mapping[Place, list[Point]], spread: Spread
+) -> Iterator[tuple[Point, dict[str, Estimate]]]:
+    """Yield the points of the nearest layout, with the estimates of the candidates elsewhere."""
     points = next(iter(near.values()))
     beside = _beside(here, list(near))
     default = DEFAULT_METHODS[points[0].case.operation]
@@ -220,23 +249,22 @@ def _points_at(
         for method in sorted(chosen)
         if "grid=" not in method  # which fits one number of processes
     }
-    found = []
     for point in points:
-        gains = {default: 0.0}
-        for method, of_places in curves.items():
-            known = {place: _at(curve, point.case.bytes) for place, curve in of_places.items()}
-            if beside <= known.keys():
-                mean, variance = estimate(here, known, spread)
-                if mean < -NEARLY and risk(mean, variance) <= RISK:
-                    gains[method] = mean
-        best = min(gains, key=lambda method: gains[method])
-        if point.method in gains and gains[point.method] < gains[best] + NEARLY:
-            best = point.method  # a switch point that gains nothing is not worth having
-        found.append(_evidence(near, best, point))
-    return found
+        yield (
+            point,
+            {
+                method: estimate(
+                    here,
+                    {place: _at(curve, point.case.bytes) for place, curve in of_places.items()},
+                    spread,
+                )
+                for method, of_places in curves.items()
+                if beside <= of_places.keys()
+            },
+        )
 
 
-def _beside(here: tuple[float, float], near: Sequence[Place]) -> set[Place]:
+def _beside(here: Middle, near: Sequence[Place]) -> set[Place]:
     """Return the nearest layout, and those with the next fewer and the next more processes.
 
     A method that one of them lacks, such as one for powers of two, may not exist here either.
@@ -280,10 +308,15 @@ def _at(curve: Curve, size: int) -> Value:
     return Value(*(float(np.interp(at, sizes, column)) for column in columns))
 
 
-def estimate(
-    here: tuple[float, float], known: Mapping[Place, Value], spread: Spread
-) -> tuple[float, float]:
-    """Return the mean of a method's value on a layout, and its variance, by those on others."""
+class Estimate(NamedTuple):
+    """The mean and the variance of a method's value on another layout."""
+
+    mean: float
+    variance: float
+
+
+def estimate(here: Middle, known: Mapping[Place, Value], spread: Spread) -> Estimate:
+    """Return the estimate of a method's value on a layout by those on others."""
     count = len(known)
     matrix = np.ones((count + 1, count + 1))
     matrix[count, count] = 0.0  # the weights add up to 1
@@ -294,12 +327,12 @@ def estimate(
     weights = np.linalg.solve(matrix, target)[:count]
     variance = weights @ matrix[:count, :count] @ weights - 2 * weights @ target[:count]
     mean = weights @ np.array([value.log for value in known.values()])
-    return float(mean), max(float(variance), 1e-12)
+    return Estimate(float(mean), max(float(variance), 1e-12))
 
 
-def risk(mean: float, variance: float) -> float:
+def risk(its: Estimate) -> float:
     """Return the probability that a method is slower than the default by over NEARLY."""
-    return 1 - NormalDist(mean, math.sqrt(variance)).cdf(NEARLY)
+    return 1 - NormalDist(its.mean, math.sqrt(its.variance)).cdf(NEARLY)
 
 
 def _evidence(near: Mapping[Place, list[Point]], method: str, point: Point) -> Point:
