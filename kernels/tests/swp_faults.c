@@ -1,14 +1,17 @@
 /* A failure below the library, in MPI or the machine, becomes an error of the library's own. */
-#define _GNU_SOURCE /* cpu_set_t */
+#define _GNU_SOURCE /* cpu_set_t, memfd_create */
 #include "attempt.h"
 #include "oracle.h"
 #include "outstanding.h"
 #include "testing.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/statvfs.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -136,22 +139,57 @@ static void planning_sends_nothing_on_the_callers_communicator(void) {
   MPI_Comm_free(&watched);
 }
 
-static bool shared_memory_is_full;
+enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_ROOM, SEES_OTHER_PROCESSES, LACKS };
 
-int statvfs(const char *path, struct statvfs *place) {
-  (void)path;
-  *place = (struct statvfs){.f_frsize = 4096, .f_bavail = shared_memory_is_full ? 1 : 1 << 20};
-  return 0;
+static enum lack lack;
+
+int memfd_create(const char *name, unsigned flags) {
+  if (lack == LACKS_FILES) {
+    errno = ENOSYS;
+    return -1;
+  }
+  return (int)syscall(SYS_memfd_create, name, flags);
 }
 
-static void full_shared_memory_is_an_error(void) {
-  test_case("a full /dev/shm");
-  swp_plan *plan = NULL;
-  shared_memory_is_full = rank == 0;
-  int error = swp_discovery_plan(MPI_COMM_WORLD, "shared", NULL, &plan);
-  shared_memory_is_full = false;
-  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
-  EXPECT(plan == NULL, "a plan was made");
+int fallocate(int file, int mode, off_t offset, off_t bytes) {
+  if (lack == LACKS_ROOM) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
+}
+
+/* Another process has the first rank's number where this rank is in a container of its own. */
+int fstat(int file, struct stat *found) {
+  int failed = (int)syscall(SYS_newfstatat, file, "", found, AT_EMPTY_PATH);
+  if (lack == SEES_OTHER_PROCESSES)
+    found->st_size++;
+  return failed;
+}
+
+/* A rank lacks something, the first or the last; all are refused, with the reason. */
+static void a_lack_of_memory_of_the_node_is_an_error(void) {
+  static const char *const reasons[LACKS] = {"", "not implemented", "No space left", "not seen"};
+  for (int culprit = 0; culprit < procs; culprit += procs > 1 ? procs - 1 : 1)
+    for (enum lack each = LACKS_FILES; each < LACKS; each++) {
+      swp_plan *plan = NULL;
+      MPI_Comm fresh;
+      test_case("no memory of the node: %s on rank %d", reasons[each], culprit);
+      MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+      lack = rank == culprit ? each : LACKS_NOTHING;
+      int error = swp_discovery_plan(fresh, "shared", NULL, &plan);
+      lack = LACKS_NOTHING;
+      if (each == LACKS_FILES && culprit > 0) { /* the first rank makes the file */
+        EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_SUCCESS);
+        EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+      } else {
+        EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
+        EXPECT(strstr(swp_error_message(), reasons[each]) != NULL, "'%s' does not say '%s'",
+               swp_error_message(), reasons[each]);
+      }
+      EXPECT(plan == NULL, "a plan was made");
+      MPI_Comm_free(&fresh);
+    }
 }
 
 static bool machine_is_huge;
@@ -228,7 +266,7 @@ int main(int argc, char **argv) {
   if (procs == 4)
     a_failure_in_the_background_is_told_by_the_wait();
   running_out_of_communicators_is_an_error();
-  full_shared_memory_is_an_error();
+  a_lack_of_memory_of_the_node_is_an_error();
   the_cores_of_a_huge_machine_are_counted();
   the_callers_error_handler_stays();
   planning_sends_nothing_on_the_callers_communicator();

@@ -10,6 +10,7 @@
 #include "nodes.h"
 #include "oracle.h"
 #include "scatter.h"
+#include "sharing.h"
 #include "testing.h"
 
 #include <stdio.h>
@@ -160,6 +161,7 @@ static void gather_specs(int argc, char **argv, struct specs specs[2]) {
 int main(int argc, char **argv) {
   struct specs specs[2] = {{0}, {0}};
   test_begin(&argc, &argv, "swp_oracle");
+  swp_calls_begin = UINT64_MAX - 3;
   gather_specs(argc, argv, specs);
   for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++)
     for (int i = 0; i < specs[operation].count; i++)

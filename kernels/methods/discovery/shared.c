@@ -5,20 +5,16 @@
  */
 #include "formulas.h"
 #include "inbox.h"
-#include "plan.h"
+#include "sharing.h"
 
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 enum {
   NOTICE_NONE = -1,    /* bytes of a notice: no message */
   NOTICE_BY_MPI = -1,  /* offset of a notice: not on the board */
   SMALL_BYTES = 8192,  /* a message up to this size is cheaper copied twice than sent */
   BOARD_BYTES = 65536, /* for the small messages of one call */
-  DATA_ALIGNMENT = 16, /* small messages of a small job share a cache line with their notices */
-  PAGE_BYTES = 4096,
-  POLLS_PER_PROGRESS = 64
+  DATA_ALIGNMENT = 16  /* small messages of a small job share a cache line with their notices */
 };
 
 /* The entry for one rank's message. */
@@ -29,98 +25,62 @@ struct notice {
 /* A rank has two boards, which take turns. It writes the one of call n+2 only when all have begun call n+1,
    which they do when they have read all boards of call n. */
 struct board {
-  _Atomic uint64_t call; /* whose notices these are; written last, read first */
+  call_number call; /* whose notices these are; written last, read first */
   struct notice notices[];
 };
 
 enum { BOARDS = 2 };
 
-_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
-
 struct state {
-  MPI_Win window;
+  struct share share; /* the two boards of each rank */
   size_t data_offset, board_bytes;
-  char **boards; /* per rank: where its two boards begin */
   uint64_t call;
-  int polls;
   MPI_Request *requests; /* of large messages, sent and received */
 };
-
-static const char *shared_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
-  if (SWP_SIMULATED)
-    return "it polls memory, during which simulated time stands still";
-  return features->shared_memory ? NULL : "the ranks are on several nodes, which share no memory";
-}
 
 static void shared_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
   if (state == NULL)
     return;
-  swp_release(state->boards);
   swp_release(state->requests);
-  if (state->window != MPI_WIN_NULL)
-    MPI_Win_free(&state->window);
+  swp_arena_give(plan->topology->arena, &state->share);
 }
 
 static size_t round_up(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/* Memory of a window is allocated when first touched: without room that raises SIGBUS. */
-static int check_room(const struct swp_plan *plan, const struct state *state) {
-  struct statvfs place;
-  if (statvfs("/dev/shm", &place) != 0)
-    return SWP_SUCCESS;
-  uint64_t needed = (uint64_t)plan->procs * BOARDS * state->board_bytes;
-  uint64_t available = (uint64_t)place.f_bavail * place.f_frsize;
-  if (needed <= available)
-    return SWP_SUCCESS;
-  return swp_fail(SWP_ERR_NOT_APPLICABLE, "shared: /dev/shm has room for %llu bytes, %llu are needed",
-                  (unsigned long long)available, (unsigned long long)needed);
-}
-
-/* No board is read before planning ends, when all ranks have zeroed theirs. */
-static int map_boards(struct swp_plan *plan, struct state *state) {
-  int error = SWP_SUCCESS, unit;
-  MPI_Aint bytes;
-  char *mine;
-  MPI_TRY(MPI_Win_allocate_shared((MPI_Aint)(BOARDS * state->board_bytes), 1, MPI_INFO_NULL, plan->comm,
-                                  &mine, &state->window));
-  MPI_TRY(MPI_Win_set_errhandler(state->window, MPI_ERRORS_RETURN));
-  for (int rank = 0; rank < plan->procs; rank++)
-    MPI_TRY(MPI_Win_shared_query(state->window, rank, &bytes, &unit, &state->boards[rank]));
-  memset(mine, 0, BOARDS * state->board_bytes);
-  plan->account += (int64_t)(BOARDS * state->board_bytes);
-done:
-  return error;
+static struct board *board_of(const struct state *state, int rank, uint64_t call) {
+  return (struct board *)(void *)(swp_share_of(&state->share, rank) + call % BOARDS * state->board_bytes);
 }
 
 static int shared_plan(struct swp_plan *plan) {
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
-  int error = SWP_SUCCESS;
+  struct share share;
+  int64_t bytes = 0;
   if (state != NULL) {
-    state->window = MPI_WIN_NULL;
-    state->boards = swp_plan_allocate(plan, plan->procs, sizeof *state->boards);
     state->requests = swp_plan_allocate(plan, 2 * (int64_t)plan->procs, sizeof *state->requests);
     state->data_offset =
         round_up(sizeof(struct board) + (size_t)plan->procs * sizeof(struct notice), DATA_ALIGNMENT);
-    state->board_bytes = round_up(state->data_offset + BOARD_BYTES, PAGE_BYTES);
+    state->board_bytes = round_up(state->data_offset + BOARD_BYTES, LINE_BYTES);
+    bytes = BOARDS * (int64_t)state->board_bytes;
   }
-  bool allocated = state != NULL && state->boards != NULL && state->requests != NULL;
-  TRY(swp_agree(plan->comm, allocated ? check_room(plan, state) : swp_plan_no_memory(plan)));
-  TRY(map_boards(plan, state));
-done:
-  return error;
-}
-
-static struct board *board_of(const struct state *state, int rank) {
-  return (struct board *)(void *)(state->boards[rank] + state->call % BOARDS * state->board_bytes);
+  const bool allocated = state != NULL && state->requests != NULL;
+  int error = allocated ? SWP_SUCCESS : swp_plan_no_memory(plan);
+  error = swp_arena_take(plan->topology->arena, plan->comm, error, bytes, &share);
+  if (error != SWP_SUCCESS)
+    return error;
+  state->share = share;
+  state->call = swp_calls_begin;
+  plan->account += share.bytes;
+  for (uint64_t i = 0; i < BOARDS; i++)
+    swp_reach(&board_of(state, plan->rank, i)->call, state->call);
+  return SWP_SUCCESS;
 }
 
 /* Writes this rank's board: the notices and, as long as there is room, small messages. */
 static void publish(const struct swp_plan *plan, const struct state *state, const struct outbox *outbox) {
-  struct board *board = board_of(state, plan->rank);
+  struct board *board = board_of(state, plan->rank, state->call);
   char *data = (char *)board + state->data_offset;
   size_t used = 0;
   for (int rank = 0; rank < plan->procs; rank++)
@@ -136,13 +96,13 @@ static void publish(const struct swp_plan *plan, const struct state *state, cons
       memcpy(data + used, outbox->data[i], bytes);
     used += round_up(bytes, DATA_ALIGNMENT);
   }
-  atomic_store_explicit(&board->call, state->call, memory_order_release);
+  swp_reach(&board->call, state->call);
 }
 
 /* After publishing, so that receives are posted meanwhile. */
 static int send_large(const struct swp_plan *plan, const struct state *state, const struct outbox *outbox,
                       int *count) {
-  const struct board *board = board_of(state, plan->rank);
+  const struct board *board = board_of(state, plan->rank, state->call);
   int error = SWP_SUCCESS;
   for (int i = 0; i < outbox->nsends; i++) {
     int rank = outbox->ranks[i];
@@ -154,24 +114,11 @@ done:
   return error;
 }
 
-/* Waits for the board of a rank. MPI must progress meanwhile: that rank may still be in another exchange, for
-   which it needs this one. */
-static int await_board(struct swp_plan *plan, struct state *state, const struct board *board) {
-  int error = SWP_SUCCESS, found;
-  while (atomic_load_explicit(&board->call, memory_order_acquire) != state->call) {
-    swp_plan_relax(plan);
-    if (++state->polls % POLLS_PER_PROGRESS == 0)
-      MPI_TRY(MPI_Iprobe(MPI_ANY_SOURCE, 0, plan->comm, &found, MPI_STATUS_IGNORE));
-  }
-done:
-  return error;
-}
-
 static int receive_from(struct swp_plan *plan, struct state *state, int source, struct inbox *inbox,
                         int *count) {
-  const struct board *board = board_of(state, source);
+  const struct board *board = board_of(state, source, state->call);
   int error = SWP_SUCCESS;
-  TRY(await_board(plan, state, board));
+  TRY(swp_await(plan, &board->call, state->call));
   struct notice notice = board->notices[plan->rank];
   if (notice.bytes == NOTICE_NONE)
     return SWP_SUCCESS;
@@ -216,7 +163,7 @@ const struct method swp_discovery_shared = {
     .name = "shared",
     .summary = "sizes and small messages in memory that the ranks of one node share; O(P)",
     .source = "the personalized exchange of Hoefler, Siebert, Lumsdaine, PPoPP'10, by loads and stores",
-    .applicable = shared_applicable,
+    .applicable = swp_sharing_applicable,
     .plan = shared_plan,
     .free = shared_free,
     .execute = shared_execute,

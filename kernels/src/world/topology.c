@@ -191,6 +191,7 @@ void swp_topology_release(struct topology *topology) {
   swp_release(topology->node_begins);
   swp_release(topology->node_ranks);
   swp_release(topology->socket_of);
+  swp_arena_release(topology->arena);
   swp_release(topology);
 }
 
@@ -200,17 +201,19 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra) {
   return MPI_SUCCESS;
 }
 
-/* Collective: memory for a topology on every rank, held once, or on none. */
-static int create(MPI_Comm comm, struct topology **topology) {
+/* Collective: memory for a topology on every rank, held once, or on none. arena NULL: a new one. */
+static int create(MPI_Comm comm, struct arena *arena, struct topology **topology) {
   struct topology *made = swp_allocate(1, sizeof *made, NULL);
-  int error = made != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for the topology");
-  error = swp_agree(comm, error);
-  if (error == SWP_SUCCESS) {
+  if (made != NULL) {
     atomic_init(&made->holders, 1);
-    *topology = made;
-  } else {
-    swp_release(made);
+    made->arena = arena != NULL ? swp_arena_hold(arena) : swp_arena_create();
   }
+  const bool whole = made != NULL && made->arena != NULL;
+  int error = swp_agree(comm, whole ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for the topology"));
+  if (error == SWP_SUCCESS)
+    *topology = made;
+  else
+    swp_topology_release(made);
   return error;
 }
 
@@ -224,7 +227,7 @@ static int find_machine(MPI_Comm comm, MPI_Comm own, struct topology **topology)
   MPI_TRY(MPI_Comm_get_attr(comm, key, topology, &found));
   if (found)
     return SWP_SUCCESS;
-  TRY(create(own, &made));
+  TRY(create(own, NULL, &made));
   TRY(find_nodes(own, made));
   MPI_TRY(MPI_Comm_set_attr(comm, key, made));
   *topology = made;
@@ -242,7 +245,7 @@ int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struc
     *topology = swp_topology_hold(machine);
     return SWP_SUCCESS;
   }
-  TRY(create(own, topology));
+  TRY(create(own, machine->arena, topology));
   (*topology)->procs = machine->procs;
   (*topology)->shared_memory = machine->shared_memory;
   (*topology)->alone = machine->alone;

@@ -2,6 +2,8 @@
 #ifndef SWP_TOPOLOGY_H
 #define SWP_TOPOLOGY_H
 
+#include "arena.h"
+
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,6 +31,7 @@ struct topology {
   int *node_of, *local_of;       /* listed: per rank */
   int *node_begins, *node_ranks; /* listed: the ranks of node n are node_ranks[node_begins[n] …] */
   int *socket_of;                /* per place on this rank's node; NULL where any rank's is unknown */
+  struct arena *arena;           /* that the ranks share where they share memory */
   atomic_int holders;
 };
 

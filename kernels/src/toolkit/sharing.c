@@ -1,0 +1,38 @@
+#include "sharing.h"
+
+#include <sched.h>
+
+/* MPI progresses now and then: the other rank may be in a call of MPI that needs this one. After some 10 us
+   the core is yielded, however many there are: threads of the application may need it. */
+enum { POLLS_PER_PROGRESS = 64, POLLS_PER_YIELD = 16, PATIENT_POLLS = 1024 };
+
+uint64_t swp_calls_begin;
+
+const char *swp_sharing_applicable(const struct spec *spec, const struct features *features) {
+  (void)spec;
+  if (SWP_SIMULATED)
+    return "it polls memory, during which simulated time stands still";
+  return features->shared_memory ? NULL : "the ranks are on several nodes, which share no memory";
+}
+
+int swp_sharing_progress(struct swp_plan *plan) {
+  int error = SWP_SUCCESS, found;
+  swp_plan_relax(plan);
+  MPI_TRY(MPI_Iprobe(MPI_ANY_SOURCE, 0, plan->comm, &found, MPI_STATUS_IGNORE));
+done:
+  return error;
+}
+
+int swp_await_slowly(struct swp_plan *plan, const call_number *number, uint64_t call) {
+  int error = SWP_SUCCESS;
+  for (int64_t polls = 1; !swp_has_reached(number, call); polls++) {
+    if (polls % POLLS_PER_PROGRESS == 0)
+      TRY(swp_sharing_progress(plan));
+    else
+      swp_plan_relax(plan);
+    if (polls > PATIENT_POLLS && polls % POLLS_PER_YIELD == 0)
+      sched_yield();
+  }
+done:
+  return error;
+}

@@ -1,0 +1,39 @@
+/* What methods by the node's memory have in common: where they can be used, and how a rank waits for another.
+ */
+#ifndef SWP_SHARING_H
+#define SWP_SHARING_H
+
+#include "plan.h"
+
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
+
+/* A number in shared memory, written by one rank: of the last call that it has got to. Calls count up from
+   any number, and past the largest from 0 again. */
+typedef _Atomic uint64_t call_number;
+
+/* For tests: the number of the call before a plan's first. */
+extern uint64_t swp_calls_begin;
+
+static inline bool swp_has_reached(const call_number *number, uint64_t call) {
+  return (int64_t)(atomic_load_explicit(number, memory_order_acquire) - call) >= 0;
+}
+
+/* Everything that this rank wrote before, others that find the number may read. */
+static inline void swp_reach(call_number *number, uint64_t call) {
+  atomic_store_explicit(number, call, memory_order_release);
+}
+
+/* NULL where all ranks share memory, otherwise why methods that need it cannot be used. */
+const char *swp_sharing_applicable(const struct spec *spec, const struct features *features);
+
+/* For a rank that has found nothing yet: lets MPI and other exchanges progress. Errors: SWP_ERR_MPI. */
+int swp_sharing_progress(struct swp_plan *plan);
+
+/* Waits until a number has reached the call. Errors: SWP_ERR_MPI. */
+int swp_await_slowly(struct swp_plan *plan, const call_number *number, uint64_t call);
+
+static inline int swp_await(struct swp_plan *plan, const call_number *number, uint64_t call) {
+  return swp_has_reached(number, call) ? SWP_SUCCESS : swp_await_slowly(plan, number, call);
+}
+
+#endif
