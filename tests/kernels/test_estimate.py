@@ -147,8 +147,9 @@ def test_exchanges_are_estimated_as_they_are_predicted(
 ) -> None:
     machine = RandomParameters(procs * 16 + ppn)
     model, halo = machine.model(), machine.exchange(procs, 0.4)
-    found, autos = estimates(any_kernels, tmp_path, model, halo, ppn, item_bytes=7)
-    predicted = predict.of_exchange(model, halo, ppn, list(found["exchange"])).times(7)
+    item_bytes = 9000 if procs == 12 else 7  # some messages do not fit the slots of `shared`
+    found, autos = estimates(any_kernels, tmp_path, model, halo, ppn, item_bytes)
+    predicted = predict.of_exchange(model, halo, ppn, list(found["exchange"])).times(item_bytes)
     assert found["exchange"] == pytest.approx(predicted, rel=RELATIVE, abs=1e-30)
     assert set(predicted) >= set(standard_specs(procs))
     best = min(predicted, key=lambda spec: predicted[spec])

@@ -18,6 +18,7 @@ from tuner.inputs.structure.methods import stfw_grid
 from tuner.inputs.structure.stages import MessageStage
 from tuner.models.algorithms import steps, with_bit
 from tuner.models.delivery import RankNetwork
+from tuner.models.exchange import through_memory_s
 from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, NotIdentified
 from tuner.stats import Floats
 
@@ -142,16 +143,15 @@ def _dense(census: Census) -> float:
 
 def _shared(census: Census) -> float:
     """Return the time until boards are seen, as long as a small message, and of copying twice."""
-    payload, size_bytes = census.payload, census.size_bytes
-    fits = payload.items * size_bytes <= _BOARD_MESSAGE_BYTES
-    copied = sum(
-        np.bincount(rank[fits], payload.items[fits], census.procs) * size_bytes
-        for rank in (payload.sender, payload.receiver)
-    )
-    large = MessageStage(payload.sender[~fits], payload.receiver[~fits], payload.items[~fits])
-    sent_s = float(census.network.ended_s(large, size_bytes, census.begin_s).max())
     seen_s = census.network.slowest.of(_SMALL_BYTES).alpha_s
-    return seen_s + sent_s + float(np.max(copied)) * census.copy_s_per_byte
+    return seen_s + through_memory_s(
+        census.payload,
+        census.network,
+        census.size_bytes,
+        _BOARD_MESSAGE_BYTES,
+        census.copy_s_per_byte,
+        census.begin_s,
+    )
 
 
 def _stfw(grid: Grid, census: Census) -> float:

@@ -3,7 +3,8 @@
 `direct` takes D, `stfw` and `nap` the sum of D over their stages, as planning makes them. Items
 that `stfw` forwards are copied once a stage, and messages of scattered items are packed before they
 are sent (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019). Libraries send the messages of a
-vector collective all at once, as `direct` does, and none where there is nothing to send.
+vector collective all at once, as `direct` does, and none where there is nothing to send. `shared`
+copies small messages twice, and sends larger ones as `direct` does.
 """
 
 from collections.abc import Sequence
@@ -13,9 +14,13 @@ import numpy as np
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.stages import MessageStage
 from tuner.models.delivery import RankNetwork
+from tuner.stats import Floats
 
-SENT_AS = {"neighbor": "direct", "alltoallv": "direct"}
-"""The methods that leave the exchange to the MPI library, and the one with the same messages."""
+SENT_AS = {"neighbor": "direct", "alltoallv": "direct", "shared": "direct"}
+"""Methods, and the one that delivers the same messages."""
+
+_SMALL_BYTES = 8
+_SLOT_BYTES = 65536  # larger messages of `shared` are sent
 
 
 def time_s(
@@ -40,13 +45,55 @@ def time_s(
     return total + copied * item_bytes * copy_s_per_byte
 
 
-def packed(halo: Halo) -> int:
-    """Return the most items that a rank packs, as its messages' items are not contiguous."""
+def shared_s(
+    halo: Halo,
+    payload: MessageStage,
+    network: RankNetwork,
+    item_bytes: float,
+    copy_s_per_byte: float,
+) -> float:
+    """Return the time of `shared`, whose payload is that of `direct`."""
+    slots_s = through_memory_s(
+        payload, network, item_bytes, _SLOT_BYTES, copy_s_per_byte, np.zeros(network.procs)
+    )
+    packed_bytes = packed(halo, _SLOT_BYTES / item_bytes) * item_bytes
+    any_fits = bool(np.any(payload.items * item_bytes <= _SLOT_BYTES))
+    seen_s = network.slowest.of(_SMALL_BYTES).alpha_s if any_fits else 0.0
+    return seen_s + slots_s + packed_bytes * copy_s_per_byte
+
+
+def through_memory_s(
+    payload: MessageStage,
+    network: RankNetwork,
+    item_bytes: float,
+    most_bytes: int,
+    copy_s_per_byte: float,
+    begin_s: Floats,
+) -> float:
+    """Return the time of messages of up to `most_bytes` through a node's memory.
+
+    They are copied twice; larger ones are sent.
+    """
+    fits = payload.items * item_bytes <= most_bytes
+    copied = sum(
+        np.bincount(rank[fits], payload.items[fits], network.procs) * item_bytes
+        for rank in (payload.sender, payload.receiver)
+    )
+    large = MessageStage(payload.sender[~fits], payload.receiver[~fits], payload.items[~fits])
+    sent_s = float(network.ended_s(large, item_bytes, begin_s).max())
+    return sent_s + float(np.max(copied)) * copy_s_per_byte
+
+
+def packed(halo: Halo, above_items: float = 0) -> int:
+    """Return the most items that a rank packs, as its messages' items are not contiguous.
+
+    Counted are messages of more than `above_items` items.
+    """
     breaks = np.diff(halo.slots, prepend=-1) != 1
     breaks[halo.first[:-1]] = False
     of_message = np.repeat(np.arange(len(halo.items)), halo.items)
     scattered = np.bincount(of_message, weights=breaks, minlength=len(halo.items)) > 0
-    items = np.where(scattered, halo.items, 0)
+    items = np.where(scattered & (halo.items > above_items), halo.items, 0)
     return int(np.bincount(halo.source, weights=items, minlength=halo.procs).max(initial=0))
 
 

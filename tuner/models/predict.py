@@ -100,9 +100,13 @@ def of_exchange(
 
     def formula(spec: str) -> Callable[[int], float]:
         planned = stages(counted(exchange.SENT_AS.get(spec, spec), halo.procs), halo, ppn)
+        if spec == "shared":
+            return lambda size: exchange.shared_s(halo, planned[0], network, size, copies[1])
         return lambda size: exchange.time_s(spec, planned, network, size, *copies)
 
-    standard = [*standard_specs(halo.procs), *exchange.SENT_AS]
+    several = halo.procs > ppn
+    others = [spec for spec in exchange.SENT_AS if not (several and spec == "shared")]
+    standard = [*standard_specs(halo.procs), *others]
     return Predictor({spec: formula(spec) for spec in specs or standard})
 
 

@@ -31,16 +31,17 @@ done:
   return error;
 }
 
-/* The bytes that are packed of messages whose items are not contiguous. */
-static double packed_bytes(const struct problem *problem) {
+/* The bytes that are packed of larger messages whose items are not contiguous. */
+static double packed_bytes(const struct problem *problem, int64_t above_bytes) {
   double bytes = 0;
   for (int i = 0; i < problem->nsends; i++)
-    bytes += problem->sends[i].nruns > 1 ? (double)problem->sends[i].bytes : 0;
+    if (problem->sends[i].nruns > 1 && problem->sends[i].bytes > above_bytes)
+      bytes += (double)problem->sends[i].bytes;
   return bytes;
 }
 
 static int add_up(const struct exchange_plan *exchange, const struct estimate *estimate, bool forwards,
-                  double *seconds) {
+                  int64_t above_bytes, double *seconds) {
   const struct model *model = estimate->model;
   int error = SWP_SUCCESS, n = exchange->nstages;
   struct crowd crowds[GRID_DIMS];
@@ -52,7 +53,7 @@ static int add_up(const struct exchange_plan *exchange, const struct estimate *e
     mine[d] = swp_delivery_s(model, &exchange->tallies[d], &crowds[d]);
     mine[n + d] = forwards ? (double)exchange->stages[d].bytes : 0;
   }
-  mine[2 * n] = forwards ? 0 : packed_bytes(exchange->problem);
+  mine[2 * n] = forwards ? 0 : packed_bytes(exchange->problem, above_bytes);
   MPI_TRY(MPI_Allreduce(mine, most, 2 * n + 1, MPI_DOUBLE, MPI_MAX, exchange->plan.comm));
   *seconds = model->copy_s_per_byte * most[2 * n];
   for (int d = 0; d < n; d++)
@@ -62,11 +63,16 @@ done:
 }
 
 int swp_estimate_messages(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
-  return add_up(exchange_plan_of(plan), estimate, false, seconds);
+  return swp_estimate_larger(plan, estimate, 0, seconds);
+}
+
+int swp_estimate_larger(const struct swp_plan *plan, const struct estimate *estimate, int64_t above_bytes,
+                        double *seconds) {
+  return add_up(exchange_plan_of(plan), estimate, false, above_bytes, seconds);
 }
 
 int swp_estimate_forwarding(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
-  return add_up(exchange_plan_of(plan), estimate, true, seconds);
+  return add_up(exchange_plan_of(plan), estimate, true, 0, seconds);
 }
 
 /* ---- Discovery ---- */
