@@ -119,6 +119,10 @@ static struct sent bruck_hops(void) {
   return (struct sent){s.procs * s.rounds, s.rounds, s.procs * hops * s.m};
 }
 
+static struct sent nothing(void) {
+  return (struct sent){0, 0, 0};
+}
+
 static const struct {
   enum swp_operation operation;
   const char *method;
@@ -146,6 +150,14 @@ static const struct {
     {SWP_REDUCE_SCATTER_BLOCK, "pairwise", once_each},
     {SWP_REDUCE_SCATTER_BLOCK, "hypercube", hypercube_blocks},
     {SWP_REDUCE_SCATTER_BLOCK, "ring", once_each},
+    {SWP_BCAST, "shared", nothing},
+    {SWP_GATHER, "shared", nothing},
+    {SWP_SCATTER, "shared", nothing},
+    {SWP_REDUCE, "shared", nothing},
+    {SWP_ALLREDUCE, "shared", nothing},
+    {SWP_ALLGATHER, "shared", nothing},
+    {SWP_ALLTOALL, "shared", nothing},
+    {SWP_REDUCE_SCATTER_BLOCK, "shared", nothing},
 };
 
 static int64_t reduced(int64_t value, MPI_Op op) {

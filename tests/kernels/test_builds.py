@@ -64,6 +64,14 @@ def test_sanitizers_find_nothing(kernels: Kernels, require, program, arguments, 
 
 
 @pytest.mark.check
+def test_threads_that_are_ranks_do_not_race_on_boards(any_kernels: Kernels) -> None:
+    options = (*STRICT, "-DSWITCHPOINT_SANITIZE=thread")
+    threaded = Kernels(any_kernels.mpi, build_kernels(any_kernels.mpi, "threaded", *options))
+    env = {"UCX_MEM_EVENTS": "no", "UCX_MEM_MMAP_HOOK_MODE": "none"}  # which crash under it
+    assert run(threaded, "swp_boards", 1, env=env) == 39
+
+
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("program", "procs", "arguments"),
     [

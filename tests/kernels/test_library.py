@@ -212,6 +212,10 @@ def test_two_threads_plan_and_execute_at_once(kernels: Kernels, procs: int) -> N
     assert run(kernels, "swp_threads", procs) > 90
 
 
+def test_no_order_of_ranks_breaks_the_protocol_of_boards(any_kernels: Kernels) -> None:
+    assert run(any_kernels, "swp_boards", 1) == 39
+
+
 @pytest.mark.parametrize("procs", [1, 2, 4])
 def test_tables_choose_the_method_and_broken_ones_are_refused(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_tables", procs, TESTS / "tables" / "broken") > 60

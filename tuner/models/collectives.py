@@ -16,6 +16,7 @@ from tuner.models.parameter import ModelError
 
 Formula = Callable[[Group, float], float]
 
+_SMALL_BYTES = 8
 RADIXES = (3, 4, 8)
 SEGMENTS_BYTES = (8192, 32768, 131072)
 
@@ -164,6 +165,23 @@ def _twolevel(operation: str, group: Group, m: float) -> float:
     return _vendor(operation, node, m) + _vendor(operation, leaders, block)
 
 
+_SENDS_ALL = ("scatter", "alltoall", "reduce_scatter_block")
+_RECEIVES_ALL = ("gather", "allgather", "alltoall")
+_REDUCES = ("reduce", "allreduce", "reduce_scatter_block")
+
+
+def _shared(operation: str, group: Group, m: float) -> float:
+    """Return the time through the node's memory.
+
+    That is of a small message, and what the busiest rank copies to its board and from the others'.
+    """
+    out = group.procs if operation in _SENDS_ALL else 1
+    into = group.procs if operation in _RECEIVES_ALL else 1
+    reduced_s = (group.procs - 1) * m * group.reduce_s_per_byte if operation in _REDUCES else 0.0
+    alpha_s = (group.on_node or group.costs).of(_SMALL_BYTES).alpha_s
+    return alpha_s + (out + into) * m * group.copy_s_per_byte + reduced_s
+
+
 _TWOLEVEL = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather", "allgatherv")
 
 
@@ -184,6 +202,8 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
             return partial(_vendor, operation)
         case "vendor", "algorithm":
             return _algorithm(operation, value)
+        case "shared", "" if operation != "allgatherv":
+            return partial(_shared, operation)
         case "twolevel", "" if operation in _TWOLEVEL:
             return partial(_twolevel, operation)
         case "orthogonal", "grid" if re.fullmatch(r"\d{1,9}(x\d{1,9})+", value):
@@ -221,6 +241,8 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
     found += (f"orthogonal:grid={grid}" for grid in _grids(procs))
     if operation in _TWOLEVEL and procs > ppn > 1:
         found.append("twolevel")
+    if operation != "allgatherv" and procs <= ppn:
+        found.append("shared")
     return found
 
 

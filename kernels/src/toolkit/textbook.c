@@ -5,7 +5,12 @@
 #include <float.h>
 #include <string.h>
 
-enum { RADIX = 4, SEGMENT_BYTES = 65536, CHAINS = 4 }; /* where a spec has none; of Open MPI's `chain` */
+enum {
+  RADIX = 4,
+  SEGMENT_BYTES = 65536,
+  SMALL_BYTES = 8,
+  CHAINS = 4
+}; /* where a spec has none; of Open MPI's `chain` */
 
 static int fewer(int a, int b) {
   return a < b ? a : b;
@@ -249,6 +254,17 @@ static double alltoall_bruck(const struct group *g, double m) {
 
 static double alltoall_linear(const struct group *g, double m) {
   return burst_s(g, g->procs - 1, m, g->procs - 1);
+}
+
+/* ---- The node's memory ---- */
+
+/* As long as a small message, and what the busiest rank copies to its board and from those of all. */
+double swp_textbook_shared_s(enum swp_operation operation, const struct group *g, double m) {
+  const struct shape *shape = &swp_shapes[operation];
+  const struct pair_model *pair = g->on_node != NULL ? g->on_node : g->pair;
+  const int out = swp_holds_all(shape->send) ? g->procs : 1, in = swp_holds_all(shape->recv) ? g->procs : 1;
+  const double seconds = swp_cost_of(pair, SMALL_BYTES)->alpha_s + (out + in) * m * g->copy_s_per_byte;
+  return shape->reduces ? seconds + (g->procs - 1) * reduced_s(g, m) : seconds;
 }
 
 /* ---- The table ---- */

@@ -34,6 +34,10 @@ double swp_textbook_knomial_s(const struct group *group, double m, int radix);
 double swp_textbook_chain_s(const struct group *group, double m, double segment_bytes);
 formula swp_textbook_scatter_ring_s;
 
+/* That of boards in the node's memory: no algorithm of libraries, so not among those of which the least is
+ * taken. */
+double swp_textbook_shared_s(enum swp_operation operation, const struct group *group, double m);
+
 /* `estimate` of methods whose formula is in the table by their name. */
 int swp_estimate_textbook(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
