@@ -147,7 +147,7 @@ def test_exchanges_are_estimated_as_they_are_predicted(
 ) -> None:
     machine = RandomParameters(procs * 16 + ppn)
     model, halo = machine.model(), machine.exchange(procs, 0.4)
-    item_bytes = 9000 if procs == 12 else 7  # some messages do not fit the slots of `shared`
+    item_bytes = 900 if procs == 12 else 7  # some messages do not fit the slots of `shared`
     found, autos = estimates(any_kernels, tmp_path, model, halo, ppn, item_bytes)
     predicted = predict.of_exchange(model, halo, ppn, list(found["exchange"])).times(item_bytes)
     assert found["exchange"] == pytest.approx(predicted, rel=RELATIVE, abs=1e-30)

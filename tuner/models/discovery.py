@@ -24,7 +24,6 @@ from tuner.stats import Floats
 
 COUNT_BYTES = 4
 _SMALL_BYTES = 8
-_BOARD_MESSAGE_BYTES = 8192  # larger messages of `shared` are sent
 _HEADER_BYTES = 16  # of each part that is forwarded
 
 
@@ -145,12 +144,7 @@ def _shared(census: Census) -> float:
     """Return the time until boards are seen, as long as a small message, and of copying twice."""
     seen_s = census.network.slowest.of(_SMALL_BYTES).alpha_s
     return seen_s + through_memory_s(
-        census.payload,
-        census.network,
-        census.size_bytes,
-        _BOARD_MESSAGE_BYTES,
-        census.copy_s_per_byte,
-        census.begin_s,
+        census.payload, census.network, census.size_bytes, census.copy_s_per_byte, census.begin_s
     )
 
 

@@ -20,7 +20,7 @@ SENT_AS = {"neighbor": "direct", "alltoallv": "direct", "shared": "direct"}
 """Methods, and the one that delivers the same messages."""
 
 _SMALL_BYTES = 8
-_SLOT_BYTES = 65536  # larger messages of `shared` are sent
+_SHARING_BYTES = 8192  # larger messages of `shared` are sent
 
 
 def time_s(
@@ -54,10 +54,10 @@ def shared_s(
 ) -> float:
     """Return the time of `shared`, whose payload is that of `direct`."""
     slots_s = through_memory_s(
-        payload, network, item_bytes, _SLOT_BYTES, copy_s_per_byte, np.zeros(network.procs)
+        payload, network, item_bytes, copy_s_per_byte, np.zeros(network.procs)
     )
-    packed_bytes = packed(halo, _SLOT_BYTES / item_bytes) * item_bytes
-    any_fits = bool(np.any(payload.items * item_bytes <= _SLOT_BYTES))
+    packed_bytes = packed(halo, _SHARING_BYTES / item_bytes) * item_bytes
+    any_fits = bool(np.any(payload.items * item_bytes <= _SHARING_BYTES))
     seen_s = network.slowest.of(_SMALL_BYTES).alpha_s if any_fits else 0.0
     return seen_s + slots_s + packed_bytes * copy_s_per_byte
 
@@ -66,15 +66,11 @@ def through_memory_s(
     payload: MessageStage,
     network: RankNetwork,
     item_bytes: float,
-    most_bytes: int,
     copy_s_per_byte: float,
     begin_s: Floats,
 ) -> float:
-    """Return the time of messages of up to `most_bytes` through a node's memory.
-
-    They are copied twice; larger ones are sent.
-    """
-    fits = payload.items * item_bytes <= most_bytes
+    """Return the time of messages through a node's memory: copied twice, or sent if large."""
+    fits = payload.items * item_bytes <= _SHARING_BYTES
     copied = sum(
         np.bincount(rank[fits], payload.items[fits], network.procs) * item_bytes
         for rank in (payload.sender, payload.receiver)

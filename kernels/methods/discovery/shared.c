@@ -12,7 +12,6 @@
 enum {
   NOTICE_NONE = -1,    /* bytes of a notice: no message */
   NOTICE_BY_MPI = -1,  /* offset of a notice: not on the board */
-  SMALL_BYTES = 8192,  /* a message up to this size is cheaper copied twice than sent */
   BOARD_BYTES = 65536, /* for the small messages of one call */
   DATA_ALIGNMENT = 16  /* small messages of a small job share a cache line with their notices */
 };
@@ -89,7 +88,7 @@ static void publish(const struct swp_plan *plan, const struct state *state, cons
     size_t bytes = (size_t)outbox->bytes[i];
     struct notice *notice = &board->notices[outbox->ranks[i]];
     *notice = (struct notice){(int32_t)bytes, NOTICE_BY_MPI};
-    if (bytes > SMALL_BYTES || used + bytes > BOARD_BYTES || outbox->ranks[i] == plan->rank)
+    if (bytes > SHARING_BYTES || used + bytes > BOARD_BYTES || outbox->ranks[i] == plan->rank)
       continue;
     notice->offset = (int32_t)used;
     if (bytes > 0)
@@ -152,7 +151,7 @@ static int shared_estimate(const struct swp_plan *plan, const struct estimate *e
   const struct census census = swp_census(plan, estimate);
   const struct features *features = &plan->features;
   *seconds = census.small->alpha_s;
-  if (features->bytes > SMALL_BYTES)
+  if (features->bytes > SHARING_BYTES)
     *seconds += swp_payload_s(plan, estimate->model);
   else if (features->mmax > 0 && features->bytes > 0)
     *seconds += 2 * (double)(features->mmax * features->bytes) * estimate->model->copy_s_per_byte;

@@ -1,7 +1,7 @@
 /*
  * shared: for ranks of one node. A rank writes a message to a slot in memory that all share, where the
  * receiver reads it; starting an exchange writes all of them, so that nobody needs a later wait of the
- * sender. Messages over SMALL_BYTES are sent as by `direct`.
+ * sender. Messages over SHARING_BYTES are sent as by `direct`.
  *
  * A message has two slots, which take turns. That of call n is written again in call n + 2, when the receiver
  * has read it: it has if its own message of call n + 1 came, as it then had completed call n. A receiver that
@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { SMALL_BYTES = 65536, MOST_BYTES = 1 << 26, SLOTS = 2 }; /* MOST: of the slots of a rank */
+enum { MOST_BYTES = 1 << 26, SLOTS = 2 }; /* MOST: of the slots of a rank */
 
 struct slot {
   call_number call; /* whose message this is; written last, read first */
@@ -69,11 +69,11 @@ static int add_channels(struct swp_plan *plan, struct state *state) {
   if (state->out == NULL || state->in == NULL)
     return swp_plan_no_memory(plan);
   for (int i = 0; i < problem->nsends; i++)
-    if (problem->sends[i].bytes <= SMALL_BYTES)
+    if (problem->sends[i].bytes <= SHARING_BYTES)
       state->out[state->nout++] = (struct channel){.message.out = &problem->sends[i],
                                                    .slot_bytes = slot_bytes(problem->sends[i].bytes)};
   for (int i = 0; i < problem->nrecvs; i++)
-    if (problem->recvs[i].bytes <= SMALL_BYTES)
+    if (problem->recvs[i].bytes <= SHARING_BYTES)
       state->in[state->nin++] = (struct channel){.message.in = &problem->recvs[i],
                                                  .slot_bytes = slot_bytes(problem->recvs[i].bytes)};
   return SWP_SUCCESS;
@@ -179,7 +179,7 @@ done:
 static int plan_local(struct swp_plan *plan, struct state *state) {
   if (state == NULL || swp_plan_stages(plan, 1) != SWP_SUCCESS)
     return swp_plan_no_memory(plan);
-  int error = swp_messages_plan(plan, SMALL_BYTES, &state->large);
+  int error = swp_messages_plan(plan, SHARING_BYTES, &state->large);
   if (error == SWP_SUCCESS)
     error = add_channels(plan, state);
   return error == SWP_SUCCESS ? check_bytes(part_bytes(state)) : error;
@@ -264,7 +264,7 @@ static int shared_estimate(const struct swp_plan *plan, const struct estimate *e
   const struct state *state = plan->method_state;
   const struct census census = swp_census(plan, estimate);
   int64_t copied = 0, most;
-  int error = swp_estimate_larger(plan, estimate, SMALL_BYTES, seconds);
+  int error = swp_estimate_larger(plan, estimate, SHARING_BYTES, seconds);
   if (error != SWP_SUCCESS)
     return error;
   for (int i = 0; i < state->nout; i++)

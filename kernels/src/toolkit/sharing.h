@@ -7,6 +7,9 @@
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
 
+/* A message up to this size is cheaper copied twice than sent. */
+enum { SHARING_BYTES = 8192 };
+
 /* A number in shared memory, written by one rank: of the last call that it has got to. Calls count up from
    any number, and past the largest from 0 again. */
 typedef _Atomic uint64_t call_number;
