@@ -1,7 +1,7 @@
 /*
- * `direct` against a hand-written exchange; and the costs of store-and-forward: planning, break-even, memory,
- * copies.
- * Usage: swp_compare_exchange [SECONDS [window|hca|barrier]]     (seconds for each size; 2)
+ * `direct` and `shared` against a hand-written exchange, once and back to back; and the costs of
+ * store-and-forward: planning, break-even, memory, copies. Usage: swp_compare_exchange [SECONDS
+ * [window|hca|barrier]]     (seconds for each size; 2)
  */
 #include "race.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMS_MOST = 30, ENTRANTS_MOST = DIMS_MOST + 4 };
+enum { DIMS_MOST = 30, ENTRANTS_MOST = DIMS_MOST + 5, BACK_TO_BACK = 100 };
 /* The first entrants. Both run twice a round: this shows the precision, and code that runs more often is more
    often in the cache. */
 enum { BY_HAND, BY_HAND_AGAIN, DIRECT, DIRECT_AGAIN };
@@ -20,6 +20,7 @@ enum { BY_HAND, BY_HAND_AGAIN, DIRECT, DIRECT_AGAIN };
 /* One entrant: a plan, or the requests of the exchange written by hand. */
 struct runner {
   struct workload *workload;
+  int executions;
   char method[32];
   swp_plan *plan;
   double plan_s;
@@ -40,14 +41,13 @@ static int verify(void *context) {
 
 static void run_plan(void *context) {
   const struct runner *runner = context;
-  if (swp_exchange_execute(runner->plan, runner->workload->send, runner->workload->recv) == SWP_SUCCESS)
-    return;
-  team_fail("%s", swp_error_message());
+  for (int i = 0; i < runner->executions; i++)
+    if (swp_exchange_execute(runner->plan, runner->workload->send, runner->workload->recv) != SWP_SUCCESS)
+      team_fail("%s", swp_error_message());
 }
 
 /* The code of a programmer who knows senders and receivers; every message is one item. */
-static void run_by_hand(void *context) {
-  const struct runner *runner = context;
+static void exchange_by_hand(const struct runner *runner) {
   const struct workload *workload = runner->workload;
   const struct lists *sends = &workload->pattern->sends, *recvs = &workload->pattern->recvs;
   const int bytes = (int)workload->payload.item_bytes;
@@ -59,6 +59,12 @@ static void run_by_hand(void *context) {
     MPI_Isend(workload->send + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, sends->ranks[i], 0, comm,
               &runner->requests[recvs->n + i]);
   MPI_Waitall(recvs->n + sends->n, runner->requests, MPI_STATUSES_IGNORE);
+}
+
+static void run_by_hand(void *context) {
+  const struct runner *runner = context;
+  for (int i = 0; i < runner->executions; i++)
+    exchange_by_hand(runner);
 }
 
 /* Plans by the given method, timed over all ranks. False when it is not applicable; other errors end the job.
@@ -128,8 +134,9 @@ static void report(const struct workload *workload, const struct entrant *entran
                    const char *pattern, const int64_t *needed_bytes) {
   if (workload->team->rank)
     return;
-  printf("exchange, %d ranks, %s, %lld B, %d rounds\n", workload->team->procs, pattern,
-         (long long)workload->payload.item_bytes, rounds);
+  const struct runner *first = entrants->context;
+  printf("exchange, %d ranks, %s, %lld B, %s%d rounds\n", workload->team->procs, pattern,
+         (long long)workload->payload.item_bytes, first->executions > 1 ? "back to back, " : "", rounds);
   printf("  %-32s %12s  %s\n", "", "median", "ratio to the one by hand, 95 % interval");
   for (int i = 0; i < count; i++) {
     race_print(&entrants[i], &entrants[BY_HAND], rounds);
@@ -140,50 +147,53 @@ static void report(const struct workload *workload, const struct entrant *entran
   fflush(stdout);
 }
 
-/* Adds an entrant by hand, by `direct` (n = 1) or by store-and-forward in n dimensions; 0 when that cannot
- * be. */
-static int enter(struct workload *workload, int n, struct runner *runner, struct entrant *entrant) {
+/* Adds an entrant by a method, or by hand where it is NULL; 0 when that cannot be. */
+static int enter(struct workload *workload, int executions, const char *method, struct runner *runner,
+                 struct entrant *entrant) {
   const size_t nrequests = (size_t)workload->pattern->sends.n + (size_t)workload->pattern->recvs.n;
-  *runner = (struct runner){.workload = workload, .comm = MPI_COMM_NULL};
-  if (n == 0) {
+  *runner = (struct runner){.workload = workload, .executions = executions, .comm = MPI_COMM_NULL};
+  if (method == NULL) {
     MPI_Comm_dup(workload->team->comm, &runner->comm);
     runner->requests = allocate(nrequests * sizeof(MPI_Request));
   } else
-    snprintf(runner->method, sizeof runner->method, n == 1 ? "direct" : "stfw:dims=%d", n);
-  if (n > 0 && !plan(runner))
+    snprintf(runner->method, sizeof runner->method, "%s", method);
+  if (method != NULL && !plan(runner))
     return 0;
-  *entrant = (struct entrant){.name = n ? runner->method : "by hand",
+  *entrant = (struct entrant){.name = method != NULL ? runner->method : "by hand",
                               .context = runner,
                               .prepare = prepare,
-                              .execute = n ? run_plan : run_by_hand,
+                              .execute = method != NULL ? run_plan : run_by_hand,
                               .finish = verify};
   return 1;
 }
 
 /* All entrants, and of store-and-forward the bytes that its messages need to travel. Returns how many. */
-static int enter_all(struct workload *workload, struct runner *runners, struct entrant *entrants,
-                     int64_t *needed_bytes) {
+static int enter_all(struct workload *workload, int executions, struct runner *runners,
+                     struct entrant *entrants, int64_t *needed_bytes) {
   const int procs = workload->team->procs;
   const bool is_power_of_two = (procs & (procs - 1)) == 0;
   int count = 0;
   for (; count < DIRECT_AGAIN + 1; count++) {
     needed_bytes[count] = 0;
-    enter(workload, count >= DIRECT, &runners[count], &entrants[count]);
+    enter(workload, executions, count >= DIRECT ? "direct" : NULL, &runners[count], &entrants[count]);
   }
-  for (int n = 2; n <= DIMS_MOST && 1 << n <= procs; n++) {
+  needed_bytes[count] = 0;
+  count += enter(workload, executions, "shared", &runners[count], &entrants[count]);
+  for (int n = 2; n <= DIMS_MOST && 1 << n <= procs && executions == 1; n++) {
+    char method[32];
+    snprintf(method, sizeof method, "stfw:dims=%d", n);
     needed_bytes[count] = is_power_of_two ? needed_hop_bytes(workload, n) : 0;
-    count += enter(workload, n, &runners[count], &entrants[count]);
+    count += enter(workload, executions, method, &runners[count], &entrants[count]);
   }
   return count;
 }
 
-static int compare(struct workload *workload, const struct pattern_features *features, struct sync *sync,
-                   const char *pattern, double seconds) {
+static int compare_executions(struct workload *workload, struct sync *sync, const char *pattern,
+                              double seconds, int executions) {
   struct runner runners[ENTRANTS_MOST];
   struct entrant entrants[ENTRANTS_MOST];
   int64_t needed_bytes[ENTRANTS_MOST];
-  (void)features;
-  const int count = enter_all(workload, runners, entrants, needed_bytes);
+  const int count = enter_all(workload, executions, runners, entrants, needed_bytes);
   const int rounds = race(workload->team, sync, entrants, count, seconds);
   if (rounds > 0)
     report(workload, entrants, count, rounds, pattern, needed_bytes);
@@ -195,6 +205,13 @@ static int compare(struct workload *workload, const struct pattern_features *fea
   }
   race_free(entrants, count);
   return rounds < 0 ? -1 : 0;
+}
+
+static int compare(struct workload *workload, const struct pattern_features *features, struct sync *sync,
+                   const char *pattern, double seconds) {
+  (void)features;
+  const int status = compare_executions(workload, sync, pattern, seconds, 1);
+  return status != 0 ? status : compare_executions(workload, sync, pattern, seconds, BACK_TO_BACK);
 }
 
 int main(int argc, char **argv) {
