@@ -29,6 +29,10 @@ void check_exchange(MPI_Comm comm, const char *method, const struct family *fami
 /* Many executions of one plan, each with its own data, ranks drifting apart. */
 void check_exchange_repeated(MPI_Comm comm, const char *method, double seconds);
 
+/* Some ranks wait before they meet the others in a barrier, and some behind it, as methods without stages
+ * allow. */
+void check_exchange_crossing(MPI_Comm comm, const char *method, const struct family *family);
+
 /* Three started plans at the same time on one communicator, completed in another order. */
 void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]);
 

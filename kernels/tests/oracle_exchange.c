@@ -2,6 +2,7 @@
 #include "oracle.h"
 
 #include "nodes.h"
+#include "plan.h"
 #include "testing.h"
 
 #include <stdlib.h>
@@ -245,6 +246,25 @@ void check_exchange_repeated(MPI_Comm comm, const char *method, double seconds) 
     run_check(&run, (uint64_t)call);
     if (call == AT_LEAST - 1)
       calls = repetitions(comm, AT_LEAST, MPI_Wtime() - start, seconds);
+  }
+  run_close(&run);
+}
+
+void check_exchange_crossing(MPI_Comm comm, const char *method, const struct family *family) {
+  struct exchange_run run;
+  test_case("exchange %s, %s, waits that cross barriers", method, family->name);
+  if (!run_open(&run, comm, method, family, 7, 24, 0))
+    return;
+  for (uint64_t call = 0; call < 6 && !run.plan->forwards; call++) {
+    const bool waits_first = (run.rank + (int)call) % 2 == 0;
+    run_fill(&run, call);
+    EXPECT_ERROR(swp_exchange_start(run.plan, run.send, run.recv), SWP_SUCCESS);
+    if (waits_first)
+      EXPECT_ERROR(swp_wait(run.plan), SWP_SUCCESS);
+    MPI_Barrier(comm);
+    if (!waits_first)
+      EXPECT_ERROR(swp_wait(run.plan), SWP_SUCCESS);
+    run_check(&run, call);
   }
   run_close(&run);
 }

@@ -56,6 +56,8 @@ static void check_method(enum swp_operation operation, const char *method) {
   if (operation == SWP_EXCHANGE) {
     check_exchange(MPI_COMM_WORLD, method, &large_family, 4096);
     check_exchange_repeated(MPI_COMM_WORLD, method, seconds);
+    for (int family = 0; family < nfamilies; family += 4)
+      check_exchange_crossing(MPI_COMM_WORLD, method, &families[family]);
   } else {
     check_discovery(MPI_COMM_WORLD, method, &large_family, 4096);
     check_discovery_repeated(MPI_COMM_WORLD, method, seconds);
