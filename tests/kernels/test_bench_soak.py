@@ -116,11 +116,12 @@ def test_a_hang_ends_with_the_stacks_of_all_ranks(
     assert "swpbench: soak failed: " in result.stderr
 
 
-def begin_soak(kernels: Kernels, out: Path) -> tuple[subprocess.Popen[str], list[int]]:
-    """Start a soak of a second on two ranks; return it with the ranks' processes."""
+def begin_soak(
+    kernels: Kernels, out: Path, *words: str, lines: int = 1
+) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start a soak on two ranks; return it with their processes when it has written lines."""
     start = launch(kernels.mpi, 2, build=kernels.build)
-    words = [*RING, "--methods", "direct", "--executions", "100000000"]
-    words += ["--limit", "0.5", "--budget", "1", "--out", str(out)]
+    words = (*RING, *words, "--limit", "0.5", "--out", str(out))
     soaking = subprocess.Popen(
         [*start.argv_prefix, str(kernels.build / SWPBENCH), "soak", *words],
         env=os.environ | start.env,
@@ -128,7 +129,7 @@ def begin_soak(kernels: Kernels, out: Path) -> tuple[subprocess.Popen[str], list
         stderr=subprocess.PIPE,
         text=True,
     )
-    while soaking.poll() is None and not (out.is_file() and out.read_text()):
+    while soaking.poll() is None and not (out.is_file() and out.read_text().count("\n") >= lines):
         time.sleep(0.02)
     ranks = ranks_that_write(out)
     assert len(ranks) == 2
@@ -136,7 +137,8 @@ def begin_soak(kernels: Kernels, out: Path) -> tuple[subprocess.Popen[str], list
 
 
 def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: Path) -> None:
-    soaking, ranks = begin_soak(any_kernels, tmp_path / "o")
+    words = ("--methods", "direct", "--executions", "100000000", "--budget", "1")
+    soaking, ranks = begin_soak(any_kernels, tmp_path / "o", *words)
     for number in (signal.SIGSTOP, signal.SIGCONT):
         for rank in ranks:
             os.kill(rank, number)
@@ -151,7 +153,9 @@ def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: P
 def test_a_rank_that_is_stopped_for_good_leaves_a_verdict(
     kernels: Kernels, tmp_path: Path, rank: int
 ) -> None:
-    soaking, processes = begin_soak(kernels, tmp_path / "o")
+    """The watchdogs watch from the first method on; the stop is in the second."""
+    words = ("--methods", "direct alltoallv", "--executions", "50000")
+    soaking, processes = begin_soak(kernels, tmp_path / "o", *words, lines=2)
     (stopped,) = (each for each in processes if rank_of(each) == rank)
     os.kill(stopped, signal.SIGSTOP)
     _, stderr = soaking.communicate(timeout=TIMEOUT_S)
@@ -159,7 +163,7 @@ def test_a_rank_that_is_stopped_for_good_leaves_a_verdict(
     *_, verdict, end = map(json.loads, (tmp_path / "o").read_text().splitlines())
     assert (verdict["failure"], verdict["passed"]) == ("hang", False), stderr
     assert f"rank {1 - rank} made no progress" in verdict["reason"]
-    assert (end["record"], end["cases"]) == ("end", 1)
+    assert (end["record"], end["cases"]) == ("end", 2)
     end_s = time.monotonic() + TIMEOUT_S
     while Path(f"/proc/{stopped}").exists():  # Open MPI's launcher ends a moment earlier
         assert time.monotonic() < end_s
