@@ -92,10 +92,9 @@ class Trial:
 
     def verdict(self) -> Verdict:
         """Return the verdict by the measurements of this size alone."""
-        shown = [method for method in self.contrasts if self.is_faster(method)]
-        if shown:
-            winner = min(shown, key=lambda method: _cautious(self.contrasts[method]))
-            return Verdict(winner, FASTER, winner, self.faster_level)
+        if any(self.is_faster(method, self.faster_level) for method in self.contrasts):
+            shown = [method for method in self.contrasts if self.is_faster(method, ERROR_LEVEL)]
+            return self.won_by(min(shown, key=lambda name: _cautious(self.contrasts[name])))
         lows = self.lows
         riskiest = min(lows, key=lambda name: (lows[name], self.contrasts[name].mean), default=None)
         if riskiest is None or not any(map(_counts, self.contrasts.values())):
@@ -106,12 +105,19 @@ class Trial:
             return Verdict(self.default, EQUAL, riskiest, ERROR_LEVEL)
         return Verdict(self.default, OPEN, riskiest, self.faster_level)
 
-    def is_faster(self, method: str) -> bool:
-        """Return whether a method may take the default's place."""
+    def won_by(self, method: str) -> Verdict:
+        """Return the verdict that a method is faster, at the strictest level at which it is."""
+        strict = self.is_faster(method, self.faster_level)
+        return Verdict(method, FASTER, method, self.faster_level if strict else ERROR_LEVEL)
+
+    def is_faster(self, method: str, error_level: float) -> bool:
+        """Return whether a method may take the default's place.
+
+        Once one may at the level that all share, the default is left, and others may win by their
+        own: else a method that hardly gains would win over one that gains much, less steadily.
+        """
         contrast = self.contrasts.get(method)
-        return (
-            contrast is not None and _counts(contrast) and contrast.bounds(self.faster_level)[1] < 0
-        )
+        return contrast is not None and _counts(contrast) and contrast.bounds(error_level)[1] < 0
 
     def next_best(self) -> str:
         """Return the method with the least mean time."""
@@ -241,7 +247,7 @@ def _decide_class(trials: Mapping[int, Trial]) -> list[Point]:
     chosen = _fewest_switches([_as_good(trials[size], verdicts[size]) for size in settled])
     for size, method in zip(settled, chosen, strict=True):
         if method != verdicts[size].method:
-            verdicts[size] = verdicts[size]._replace(method=method, challenger=method)
+            verdicts[size] = trials[size].won_by(method)
     return [_point(trials[size], verdicts[size]) for size in sizes]
 
 
@@ -256,7 +262,7 @@ def _as_good(trial: Trial, verdict: Verdict) -> dict[str, float]:
         if name == verdict.method
         or (
             of.mean - winner.mean < max(NEARLY, math.hypot(of.error, winner.error))
-            and trial.is_faster(name)
+            and trial.is_faster(name, ERROR_LEVEL)
         )
     }
 
