@@ -1,5 +1,6 @@
 """Open MPI's own algorithms on nodes: the messages that they send, as the library counts them."""
 
+import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Require, by_day
-from tests.kernels.conftest import TIMEOUT_S, Kernels
+from tests.kernels.benchrun import SWPBENCH
+from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
 from tests.test_vendor import BANNERS, rule, table, use
 from tuner.export.forms import export
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, shim
@@ -111,3 +113,19 @@ def test_named_algorithms_run_before_components_of_higher_priority(
     shim_library = shim(kernels_of(mpi.name).build)
     named = send(ppn, {"SWITCHPOINT_TABLE": str(file)}, str(shim_library))
     assert named == send(ppn, forced(CHOSEN))
+
+
+def test_names_under_which_the_same_runs_are_not_raced(
+    nodes: Nodes, mpi: Mpi, kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> None:
+    """A two-level algorithm, where ranks wait in different places from call to call."""
+    kernels, out = kernels_of(mpi.name), tmp_path / "raw.jsonl"
+    start = launch(nodes, mpi, PROCS, 2)
+    command = [str(kernels.build / SWPBENCH), "run", "--op", "allreduce", "--pattern", "blocks"]
+    command += ["--methods", "vendor", "--sizes", "16K", "--max-samples", "2", "--out", str(out)]
+    before_all = {"OMPI_MCA_coll_han_priority": "100"}
+    done = finish([*start.argv_prefix, *command], os.environ | start.env | before_all, TIMEOUT_S)
+    assert done.returncode == 0, done.stderr[-2000:]
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {record["method"] for record in records if record["record"] == "case"} == {"vendor"}
+    assert all("not observed to change" in skip["reason"] for skip in records[-1]["skipped"])

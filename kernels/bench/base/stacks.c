@@ -88,9 +88,23 @@ static int times_seen(const struct stacks *stacks, const void *function) {
   return 0;
 }
 
-bool stacks_distinguish(const struct stacks *here, const struct stacks *there) {
-  for (int i = 0; i < here->nfunctions && !there->full; i++) /* otherwise it may have been there unseen */
-    if (2 * here->seen[i] > here->count && times_seen(there, here->functions[i]) == 0)
+static bool is_in_most(const struct stacks *looks, int count, const void *function) {
+  for (int i = 0; i < count; i++)
+    if (2 * times_seen(&looks[i], function) <= looks[i].count)
+      return false;
+  return true;
+}
+
+static bool is_in_none(const struct stacks *looks, int count, const void *function) {
+  for (int i = 0; i < count; i++)
+    if (looks[i].full || times_seen(&looks[i], function) > 0) /* full: it may have been there unseen */
+      return false;
+  return true;
+}
+
+bool stacks_distinguish(const struct stacks *here, const struct stacks *there, int looks) {
+  for (int i = 0; i < here->nfunctions; i++)
+    if (is_in_most(here, looks, here->functions[i]) && is_in_none(there, looks, here->functions[i]))
       return true;
   return false;
 }

@@ -22,7 +22,7 @@ struct stacks {
 void stacks_begin(struct stacks *stacks, int every_us);
 void stacks_end(void);
 
-/* Whether some function is in most stacks here and in none there. */
-bool stacks_distinguish(const struct stacks *here, const struct stacks *there);
+/* Whether some function is in most stacks of each of `looks` here, and in none of those there. */
+bool stacks_distinguish(const struct stacks *here, const struct stacks *there, int looks);
 
 #endif

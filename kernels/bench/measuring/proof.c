@@ -1,5 +1,6 @@
 /* Proof by stacks: one rank comes late, and the functions in which the others wait belong to the
-   algorithm. */
+   algorithm. Where they wait is also chance, so each is looked at several times: what distinguishes two
+   algorithms is there at every look at the one and at no look at the other. */
 #include "proof.h"
 
 #include "stacks.h"
@@ -18,7 +19,8 @@ enum {
   ATTEMPTS = 6,
   WARM_CALLS = 8,
   LATE_RANKS = 2,
-  LOOKS = 2,
+  LOOKS = 4,
+  AGAIN = 2,
   SPECS_BYTES = 1 << 14
 };
 
@@ -33,7 +35,7 @@ static void sleep_us(long us) {
    with its neighbour late. */
 struct sight {
   bool seen;
-  struct stacks stacks[LATE_RANKS];
+  struct stacks stacks[LATE_RANKS][LOOKS];
 };
 
 static int late_rank(const struct workload *workload, int index) {
@@ -65,12 +67,19 @@ static int warm_up(const struct workload *workload, swp_plan *plan) {
   return error;
 }
 
-/* Whether all others waited for the late root, or the root for the late rank. */
+static bool is_complete(const struct sight *sight, int late) {
+  for (int look = 0; look < LOOKS; look++)
+    if (sight->stacks[late][look].count < ENOUGH)
+      return false;
+  return true;
+}
+
+/* Whether all others waited for the late root, or the root for the late rank, at each look. */
 static bool is_enough(const struct workload *workload, const struct sight *sight) {
   const int rank = workload->team->rank, root = workload->pattern->root;
   int waited[LATE_RANKS];
   for (int i = 0; i < LATE_RANKS; i++)
-    waited[i] = sight->stacks[i].count >= ENOUGH || rank == late_rank(workload, i) || (i > 0 && rank != root);
+    waited[i] = is_complete(sight, i) || rank == late_rank(workload, i) || (i > 0 && rank != root);
   team_allreduce(workload->team, waited, LATE_RANKS, MPI_INT, MPI_MIN);
   return waited[0] || waited[1];
 }
@@ -81,8 +90,10 @@ static int observe(const struct workload *workload, swp_plan *plan, struct sight
   int error = warm_up(workload, plan);
   memset(sight, 0, sizeof *sight);
   for (int attempt = 0; attempt < ATTEMPTS && error == SWP_SUCCESS && !sight->seen; attempt++) {
-    for (int i = 0; i < LATE_RANKS && error == SWP_SUCCESS; i++) {
-      error = watch(workload, plan, late_rank(workload, i), LATE_US << attempt, &sight->stacks[i]);
+    for (int i = 0; i < LATE_RANKS * LOOKS && error == SWP_SUCCESS; i++) {
+      const int late = i % LATE_RANKS;
+      error = watch(workload, plan, late_rank(workload, late), LATE_US << attempt,
+                    &sight->stacks[late][i / LATE_RANKS]);
       team_allreduce(team, &error, 1, MPI_INT, MPI_MAX);
     }
     sight->seen = is_enough(workload, sight);
@@ -94,9 +105,9 @@ static int observe(const struct workload *workload, swp_plan *plan, struct sight
 static bool differ(const struct team *team, const struct sight *a, const struct sight *b) {
   int different = 0;
   for (int i = 0; i < LATE_RANKS; i++)
-    if (a->stacks[i].count >= ENOUGH && b->stacks[i].count >= ENOUGH)
-      different |= stacks_distinguish(&a->stacks[i], &b->stacks[i]) ||
-                   stacks_distinguish(&b->stacks[i], &a->stacks[i]);
+    if (is_complete(a, i) && is_complete(b, i))
+      different |= stacks_distinguish(a->stacks[i], b->stacks[i], LOOKS) ||
+                   stacks_distinguish(b->stacks[i], a->stacks[i], LOOKS);
   team_allreduce(team, &different, 1, MPI_INT, MPI_MAX);
   return different;
 }
@@ -179,7 +190,7 @@ static void judge(const struct workload *workload, struct contender *contenders,
                   struct sight *sights) {
   struct contender *contender = &contenders[index];
   for (int look = 0; !is_proved(workload, contenders, count, index, sights); look++) {
-    if (look == LOOKS) {
+    if (look == AGAIN) {
       swp_plan_free(&contender->plan);
       return;
     }
