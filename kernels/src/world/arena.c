@@ -239,7 +239,7 @@ static int take_here(struct arena *arena, int64_t bytes, struct share *share, in
 
 /* In a new segment, which becomes the arena's. */
 static int take_anew(struct arena *arena, MPI_Comm comm, int64_t bytes, struct share *share) {
-  struct segment *made;
+  struct segment *made = NULL;
   int error = make_segment(comm, bytes, &made);
   if (error != SWP_SUCCESS)
     return error;
@@ -275,7 +275,7 @@ done:
 int swp_arena_take(struct arena *arena, MPI_Comm comm, int error, int64_t bytes, struct share *share) {
   int64_t most = 0, place[2] = {0, 0};
   int rank;
-  bool same;
+  bool same = false;
   *share = (struct share){0};
   TRY(swp_agree(comm, error));
   MPI_TRY(MPI_Allreduce(&bytes, &most, 1, MPI_INT64_T, MPI_MAX, comm));
