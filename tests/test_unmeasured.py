@@ -72,6 +72,19 @@ def forwarded_s(method: str, size: int, procs: int) -> float:
     return 1e-6 * dims + messages * (LATENCY_S + procs / side * PER_BYTE_S * size)
 
 
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from([2, 3, 6, 8]), st.integers(0, 6)), st.floats(0.4, 1.6), min_size=1
+    )
+)
+def test_rules_of_any_measurements_have_ends_in_order(ratios: dict[tuple[int, int], float]) -> None:
+    """Though a choice may be known from another size than those of the nearest layout."""
+    decided = [raced(1, ppn, 8**size, nap=ratio) for (ppn, size), ratio in ratios.items()]
+    for rule in compile_rules(decided):
+        ends = [end for end in zip(rule[1:11:2], rule[2:11:2], strict=True) if None not in end]
+        assert all(low <= high for low, high in ends)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_where_neighbours_choose_other_grids_process_counts_between_lose_little(
     seed: int, tmp_path: Path

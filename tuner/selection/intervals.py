@@ -39,6 +39,9 @@ MeanClasses = list[tuple[Interval[float], list[Point]]]
 Classes = list[tuple[Interval[int], MeanClasses]]
 """All degree classes of one layout, each by increasing sizes."""
 
+Choices = Callable[[list[Point]], list[Point]]
+"""Function from the points of a degree class to those chosen at their sizes elsewhere."""
+
 
 def whole_intervals(values: Sequence[int]) -> list[Interval[int]]:
     """Return disjoint intervals around increasing whole numbers that together hold every one."""
@@ -80,17 +83,20 @@ def _mean_classes(classes: dict[float, list[Point]]) -> MeanClasses:
     ]
 
 
-def degrees_of(classes: Classes) -> Degrees:
-    """Return the choices for every degree and size of a layout."""
+def degrees_of(classes: Classes, choices: Choices | None = None) -> Degrees:
+    """Return the choices for every degree and size of a layout.
+
+    They are the points, or else what `choices` returns for those of a degree class.
+    """
+
+    def sizes(points: list[Point]) -> Sizes:
+        intervals = whole_intervals([point.case.bytes for point in points])
+        pieces = list(zip(intervals, choices(points) if choices else points, strict=True))
+        return merge(pieces, lambda a, b: _kept_apart(a) == _kept_apart(b))
+
     return merge(
-        [(mmax, merge([(mavg, _sizes(here)) for mavg, here in means])) for mmax, means in classes]
+        [(mmax, merge([(mavg, sizes(here)) for mavg, here in means])) for mmax, means in classes]
     )
-
-
-def _sizes(here: list[Point]) -> Sizes:
-    intervals = whole_intervals([point.case.bytes for point in here])
-    pieces = list(zip(intervals, here, strict=True))
-    return merge(pieces, lambda a, b: _kept_apart(a) == _kept_apart(b))
 
 
 def _kept_apart(point: Point) -> tuple[str, str | None]:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from tuner.domain.tables import Point, Rule
 from tuner.selection.intervals import Degrees, classes_of, degrees_of, join, same
-from tuner.selection.unmeasured import Layouts, Span, regimes, spread_of, with_unmeasured
+from tuner.selection.unmeasured import Layouts, Span, regimes, spread_of, unmeasured
 
 Chosen = dict[tuple[Span, Span], Degrees]
 """Choices by nodes and processes per node."""
@@ -26,11 +26,8 @@ def compile_rules(points: Iterable[Point], cores: int | None = None) -> list[Rul
             ((its.nodes, its.nodes), (its.ppn, its.ppn)): classes_of(of_layout)
             for its, of_layout in groupby(here, lambda point: point.case.place)
         }
-        chosen = {
-            layout: degrees_of(classes)
-            for layout, classes in with_unmeasured(measured, regime, spread).items()
-        }
-        between = {layout: chosen.pop(layout) for layout in [*chosen] if layout not in measured}
+        chosen = {layout: degrees_of(classes) for layout, classes in measured.items()}
+        between = dict(unmeasured(measured, regime, spread))
         chosen |= _united(_united(between, 1), 0)
         for (nodes_span, ppn_span), degrees in sorted(chosen.items(), key=lambda item: item[0]):
             for mmax, means in degrees:

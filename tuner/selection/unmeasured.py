@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise, product
 from statistics import NormalDist
 from typing import NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import OPEN, Point
-from tuner.selection.intervals import NEARLY, Classes
+from tuner.selection.intervals import NEARLY, Classes, Degrees, degrees_of
 from tuner.selection.match import within
 
 Span = tuple[int, int]
@@ -131,20 +132,16 @@ def _squares(a: Sequence[Point], b: Sequence[Point]) -> list[float]:
     ]
 
 
-def with_unmeasured(measured: Layouts, regime: Regimes, spread: Spread) -> Layouts:
-    """Add the layouts between the least and the most nodes and processes that were measured.
+def unmeasured(
+    measured: Layouts, regime: Regimes, spread: Spread
+) -> Iterator[tuple[Spans, Degrees]]:
+    """Yield the layouts between the least and the most nodes and processes that were measured.
 
     One node and several are apart. Layouts in whose regime nothing was measured are left out.
     """
-    found = dict(measured)
     for spans, here, near in asked(measured, regime, spread):
-        for mmax, means in near[next(iter(near))]:
-            of_means = [
-                (mavg, _points_at(here, its, spread))
-                for mavg, its in ((mavg, alike(near, points)) for mavg, points in means)
-            ]
-            found.setdefault(spans, []).append((mmax, of_means))
-    return found
+        choices = partial(_choices_at, here, near, spread)
+        yield spans, degrees_of(near[next(iter(near))], choices)
 
 
 def asked(
@@ -212,11 +209,14 @@ def _class_of(classes: Classes, mmax: int, mavg: float) -> list[Point]:
     return next(content for interval, content in means if within(interval.low, mavg, interval.high))
 
 
-def _points_at(here: Middle, near: Mapping[Place, list[Point]], spread: Spread) -> list[Point]:
-    """Return the choices of one degree class at the sizes of the nearest layout."""
+def _choices_at(
+    here: Middle, near: Mapping[Place, Classes], spread: Spread, points: list[Point]
+) -> list[Point]:
+    """Return the choices at the points of a degree class of the nearest layout."""
+    of_class = alike(near, points)
     return [
-        _evidence(near, choice(point, estimates), point)
-        for point, estimates in estimated(here, near, spread)
+        _evidence(of_class, choice(point, estimates), point)
+        for point, estimates in estimated(here, of_class, spread)
     ]
 
 
