@@ -239,7 +239,10 @@ def choice(point: Point, estimates: Mapping[str, Estimate]) -> str:
 def estimated(
     here: Middle, near: Mapping[Place, list[Point]], spread: Spread
 ) -> Iterator[tuple[Point, dict[str, Estimate]]]:
-    """Yield the points of the nearest layout, with the estimates of the candidates elsewhere."""
+    """Yield the points of the nearest layout, with the estimates of the candidates.
+
+    These are the methods that some layout chose at the size: no other was confirmed and soaked.
+    """
     points = next(iter(near.values()))
     beside = _beside(here, list(near))
     default = DEFAULT_METHODS[points[0].case.operation]
@@ -250,18 +253,23 @@ def estimated(
         if "grid=" not in method  # which fits one number of processes
     }
     for point in points:
+        size = point.case.bytes
+        chosen_here = {_nearest(of_place, size).method for of_place in near.values()}
         yield (
             point,
             {
                 method: estimate(
-                    here,
-                    {place: _at(curve, point.case.bytes) for place, curve in of_places.items()},
-                    spread,
+                    here, {place: _at(curve, size) for place, curve in of_places.items()}, spread
                 )
                 for method, of_places in curves.items()
-                if beside <= of_places.keys()
+                if method in chosen_here and beside <= of_places.keys()
             },
         )
+
+
+def _nearest(points: Sequence[Point], size: int) -> Point:
+    """Return the point at the nearest size."""
+    return min(points, key=lambda its: abs(math.log((its.case.bytes + 1) / (size + 1))))
 
 
 def _beside(here: Middle, near: Sequence[Place]) -> set[Place]:
@@ -343,9 +351,8 @@ def _evidence(near: Mapping[Place, list[Point]], method: str, point: Point) -> P
     if point.method == method:
         return point
     for points in near.values():
-        if choosing := [each for each in points if each.method == method]:
-            size = point.case.bytes + 1
-            return min(choosing, key=lambda its: abs(math.log((its.case.bytes + 1) / size)))
+        if (its := _nearest(points, point.case.bytes)).method == method:
+            return its
     return point._replace(
         method=method,
         status=OPEN,
