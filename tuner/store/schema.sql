@@ -137,7 +137,7 @@ CREATE TABLE rule (
   ratio_high REAL,
   launches INTEGER NOT NULL,
   nodes_low INTEGER,          -- the layouts for which it holds; `nodes` and `ppn`, those of its point,
-  nodes_high INTEGER,         -- lie outside of them where the rule is interpolated
+  nodes_high INTEGER,         -- lie outside of them where the rule is inferred
   ppn_low INTEGER,
   ppn_high INTEGER,
   ratios TEXT NOT NULL DEFAULT '{}',
