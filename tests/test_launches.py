@@ -22,3 +22,12 @@ def test_a_launch_that_dies_is_told_with_its_words(tmp_path: Path, words: str, t
     program.chmod(0o755)
     with pytest.raises(LaunchError, match=told):
         run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 60)
+
+
+def test_a_launch_that_does_not_end_is_terminated_and_its_words_are_kept(tmp_path: Path) -> None:
+    program = tmp_path / "swpbench"
+    program.write_text("#!/bin/sh\necho waits >&2\nexec sleep 100\n")
+    program.chmod(0o755)
+    with pytest.raises(LaunchError, match=r"^a launch did not end within 0\.5 s$") as raised:
+        run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 0.5)
+    assert raised.value.output == "waits\n"

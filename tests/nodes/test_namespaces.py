@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,17 +25,20 @@ def said(nodes: Nodes, host: str, command: str) -> str:
     return answer.stdout.strip()
 
 
+def commands() -> Iterator[tuple[int, list[str]]]:
+    """The processes and their words."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            yield int(path.parent.name), path.read_text().split("\0")[:-1]
+
+
 def switches(name: str) -> set[int]:
     """The processes that run switch.sh for a set; other sets are of other tests."""
     found = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_text().split("\0")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    for number, words in commands():
         scripts = [word for word in words if word.endswith("/switch.sh")]
         if scripts and any(word.endswith(f"/{name}") for word in words):
-            found.add(int(path.parent.name))
+            found.add(number)
     return found
 
 
@@ -86,6 +91,19 @@ def test_down_ends_what_runs_on_the_nodes(set_name):
     assert sleeper.wait(SOON_S) != 0
     assert launcher.wait(SOON_S) != 0
     assert not made.directory.exists()
+
+
+def test_what_is_terminated_beside_the_switch_is_gone(nodes):
+    seconds = str(10**6 + os.getpid())
+
+    def sleeps() -> bool:
+        return any(words == ["sleep", seconds] for _, words in commands())
+
+    launcher = subprocess.Popen([*nodes.beside_switch(), "sleep", seconds])
+    assert eventually(sleeps)
+    launcher.terminate()
+    launcher.wait(SOON_S)
+    assert eventually(lambda: not sleeps())
 
 
 def test_a_rate_is_set_on_both_ends_of_every_cable(set_name):

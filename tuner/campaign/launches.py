@@ -4,7 +4,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from tuner.errors import SwitchpointError
@@ -16,7 +15,14 @@ _GRACE_S = 10
 
 
 class LaunchError(SwitchpointError):
-    """Error raised when a launch failed or its file cannot be used; the message says why."""
+    """Error raised when a launch failed or its file cannot be used; the message says why.
+
+    `output` is what the launch printed as errors.
+    """
+
+    def __init__(self, message: str, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output
 
 
 def measure(start: LaunchCommand, swpbench: Path, options: Sequence[str]) -> reading.BenchFile:
@@ -49,10 +55,11 @@ def run(
     # A simulator ends with success where the ranks fail.
     if code != 0 or not out.is_file():
         last = f": {lines[-1].strip()}" if lines else ""
-        raise LaunchError(said[0] if said else f"swpbench ended with {code}{last}")
+        raise LaunchError(said[0] if said else f"swpbench ended with {code}{last}", errors)
     file = reading.read(out)
     if file.problems:
-        raise LaunchError(said[0] if said else f"a launch cannot be used: {file.problems[0]}")
+        unusable = f"a launch cannot be used: {file.problems[0]}"
+        raise LaunchError(said[0] if said else unusable, errors)
     return file
 
 
@@ -76,7 +83,9 @@ def _finish(
             return process.communicate(timeout=timeout_s)[1], process.returncode
         except subprocess.TimeoutExpired as error:
             process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE_S)
-            process.kill()
-            raise LaunchError(f"a launch did not end within {timeout_s:g} s") from error
+            try:
+                errors = process.communicate(timeout=_GRACE_S)[1]
+            except subprocess.TimeoutExpired as late:
+                process.kill()
+                errors = (late.stderr or b"").decode(errors="replace")
+            raise LaunchError(f"a launch did not end within {timeout_s:g} s", errors) from error

@@ -115,6 +115,7 @@ def _launch(plan: Plan, task: Task, starts: Starts) -> Path:
     try:
         launches.run(start.launcher, starts.swpbench, [*start.options, *own], path, timeout_s)
     except LaunchError as error:
+        sys.stderr.write(error.output)
         what = f"{case.operation} {case.pattern} on {case.procs} processes"
         raise LaunchError(f"{what} (launch {task.number}): {error}") from error
     start_s = time.monotonic() - started_s - keeping.end_record(path)["seconds"]

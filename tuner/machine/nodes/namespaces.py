@@ -24,7 +24,10 @@ from tuner.errors import SwitchpointError
 from tuner.files import read_json
 
 SCRIPTS = Path(__file__).resolve().parent
-PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
+PROGRAMS = {
+    **dict.fromkeys(["ip", "tc"], "iproute2"),
+    **dict.fromkeys(["unshare", "nsenter", "setpriv"], "util-linux"),
+}
 MOST_NODES = 64
 UNLIMITED = "unlimited"
 RATE = re.compile(r"[1-9]\d*(kbit|mbit|gbit)")
