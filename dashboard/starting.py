@@ -20,20 +20,21 @@ def preload(system: dict[str, Any]) -> Path:
     return max(found, key=lambda library: library.stat().st_mtime, default=ELSEWHERE)
 
 
-def command(system: dict[str, Any], procs: int, library: Path | None) -> str:
+def command(system: dict[str, Any], nodes: int, ppn: int, library: Path | None) -> str:
     """Return how the system's launcher starts the application, with a preload if it needs one."""
     preloading = ["env", f"LD_PRELOAD={library}"] if library else []  # of the ranks alone
-    return " ".join([*_launcher(system), "-n", str(procs), *preloading, "./app"])
+    return " ".join([*_launcher(system, nodes, ppn), *preloading, "./app"])
 
 
-def _launcher(system: dict[str, Any]) -> list[str]:
-    """Return that of virtual nodes, of Slurm where it is here, or of the MPI."""
-    environment = system["environment"]
+def _launcher(system: dict[str, Any], nodes: int, ppn: int) -> list[str]:
+    """Return that of virtual nodes, of Slurm where it is here, or of the MPI, with a layout."""
+    environment, procs = system["environment"], ["-n", str(nodes * ppn)]
     kind = unreal(system["name"], system["cpu_model"])
     if kind == VIRTUAL:
-        return ["switchpoint", "nodes", "exec", "--environment", environment]
+        where = ["switchpoint", "nodes", "exec", "--environment", environment]
+        return [*where, *procs, "--ppn", str(ppn)]
     is_site = ":" in system["name"] and not system["name"].startswith("local:")
     if is_site and kind != SIMULATED and shutil.which("srun"):
-        return ["srun"]
+        return ["srun", *procs, f"--ntasks-per-node={ppn}"]
     own = f"mpiexec.{environment}"  # as Debian names them
-    return [own if shutil.which(own) else "mpiexec"]
+    return [own if shutil.which(own) else "mpiexec", *procs]

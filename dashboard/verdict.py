@@ -10,6 +10,7 @@ from typing import Any
 from dashboard.choice import SIMULATED, unreal, upgrades
 from dashboard.compared import Step
 from dashboard.steadiness import Steadiness
+from tuner.campaign.order import is_resumable
 from tuner.domain.tables import UNSOAKED, WON, Point, Table
 from tuner.export.forms import FORMS
 from tuner.selection import trust
@@ -169,7 +170,7 @@ def _advice(
     campaigns = store.campaigns(name).set_index("campaign")
     newest = store.campaigns_with_cells(name)[0]
     if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
-        resume = f"switchpoint run --resume {newest}"
+        resume = f"switchpoint run --resume {newest}" if is_resumable(newest) else again
         yield Advice(f"Complete {_count(missing, 'launch', 'launches')}.", [resume])
     if (unused := int(system["launches"]) - table.provenance.launches) > 0:
         omitted = f"The table omits {_count(unused, 'launch', 'launches')}."

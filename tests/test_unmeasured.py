@@ -137,7 +137,7 @@ def test_where_the_neighbours_differ_the_ratios_between_decide() -> None:
     rules = compile_rules([early, late])
     assert [chosen(rules, 2, ppn, 8) for ppn in (5, 16, 63)] == ["nap", "direct", "neighbor"]
     (kept,) = {rule.evidence for rule in rules if rule.method == "direct"}
-    assert (kept.status, kept.challenger) == ("open", None)
+    assert (kept.status, kept.challenger) == ("open", "nap")
 
 
 def test_a_size_that_one_side_did_not_measure_lies_on_its_curve() -> None:

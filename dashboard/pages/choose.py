@@ -198,7 +198,7 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
     """Return the link to the table, and the lines that make an application use it."""
     query = choice.query
     file = href(table.DOWNLOAD_PATH, table.TableQuery(query.system).search())
-    procs = math.prod(map(int, query.layout.split("x")))
+    nodes, ppn = map(int, query.layout.split("x"))
     library = starting.preload(choice.system) if query.operation in COLLECTIVES else None
     if library:
         text = [
@@ -209,7 +209,7 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
     else:
         plan = html.Code(f"swp_{query.operation}_plan")
         text = ["In the application, call ", plan, " with the method ", html.Code("auto"), "."]
-    start = starting.command(choice.system, procs, library)
+    start = starting.command(choice.system, nodes, ppn, library)
     return [
         html.P([html.A("Download switchpoint.table", href=file), ". ", *text]),
         commands(

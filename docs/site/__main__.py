@@ -16,7 +16,10 @@ HERE = Path(__file__).resolve().parent
 
 def build(place: Path) -> None:
     """Write the site to place/html and the man pages to place/man."""
-    shutil.rmtree(place, ignore_errors=True)
+    place = place.resolve()
+    for old in ("pages", "html", "man"):
+        shutil.rmtree(place / old, ignore_errors=True)
+    (place / "sample.db").unlink(missing_ok=True)
     pages = place / "pages"
     stage(pages)
     man.write(place / "man")

@@ -45,6 +45,7 @@ def _conda(requirement: str) -> list[str]:
 
 def write(place: Path) -> None:
     """Write archive and recipes."""
+    place = place.resolve()
     place.mkdir(parents=True, exist_ok=True)
     values = facts()
     name = f"switchpoint-{values['version']}"

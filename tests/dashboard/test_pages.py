@@ -264,14 +264,14 @@ def test_choose_starts_applications_as_the_system_does(
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
     system = drawn(pages.choose.PAGE, database)[0].system | {"environment": "mpich"}
     assert starting.preload(system) == library
-    program = f"-n 4 env LD_PRELOAD={library} ./app"
-    assert starting.command(system, 4, library) == f"mpiexec.mpich {program}"
+    program = f"env LD_PRELOAD={library} ./app"
+    assert starting.command(system, 1, 4, library) == f"mpiexec.mpich -n 4 {program}"
     site = system | {"name": "cluster:batch"}
-    assert starting.command(site, 4, library) == f"srun {program}"
+    assert starting.command(site, 2, 2, library) == f"srun -n 4 --ntasks-per-node=2 {program}"
     nodes = system | {"name": "virtual-nodes:tcp"}
-    begun = "switchpoint nodes exec --environment mpich"
-    assert starting.command(nodes, 4, library) == f"{begun} {program}"
-    assert starting.command(nodes, 4, None) == f"{begun} -n 4 ./app"
+    begun = "switchpoint nodes exec --environment mpich -n 4 --ppn 2"
+    assert starting.command(nodes, 2, 2, library) == f"{begun} {program}"
+    assert starting.command(nodes, 2, 2, None) == f"{begun} ./app"
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path / "lib" / "none"))
     assert starting.preload(system) == starting.ELSEWHERE
 

@@ -413,7 +413,7 @@ def test_the_launcher_of_another_mpi_is_named(built, launched, kernels_of, tmp_p
     mixed = Kernels(kernels_of(launched).mpi, kernels_of(built).build)
     result = bench(mixed, tmp_path / "raw.jsonl")
     assert result.status != 0
-    assert len(result.complaints) == 2
+    assert result.complaints  # of one rank at least: its end may end the other
     for line in result.complaints:
         assert "the launcher started 2 processes" in line
         assert "the launcher of the MPI that it was built with" in line

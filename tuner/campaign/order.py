@@ -114,6 +114,11 @@ PLANS = Orders(Plan, "a plan", "plans", ".json")
 SOAKINGS = Orders(SoakOrder, "an order of soaks", "logs", ".soaking.json")
 
 
+def is_resumable(campaign: str) -> bool:
+    """Return whether these results have the order of a campaign."""
+    return any(orders.path_of(campaign).is_file() for orders in (PLANS, FIXED))
+
+
 def partial() -> dict[str, str]:
     """Return how much of each interrupted campaign is finished, the oldest first."""
     found = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -102,14 +103,24 @@ def regret(
         raise SwitchpointError("no problem was measured in every launch; give a larger --budget")
     verdict = regretting.judge(outcomes)
     lines = regretting.lines(verdict, planned.cost_share(provenance.campaigns))
+    settings = {
+        "problems": count,
+        "launches": launches,
+        "budget_s": budget_s,
+        "seed": seed,
+        "procs": procs,
+        "patterns": patterns,
+    }
     document = {
         "system": provenance.system,
         "campaigns": provenance.campaigns,
+        "settings": settings,
         "targets": [asdict(line) | {"met": line.met} for line in lines],
         "verdict": asdict(verdict),
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
-    study = results_directory() / "studies" / f"regret-{provenance.system}-{seed}.json"
+    name = f"regret-{provenance.system}-{sha256(json.dumps(settings).encode()).hexdigest()[:8]}"
+    study = results_directory() / "studies" / f"{name}.json"
     atomic.write(study, json.dumps(document, indent=1) + "\n")
     if as_json:
         click.echo(json.dumps(document, indent=1))

@@ -165,6 +165,8 @@ def show(
         raise click.UsageError("only `show plan` has --next, without a FILE")
     if within and not of_next:
         raise click.UsageError("--within goes with --next")
+    if what == "plan" and system and not of_next:
+        raise click.UsageError("`show plan` has --system only with --next")
     if of_next:
         show_next(system, database, within, as_json)
         return

@@ -77,7 +77,9 @@ def choices_of(table: Table) -> Choices:
 
 
 def _why_none(table: Table) -> str:
-    of_collectives = [rule for rule in table.rules if rule.operation in COLLECTIVES]
+    of_collectives = [
+        rule for rule in table.rules if rule.operation in COLLECTIVES and not rule.inferred
+    ]
     if not of_collectives:
         return "it has no rules for collectives; measure them"
     unsettled = sum(not rule.evidence.settled for rule in of_collectives)

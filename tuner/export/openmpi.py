@@ -146,6 +146,8 @@ HAN = Form(
     "han.conf",
     _han_text,
     use=(
+        f"switchpoint export --format openmpi --output {FORM.file}",
+        *FORM.use,
         "export OMPI_MCA_coll_han_use_dynamic_file_rules=1",
         "export OMPI_MCA_coll_han_dynamic_rules_filename=$PWD/han.conf",
     ),

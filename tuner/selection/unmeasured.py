@@ -346,7 +346,7 @@ def risk(its: Estimate) -> float:
 def _evidence(near: Mapping[Place, list[Point]], method: str, point: Point) -> Point:
     """Return the point of the nearest layout that chooses a method, at the nearest size.
 
-    The default stays also where none chooses it; it has no evidence then.
+    Where none chooses the default, it stays because the nearest layout's method is not sure enough.
     """
     if point.method == method:
         return point
@@ -356,14 +356,9 @@ def _evidence(near: Mapping[Place, list[Point]], method: str, point: Point) -> P
     return point._replace(
         method=method,
         status=OPEN,
-        challenger=None,
-        ratio=None,
-        ratio_low=None,
-        ratio_high=None,
-        level=None,
-        may_lose=None,
+        challenger=point.method,
+        may_lose=1 / point.ratio_low - 1 if point.ratio_low else None,
         more_launches=0,
         more_s=0.0,
         filled=False,
-        ratios=(),
     )
