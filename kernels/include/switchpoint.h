@@ -175,7 +175,8 @@ struct swp_exchange {
  * user's table (the file named by SWITCHPOINT_USER_TABLE, which may be missing); else the first matching rule
  * of the table in the hints, or of the one named by SWITCHPOINT_TABLE if the hints have none; else the method
  * estimated to be fastest, if that table has the parameters of a model (exchanges and discoveries only); else
- * the default ("direct"). Every such call reads the files again.
+ * the default ("direct"), also where the one chosen cannot be used, as for want of memory of the node. Every
+ * such call reads the files again.
  *
  * With SWP_MEASURE, if the user's table has no matching rule, all applicable methods are raced on this very
  * exchange, in buffers of the library's own, for about hints.budget_s in total (a method that is slow to plan

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -192,6 +193,53 @@ static void a_lack_of_memory_of_the_node_is_an_error(void) {
     }
 }
 
+static swp_table *table_of_shared(void) {
+  char path[64] = "";
+  swp_table *table = NULL;
+  if (rank == 0) {
+    snprintf(path, sizeof path, "/tmp/swp_faults.%d.table", (int)getpid());
+    FILE *file = fopen(path, "wb");
+    EXPECT(file != NULL &&
+               fputs("switchpoint-table 1\nrule op=exchange method=shared\nrule op=discovery method=shared\n",
+                     file) >= 0 &&
+               fclose(file) == 0,
+           "%s cannot be written", path);
+  }
+  MPI_Bcast(path, (int)sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, path, &table)), SWP_SUCCESS);
+  if (rank == 0)
+    unlink(path);
+  return table;
+}
+
+/* A method that the caller did not name gives way to the default, which says why. */
+static void without_memory_of_the_node_the_default_takes_the_place_of_a_rule(void) {
+  struct attempt attempt;
+  struct swp_hints hints;
+  char text[1024];
+  attempt_make(&attempt);
+  hints = attempt.hints;
+  swp_table *table = table_of_shared();
+  hints.table = table;
+  for (int operation = 0; operation < 2; operation++) {
+    swp_plan *plan = NULL;
+    MPI_Comm fresh;
+    test_case("a rule without memory of the node: operation %d", operation);
+    MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+    lack = rank == 0 ? LACKS_ROOM : LACKS_NOTHING;
+    int error = operation == 0 ? swp_exchange_plan(fresh, &attempt.problem, "auto", &hints, &plan)
+                               : swp_discovery_plan(fresh, "auto", &hints, &plan);
+    lack = LACKS_NOTHING;
+    EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_SUCCESS);
+    EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
+    EXPECT(strstr(text, "shared is passed over") != NULL && strstr(text, "No space left") != NULL,
+           "'%s' does not say why", text);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    MPI_Comm_free(&fresh);
+  }
+  swp_table_free(&table);
+}
+
 static bool machine_is_huge;
 
 /* Stands for a machine with more CPUs than a cpu_set_t has room for. */
@@ -267,6 +315,7 @@ int main(int argc, char **argv) {
     a_failure_in_the_background_is_told_by_the_wait();
   running_out_of_communicators_is_an_error();
   a_lack_of_memory_of_the_node_is_an_error();
+  without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
   the_cores_of_a_huge_machine_are_counted();
   the_callers_error_handler_stays();
   planning_sends_nothing_on_the_callers_communicator();

@@ -41,6 +41,21 @@ int swp_plan_by_method(struct swp_plan *plan, const struct spec *spec) {
   return error;
 }
 
+static void release_stages(struct exchange_plan *exchange) {
+  swp_release(exchange->stages);
+  swp_release(exchange->tallies);
+  exchange->stages = NULL;
+  exchange->tallies = NULL;
+  exchange->nstages = 0;
+  exchange->copied_bytes = 0;
+}
+
+void swp_plan_unmake(struct swp_plan *plan) {
+  swp_plan_unprepare(plan);
+  if (plan->operation == SWP_EXCHANGE)
+    release_stages(exchange_plan_of(plan));
+}
+
 /* Room for what the method needs for the plan's call. Local. */
 static int reserve_scratch(struct collective_plan *collective) {
   struct swp_plan *plan = &collective->plan;
@@ -120,8 +135,7 @@ static void free_kind(struct swp_plan *plan) {
     if (exchange->own_problem != NULL)
       swp_problem_free(exchange->own_problem);
     swp_release(exchange->own_problem);
-    swp_release(exchange->stages);
-    swp_release(exchange->tallies);
+    release_stages(exchange);
     break;
   case SWP_DISCOVERY:
     swp_release(discovery->scratch);

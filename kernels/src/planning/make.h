@@ -14,6 +14,9 @@ void swp_plan_place(struct swp_plan *plan, struct topology *topology);
 /* Plans an exchange or a discovery by the method. Collective. Errors, agreed: the method's. */
 int swp_plan_by_method(struct swp_plan *plan, const struct spec *spec);
 
+/* Undoes that, so that another method can plan. Local. */
+void swp_plan_unmake(struct swp_plan *plan);
+
 /* Takes the first choice of the sources for the collective's call. Collective. Errors, agreed:
    SWP_ERR_NOT_APPLICABLE, _MEMORY, those of planning. */
 int swp_plan_collective(struct collective_plan *collective, const struct sources *sources);

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Checks the values that must be equal on all ranks: the greatest and the least of each must be the same. A
    rank without messages learns the size of items. */
@@ -149,14 +150,32 @@ static int find_features(struct swp_plan *plan) {
   return plan->operation == SWP_DISCOVERY ? discovery_features(plan) : SWP_SUCCESS;
 }
 
-static int plan_exchange(struct swp_plan *plan, const struct sources *sources) {
-  int error = SWP_SUCCESS;
+/* By the default, after a chosen method found that it cannot be used here. */
+static int plan_default(struct swp_plan *plan, int64_t account) {
+  enum { WHY_BYTES = 200, BY_BYTES = 600 };
   struct spec spec;
-  TRY(swp_select_first(plan, sources, &spec));
-  TRY(swp_plan_by_method(plan, &spec));
-  if (plan->operation == SWP_EXCHANGE)
-    TRY(swp_statistics_gather(exchange_plan_of(plan)));
-done:
+  char by[CHOSEN_BYTES];
+  snprintf(by, sizeof by, "default; %s is passed over, which was chosen by %.*s: %.*s", plan->spec.text,
+           BY_BYTES, plan->chosen_by, WHY_BYTES, swp_error_message());
+  memcpy(plan->chosen_by, by, sizeof by);
+  swp_plan_unmake(plan);
+  plan->account = account;
+  int error = swp_spec_parse(plan->operation, swp_shapes[plan->operation].default_method, &spec);
+  return error == SWP_SUCCESS ? swp_plan_by_method(plan, &spec) : error;
+}
+
+static int plan_exchange(struct swp_plan *plan, const struct sources *sources) {
+  const int64_t account = plan->account;
+  struct spec spec;
+  int error = swp_select_first(plan, sources, &spec);
+  if (error != SWP_SUCCESS)
+    return error;
+  error = swp_plan_by_method(plan, &spec);
+  if (error == SWP_ERR_NOT_APPLICABLE && sources->caller == NULL &&
+      strcmp(spec.text, swp_shapes[plan->operation].default_method) != 0)
+    error = plan_default(plan, account);
+  if (error == SWP_SUCCESS && plan->operation == SWP_EXCHANGE)
+    error = swp_statistics_gather(exchange_plan_of(plan));
   return error;
 }
 
