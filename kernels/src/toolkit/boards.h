@@ -10,7 +10,6 @@
 
 enum { BOARDS = 2, BOARD_BYTES = 32768, READ_BY_ALL = -1 };
 
-/* At the end of a rank's part of the memory: its boards are before it. */
 struct board {
   call_number posted; /* the step; written last, read first */
   int64_t unused;     /* so that data are aligned as those of malloc */
@@ -34,7 +33,7 @@ static inline struct board *swp_board(const struct boards *boards, int rank) {
                                   (int64_t)(boards->step % BOARDS) * BOARD_STRIDE);
 }
 
-/* The last step that a rank has finished. */
+/* The last step that a rank has finished: behind the boards in its part of the memory. */
 static inline call_number *swp_board_finished(const struct boards *boards, int rank) {
   return (call_number *)(void *)(swp_share_of(&boards->share, rank) + BOARDS * BOARD_STRIDE);
 }

@@ -30,7 +30,7 @@ struct taken {
 /* A file: a page with its token, then a part for each rank. Taken are the same bytes of all parts. */
 struct segment {
   struct segment *next;
-  int64_t number; /* equal on all ranks */
+  int64_t number; /* the token: equal on all ranks */
   char *memory;
   size_t bytes;
   int64_t header_bytes, part_bytes;
@@ -41,7 +41,6 @@ struct arena {
   atomic_int holders;
   pthread_mutex_t lock; /* a thread may free a plan while another one plans */
   struct segment *first;
-  int64_t segments;
 };
 
 struct arena *swp_arena_create(void) {
@@ -94,6 +93,20 @@ static bool exceeds_limit(size_t bytes) {
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
 }
 
+/* Without room, touching memory of a file raises SIGBUS. In pieces, as a signal undoes what it interrupts. */
+static bool reserve(int file, int64_t offset, int64_t bytes) {
+  enum { PIECE_BYTES = 1 << 18 };
+  const int64_t end = offset + bytes;
+  while (offset < end) {
+    const int64_t piece = end - offset < PIECE_BYTES ? end - offset : PIECE_BYTES;
+    if (fallocate(file, 0, (off_t)offset, (off_t)piece) == 0)
+      offset += piece;
+    else if (errno != EINTR)
+      return false;
+  }
+  return true;
+}
+
 /* With room for the token. */
 static int make_file(const struct segment *segment, struct offer *offer) {
   struct timespec now;
@@ -102,8 +115,8 @@ static int make_file(const struct segment *segment, struct offer *offer) {
     errno = EFBIG;
   else
     file = memfd_create("switchpoint", MFD_CLOEXEC);
-  const bool made = file >= 0 && ftruncate(file, (off_t)segment->bytes) == 0 &&
-                    fallocate(file, 0, 0, (off_t)segment->header_bytes) == 0;
+  const bool made =
+      file >= 0 && ftruncate(file, (off_t)segment->bytes) == 0 && reserve(file, 0, segment->header_bytes);
   clock_gettime(CLOCK_MONOTONIC, &now);
   *offer = (struct offer){getpid(), file, now.tv_sec * INT64_C(1000000000) + now.tv_nsec, made ? 0 : errno};
   return file;
@@ -129,14 +142,9 @@ static int map_file(int file, struct segment *segment) {
   return SWP_SUCCESS;
 }
 
-/* Without room, touching memory of a file raises SIGBUS. */
 static int reserve_part(int file, int rank, const struct segment *segment) {
-  off_t offset = (off_t)(segment->header_bytes + rank * segment->part_bytes);
-  int failed;
-  do
-    failed = fallocate(file, 0, offset, (off_t)segment->part_bytes);
-  while (failed != 0 && errno == EINTR);
-  return failed == 0 ? SWP_SUCCESS : refuse("fallocate", errno);
+  const int64_t offset = segment->header_bytes + rank * segment->part_bytes;
+  return reserve(file, offset, segment->part_bytes) ? SWP_SUCCESS : refuse("fallocate", errno);
 }
 
 static int64_t *token_of(const struct segment *segment) {
@@ -161,6 +169,7 @@ static int attach(MPI_Comm comm, int rank, struct segment *segment) {
   if (*token_of(segment) != offer.token)
     error = refuse("the first rank's is not seen", ESRCH);
   TRY(swp_agree(comm, error != SWP_SUCCESS ? error : reserve_part(file, rank, segment)));
+  segment->number = offer.token;
 done:
   if (file >= 0)
     close(file);
@@ -237,7 +246,20 @@ static int take_here(struct arena *arena, int64_t bytes, struct share *share, in
   return error;
 }
 
-/* In a new segment, which becomes the arena's. */
+/* Ends the segments from which nothing is taken. Another rank may keep one: then both find other places. */
+static void drop_unused(struct arena *arena) {
+  for (struct segment **at = &arena->first; *at != NULL;) {
+    struct segment *segment = *at;
+    if (segment->taken.count > 0) {
+      at = &segment->next;
+      continue;
+    }
+    *at = segment->next;
+    destroy(segment);
+  }
+}
+
+/* In a new segment, which becomes the arena's instead of those that were too small. */
 static int take_anew(struct arena *arena, MPI_Comm comm, int64_t bytes, struct share *share) {
   struct segment *made = NULL;
   int error = make_segment(comm, bytes, &made);
@@ -250,7 +272,7 @@ static int take_anew(struct arena *arena, MPI_Comm comm, int64_t bytes, struct s
     return error;
   }
   pthread_mutex_lock(&arena->lock);
-  made->number = ++arena->segments;
+  drop_unused(arena);
   made->next = arena->first;
   arena->first = made;
   pthread_mutex_unlock(&arena->lock);
