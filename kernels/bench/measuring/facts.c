@@ -78,13 +78,15 @@ static int count_sockets(const struct team *team) {
   return statistics.sockets;
 }
 
-/* The number of the batch system's job. */
+/* The number of the batch system's job, without PBS's host name. Flux counts each command as a job. */
 static void read_allocation(char *text, size_t length) {
-  static const char *const VARIABLES[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"};
+  static const char *const VARIABLES[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_ENCLOSING_ID",
+                                          "FLUX_JOB_ID"};
   *text = '\0';
   for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES && *text == '\0'; i++)
     if (getenv(VARIABLES[i]) != NULL)
       snprintf(text, length, "%s", getenv(VARIABLES[i]));
+  text[strcspn(text, ".")] = '\0';
   tidy(text);
 }
 

@@ -7,6 +7,7 @@
 #include "session.h"
 #include "watchdog.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ struct verdict {
   char reason[REASON_ROOM];
   int64_t executions; /* done and verified */
   int64_t growth_bytes;
-  const struct where *where; /* of a hang, rank 0 */
+  const struct where *where; /* of a hang, of the rank that the reason names */
 };
 
 /* The current activity of this rank, for its watchdog. */
@@ -108,7 +109,7 @@ static void end_of_hang(const struct where *where) {
   print_where(where);
   sleep(GRACE_S);
   if (rank > 0)
-    sleep((unsigned)session->options->limit_s + GRACE_S);
+    sleep((unsigned)ceil(session->options->limit_s) + GRACE_S);
   if (rank == 1 && launch_take_over(&session->launch))
     fprintf(stderr, "swpbench: %s\n", failure_text());
   else if (rank <= 1) {
@@ -118,7 +119,7 @@ static void end_of_hang(const struct where *where) {
       snprintf(verdict.reason, sizeof verdict.reason, "rank %d: %.500s", rank, failure_text());
     else
       snprintf(verdict.reason, sizeof verdict.reason, "hang: %srank %d made no progress in %g s: %s %lld",
-               rank ? "rank 0 is stopped, " : "", rank, session->options->limit_s, now.doing,
+               rank ? "rank 0 wrote no verdict, " : "", rank, session->options->limit_s, now.doing,
                (long long)now.executions + 1);
     if (write_record(&verdict) || launch_close(&session->launch))
       fprintf(stderr, "swpbench: %s\n", failure_text());
