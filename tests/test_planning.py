@@ -258,7 +258,7 @@ def crowded(plan: Plan) -> Plan:
 def test_cases_with_cores_come_first_and_spare_time_goes_to_all() -> None:
     plan = crowded(MACHINE.plan(procs=(2, 8)))
     assert [list(turn.cases) for turn in plan.turns] == [[0], [1], [0, 1]]
-    assert [turn.share for turn in plan.turns] == [0.4, 0.9, 1.0]
+    assert [turn.share for turn in plan.turns] == [0.5, 0.9, 1.0]
     plan.in_job = False
     assert [list(turn.cases) for turn in plan.turns] == [[0, 1]]
 

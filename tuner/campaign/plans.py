@@ -15,7 +15,7 @@ from tuner.domain.effort import START_S
 MOST_LAUNCHES = 24
 """Most launches of a size, unless others are asked for."""
 
-FIRST_SHARE, LAST_SHARE = 0.4, 0.9
+FIRST_SHARE, LAST_SHARE = 0.5, 0.9
 """Shares of the time at which cases must end, and then those that oversubscribe cores."""
 
 SOAKS_SHARE = 0.2
