@@ -152,7 +152,7 @@ static int find_features(struct swp_plan *plan) {
 
 /* By the default, after a chosen method found that it cannot be used here. */
 static int plan_default(struct swp_plan *plan, int64_t account) {
-  enum { WHY_BYTES = 200, BY_BYTES = 600 };
+  enum { WHY_BYTES = 160, BY_BYTES = 400 };
   struct spec spec;
   char by[CHOSEN_BYTES];
   snprintf(by, sizeof by, "default; %s is passed over, which was chosen by %.*s: %.*s", plan->spec.text,
