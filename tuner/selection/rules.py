@@ -2,11 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import groupby
 
 from tuner.domain.tables import Point, Rule
-from tuner.selection.intervals import Degrees, classes_of, degrees_of, join, same
-from tuner.selection.unmeasured import Layouts, Span, regimes, spread_of, unmeasured
+from tuner.selection.intervals import Degrees, degrees_of, join, same
+from tuner.selection.unmeasured import Measured, Span, unmeasured
 
 Chosen = dict[tuple[Span, Span], Degrees]
 """Choices by nodes and processes per node."""
@@ -18,14 +17,8 @@ def compile_rules(points: Iterable[Point], cores: int | None = None) -> list[Rul
     `cores` are those of a node; without them they are taken from the points.
     """
     rules = []
-    ordered = sorted(points, key=lambda point: point.case.place)
-    regime = regimes(ordered, cores)
-    spread = spread_of(ordered, regime)
-    for operation, here in groupby(ordered, lambda point: point.case.operation):
-        measured: Layouts = {
-            ((its.nodes, its.nodes), (its.ppn, its.ppn)): classes_of(of_layout)
-            for its, of_layout in groupby(here, lambda point: point.case.place)
-        }
+    of_operations, regime, spread = Measured.of(points, cores)
+    for operation, measured in of_operations.items():
         chosen = {layout: degrees_of(classes) for layout, classes in measured.items()}
         between = dict(unmeasured(measured, regime, spread))
         chosen |= _united(_united(between, 1), 0)

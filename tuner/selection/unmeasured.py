@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import OPEN, Point
-from tuner.selection.intervals import NEARLY, Classes, Degrees, degrees_of
+from tuner.selection.intervals import NEARLY, Classes, Degrees, classes_of, degrees_of
 from tuner.selection.match import within
 
 Span = tuple[int, int]
@@ -130,6 +130,25 @@ def _squares(a: Sequence[Point], b: Sequence[Point]) -> list[float]:
         for one, other in pairs
         if min(one.log, other.log) < _SLOWEST
     ]
+
+
+class Measured(NamedTuple):
+    """The measured layouts of a system by operation, and how its layouts compare."""
+
+    of_operations: dict[str, Layouts]
+    regime: Regimes
+    spread: Spread
+
+    @classmethod
+    def of(cls, points: Iterable[Point], cores: int | None) -> Measured:
+        """Return those of a system's points; `cores` as for `regimes`."""
+        ordered = sorted(points, key=lambda point: point.case.place)
+        regime = regimes(ordered, cores)
+        of_operations: dict[str, Layouts] = defaultdict(dict)
+        for place, of_layout in groupby(ordered, lambda point: point.case.place):
+            alone = _alone((place.nodes, place.ppn))
+            of_operations[place.operation][alone] = classes_of(of_layout)
+        return cls(of_operations, regime, spread_of(ordered, regime))
 
 
 def unmeasured(

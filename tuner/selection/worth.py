@@ -3,23 +3,12 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import groupby
 from statistics import NormalDist
 from typing import NamedTuple
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
-from tuner.selection.intervals import classes_of
-from tuner.selection.unmeasured import (
-    Estimate,
-    Layouts,
-    alike,
-    asked,
-    choice,
-    estimated,
-    regimes,
-    spread_of,
-)
+from tuner.selection.unmeasured import Estimate, Measured, alike, asked, choice, estimated
 
 
 class Worth(NamedTuple):
@@ -39,17 +28,9 @@ def worths(points: Iterable[Point], cores: int | None, most_procs: int | None) -
 
     Of layouts with the same estimates, that in their middle stands for all.
     """
-    ordered = sorted(points, key=lambda point: point.case.place)
-    regime = regimes(ordered, cores)
-    spread = spread_of(ordered, regime)
+    of_operations, regime, spread = Measured.of(points, cores)
     losses: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    operations = set()
-    for operation, here in groupby(ordered, lambda point: point.case.operation):
-        operations.add(operation)
-        measured: Layouts = {
-            ((its.nodes, its.nodes), (its.ppn, its.ppn)): classes_of(of_layout)
-            for its, of_layout in groupby(here, lambda point: point.case.place)
-        }
+    for operation, measured in of_operations.items():
         for _, middle, near in asked(measured, regime, spread):
             nodes, ppn = (round(number) for number in middle)
             if most_procs is not None and nodes * ppn > most_procs:
@@ -64,7 +45,7 @@ def worths(points: Iterable[Point], cores: int | None, most_procs: int | None) -
     for (nodes, ppn), of_layout in losses.items():
         means_of = {name: sum(its) / len(its) for name, its in of_layout.items()}
         worst = max(means_of, key=lambda name: means_of[name])
-        found.append(Worth(nodes, ppn, sum(means_of.values()) / len(operations), worst))
+        found.append(Worth(nodes, ppn, sum(means_of.values()) / len(of_operations), worst))
     return sorted(found, key=lambda worth: (-worth.loss, worth.nodes * worth.ppn, worth))
 
 
