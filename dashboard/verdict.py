@@ -25,7 +25,7 @@ _FEW = 0.5
 
 
 @dataclass(frozen=True)
-class Gain:
+class OperationGain:
     """What a table gains over the default for an operation, at its measured sizes.
 
     mean and most: multiples of the default's speed, the mean over all sizes. faster: sizes with a
@@ -61,8 +61,8 @@ class Verdict:
     doubts: list[str]
     advice: Advice
     settled: str = ""
-    gains: list[Gain] = field(default_factory=list)
-    crowded: list[Gain] = field(default_factory=list)
+    gains: list[OperationGain] = field(default_factory=list)
+    crowded: list[OperationGain] = field(default_factory=list)
 
 
 def judge(
@@ -124,7 +124,7 @@ def _newer(store: Store, system: str) -> dict[str, Any] | None:
     return None if newest["system"] == system else newest
 
 
-def _gains(points: Iterable[Point]) -> list[Gain]:
+def _gains(points: Iterable[Point]) -> list[OperationGain]:
     """Return the gain of each operation, the largest mean first."""
     of_operations: dict[str, list[Point]] = defaultdict(list)
     for point in points:
@@ -135,7 +135,9 @@ def _gains(points: Iterable[Point]) -> list[Gain]:
         waiting = [speed for point in its if (speed := speed_of(point, [UNSOAKED]))]
         mean = math.exp(sum(map(math.log, faster)) / len(its))
         most, awaited = max(faster, default=1.0), max(waiting, default=1.0)
-        gains.append(Gain(operation, len(its), len(faster), mean, most, len(waiting), awaited))
+        gains.append(
+            OperationGain(operation, len(its), len(faster), mean, most, len(waiting), awaited)
+        )
     return sorted(gains, key=lambda gain: (-gain.mean, -gain.awaited, gain.operation))
 
 
@@ -146,7 +148,7 @@ def speed_of(point: Point, statuses: Collection[str] = WON) -> float | None:
     return 1 / point.ratio
 
 
-def mean_gain(gains: Iterable[Gain]) -> float:
+def mean_gain(gains: Iterable[OperationGain]) -> float:
     """Return the mean speed over all sizes of the operations, as a multiple of the default's."""
     gains = list(gains)
     logs = sum(gain.sizes * math.log(gain.mean) for gain in gains)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests import synthetic
 from tests.test_cli import call
-from tuner.commands.printing.grids import Grid
+from tuner.commands.printing.grids import Columns
 from tuner.commands.printing.results import console
 from tuner.rawfile.reading import read
 from tuner.store.store import Store
@@ -18,7 +18,7 @@ NAMES = ("20261121T094650Z", "sample-openmpi-9749d1", "vendor:algorithm=recursiv
 HOSTILE = "Evil MPI\x1b]0;owned\x07\x9b31m\u202e " + "9" * 100_000
 
 
-def printed(grid: Grid, width: int) -> list[str]:
+def printed(grid: Columns, width: int) -> list[str]:
     out = Console(file=io.StringIO(), width=width)
     out.print(grid)
     return out.file.getvalue().splitlines()
@@ -27,7 +27,7 @@ def printed(grid: Grid, width: int) -> list[str]:
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
 @pytest.mark.parametrize("more", [0, 3])
 def test_names_stay_whole_however_narrow_the_terminal_is(width: int, more: int) -> None:
-    grid = Grid("campaign", "of system", "method", *["count"] * more, "verdict")
+    grid = Columns("campaign", "of system", "method", *["count"] * more, "verdict")
     words = ["binomial", "is", "1.26", "to", "1.30", "x", "faster", "than", "vendor,", "by", "size"]
     grid.add_row(*NAMES, *["161801"] * more, " ".join(words))
     lines = printed(grid, width)
@@ -38,13 +38,13 @@ def test_names_stay_whole_however_narrow_the_terminal_is(width: int, more: int) 
 
 
 def test_short_columns_keep_their_lines_and_long_ones_fold() -> None:
-    grid = Grid("operation", "bytes", "verdict")
+    grid = Columns("operation", "bytes", "verdict")
     grid.add_row("bcast", "up to 16 KiB", "word " * 30)
     assert "bcast      up to 16 KiB  word word" in printed(grid, 80)[2]
 
 
 def test_control_characters_are_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    grid = Grid("a\x1b[31mb", "c")
+    grid = Columns("a\x1b[31mb", "c")
     grid.add_row("d\x07e", "f\u202eg")
     out = console()
     out.print("h\x9bi")

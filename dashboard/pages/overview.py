@@ -20,7 +20,7 @@ from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
 from dashboard.steadiness import Steadiness
 from dashboard.units import ratio_text
-from dashboard.verdict import CARE, GOOD, Gain, Verdict, judge, mean_gain
+from dashboard.verdict import CARE, GOOD, OperationGain, Verdict, judge, mean_gain
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, commands, data_table, href, prose
 from tuner.domain.records import Launch
@@ -220,7 +220,7 @@ def _gained(verdict: Verdict) -> Component:
     return _answer(question, "", "Nothing yet: the defaults stay", details)
 
 
-def _gain_text(gain: Gain) -> str:
+def _gain_text(gain: OperationGain) -> str:
     """Return the gain of an operation; "" if there is none."""
     texts = []
     if gain.faster:

@@ -17,7 +17,7 @@ from tuner.errors import SwitchpointError
 @json_option
 def guidelines(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
     """Find collectives slower than their emulation, and smaller messages that take longer."""
-    from tuner.commands.printing.grids import Grid
+    from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import console
     from tuner.selection.guidelines import violations
     from tuner.store.store import Store
@@ -38,7 +38,7 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
         f"{name}, campaign {campaign or measured[0]}: {len(found)} guideline violations in "
         f"{len(rows)} cells"
     )
-    grid = Grid("operation", "nodes x ppn", "size", "method", "time", "slower than", "by")
+    grid = Columns("operation", "nodes x ppn", "size", "method", "time", "slower than", "by")
     for each in found:
         grid.add_row(
             *(each.operation, f"{each.nodes} x {each.ppn}", size_text(each.bytes), each.method),

@@ -59,7 +59,7 @@ def show_plan(file: Path | None, as_json: bool) -> None:
 
 def show_next(system: str | None, database: Path, most_procs: int | None, as_json: bool) -> None:
     """Print the layouts of at most so many processes to measure next, the worthiest first."""
-    from tuner.commands.printing.grids import Grid
+    from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import console
     from tuner.selection.worth import worths
 
@@ -73,7 +73,7 @@ def show_next(system: str | None, database: Path, most_procs: int | None, as_jso
         return
     if not found:
         raise SwitchpointError("no layout lies between measured ones; measure a larger one first")
-    grid = Grid("nodes x ppn", "expected to gain", "most in")
+    grid = Columns("nodes x ppn", "expected to gain", "most in")
     for worth in found:
         grid.add_row(f"{worth.nodes} x {worth.ppn}", f"{worth.loss:.1%}", worth.operation)
     console().print(grid)

@@ -142,10 +142,10 @@ def _show_outcomes(outcomes: list[RegretOutcome], out: Console) -> None:
 
 
 def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Console) -> None:
-    from tuner.commands.printing.grids import Grid
+    from tuner.commands.printing.grids import Columns
 
     out.print()
-    grid = Grid("regret of", "cases", "mean", "95th percentile")
+    grid = Columns("regret of", "cases", "mean", "95th percentile")
     for name, judgement in verdict.choosers.items():
         share = f"{judgement.mean:+.1%}", f"{judgement.p95:+.1%}"
         grid.add_row(
@@ -153,20 +153,20 @@ def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Conso
         )
     out.print(grid)
     out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
-    grid = Grid("operation", "cases", "launches", "the table", "an oracle", "finds from")
+    grid = Columns("operation", "cases", "launches", "the table", "an oracle", "finds from")
     for name, its in verdict.operations.items():
         shares = (f"{share:+.1%}" for share in (its.table, its.oracle, its.finds))
         grid.add_row(name, str(its.cases), f"{its.launches:.1f}", *shares)
     out.print(grid)
     out.print()
     whole = sum(cause.mean * cause.cases for cause in verdict.causes.values())
-    grid = Grid("basis of the choice", "cases", "mean regret", "share of the whole")
+    grid = Columns("basis of the choice", "cases", "mean regret", "share of the whole")
     for name, cause in verdict.causes.items():
         share_of_whole = cause.mean * cause.cases / whole if whole else 0.0
         grid.add_row(name, str(cause.cases), f"{cause.mean:+.1%}", f"{share_of_whole:.0%}")
     out.print(grid)
     out.print()
-    grid = Grid("target", "at most", "achieved", "")
+    grid = Columns("target", "at most", "achieved", "")
     for line in lines:
         known = line.achieved is not None
         achieved = f"{line.achieved:.1%}" if line.achieved is not None else "not known"

@@ -239,7 +239,7 @@ def _choices_at(
     ]
 
 
-def choice(point: Point, estimates: Mapping[str, Estimate]) -> str:
+def choice(point: Point, estimates: Mapping[str, Inference]) -> str:
     """Return the method of the least estimate that passes the guard, or else the default.
 
     The method of the nearest layout's point stays where nothing gains over it.
@@ -257,7 +257,7 @@ def choice(point: Point, estimates: Mapping[str, Estimate]) -> str:
 
 def estimated(
     here: Middle, near: Mapping[Place, list[Point]], spread: Spread
-) -> Iterator[tuple[Point, dict[str, Estimate]]]:
+) -> Iterator[tuple[Point, dict[str, Inference]]]:
     """Yield the points of the nearest layout, with the estimates of the candidates.
 
     These are the methods that some layout chose at the size: no other was confirmed and soaked.
@@ -335,14 +335,14 @@ def _at(curve: Curve, size: int) -> Value:
     return Value(*(float(np.interp(at, sizes, column)) for column in columns))
 
 
-class Estimate(NamedTuple):
+class Inference(NamedTuple):
     """The mean and the variance of a method's value on another layout."""
 
     mean: float
     variance: float
 
 
-def estimate(here: Middle, known: Mapping[Place, Value], spread: Spread) -> Estimate:
+def estimate(here: Middle, known: Mapping[Place, Value], spread: Spread) -> Inference:
     """Return the estimate of a method's value on a layout by those on others."""
     count = len(known)
     matrix = np.ones((count + 1, count + 1))
@@ -354,10 +354,10 @@ def estimate(here: Middle, known: Mapping[Place, Value], spread: Spread) -> Esti
     weights = np.linalg.solve(matrix, target)[:count]
     variance = weights @ matrix[:count, :count] @ weights - 2 * weights @ target[:count]
     mean = weights @ np.array([value.log for value in known.values()])
-    return Estimate(float(mean), max(float(variance), 1e-12))
+    return Inference(float(mean), max(float(variance), 1e-12))
 
 
-def risk(its: Estimate) -> float:
+def risk(its: Inference) -> float:
     """Return the probability that a method is slower than the default by over NEARLY."""
     return 1 - NormalDist(its.mean, math.sqrt(its.variance)).cdf(NEARLY)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
-from tuner.selection.unmeasured import Estimate, Measured, alike, asked, choice, estimated
+from tuner.selection.unmeasured import Inference, Measured, alike, asked, choice, estimated
 
 
 class Worth(NamedTuple):
@@ -49,9 +49,9 @@ def worths(points: Iterable[Point], cores: int | None, most_procs: int | None) -
     return sorted(found, key=lambda worth: (-worth.loss, worth.nodes * worth.ppn, worth))
 
 
-def _loss(chosen: str, point: Point, estimates: dict[str, Estimate]) -> float:
+def _loss(chosen: str, point: Point, estimates: dict[str, Inference]) -> float:
     """Return the most that is expected to be gained over the choice by knowing another's time."""
-    known = estimates | {DEFAULT_METHODS[point.case.operation]: Estimate(0.0, 0.0)}
+    known = estimates | {DEFAULT_METHODS[point.case.operation]: Inference(0.0, 0.0)}
     mine = known[chosen]
     return max(
         (

@@ -9,7 +9,7 @@ from tuner.campaign.campaigns import AnyCampaign
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.planned import done
 from tuner.campaign.plans import Plan
-from tuner.commands.printing.grids import Grid
+from tuner.commands.printing.grids import Columns
 from tuner.units import size_text
 
 
@@ -23,7 +23,7 @@ def show_campaign(campaign: AnyCampaign, out: Console) -> None:
 
 def _show_jobs(campaign: FixedCampaign, out: Console) -> None:
     """Print the jobs of a campaign, what is skipped and why, and the expected time."""
-    jobs = Grid("operation", "pattern", "scale", "processes", "environment", "launches")
+    jobs = Columns("operation", "pattern", "scale", "processes", "environment", "launches")
     for job in campaign.jobs:
         jobs.add_row(
             *(job.operation, job.pattern, job.scale, str(job.procs)),
@@ -51,7 +51,7 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
     out.print(
         f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}; {plan.spent_s:.0f} s spent"
     )
-    cases = Grid("case", "operation", "pattern", "scale", "processes", "sizes", "methods")
+    cases = Columns("case", "operation", "pattern", "scale", "processes", "sizes", "methods")
     for number, case in enumerate(plan.cases):
         latest = [task for task in plan.tasks if task.case == number][-1:]
         methods = {method for task in latest for method in task.methods} or {*case.methods}
@@ -68,7 +68,7 @@ def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
             f"not measured: {operation}, which does not race; "
             f"`switchpoint run -- --name={operation}` measures it"
         )
-    batches = Grid("batch", "launches", "done", "sizes x methods", "at most")
+    batches = Columns("batch", "launches", "done", "sizes x methods", "at most")
     for batch in plan.batches:
         count = Counter(
             f"{len(race.sizes)} x {len(race.methods) or 'all'}"

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from tuner.commands.printing.grids import Grid
+from tuner.commands.printing.grids import Columns
 from tuner.domain.operations import COLLECTIVES
 from tuner.selection.changes import FALSE_DISCOVERIES, Shift, Where
 from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced, Subject
@@ -54,7 +54,7 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
         return
     _show_operations(comparison.operations, out)
     out.print()
-    table = Grid("operation", "pattern", "nodes x ppn", "bytes", "method", "time B / A")
+    table = Columns("operation", "pattern", "nodes x ppn", "bytes", "method", "time B / A")
     for change in changes[:SHOWN_CHANGES]:
         where, case = change.where, change.where.case
         table.add_row(
@@ -69,7 +69,7 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
 
 def _show_operations(operations: list[Shift], out: Console) -> None:
     """Print one line per operation, the most changed first."""
-    table = Grid("operation", "changed cells", "mean time B / A")
+    table = Columns("operation", "changed cells", "mean time B / A")
     for shift in operations:
         changed = f"{len(shift.changes)} of {shift.compared}"
         table.add_row(shift.operation, changed, multiple_text(shift.ratio))
@@ -81,7 +81,7 @@ def _show_moved(moved: list[Moved], out: Console) -> None:
         out.print("no switch point moved at the sizes that both measured")
         return
     out.print("different methods are chosen at sizes that both measured:")
-    table = Grid("operation", "nodes x ppn", "degree", "", "methods", "sizes, settled by both")
+    table = Columns("operation", "nodes x ppn", "degree", "", "methods", "sizes, settled by both")
     for each in moved:
         degree = "-" if each.operation in COLLECTIVES else f"{each.mmax}, mean {each.mavg:g}"
         case = (each.operation, f"{each.nodes} x {each.ppn}", degree)

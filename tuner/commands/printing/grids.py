@@ -15,7 +15,7 @@ from tuner.files import printable
 _GAP = 2  # spaces between columns
 
 
-class Grid(Table):
+class Columns(Table):
     """A table whose cells fold between words; where these do not fit, each row is a list."""
 
     def __init__(self, *columns: str) -> None:

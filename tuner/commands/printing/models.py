@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tuner.commands.printing.grids import Grid
+from tuner.commands.printing.grids import Columns
 from tuner.models.closed_forms import ClosedForm
 from tuner.models.columns import shown_parameters, tables
 from tuner.models.parameter import NotIdentified
@@ -30,7 +30,7 @@ def show_model(model: SystemModel, out: Console) -> None:
         out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}{launches}")
     shown = list(shown_parameters(model))
     for title, headings, rows in tables(shown):
-        grid = Grid(title, "bytes", *headings)
+        grid = Columns(title, "bytes", *headings)
         for row in rows:
             grid.add_row(*row)
         out.print(grid)
@@ -49,7 +49,7 @@ def show_prediction(
     sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[SwitchPoint], out: Console
 ) -> None:
     """Print the methods at every size, the fastest first, and where the best changes."""
-    grid = Grid("bytes", "method", "predicted us", "x best")
+    grid = Columns("bytes", "method", "predicted us", "x best")
     reasons: dict[str, str] = {}
     leaders: set[str] = set()
     for size, found in zip(sizes, times, strict=True):
@@ -134,7 +134,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
         correlation = validation.rank_correlation
         rank = "too few methods" if correlation is None else f"{correlation:.2f}"
         out.print(f"{title}: {validation.close:.0%} within {CLOSE:.0%}, rank correlation {rank}")
-        grid = Grid("bytes", "method", "measured us", "predicted us", "error")
+        grid = Columns("bytes", "method", "measured us", "predicted us", "error")
         for error in validation.errors:
             grid.add_row(
                 size_text(error.size_bytes),

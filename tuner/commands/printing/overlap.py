@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from tuner.commands.printing.grids import Grid
+from tuner.commands.printing.grids import Columns
 from tuner.models.overlap import Overlap
 from tuner.models.parameter import ModelError, NotIdentified
 from tuner.models.system import SystemModel
@@ -38,7 +38,7 @@ def show_overlap(
             f"{system}: {pattern}, {procs} ranks on {nodes} x {ppn}{crowded}, "
             f"launches: {rows['launches'].max()}; medians in us, means over ranks"
         )
-        table = Grid(*_COLUMNS, *_PREDICTED)
+        table = Columns(*_COLUMNS, *_PREDICTED)
         missing = ""
         for row in rows.to_dict("records"):
             found = _prediction(model, row)
@@ -67,7 +67,7 @@ def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemMode
 
 def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
     """Print the equations' times of methods by amounts of computation, in microseconds."""
-    table = Grid("method", "computation", "total", "initiation", "wait", "source")
+    table = Columns("method", "computation", "total", "initiation", "wait", "source")
     for method, found in rows:
         times = (found.computation_s, found.total_s, found.initiation_s, found.wait_s)
         table.add_row(method, *(significant(1e6 * each) for each in times), source(method))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from tuner.commands.printing.grids import Grid
+from tuner.commands.printing.grids import Columns
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
@@ -49,7 +49,9 @@ def console(stderr: bool = False) -> Console:
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
     """Print the measured systems and campaigns, one line each."""
-    grid = Grid("system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last")
+    grid = Columns(
+        "system", "MPI", "processor", "cores", "campaigns", "launches", "samples", "last"
+    )
     for row in systems.to_dict("records"):
         grid.add_row(
             row["system"],
@@ -63,7 +65,7 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
         )
     out.print(grid)
     out.print()
-    grid = Grid("campaign", "of system", "launches", "samples", "commit")
+    grid = Columns("campaign", "of system", "launches", "samples", "commit")
     for row in campaigns.to_dict("records"):
         missing = row["launches"] - row["complete"]
         grid.add_row(
@@ -88,7 +90,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     )
     for note in trust.notes(provenance):
         out.print(note)
-    grid = Grid("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
+    grid = Columns("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
     before: tuple[str, ...] = ()
     filled = have_filled(table)
     for rule, has_filled in zip(table.rules, filled, strict=True):
@@ -134,7 +136,7 @@ def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
         return
     default = DEFAULT_METHODS["spmv"]
     out.print(f"\n{system}: sparse products, medians")
-    grid = Grid(
+    grid = Columns(
         *("pattern", "nodes x ppn", "vectors", "method"),
         *("whole product", "exchange alone", "local part alone"),
     )
