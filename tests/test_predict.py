@@ -95,7 +95,9 @@ def test_the_bytes_that_a_rank_receives_take_their_time() -> None:
 
 def test_a_pattern_without_messages_takes_no_time() -> None:
     empty = halo_of({}, 4)
-    assert set(predict.of_exchange(machine(), empty, 4).times(8).values()) == {0.0}
+    times = predict.of_exchange(machine(), empty, 4).times(8)
+    assert times.pop("shared") == NotIdentified("no message is of 8192 bytes or less")
+    assert set(times.values()) == {0.0}
 
 
 def test_messages_cost_what_their_protocol_does() -> None:
@@ -330,6 +332,9 @@ def test_large_messages_of_shared_are_sent() -> None:
     (large,) = predict.of_discovery(machine(), both, 2, ["shared"]).times(8193).values()
     assert small == ALPHA + 2 * 8192 * COPYING
     assert large == ALPHA + ALPHA + 8193 * PER_BYTE
+    exchange = predict.of_exchange(machine(), both, 2, ["shared"])
+    assert exchange.times(8192) == {"shared": ALPHA + 2 * 8192 * COPYING}
+    assert exchange.best(8193) is None
 
 
 def test_empty_messages_of_dense_have_a_latency_if_there_are_no_others() -> None:

@@ -127,8 +127,10 @@ void check_discovery_during_exchange(MPI_Comm comm, const char *exchange, const 
   swp_inbox *inbox = NULL;
   test_case("discovery %s during exchange %s", discovery, exchange);
   swp_plan *plan = open_plan(comm, discovery);
-  if (plan == NULL || !run_open(&run, comm, exchange, &families[0], 11, 24, 0))
+  if (plan == NULL || !run_open(&run, comm, exchange, &families[0], 11, 24, 0)) {
+    swp_plan_free(&plan);
     return;
+  }
   for (uint64_t call = 0; call < 3; call++) {
     struct traffic *traffic = traffic_new(&families[0], run.traffic->procs, call);
     run_fill(&run, call);

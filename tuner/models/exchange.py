@@ -14,6 +14,7 @@ import numpy as np
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.stages import MessageStage
 from tuner.models.delivery import RankNetwork
+from tuner.models.parameter import NotIdentified
 from tuner.stats import Floats
 
 SENT_AS = {"neighbor": "direct", "alltoallv": "direct", "shared": "direct"}
@@ -51,14 +52,15 @@ def shared_s(
     network: RankNetwork,
     item_bytes: float,
     copy_s_per_byte: float,
-) -> float:
+) -> float | NotIdentified:
     """Return the time of `shared`, whose payload is that of `direct`."""
+    if not np.any(payload.items * item_bytes <= _SHARING_BYTES):
+        return NotIdentified(f"no message is of {_SHARING_BYTES} bytes or less")
     slots_s = through_memory_s(
         payload, network, item_bytes, copy_s_per_byte, np.zeros(network.procs)
     )
     packed_bytes = packed(halo, _SHARING_BYTES / item_bytes) * item_bytes
-    any_fits = bool(np.any(payload.items * item_bytes <= _SHARING_BYTES))
-    seen_s = network.slowest.of(_SMALL_BYTES).alpha_s if any_fits else 0.0
+    seen_s = network.slowest.of(_SMALL_BYTES).alpha_s
     return seen_s + slots_s + packed_bytes * copy_s_per_byte
 
 

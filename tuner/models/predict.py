@@ -98,7 +98,7 @@ def of_exchange(
     network = network_of(model, halo.procs, ppn)
     copies = exchange.packed(halo), or_zero(model.copying)
 
-    def formula(spec: str) -> Callable[[int], float]:
+    def formula(spec: str) -> Callable[[int], float | NotIdentified]:
         planned = stages(counted(exchange.SENT_AS.get(spec, spec), halo.procs), halo, ppn)
         if spec == "shared":
             return lambda size: exchange.shared_s(halo, planned[0], network, size, copies[1])

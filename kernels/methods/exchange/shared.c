@@ -37,6 +37,7 @@ struct state {
   struct messages large;
   struct share share;
   uint64_t call;
+  int64_t copied_bytes;
   char *recv;
   int nout, nin, nread; /* nread: of the incoming, in this call */
   struct channel *out, *in;
@@ -68,14 +69,22 @@ static int add_channels(struct swp_plan *plan, struct state *state) {
   state->in = swp_plan_allocate(plan, problem->nrecvs, sizeof *state->in);
   if (state->out == NULL || state->in == NULL)
     return swp_plan_no_memory(plan);
-  for (int i = 0; i < problem->nsends; i++)
-    if (problem->sends[i].bytes <= SHARING_BYTES)
-      state->out[state->nout++] = (struct channel){.message.out = &problem->sends[i],
-                                                   .slot_bytes = slot_bytes(problem->sends[i].bytes)};
-  for (int i = 0; i < problem->nrecvs; i++)
-    if (problem->recvs[i].bytes <= SHARING_BYTES)
-      state->in[state->nin++] = (struct channel){.message.in = &problem->recvs[i],
-                                                 .slot_bytes = slot_bytes(problem->recvs[i].bytes)};
+  for (int i = 0; i < problem->nsends; i++) {
+    const struct send *send = &problem->sends[i];
+    if (send->bytes > SHARING_BYTES)
+      continue;
+    state->out[state->nout++] = (struct channel){.message.out = send, .slot_bytes = slot_bytes(send->bytes)};
+    state->copied_bytes += send->bytes;
+  }
+  for (int i = 0; i < problem->nrecvs; i++) {
+    const struct receive *receive = &problem->recvs[i];
+    if (receive->bytes > SHARING_BYTES)
+      continue;
+    state->in[state->nin++] =
+        (struct channel){.message.in = receive, .slot_bytes = slot_bytes(receive->bytes)};
+    state->copied_bytes += receive->bytes;
+  }
+  exchange_plan_of(plan)->copied_bytes += state->copied_bytes;
   return SWP_SUCCESS;
 }
 
@@ -185,10 +194,21 @@ static int plan_local(struct swp_plan *plan, struct state *state) {
   return error == SWP_SUCCESS ? check_bytes(part_bytes(state)) : error;
 }
 
+/* Without any message in slots it would be `direct` by another name. Collective; `error` is an earlier one.
+ */
+static int check_any(const struct swp_plan *plan, const struct state *state, int error) {
+  int mine = error == SWP_SUCCESS && state->nout > 0, any;
+  MPI_TRY(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, plan->comm));
+  if (error == SWP_SUCCESS && !any)
+    error = swp_fail(SWP_ERR_NOT_APPLICABLE, "shared: no message is of %d bytes or less", SHARING_BYTES);
+done:
+  return error;
+}
+
 static int shared_plan(struct swp_plan *plan) {
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   struct share share;
-  int error = plan_local(plan, state);
+  int error = check_any(plan, state, plan_local(plan, state));
   TRY(swp_arena_take(plan->topology->arena, plan->comm, error, error == SWP_SUCCESS ? part_bytes(state) : 0,
                      &share));
   state->share = share;
@@ -196,10 +216,6 @@ static int shared_plan(struct swp_plan *plan) {
   plan->account += share.bytes;
   lay_out(plan, state);
   TRY(introduce(plan, state));
-  for (int i = 0; i < state->nout; i++)
-    exchange_plan_of(plan)->copied_bytes += state->out[i].message.out->bytes;
-  for (int i = 0; i < state->nin; i++)
-    exchange_plan_of(plan)->copied_bytes += state->in[i].message.in->bytes;
 done:
   return error;
 }
@@ -263,16 +279,12 @@ done:
 static int shared_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct state *state = plan->method_state;
   const struct census census = swp_census(plan, estimate);
-  int64_t copied = 0, most;
+  int64_t most_bytes;
   int error = swp_estimate_larger(plan, estimate, SHARING_BYTES, seconds);
   if (error != SWP_SUCCESS)
     return error;
-  for (int i = 0; i < state->nout; i++)
-    copied += state->out[i].message.out->bytes;
-  for (int i = 0; i < state->nin; i++)
-    copied += state->in[i].message.in->bytes;
-  MPI_TRY(MPI_Allreduce(&copied, &most, 1, MPI_INT64_T, MPI_MAX, plan->comm));
-  *seconds += (most > 0 ? census.small->alpha_s : 0) + (double)most * estimate->model->copy_s_per_byte;
+  MPI_TRY(MPI_Allreduce(&state->copied_bytes, &most_bytes, 1, MPI_INT64_T, MPI_MAX, plan->comm));
+  *seconds += census.small->alpha_s + (double)most_bytes * estimate->model->copy_s_per_byte;
 done:
   return error;
 }

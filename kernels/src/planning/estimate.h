@@ -19,7 +19,8 @@ int swp_estimate_method(struct swp_plan *plan, const struct swp_table *table, st
                         char *evidence, bool *found);
 
 /* Estimates the seconds of one execution by the method; negative: unknown. Plans exchange methods for this,
-   and discards the plans. Collective, errors as above; the method must be applicable. */
+   and discards the plans. Collective, errors as above, and SWP_ERR_NOT_APPLICABLE of such a plan; the
+   features must fit the method. */
 int swp_estimate_seconds(struct swp_plan *plan, const struct model *model, const char *method,
                          double *seconds);
 
