@@ -22,8 +22,8 @@ from tuner.paths import results_directory
 
 if PLAN := os.environ.get(order.PLAN):
     # These imports are slow, and no other call of ReFrame needs them.
+    from tuner.campaign import looks, racing
     from tuner.campaign import planned as planning
-    from tuner.campaign import racing
     from tuner.campaign.plans import RAW_NAME
 
     plan = order.PLANS.load(Path(PLAN))
@@ -115,8 +115,10 @@ if PLAN := os.environ.get(order.PLAN):
                 own = getlauncher("local")()
                 cases = plan.turns_of(self.place)[-1].cases
                 starts = {n: self.start_of(plan.cases[n]) for n in cases}
+                widest = min(cases, key=self.distance_from_widest)
+                probe = replace(starts[widest], options=self.with_common(looks.PROBE))
                 path = Path(self.stagedir) / "starts.json"
-                racing.Starts(Path(PLAN), *self.place, self.program, starts).save(path)
+                racing.Starts(Path(PLAN), *self.place, self.program, starts, probe).save(path)
                 self.operation, self.pattern, self.scale = "race", "", ""
                 self.num_tasks = self.num_tasks_per_node = 1
                 self.job.launcher = own
@@ -126,6 +128,11 @@ if PLAN := os.environ.get(order.PLAN):
                 self.keep_files = []
                 self.executable = shlex.quote(sys.executable)
                 self.executable_opts = ["-m", racing.__name__, path.name]
+
+            def distance_from_widest(self, number):
+                """Return a key whose least value has the most ranks with cores of their own."""
+                case = plan.cases[number]
+                return case.oversubscribed, -case.procs
 
             def start_of(self, case):
                 """Return how launches of a case start."""

@@ -327,6 +327,8 @@ void command_line_free(struct command_line *line) {
 void command_line_help(void) {
   printf("swpbench %s: measures the methods of MPI exchanges and collectives\n\n"
          "  swpbench list           lists the methods: operation, name, parameters, summary\n"
+         "  swpbench list PROCS...  lists all specs that run measures on so many processes; start it with "
+         "mpiexec\n"
          "  swpbench table FILE     reads a method table as an application would\n"
          "  swpbench run OPTIONS    measures; start it with mpiexec\n"
          "  swpbench probe OPTIONS  measures parameters of models; start it with mpiexec\n"

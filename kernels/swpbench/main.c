@@ -8,6 +8,7 @@
 #include "overlap.h"
 #include "parameters.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,28 @@ static int list_methods(void) {
         printf("%-*s\t%-*s\t%-*s\t%s\n", widths[0], texts[0], widths[1], texts[1], widths[2], texts[2],
                texts[3]);
   return EXIT_SUCCESS;
+}
+
+/* Prints what `--methods all` measures on each number of processes; MPI libraries name their algorithms only
+   once they run. */
+static int list_specs(const struct team *team, int argc, char **argv) {
+  int status = 0;
+  for (int i = 0; status == 0 && i < argc; i++) {
+    char *end;
+    const long procs = strtol(argv[i], &end, 10);
+    if (*end != '\0' || procs < 1 || procs > INT_MAX)
+      status = failure_set("list \"%s\": not a number of processes", argv[i]);
+    for (int operation = 0; status == 0 && swp_operation_name(operation); operation++) {
+      struct method *methods = NULL;
+      int count = 0;
+      status = methods_expand(operation, "all", (int)procs, &methods, &count);
+      for (int n = 0; status == 0 && team->rank == 0 && n < count; n++)
+        if (methods[n].applicable)
+          printf("%ld\t%s\t%s\n", procs, swp_operation_name(operation), methods[n].spec);
+      free(methods);
+    }
+  }
+  return team_agree(team, status);
 }
 
 static int read_table(const struct team *team, const char *path) {
@@ -91,12 +114,12 @@ static int command_on_team(const struct team *team, int argc, char **argv) {
     return measure_command(team, argc - 2, argv + 2, &line);
   if (strcmp(command, "table") == 0 && argc == 3)
     return read_table(team, argv[2]);
+  if (strcmp(command, "list") == 0)
+    return list_specs(team, argc - 2, argv + 2);
   if (strcmp(command, "bfs") == 0)
     return bfs_command(team, argc - 2, argv + 2);
   if (strcmp(command, "table") == 0)
     failure_set("write swpbench table FILE; see swpbench --help");
-  else if (strcmp(command, "list") == 0)
-    failure_set("list takes no arguments; see swpbench --help");
   else if (*command)
     failure_set("unknown command %s; see swpbench --help", command);
   else

@@ -360,6 +360,21 @@ def test_listing_is_one_aligned_line_a_method(any_kernels: Kernels) -> None:
     assert {("exchange", "direct"), ("exchange", "stfw"), ("discovery", "nbx")} <= names
 
 
+def test_the_specs_of_a_number_of_processes_are_what_a_launch_of_all_takes(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    listed = kernels.run(SWPBENCH, ["list", "2", "3"], 2).stdout
+    specs = [line.split("\t") for line in listed.splitlines()]
+    assert {procs for procs, _, _ in specs} == {"2", "3"}
+    out = tmp_path / "all.jsonl"
+    options = ["--op", "bcast", "--pattern", "blocks", "--sizes", "8", "--max-samples", "1"]
+    assert kernels.run(SWPBENCH, ["run", *options, "--out", str(out)], 3).returncode == 0
+    *cases, end = [json.loads(line) for line in out.read_text().splitlines()][1:]
+    measured = {case["method"] for case in cases}
+    known = {spec for procs, operation, spec in specs if (procs, operation) == ("3", "bcast")}
+    assert measured <= known <= measured | {case["method"] for case in end["skipped"]}
+
+
 def test_reading_a_table(any_kernels: Kernels, tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_text("switchpoint-table 1\nrule op=exchange method=direct\n")

@@ -1,10 +1,13 @@
 """Launches of swpbench by races and studies: started, waited for, read back."""
 
 import os
+import re
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import LaunchCommand
@@ -41,46 +44,82 @@ def run(
     out: Path,
     timeout_s: float,
     cwd: Path | None = None,
+    command: str = "run",
 ) -> reading.BenchFile:
-    """Run the same with the raw file at `out`; `cwd` is where it runs, by default here.
+    """Run a command, with the raw file at `out`; `cwd` is where it runs, by default here.
 
     Raises LaunchError.
     """
-    command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
+    words = [str(swpbench), command, *options, "--out", str(out)]
     if start.yield_setting:
-        command += ["--yield", start.yield_setting]
-    errors, code = _finish(command, os.environ | start.env, timeout_s, cwd)
-    lines = [line for line in errors.splitlines() if line.strip()]
-    said = [line for line in lines if line.startswith("swpbench: ")]
+        words += ["--yield", start.yield_setting]
+    ended = _finish([*start.argv_prefix, *words], os.environ | start.env, timeout_s, cwd)
     # A simulator ends with success where the ranks fail.
-    if code != 0 or not out.is_file():
-        last = f": {lines[-1].strip()}" if lines else ""
-        raise LaunchError(said[0] if said else f"swpbench ended with {code}{last}", errors)
+    if ended.code != 0 or not out.is_file():
+        raise ended.error()
     file = reading.read(out)
     if file.problems:
         unusable = f"a launch cannot be used: {file.problems[0]}"
-        raise LaunchError(said[0] if said else unusable, errors)
+        raise LaunchError(next(iter(ended.said), unusable), ended.errors)
     return file
+
+
+def specs(
+    start: LaunchCommand, swpbench: Path, procs: Iterable[int]
+) -> dict[tuple[str, int], list[str]]:
+    """Return all methods that launches measure, by operation and number of processes.
+
+    Raises LaunchError.
+    """
+    words = [*start.argv_prefix, str(swpbench), "list", *map(str, sorted(procs))]
+    ended = _finish(words, os.environ | start.env, _TIMEOUT_S, None)
+    if ended.code != 0:
+        raise ended.error()
+    found: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for number, operation, spec in re.findall(r"^(\d+)\t(\w+)\t(\S+)$", ended.output, re.M):
+        found[operation, int(number)].append(spec)
+    return found
+
+
+class _Ended(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    output: str
+    errors: str
+    code: int
+
+    @property
+    def said(self) -> list[str]:
+        """Return the lines in which swpbench says what is wrong."""
+        return [line for line in self.errors.splitlines() if line.startswith("swpbench: ")]
+
+    def error(self) -> LaunchError:
+        """Return why the launch failed."""
+        lines = [line for line in self.errors.splitlines() if line.strip()]
+        last = f": {lines[-1].strip()}" if lines else ""
+        what = f"swpbench ended with {self.code}{last}"
+        return LaunchError(next(iter(self.said), what), self.errors)
 
 
 def _finish(
     command: Sequence[str], env: Mapping[str, str], timeout_s: float, cwd: Path | None
-) -> tuple[str, int]:
-    """Run a command, and return its standard error and exit code.
+) -> _Ended:
+    """Run a command to its end. Raise LaunchError when it takes longer.
 
     A launcher that is terminated ends its ranks, which one that is killed may leave behind.
     """
     with subprocess.Popen(
         command,
         env=env,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
         cwd=cwd,
     ) as process:
         try:
-            return process.communicate(timeout=timeout_s)[1], process.returncode
+            output, errors = process.communicate(timeout=timeout_s)
+            return _Ended(output, errors, process.returncode)
         except subprocess.TimeoutExpired as error:
             process.terminate()
             try:

@@ -4,6 +4,7 @@ Run in the job's directory: python -m tuner.campaign.racing STARTS.
 """
 
 import sys
+import tempfile
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tuner import atomic
-from tuner.campaign import launches
+from tuner.campaign import launches, looks
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS
 from tuner.campaign.planned import plan_next, remaining, spent_s
@@ -20,6 +21,7 @@ from tuner.campaign.plans import Plan, Task, Turn
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
 from tuner.machine.mpi import LaunchCommand
+from tuner.models.system import SystemModel
 from tuner.rawfile import keeping
 
 ENDED = "race: ended"
@@ -47,6 +49,7 @@ class Starts:
     environment: str
     swpbench: Path
     of_case: dict[int, Start]
+    probe: Start
 
     def save(self, path: Path) -> None:
         """Write a file that `load` reads."""
@@ -72,6 +75,7 @@ def race(starts: Starts) -> list[LaunchError]:
     plan.spent_s = max(plan.spent_s, spent_s(plan))
     started_s = time.monotonic() - plan.spent_s
     failures: dict[int, LaunchError] = {}
+    _choose_methods(plan, starts)
     for turn in plan.turns_of((starts.system, starts.environment)):
         while tasks := _next(plan, _without(turn, failures)):
             PLANS.save(plan, starts.plan)
@@ -93,6 +97,33 @@ def race(starts: Starts) -> list[LaunchError]:
             plan.spent_s = time.monotonic() - started_s
             PLANS.save(plan, starts.plan)
     return list(failures.values())
+
+
+def _choose_methods(plan: Plan, starts: Starts) -> None:
+    """Restrict the cases that were not looked at to the likeliest methods.
+
+    If that fails, all methods are looked at, and an error line says why.
+    """
+    missing = remaining(plan)
+    new = starts.of_case.keys() - {task.case for task in plan.tasks if task not in missing}
+    plan.drop([task for task in missing if task.case in new])  # planned before methods are known
+    try:
+        if new:
+            procs = {plan.cases[number].procs for number in new}
+            specs = launches.specs(starts.probe.launcher, starts.swpbench, procs)
+            looks.choose(plan, new, specs, lambda: _probe(starts))
+    except (SwitchpointError, OSError) as error:
+        sys.stderr.write(f"race: all methods are looked at, as none is predicted: {error}\n")
+
+
+def _probe(starts: Starts) -> SystemModel:
+    """Return the machine's parameters by a probe, which is not kept."""
+    with tempfile.TemporaryDirectory() as scratch:
+        raw, start = Path(scratch) / "probe.jsonl", starts.probe
+        launches.run(
+            start.launcher, starts.swpbench, start.options, raw, start.limit_s, command="probe"
+        )
+        return looks.model_of(raw)
 
 
 def _without(turn: Turn, cases: Collection[int]) -> Turn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +99,7 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
         case = PatternCase(*(fields[name] for name in ("operation", "pattern", "procs", "ppn")))
         keys = zip(rows["method"], rows["size_bytes"].tolist(), strict=True)
         measured = dict(zip(keys, rows["median_s"].tolist(), strict=True))
-        specs = _predictable(case, sorted(set(rows["method"])))
+        specs = predictable(case, sorted(set(rows["method"])))
         if fields["oversubscribed"]:
             yield Outcome(case, None, "more ranks than cores, which the models do not cover")
             continue
@@ -109,13 +109,13 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
             yield Outcome(case, None, str(error))
 
 
-def _predictable(case: PatternCase, measured: list[str]) -> list[str]:
-    """Return the measured methods that have a formula."""
+def predictable(case: PatternCase, specs: Sequence[str]) -> list[str]:
+    """Return those of the methods that have a formula."""
     if case.operation == "discovery":
-        return [spec for spec in measured if discovery.formula(spec, case.procs)]
+        return [spec for spec in specs if discovery.formula(spec, case.procs)]
     if case.operation != "exchange":
-        return [s for s in measured if collectives.formula(case.operation, s, case.procs)]
-    return [spec for spec in measured if _is_counted(spec, case.procs)]
+        return [s for s in specs if collectives.formula(case.operation, s, case.procs)]
+    return [spec for spec in specs if _is_counted(spec, case.procs)]
 
 
 def _is_counted(spec: str, procs: int) -> bool:

@@ -1,0 +1,80 @@
+"""The methods that a race looks at first, where there are more than a look takes.
+
+A probe of a few seconds, which is not kept, comes first; the models rank the methods by it.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tuner.campaign.plans import Plan, PlannedCase
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.models import fitting, predicting
+from tuner.models.predicting import PatternCase
+from tuner.models.system import SystemModel
+from tuner.rawfile.ingest import ingest
+from tuner.store.store import Store
+
+MOST_RIVALS = 12
+"""Methods beside the default that a first look takes."""
+
+PROBE = {"--sizes": "1:1M:x4", "--max-samples": "12"}
+"""Options of the probe: a second on a node, some ten at 1 Gbit/s."""
+
+
+def model_of(probe: Path) -> SystemModel:
+    """Return the parameters fitted to the raw file of a probe.
+
+    Raises FittingError, ModelError, StoreError, OSError.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        database = Path(scratch) / "probe.db"
+        ingest(database, [probe])
+        with Store.open(database) as store:
+            systems = list(store.systems()["system"])
+            return fitting.fit(store, systems[0] if systems else probe.stem)
+
+
+def choose(
+    plan: Plan,
+    numbers: Collection[int],
+    specs: Mapping[tuple[str, int], Sequence[str]],
+    model: Callable[[], SystemModel],
+) -> None:
+    """Restrict cases of a plan to the default and the rivals that the model ranks first.
+
+    `specs` are all methods by operation and processes; `model` is called where they are too many.
+
+    Raises what `model` raises, and ModelError, PatternError, MatrixError, MethodError.
+    """
+    lists = {}
+    for number in numbers:
+        case = plan.cases[number]
+        known = [spec for spec in specs[case.operation, case.procs] if spec not in case.failed]
+        if len(known) > MOST_RIVALS + 1 and not case.methods:
+            lists[number] = known
+    if lists:
+        its = model()
+        for number, known in lists.items():
+            leading = ranked(its, plan.cases[number], known)[: MOST_RIVALS + 1]
+            plan.cases[number] = replace(plan.cases[number], methods=sorted(leading))
+
+
+def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[str]:
+    """Return the default, and then the methods that come nearest to the best predicted time.
+
+    The size at which a method comes nearest counts. Methods without a formula come last.
+    """
+    place = PatternCase(case.operation, case.pattern, case.procs, case.ppn)
+    default = DEFAULT_METHODS[case.operation]
+    predictor = predicting.predictor(model, place, predicting.predictable(place, specs))
+    nearest = dict.fromkeys(specs, math.inf) | {default: 0.0}
+    for size in case.sizes:
+        times = predictor.times(size)
+        known = {name: time_s for name, time_s in times.items() if isinstance(time_s, float)}
+        best_s = min(known.values(), default=math.inf)
+        for name, time_s in known.items():
+            nearest[name] = min(nearest[name], time_s / best_s)
+    return sorted(nearest, key=lambda name: (nearest[name], name))
