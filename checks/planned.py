@@ -113,7 +113,7 @@ if PLAN := os.environ.get(order.PLAN):
             def set_command(self):
                 """Make the race the test's executable, which starts the ranks of its launches."""
                 own = getlauncher("local")()
-                cases = plan.turns_of(self.place)[-1].cases
+                cases = plan.cases_of(self.place)
                 starts = {n: self.start_of(plan.cases[n]) for n in cases}
                 widest = min(cases, key=self.distance_from_widest)
                 probe = replace(starts[widest], options=self.with_common(looks.PROBE))

@@ -237,7 +237,8 @@ def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = Fal
     """Return the layouts of rows as options: most processes first, the oversubscribed ones last."""
     rows = rows[[*Layout._fields, *["sync"] * with_sync]]
     rows = rows.assign(key=keys).drop_duplicates()
-    rows = rows.sort_values(["oversubscribed", "procs", "nodes"], ascending=[True, False, True])
+    by = ["oversubscribed", "procs", "nodes", *["sync"] * with_sync]
+    rows = rows.sort_values(by, ascending=[name != "procs" for name in by])
     pairs: list[Option] = []
     for row in rows.drop_duplicates("key").itertuples():
         text = layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed)

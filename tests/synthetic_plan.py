@@ -11,8 +11,9 @@ import numpy as np
 
 from tests import synthetic
 from tuner.campaign.planning import next_batch
-from tuner.campaign.plans import Plan, PlannedCase, Racing, Task, octaves
+from tuner.campaign.plans import Plan, PlannedBatch, PlannedCase, Racing, Task, octaves
 from tuner.campaign.times import LEAST_BUDGET_S
+from tuner.domain.cases import STAGGERED
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.rawfile.ingest import ingest
@@ -62,6 +63,7 @@ class SyntheticMachine:
             launch_noise=self.launch_noise,
             drift=self.drift,
             heavy_tails=self.heavy_tails,
+            sync="window" + STAGGERED * task.staggered,
         )
         random = np.random.default_rng((self.seed, task.number))
         # Each has its own class: patterns are not decided together.
@@ -96,21 +98,41 @@ class SyntheticMachine:
         return min(OVERHEAD * samples_s, max(task.budget_s, LEAST_BUDGET_S))
 
 
-def measure(machine: SyntheticMachine, plan: Plan, results: Path, batches: int = 99) -> list[Cell]:
-    """Run a plan to its end, or so many batches, and return the cells of its store."""
+def measure(
+    machine: SyntheticMachine,
+    plan: Plan,
+    results: Path,
+    batches: int = 99,
+    machine_of: Callable[[Task], SyntheticMachine] | None = None,
+) -> list[Cell]:
+    """Run a plan to its end, or so many batches, and return the cells of its store.
+
+    `machine_of` gives other machines for some tasks.
+    """
     database = results / "switchpoint.db"
     for _ in range(batches):
         cells = cells_of(database)
-        (turn,) = plan.turns
-        batch = next_batch(plan, turn, cells, lambda case, method, size: None)
+        batch = next_of_all(plan, cells)
         if batch is None:
             return cells
         plan.batches.append(batch)
-        ingest(database, [machine.run(results, plan, task) for task in batch.tasks])
+        of_task = machine_of or (lambda task: machine)
+        ingest(database, [of_task(task).run(results, plan, task) for task in batch.tasks])
         started_s = machine.slow * START_S * len(batch.tasks)
         plan.spent_s += started_s + sum(machine.takes_s(plan, task) for task in batch.tasks)
         plan.slow = machine.slow
     return cells_of(database)
+
+
+def next_of_all(plan: Plan, cells: list[Cell]) -> PlannedBatch | None:
+    """Return the next batch of the first turn that has one."""
+    return next(
+        filter(None, (next_batch(plan, turn, cells, no_model) for turn in plan.turns)), None
+    )
+
+
+def no_model(*case: object) -> None:
+    """Return that no model predicts the time of a method."""
 
 
 def cells_of(database: Path) -> list[Cell]:

@@ -1,6 +1,7 @@
 """What a plan measures and what comes of it, on machines whose truth is known."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.synthetic_plan import SyntheticMachine, cells_of, measure
+from tests.synthetic_plan import SyntheticMachine, cells_of, measure, next_of_all, no_model
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import (
     FIRST_LOOK,
@@ -18,14 +19,14 @@ from tuner.campaign.planning import (
     look_s,
     next_batch,
 )
-from tuner.campaign.plans import MOST_LAUNCHES, Plan
+from tuner.campaign.plans import FIRST_SHARE, LAST_SHARE, MOST_LAUNCHES, RACE_SHARE, Plan, Task
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.cases import Place
 from tuner.domain.effort import START_S
 from tuner.domain.records import Cell
-from tuner.domain.tables import Rule
+from tuner.domain.tables import FASTER, FASTER_TOGETHER, WON, Rule
 from tuner.rawfile.ingest import ingest
-from tuner.selection import match
+from tuner.selection import evidence, match
 from tuner.selection.decisions import select
 
 CURVES = {
@@ -44,10 +45,6 @@ def truth(method: str, size: int, procs: int) -> float:
 
 
 MACHINE = SyntheticMachine(tuple(CURVES), truth)
-
-
-def no_model(*case: object) -> None:
-    return None
 
 
 def regrets(rules: list[Rule], procs: int) -> tuple[list[float], list[float]]:
@@ -189,7 +186,7 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
         plan = PLANS.load(path)  # as a new process would
         todo = [task for task in plan.tasks if task.number not in made]
         if not todo:
-            batch = next_batch(plan, plan.turns[0], cells_of(cut / "switchpoint.db"), no_model)
+            batch = next_of_all(plan, cells_of(cut / "switchpoint.db"))
             if batch is None:
                 break
             plan.spent_s += SESSION_S
@@ -257,15 +254,17 @@ def crowded(plan: Plan) -> Plan:
 
 def test_cases_with_cores_come_first_and_spare_time_goes_to_all() -> None:
     plan = crowded(MACHINE.plan(procs=(2, 8)))
-    assert [list(turn.cases) for turn in plan.turns] == [[0], [1], [0, 1]]
-    assert [turn.share for turn in plan.turns] == [0.5, 0.9, 1.0]
+    assert [list(turn.cases) for turn in plan.turns] == [[0], [1], [0, 1], [0, 1]]
+    shares = [RACE_SHARE * share for share in (FIRST_SHARE, LAST_SHARE, 1)]
+    assert [turn.share for turn in plan.turns] == [*shares, 1.0]
+    assert [turn.staggered for turn in plan.turns] == [False, False, False, True]
     plan.in_job = False
     assert [list(turn.cases) for turn in plan.turns] == [[0, 1]]
 
 
 def test_a_turn_without_time_is_over_though_it_never_began() -> None:
     plan = crowded(MACHINE.plan(procs=(2, 8), budget_s=100))
-    first, second, _ = plan.turns
+    first, second, *_ = plan.turns
     batch = next_batch(plan, first, [], no_model)
     assert batch is not None
     assert {task.case for task in batch.tasks} == {0}
@@ -276,7 +275,7 @@ def test_a_turn_without_time_is_over_though_it_never_began() -> None:
 
 def test_dropped_launches_are_looked_at_again_under_new_numbers() -> None:
     plan = MACHINE.plan(procs=(2, 4, 8))
-    (turn,) = plan.turns
+    turn = plan.turns[0]
     batch = next_batch(plan, turn, [], no_model)
     assert batch is not None
     plan.batches.append(batch)
@@ -307,3 +306,44 @@ def test_a_file_that_is_no_plan_is_told(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(OrderError, match="not a plan"):
             PLANS.load(path)
+
+
+def test_winners_meet_the_default_by_ranks_that_arrive_apart(
+    tuned: tuple[Plan, list[Cell]],
+) -> None:
+    plan, cells = tuned
+    rules, points = select(cells)
+    launches = Counter(
+        (plan.cases[task.case].procs, size, method)
+        for task in plan.tasks
+        if task.staggered
+        for race in task.races
+        for size in race.sizes
+        for method in race.methods
+    )
+    won = {
+        (its.case.layout.procs, its.case.size_bytes, its.method)
+        for its in points
+        if its.status in WON
+    }
+    assert won
+    assert {launches[each] for each in won} == {2}
+    assert {rule.evidence.case.staggered for rule in rules} == {False}
+
+
+def test_a_winner_that_loses_by_ranks_that_arrive_apart_is_marked(tmp_path: Path) -> None:
+    """It is still chosen, as it wins where they arrive together."""
+    plan = MACHINE.plan(procs=(4,))
+
+    def otherwise(task: Task) -> SyntheticMachine:
+        def swapped(method: str, size: int, procs: int) -> float:
+            return truth(method, size, procs) * (1.0 if method == "direct" else 9.0)
+
+        return replace(MACHINE, truth=swapped) if task.staggered else MACHINE
+
+    cells = measure(MACHINE, plan, tmp_path, machine_of=otherwise)
+    _, points = select(cells)
+    assert FASTER_TOGETHER in {point.status for point in points}
+    assert FASTER not in {point.status for point in points}
+    said = {evidence.verdict(point) for point in points if point.status == FASTER_TOGETHER}
+    assert all(text.endswith("; slower where ranks arrive apart") for text in said)

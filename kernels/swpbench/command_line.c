@@ -150,6 +150,15 @@ static int set_placement(struct command_line *line, const char *value) {
   return 0;
 }
 
+static int set_arrival(struct command_line *line, const char *value) {
+  line->options.staggered = strcmp(value, "staggered") == 0;
+  if (!line->options.staggered && strcmp(value, "together") != 0)
+    return failure_set("--arrival \"%s\": write together or staggered", value);
+  if (line->options.staggered && SWP_SIMULATED)
+    return failure_set("--arrival staggered: not in a simulation, which has no warm-up");
+  return 0;
+}
+
 static int set_proof(struct command_line *line, const char *value) {
   line->options.proved = strcmp(value, "earlier") == 0;
   if (!line->options.proved && strcmp(value, "here") != 0)
@@ -184,6 +193,8 @@ static const struct bench_option OPTIONS[] = {
      .set = set_limit},
     {"--sync", "window|hca|barrier", "how executions start together (window; hca on several machines)",
      MEASURES, 0, .set = set_sync},
+    {"--arrival", "together|staggered", "whether ranks wait a random part of an execution first (together)",
+     RUN, 0, .set = set_arrival},
     {"--ppn", "N", "virtual nodes of N ranks (real nodes)", METHODS, 0, .set = set_ppn},
     {"--placement", "block|cyclic", "placement of ranks on virtual nodes (block)", METHODS, 0,
      .set = set_placement},

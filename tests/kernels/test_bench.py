@@ -375,6 +375,20 @@ def test_the_specs_of_a_number_of_processes_are_what_a_launch_of_all_takes(
     assert measured <= known <= measured | {case["method"] for case in end["skipped"]}
 
 
+def test_ranks_may_arrive_apart(kernels: Kernels, tmp_path: Path) -> None:
+    schemes = []
+    for arrival in ("together", "staggered"):
+        out = tmp_path / arrival
+        options = ["--op", "allgather", "--pattern", "blocks", "--sizes", "64K", "--out", str(out)]
+        options += ["--methods", "ring", "--max-samples", "15", "--arrival", arrival]
+        done = kernels.run(SWPBENCH, ["run", *options], 2)
+        assert done.returncode == 0, done.stderr
+        schemes.append(json.loads(out.read_text().splitlines()[0])["sync"])
+    assert schemes == ["window", "window-staggered"]
+    done = kernels.run(SWPBENCH, ["run", *options[:-1], "late"], 2)
+    assert 'swpbench: --arrival "late": write together or staggered' in done.stderr
+
+
 def test_reading_a_table(any_kernels: Kernels, tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_text("switchpoint-table 1\nrule op=exchange method=direct\n")

@@ -21,7 +21,8 @@ from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, of_sample_s
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
-from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, Trial, trials
+from tuner.domain.tables import WON
+from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, Trial, decide_class, trials
 from tuner.selection.intervals import NEARLY, place_of
 
 FIRST_LOOK = "first look"
@@ -83,6 +84,7 @@ class _Wanted:
     cost_s: float
     may_gain: float = 0.0  # by a launch: the sum over sizes, as logarithms
     proved: bool = False
+    staggered: bool = False
 
 
 def least_s(cases: int) -> float:
@@ -114,13 +116,19 @@ def next_batch(
         return None
     standings = _standings(plan, cells, baseline)
     racing = [(case, standings[case]) for case in turn.cases if case in standings]
-    wanted = [its for case, standing in racing if (its := _wanted(plan, case, standing))]
+    wanted = []
+    for case, standing in racing:
+        its = None if turn.staggered else _wanted(plan, case, standing)
+        # On a queue they cost no batch beside those of others.
+        if its is None and (turn.staggered or not plan.in_job):
+            its = _wanted_staggered(plan, case, standing)
+        wanted += [its] if its else []
     chosen = _affordable(plan, wanted, plan.left_s(turn) - plan.session_s)
     if not chosen:
         return None
     verdicts = [trial.verdict() for its in standings.values() for trial in its.trials.values()]
     return PlannedBatch(
-        f"race {len(plan.batches)}",
+        "staggered" if turn.staggered else f"race {len(plan.batches)}",
         _tasks(plan, chosen),
         len(verdicts),
         sum(verdict.settled for verdict in verdicts),
@@ -158,7 +166,7 @@ def _spread(sizes: Sequence[int]) -> list[int]:
 
 def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _Standing]:
     """Return what is known of the cases whose default was measured."""
-    case_of = {task.number: task.case for task in plan.tasks}
+    case_of = {task.number: task.case for task in plan.tasks if not task.staggered}
     of_cases: list[tuple[Cell, set[int]]] = []
     systems: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
@@ -187,7 +195,7 @@ def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _
 
 def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     """Return the next launches of a case, None when it is settled."""
-    tried = Counter(size for task in plan.tasks if task.case == number for size in task.sizes)
+    tried = _tried(plan, number, staggered=False)
 
     def left(size: int) -> int:
         fresh = _is_fresh(standing.trials.get(size))
@@ -228,6 +236,37 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
         may_gain,
         proved,
     )
+
+
+def _tried(plan: Plan, number: int, *, staggered: bool) -> Counter[int]:
+    """Return how many launches of a case each size was planned in."""
+    tasks = [task for task in plan.tasks if (task.case, task.staggered) == (number, staggered)]
+    return Counter(size for task in tasks for size in task.sizes)
+
+
+def _wanted_staggered(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
+    """Return the launches in which a case's winners meet the default by ranks that arrive apart.
+
+    Ranks without cores of their own arrive apart anyway.
+    """
+    if standing.crowded:
+        return None
+    tried = _tried(plan, number, staggered=True)
+    together: dict[str, list[int]] = defaultdict(list)
+    cost_s = 0.0
+    sizes, points = sorted(standing.trials), decide_class(standing.trials)
+    for size, point in zip(sizes, points, strict=True):
+        if point.status in WON and tried[size] < MIN_LAUNCHES:
+            together[point.method].append(size)
+            logs = standing.times.at(size)
+            both_s = math.exp(logs[standing.default]) + math.exp(logs[point.method])
+            cost_s += ROUNDS * of_sample_s(2 * both_s)
+    if not together:
+        return None
+    racing = [
+        Racing(sizes, [standing.default, winner], ROUNDS) for winner, sizes in together.items()
+    ]
+    return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain=1.0, proved=True, staggered=True)
 
 
 def _rivals(size: int, standing: _Standing, most_launches: int) -> list[str]:
@@ -331,7 +370,7 @@ def _tasks(plan: Plan, wanted: Sequence[_Wanted]) -> list[Task]:
             if launch < its.launches:
                 number = first + len(tasks)
                 budget_s = math.floor(100 * (LEAST_BUDGET_S + its.cost_s)) / 100
-                tasks.append(Task(number, its.case, its.races, budget_s, its.proved))
+                tasks.append(Task(number, its.case, its.races, budget_s, its.proved, its.staggered))
     return tasks
 
 

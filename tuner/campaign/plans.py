@@ -18,6 +18,9 @@ MOST_LAUNCHES = 24
 FIRST_SHARE, LAST_SHARE = 0.5, 0.9
 """Shares of the time at which cases must end, and then those that oversubscribe cores."""
 
+RACE_SHARE = 0.95
+"""Share of the time before the winners are measured with ranks that arrive apart."""
+
 SOAKS_SHARE = 0.2
 """Share of the time that is kept for the soaks of the winners."""
 
@@ -78,6 +81,7 @@ class Task:
     races: list[Racing]
     budget_s: float
     proved: bool = False  # by an earlier launch: that the MPI library runs its algorithms by name
+    staggered: bool = False  # ranks arrive apart
 
     @property
     def sizes(self) -> list[int]:
@@ -103,6 +107,7 @@ class Task:
             "--budget": f"{self.budget_s:g}",
             "--seed": str(self.number + 1),
             "--proof": "earlier" if self.proved else "here",
+            "--arrival": "staggered" if self.staggered else "together",
         }
 
 
@@ -117,10 +122,14 @@ class PlannedBatch:
 
 
 class Turn(NamedTuple):
-    """The cases that race until a share of the plan's time is spent."""
+    """The cases that race until a share of the plan's time is spent.
+
+    Where it is staggered, winners meet the default again, by ranks that arrive apart.
+    """
 
     cases: Collection[int]
     share: float
+    staggered: bool = False
 
 
 @dataclass(slots=True)
@@ -178,20 +187,25 @@ class Plan:
         """Return the systems and environments of the cases."""
         return sorted({(case.system, case.environment) for case in self.cases})
 
+    def cases_of(self, place: tuple[str, str]) -> list[int]:
+        """Return the numbers of the cases of a system and environment."""
+        return [n for n, case in enumerate(self.cases) if (case.system, case.environment) == place]
+
     def turns_of(self, place: tuple[str, str]) -> list[Turn]:
         """Return the turns of a system and environment, which all have as much time.
 
         Oversubscribed cases come last, as they matter less; spare time goes to all that is open.
         """
         before, each = self.places.index(place) / len(self.places), 1 / len(self.places)
-        its = [n for n, case in enumerate(self.cases) if (case.system, case.environment) == place]
+        its = self.cases_of(place)
         last = [number for number in its if self.cases[number].oversubscribed]
         first = [number for number in its if not self.cases[number].oversubscribed]
-        turns = [Turn(its, before + each)]
+        race = RACE_SHARE * each
+        turns = [Turn(its, before + race), Turn(its, before + each, staggered=True)]
         if first and last:
             turns = [
-                Turn(first, before + FIRST_SHARE * each),
-                Turn(last, before + LAST_SHARE * each),
+                Turn(first, before + FIRST_SHARE * race),
+                Turn(last, before + LAST_SHARE * race),
                 *turns,
             ]
         return turns

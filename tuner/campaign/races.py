@@ -30,7 +30,7 @@ Race = dict[str, dict[int, Samples]]
 
 def races(plan: Plan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
     """Return the measured samples of every case, by size."""
-    case_of = {task.number: task.case for task in plan.tasks}
+    case_of = {task.number: task.case for task in plan.tasks if not task.staggered}
     found: dict[int, dict[int, Race]] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     for cell in cells:
         for part in cell.parts:

@@ -22,6 +22,10 @@ class Place(NamedTuple):
     mavg: float = -1.0
 
 
+STAGGERED = "-staggered"
+"""The end of `sync` where ranks did not start together, but up to an execution's time apart."""
+
+
 class Case(NamedTuple):
     """What a method is measured for. `bytes` is the mean payload of a message."""
 
@@ -31,6 +35,11 @@ class Case(NamedTuple):
     sync: str
     size_bytes: int
     bytes: int
+
+    @property
+    def staggered(self) -> bool:
+        """Return whether ranks arrived apart."""
+        return self.sync.endswith(STAGGERED)
 
     @property
     def place(self) -> Place:

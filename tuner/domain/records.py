@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.domain.cases import CellKey
+from tuner.domain.cases import STAGGERED, CellKey
 
 NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
 """The names that campaigns and ids of systems may have: directories and links have them too."""
@@ -18,7 +18,7 @@ NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
 PATTERN_SPEC = r"[a-z][^\x00-\x1f\x7f<>]{0,300}"
 """A pattern; that of a matrix has the name of a file, which may hold spaces."""
 
-SYNC = r"[a-z]{1,10}"
+SYNC = rf"[a-z]{{1,10}}({STAGGERED})?"
 
 
 @dataclass(frozen=True, slots=True)

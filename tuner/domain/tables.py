@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 from tuner.domain.cases import Case
 
-FASTER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES = (
-    *("faster", "faster in this allocation", "default", "equal", "open", "unsoaked"),
+FASTER, FASTER_TOGETHER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES = (
+    *("faster", "faster together", "faster in this allocation"),
+    *("default", "equal", "open", "unsoaked"),
 )
 """The verdicts on a point.
 
 - "faster": the method is shown to be faster than the default;
+- "faster together": the same where ranks arrive together, but slower where they arrive apart;
 - "faster in this allocation": the same, but other allocations of nodes may differ;
 - "default": the default is shown to be faster than every other;
 - "equal": no other can gain more than a few per cent, so the default stays;
@@ -18,7 +20,7 @@ FASTER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES = (
 - "unsoaked": the challenger is shown to be faster, but was not executed often enough yet.
 """
 
-WON = (FASTER, FASTER_HERE)
+WON = (FASTER, FASTER_TOGETHER, FASTER_HERE)
 """The verdicts by which a method takes the default's place."""
 
 

@@ -7,15 +7,25 @@ Each method is compared with the default by all launches that have both; the ver
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from tuner.domain.cases import Place
+from tuner.domain.cases import STAGGERED, Place
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.operations import AUTO, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER, FASTER_HERE, OPEN, Point, Ratio, Rule
+from tuner.domain.tables import (
+    DEFAULT,
+    EQUAL,
+    FASTER,
+    FASTER_HERE,
+    FASTER_TOGETHER,
+    OPEN,
+    Point,
+    Ratio,
+    Rule,
+)
 from tuner.selection.contrasts import Contrast, contrasts_of
 from tuner.selection.intervals import MAVG_DIGITS, NEARLY, place_of
 from tuner.selection.rules import compile_rules
@@ -71,6 +81,7 @@ class Trial:
     default: str
     cells: list[Cell]  # those of the default first
     contrasts: Mapping[str, Contrast]  # of the others
+    staggered: Mapping[str, Contrast] = field(default_factory=dict)  # where ranks arrived apart
 
     @property
     def faster_level(self) -> float:
@@ -118,6 +129,11 @@ class Trial:
         """
         contrast = self.contrasts.get(method)
         return contrast is not None and _counts(contrast) and contrast.bounds(error_level)[1] < 0
+
+    def loses_staggered(self, method: str) -> bool:
+        """Return whether a method is shown to be slower where ranks arrive apart."""
+        contrast = self.staggered.get(method)
+        return contrast is not None and _counts(contrast) and contrast.bounds(ERROR_LEVEL)[0] > 0
 
     def next_best(self) -> str:
         """Return the method with the least mean time."""
@@ -195,21 +211,24 @@ def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
         classes[place][size] = trial
     points = []
     for _, of_class in sorted(classes.items()):
-        points += _filled(_decide_class(of_class), of_class)
+        points += _filled(decide_class(of_class), of_class)
     return points
 
 
 def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[tuple[Place, int], Trial]:
     """Return the trials of one system that have the default, by degree class and bytes."""
     trust = trust or Trust(cells)
-    layouts: dict[Place, list[Cell]] = defaultdict(list)
+    layouts: dict[tuple[bool, Place], list[Cell]] = defaultdict(list)
     for cell in cells:
-        if cell.key.method != AUTO and cell.key.case.operation in RULED_OPERATIONS:
-            layouts[cell.key.case.place].append(cell)
-    used = [cell for of_layout in layouts.values() for cell in _one_scheme(of_layout)]
-    contrasts: dict[tuple[Place, int], dict[str, Contrast]] = defaultdict(dict)
-    for key, contrast in sorted(contrasts_of(used, trust).items()):
-        contrasts[key.place, key.bytes][key.method] = contrast
+        case = cell.key.case
+        if cell.key.method != AUTO and case.operation in RULED_OPERATIONS:
+            layouts[case.staggered, case.place].append(cell)
+    schemes = {key: _one_scheme(of_layout) for key, of_layout in layouts.items()}
+    used, staggered = (
+        [cell for (apart, _), its in schemes.items() if apart == wanted for cell in its]
+        for wanted in (False, True)
+    )
+    contrasts, of_staggered = _by_size(used, trust), _by_size(staggered, trust)
     measured: dict[tuple[Place, int], list[Cell]] = defaultdict(list)
     for cell in used:
         place = place_of(cell.key.case, cell.features.mmax, cell.features.mavg)
@@ -219,7 +238,15 @@ def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[tuple[Plac
         default = DEFAULT_METHODS[where[0].operation]
         its.sort(key=lambda cell: (cell.key.method != default, cell.key))
         if its[0].key.method == default:
-            found[where] = Trial(default, its, contrasts[where])
+            found[where] = Trial(default, its, contrasts[where], of_staggered[where])
+    return found
+
+
+def _by_size(cells: Sequence[Cell], trust: Trust) -> dict[tuple[Place, int], dict[str, Contrast]]:
+    """Return the contrasts of methods, by degree class and bytes."""
+    found: dict[tuple[Place, int], dict[str, Contrast]] = defaultdict(dict)
+    for key, contrast in sorted(contrasts_of(cells, trust).items()):
+        found[key.place, key.bytes][key.method] = contrast
     return found
 
 
@@ -231,7 +258,7 @@ def _one_scheme(cells: list[Cell]) -> list[Cell]:
     preferred = ["window", "hca"]
 
     def scheme(cell: Cell) -> tuple[bool, int, str]:
-        sync = cell.key.case.sync
+        sync = cell.key.case.sync.removesuffix(STAGGERED)
         rank = preferred.index(sync) if sync in preferred else len(preferred)
         return cell.key.case.layout.oversubscribed, rank, sync
 
@@ -239,7 +266,7 @@ def _one_scheme(cells: list[Cell]) -> list[Cell]:
     return [cell for cell in cells if scheme(cell) == best]
 
 
-def _decide_class(trials: Mapping[int, Trial]) -> list[Point]:
+def decide_class(trials: Mapping[int, Trial]) -> list[Point]:
     """Return the points of a degree class; of methods that are as good, switches are spared."""
     sizes = sorted(trials)
     verdicts = {size: trials[size].verdict() for size in sizes}
@@ -310,6 +337,8 @@ def _point(trial: Trial, verdict: Verdict) -> Point:
     least, status = trial.least_log, verdict.status
     if status == FASTER and contrast and 0 < contrast.allocations < ALLOCATIONS:
         status = FASTER_HERE
+    if verdict.status == FASTER and trial.loses_staggered(verdict.method):
+        status = FASTER_TOGETHER
     return Point(
         campaign=cell.key.campaign,
         case=cell.key.case,

@@ -12,10 +12,24 @@ from dataclasses import dataclass
 from tuner.domain.cases import Place
 from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER_HERE, UNSOAKED, WON, Point, Table
+from tuner.domain.tables import (
+    DEFAULT,
+    EQUAL,
+    FASTER_HERE,
+    FASTER_TOGETHER,
+    UNSOAKED,
+    WON,
+    Point,
+    Table,
+)
 from tuner.selection.decisions import ALLOCATIONS, NEGLIGIBLE
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, significant, size_text
+
+_LIMITED = {
+    FASTER_HERE: f"; {ALLOCATIONS} allocations an hour apart would confirm it",
+    FASTER_TOGETHER: "; slower where ranks arrive apart",
+}
 
 MORE = "switchpoint run"
 """The command that measures more of what is open."""
@@ -30,9 +44,8 @@ def verdict(point: Point, times: str = "x") -> str:
         return f"{default}; {_is_faster(point, times)} but waits for its soak"
     if point.status in WON:
         ranges = point.level is None and point.ratio_low != point.ratio_high
-        where = f"; {ALLOCATIONS} allocations an hour apart would confirm it"
         said = f"{_is_faster(point, times)} than {default}{', by size' * ranges}"
-        return said + where * (point.status == FASTER_HERE)
+        return said + _LIMITED.get(point.status, "")
     if point.status == DEFAULT:
         slower = _multiples(point.ratio, point.ratio_low, point.ratio_high)
         next_best = f"; next {point.challenger}, {slower} {times} slower" if slower else ""

@@ -11,7 +11,17 @@ from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tuner.domain.cases import Case, Place
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER, FASTER_HERE, OPEN, UNSOAKED, WON, Point
+from tuner.domain.tables import (
+    DEFAULT,
+    EQUAL,
+    FASTER,
+    FASTER_HERE,
+    FASTER_TOGETHER,
+    OPEN,
+    UNSOAKED,
+    WON,
+    Point,
+)
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
@@ -157,10 +167,10 @@ def weaker(a: Point, b: Point) -> Point:
     """Return the weaker of two points of one method, as a rule is as good as its worst.
 
     Where the statuses differ, the order from the weakest is: unsoaked, open, equal, default, faster
-    in this allocation, faster. Else the weaker point of a faster method has the larger ratio, and
-    that of a default the smaller; of open ones, it is where more may be lost.
+    together, faster in this allocation, faster. Else the weaker point of a faster method has the
+    larger ratio, and that of a default the smaller; of open ones, it is where more may be lost.
     """
-    sure = (UNSOAKED, OPEN, EQUAL, DEFAULT, FASTER_HERE, FASTER)
+    sure = (UNSOAKED, OPEN, EQUAL, DEFAULT, FASTER_TOGETHER, FASTER_HERE, FASTER)
     if a.status != b.status:
         return min(a, b, key=lambda point: sure.index(point.status))
     if a.status == OPEN and a.may_lose != b.may_lose:

@@ -91,6 +91,8 @@ static void write_hostnames(struct json *json, const struct launch *launch) {
   json_close(json, ']');
 }
 
+enum { SYNC_ROOM = 32 };
+
 static void write_system(struct json *json, const struct launch *launch) {
   const struct options *options = launch->options;
   const struct facts *facts = &launch->facts;
@@ -158,7 +160,10 @@ static int write_header(const struct launch *launch) {
   if (launch->facts.sockets > 0)
     json_int(&json, "sockets", launch->facts.sockets);
   json_int(&json, "seed", options->seed);
-  json_string(&json, "sync", launch->sync.scheme->name);
+  char sync[SYNC_ROOM];
+  const char *arrival = launch->options->staggered ? "-staggered" : "";
+  snprintf(sync, sizeof sync, "%s%s", launch->sync.scheme->name, arrival);
+  json_string(&json, "sync", sync);
   if (launch->sync.falls_back)
     json_bool(&json, "sync_fallback", true);
   write_clock_error(&json, launch);

@@ -25,17 +25,22 @@ struct round {
   struct observation *mine; /* by contender, then span */
   struct observation *all;  /* on rank 0: by rank, contender, span */
   int64_t *warm_ns;         /* on rank 0: shortest execution in the warm-up, by contender */
+  int64_t stagger_ns;       /* the most by which a rank is late */
+  int64_t delay_ns;         /* by which this rank is late in this round, for all contenders */
   double canary_s;
   int64_t duration_ns;
 };
 
 typedef int execution(struct workload *workload, swp_plan *plan);
 
-static struct observation observe(struct block *block, struct contender *contender, execution *execute) {
+static struct observation observe(struct block *block, struct contender *contender, int64_t delay_ns,
+                                  execution *execute) {
   struct workload *workload = block->workload;
   workload->payload.repetition++;
   workload->operation->prepare(workload);
   const struct sync_start start = block->sync->scheme->start(block->sync);
+  if (delay_ns > 0)
+    clock_wait(start.origin_ns + delay_ns, block->team->oversubscribed);
   int error = 0;
   for (int i = 0; i < contender->inner && !error; i++)
     error = execute(workload, contender->plan);
@@ -105,10 +110,10 @@ static int run_contender(struct block *block, struct round *round, int index, bo
   const struct operation *operation = block->workload->operation;
   struct contender *contender = &block->contenders[index];
   struct observation *mine = &round->mine[index * round->spans];
-  mine[0] = observe(block, contender, operation->execute);
+  mine[0] = observe(block, contender, round->delay_ns, operation->execute);
   const int status = verified ? verify(block, contender) : 0;
   for (int i = 0; i < operation->nphases; i++)
-    mine[i + 1] = observe(block, contender, operation->phases[i].execute);
+    mine[i + 1] = observe(block, contender, round->delay_ns, operation->phases[i].execute);
   return status;
 }
 
@@ -137,12 +142,19 @@ static double canary_s(const struct team *team) {
   return team->rank == 0 ? (double)middle(trips_ns[0], trips_ns[1], trips_ns[2]) * 1e-9 : 0;
 }
 
+/* The same for all contenders of a round, which so remain comparable. */
+static int64_t delay_ns(const struct block *block, const struct round *round, uint64_t key) {
+  struct rng rng = {hash_pair(key, (uint64_t)block->team->rank)};
+  return rng_below(&rng, round->stagger_ns + 1);
+}
+
 /* One pass over all contenders in random order. */
 static int run_round(struct block *block, struct round *round, bool verified) {
   const int64_t begin = clock_ns();
   const uint64_t key = hash_pair(block->seed, (uint64_t)(round->number + WARM_UPS));
   rng_permutation(&(struct rng){key}, block->count, round->order);
   round->canary_s = canary_s(block->team);
+  round->delay_ns = delay_ns(block, round, key);
   int status = 0;
   for (int position = 0; position < block->count; position++)
     if (run_contender(block, round, round->order[position], verified && status == 0))
@@ -175,6 +187,14 @@ static void set_inner(struct block *block, const struct round *round) {
   }
 }
 
+static void set_stagger(struct block *block, struct round *round) {
+  int64_t shortest_ns = INT64_MAX;
+  for (int i = 0; block->team->rank == 0 && i < block->count; i++)
+    shortest_ns = round->warm_ns[i] < shortest_ns ? round->warm_ns[i] : shortest_ns;
+  team_bcast(block->team, &shortest_ns, 1, MPI_INT64_T);
+  round->stagger_ns = shortest_ns;
+}
+
 static bool all_precise(const struct block *block) {
   bool all = true;
   for (int i = 0; i < block->count && all; i++) {
@@ -196,7 +216,10 @@ static int run_rounds(struct block *block, struct round *round) {
   for (round->number = -WARM_UPS; round->number < 0; round->number++)
     if (run_round(block, round, false))
       return -1;
-  set_inner(block, round);
+  if (block->staggered)
+    set_stagger(block, round);
+  else
+    set_inner(block, round);
   for (int next = STOP;; block->samples++, round->number++) {
     if (block->team->rank == 0)
       next = next_round(

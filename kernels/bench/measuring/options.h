@@ -37,7 +37,8 @@ struct options {
   int max_samples;
   int64_t executions; /* of soak */
   double limit_s;     /* of soak: the longest time of a rank for a step */
-  bool proved; /* of run: the library's algorithms, by an earlier launch on this layout at these sizes */
+  bool proved;    /* of run: the library's algorithms, by an earlier launch on this layout at these sizes */
+  bool staggered; /* of run: ranks arrive later by up to the time of an execution */
   bool anonymous;
   bool quiet;
 };

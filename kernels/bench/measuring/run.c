@@ -87,6 +87,7 @@ static int measure_size(struct session *session, struct budget *budget, int inde
                         .contenders = allocate((size_t)session->nmethods * sizeof *block.contenders),
                         .seed = hash_pair(workload.payload.seed, (uint64_t)session->options->launch),
                         .max_samples = max_samples,
+                        .staggered = session->options->staggered,
                         .tick_ns = session->launch.tick_ns};
   if (status == 0)
     status = measure_block(session, budget, index, &block);
