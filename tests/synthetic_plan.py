@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 
 Truth = Callable[[str, int, int], float]
-"""Seconds of a method at a size on a number of processes."""
+"""Seconds of a method at a size on a number of processes; infinite if it is not applicable."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,10 @@ class SyntheticMachine:
             record
             for race in task.races
             for size in race.sizes
-            for record in synthetic.block(self._of(spec, race), random, pattern, size)
+            for record in synthetic.block(
+                replace(spec, methods=self._of(race, size, case.procs), samples=race.samples),
+                *(random, pattern, size),
+            )
         ]
         header = synthetic.header(spec, task.number, pattern[0], case.procs)
         samples = sum(len(record["samples_s"]) for record in cases)
@@ -82,9 +86,9 @@ class SyntheticMachine:
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         return path
 
-    def _of(self, spec: synthetic.Campaign, race: Racing) -> synthetic.Campaign:
+    def _of(self, race: Racing, size: int, procs: int) -> tuple[str, ...]:
         methods = tuple(race.methods) or self.methods
-        return replace(spec, methods=methods, samples=race.samples)
+        return tuple(name for name in methods if math.isfinite(self.truth(name, size, procs)))
 
     def takes_s(self, plan: Plan, task: Task) -> float:
         """Return the time of a launch after its start; its budget is the limit."""
@@ -92,8 +96,8 @@ class SyntheticMachine:
         samples_s = sum(
             race.samples * self.truth(method, size, procs)
             for race in task.races
-            for method in race.methods or self.methods
             for size in race.sizes
+            for method in self._of(race, size, procs)
         )
         return min(OVERHEAD * samples_s, max(task.budget_s, LEAST_BUDGET_S))
 

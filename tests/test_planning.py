@@ -347,3 +347,19 @@ def test_a_winner_that_loses_by_ranks_that_arrive_apart_is_marked(tmp_path: Path
     assert FASTER not in {point.status for point in points}
     said = {evidence.verdict(point) for point in points if point.status == FASTER_TOGETHER}
     assert all(text.endswith("; slower where ranks arrive apart") for text in said)
+
+
+def test_a_method_that_is_not_applicable_at_a_size_races_at_others_only(tmp_path: Path) -> None:
+    """Others race in its place, and nothing is added between the sizes on both sides."""
+
+    def small_only(method: str, size: int, procs: int) -> float:
+        if method == "nap":
+            return math.inf if size > 8192 else 0.3 * truth("direct", size, procs)
+        return truth(method, size, procs)
+
+    plan = MACHINE.plan(procs=(4,))
+    _, points = select(measure(replace(MACHINE, truth=small_only), plan, tmp_path))
+    chosen = {point.case.size_bytes: point.method for point in points}
+    assert {chosen[size] for size in chosen if size <= 8192} == {"nap"}
+    assert min(size for size in chosen if size > 8192) == 32768
+    assert all(point.settled for point in points)

@@ -9,7 +9,7 @@ it ended. The module does no input or output.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -70,8 +70,17 @@ class _Standing:
     default: str
     times: Times
     raced: dict[int, Race]
+    absent: dict[int, set[str]]  # by size, methods that were asked for, but are not applicable
     trials: dict[int, Trial] = field(default_factory=dict)
     crowded: bool = False
+
+    def at(self, size: int) -> dict[str, float]:
+        """Return the logarithm of the seconds of each method that may be applicable at a size."""
+        return {
+            method: log
+            for method, log in self.times.at(size).items()
+            if method not in self.absent.get(size, ())
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +190,9 @@ def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _
         case = plan.cases[number]
         default = DEFAULT_METHODS[case.operation]
         if any(default in race for race in raced.values()):
-            standings[number] = _Standing(default, Times(case, raced, baseline), raced)
+            times = Times(case, raced, baseline)
+            absent = _absent(plan, number, raced, times.methods)
+            standings[number] = _Standing(default, times, raced, absent)
     for cell, numbers in of_cases:
         its = cell.key.case
         place = place_of(its, cell.features.mmax, cell.features.mavg)
@@ -191,6 +202,21 @@ def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _
                 standings[number].trials[its.size_bytes] = trial
                 standings[number].crowded = its.layout.oversubscribed
     return standings
+
+
+def _absent(
+    plan: Plan, number: int, raced: Mapping[int, Race], methods: Collection[str]
+) -> dict[int, set[str]]:
+    """Return the methods that finished launches of a case left out, by size."""
+    absent: dict[int, set[str]] = {size: set() for size in raced}
+    default = DEFAULT_METHODS[plan.cases[number].operation]
+    for task in plan.tasks:
+        for race in task.races if task.case == number else []:
+            for size in race.sizes:
+                its = raced.get(size, {})
+                if task.number in its.get(default, {}):
+                    absent[size] |= {*(race.methods or methods)} - its.keys()
+    return absent
 
 
 def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
@@ -209,13 +235,13 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     racing = entrants(sorted(sizes)) or entrants(_between(standing))
     if not racing:
         return None
-    times, default = standing.times, standing.default
+    default = standing.default
     together: dict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
     cost_s, may_gain = 0.0, 0.0
     launches = [1 if plan.in_job else BATCH_LAUNCHES, *map(left, racing)]
     proved = True
     for size, rivals in racing.items():
-        logs, methods = times.at(size), (default, *sorted(rivals))
+        logs, methods = standing.at(size), (default, *sorted(rivals))
         seconds = [math.exp(logs[method]) for method in methods]
         rounds = _rounds(size, rivals, standing, max(seconds))
         together[methods, rounds].append(size)
@@ -258,7 +284,7 @@ def _wanted_staggered(plan: Plan, number: int, standing: _Standing) -> _Wanted |
     for size, point in zip(sizes, points, strict=True):
         if point.status in WON and tried[size] < MIN_LAUNCHES:
             together[point.method].append(size)
-            logs = standing.times.at(size)
+            logs = standing.at(size)
             both_s = math.exp(logs[standing.default]) + math.exp(logs[point.method])
             cost_s += ROUNDS * of_sample_s(2 * both_s)
     if not together:
@@ -275,7 +301,7 @@ def _rivals(size: int, standing: _Standing, most_launches: int) -> list[str]:
     There are none where it is settled, or where it would take too many launches.
     """
     trial, default = standing.trials.get(size), standing.default
-    logs = standing.times.at(size)
+    logs = standing.at(size)
     best = min(logs.values())
     if trial is None or _is_fresh(trial):
         others = sorted(logs.keys() - {default}, key=logs.__getitem__)
@@ -329,14 +355,14 @@ def _rounds(size: int, rivals: Sequence[str], standing: _Standing, longest_s: fl
 def _between(standing: _Standing) -> Iterator[int]:
     """Yield sizes in the middle between neighbours that lose by each other's method."""
     sizes = sorted(standing.trials)
-    logs = {size: standing.times.at(size) for size in sizes}
+    logs = {size: standing.at(size) for size in sizes}
     verdicts = {size: standing.trials[size].verdict() for size in sizes}
     least = REFINED_CROWDED if standing.crowded else REFINED_ABOVE
     for low, high in pairwise(sizes):
         before, after = verdicts[low].method, verdicts[high].method
         middle = round(math.sqrt(low * high) / 8) * 8
-        if not {before, after} <= logs[low].keys():
-            continue  # chosen for another pattern of the degree class
+        if not {before, after} <= logs[low].keys() & logs[high].keys():
+            continue  # chosen for another pattern of the degree class, or not applicable at one
         lost = logs[low][after] - logs[low][before] + logs[high][before] - logs[high][after]
         if lost > 2 * NEARLY and high / low > least and low < middle < high:
             yield middle

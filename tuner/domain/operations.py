@@ -27,5 +27,8 @@ RULED_OPERATIONS = ("exchange", "discovery", *COLLECTIVES)
 AUTO = "auto"
 """The library's own choice by a table, measured beside the methods; no rule can name it."""
 
+SHARED_BYTES = 8192
+"""The largest message of the exchange `shared` that goes by memory; larger ones are sent."""
+
 APART = "vendor:environment="
 """Prefix of the methods that hold for a whole launch, so that no other can be in its rounds."""

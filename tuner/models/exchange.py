@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tuner.domain.operations import SHARED_BYTES
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.stages import MessageStage
 from tuner.models.delivery import RankNetwork
@@ -21,7 +22,6 @@ SENT_AS = {"neighbor": "direct", "alltoallv": "direct", "shared": "direct"}
 """Methods, and the one that delivers the same messages."""
 
 _SMALL_BYTES = 8
-_SHARING_BYTES = 8192  # larger messages of `shared` are sent
 
 
 def time_s(
@@ -54,12 +54,12 @@ def shared_s(
     copy_s_per_byte: float,
 ) -> float | NotIdentified:
     """Return the time of `shared`, whose payload is that of `direct`."""
-    if not np.any(payload.items * item_bytes <= _SHARING_BYTES):
-        return NotIdentified(f"no message is of {_SHARING_BYTES} bytes or less")
+    if not np.any(payload.items * item_bytes <= SHARED_BYTES):
+        return NotIdentified(f"no message is of {SHARED_BYTES} bytes or less")
     slots_s = through_memory_s(
         payload, network, item_bytes, copy_s_per_byte, np.zeros(network.procs)
     )
-    packed_bytes = packed(halo, _SHARING_BYTES / item_bytes) * item_bytes
+    packed_bytes = packed(halo, SHARED_BYTES / item_bytes) * item_bytes
     seen_s = network.slowest.of(_SMALL_BYTES).alpha_s
     return seen_s + slots_s + packed_bytes * copy_s_per_byte
 
@@ -72,7 +72,7 @@ def through_memory_s(
     begin_s: Floats,
 ) -> float:
     """Return the time of messages through a node's memory: copied twice, or sent if large."""
-    fits = payload.items * item_bytes <= _SHARING_BYTES
+    fits = payload.items * item_bytes <= SHARED_BYTES
     copied = sum(
         np.bincount(rank[fits], payload.items[fits], network.procs) * item_bytes
         for rank in (payload.sender, payload.receiver)

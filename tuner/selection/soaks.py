@@ -5,11 +5,12 @@ A method is chosen only where it was executed often enough, and nowhere once it 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS, SHARED_BYTES
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
@@ -110,7 +111,9 @@ def _lacking(
     for (operation, nodes, ppn, method), won in _won(points).items():
         its = known.get((operation, method), Soaked(operation, method, 0, ""))
         counts = {(at.nodes, at.ppn, at.size_bytes): at.executions for at in its.places}
-        least, most = won[0].case.bytes, won[-1].case.bytes
+        # Soaks send equal messages, of which larger ones do not go by memory.
+        limit = SHARED_BYTES if (operation, method) == ("exchange", "shared") else math.inf
+        least, most = (int(min(end.case.bytes, limit)) for end in (won[0], won[-1]))
         needed = {most: -(-required // LARGEST_SHARE)} | {least: required}
         lacks = [
             Lack(operation, method, nodes, ppn, size, number - count)
