@@ -14,6 +14,7 @@ import click
 
 from tuner import __version__
 from tuner.commands.browse import report, serve
+from tuner.commands.catalogue import bundle, catalogue
 from tuner.commands.compare import compare
 from tuner.commands.guidelines import guidelines
 from tuner.commands.matrix import matrix
@@ -102,7 +103,22 @@ def check_table(file: Path, as_json: bool) -> None:
 for name, command in (("choices", regret), ("library", guidelines), ("model", validate)):
     check.add_command(command, name)
 for command in (
-    *(compare, export, fit, ingest, matrix, network, nodes, predict, report, run, serve, show),
+    *(
+        bundle,
+        catalogue,
+        compare,
+        export,
+        fit,
+        ingest,
+        matrix,
+        network,
+        nodes,
+        predict,
+        report,
+        run,
+        serve,
+        show,
+    ),
     *(site, soak, study, tune),
 ):
     main.add_command(command)

@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -145,9 +146,11 @@ def test_every_reader_of_rules_chooses_the_same(any_kernels: Kernels, tmp_path: 
     library = Library(any_kernels, tmp_path)
 
     @settings(max_examples=25)
-    @given(tables, listed, cases)
-    def agree(found: list[Rule], names: str, of: list[tuple[Place, int]]) -> None:
-        table = Table(PROVENANCE, found, [])
+    @given(tables, listed, cases, st.sampled_from(["", "this machine (MPICH 4.0.2, 2 cores)"]))
+    def agree(
+        found: list[Rule], names: str, of: list[tuple[Place, int]], borrowed_for: str
+    ) -> None:
+        table = Table(replace(PROVENANCE, borrowed_for=borrowed_for), found, [])
         used = [rule for rule in found if not off.is_off(rule.method, names)]
         chosen = [match.first(used, place, size) for place, size in of]
         expected = [rule.method if rule else None for rule in chosen]

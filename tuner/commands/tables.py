@@ -31,6 +31,7 @@ from tuner.files import printable
 
 if TYPE_CHECKING:
     from tuner.domain.tables import Table
+    from tuner.models.system import SystemModel
     from tuner.store.store import Store
 
 
@@ -106,15 +107,33 @@ def tune(
     "--format", "form", type=click.Choice(list(FORMS)), default="table", help="Output format."
 )
 @click.option("--output", type=FILE, help="Output file. [default: (standard output)]")
+@click.option(
+    "--borrow",
+    is_flag=True,
+    help="Write what the nearest system in the catalogue chose, for --system or this machine.",
+)
+@click.option("--environment", metavar="NAME", help="With --borrow: this machine's MPI.")
 @database_option
-def export(system: str | None, form: str, output: Path | None, database: Path) -> None:
+def export(
+    system: str | None,
+    form: str,
+    output: Path | None,
+    borrow: bool,
+    environment: str | None,
+    database: Path,
+) -> None:
     """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
     from tuner.export import forms as exporting
     from tuner.models.fitting import last_fitted
 
-    with tuned(database) as store:
-        table = _table(store, one_system(store, system))
-        model = last_fitted(store, table.provenance.system)
+    if environment and (system or not borrow):
+        raise click.UsageError("--environment goes with --borrow, without --system")
+    if borrow:
+        table, model = _borrowed(database, system, environment or "", form)
+    else:
+        with tuned(database) as store:
+            table = table_of(store, one_system(store, system))
+            model = last_fitted(store, table.provenance.system)
     if output is None:
         click.echo(exporting.export(table, form, model), nl=False)
         return
@@ -124,6 +143,30 @@ def export(system: str | None, form: str, output: Path | None, database: Path) -
     else:
         what = f"{len(table.rules)} rules"
     click.echo(f"{output}: {table.provenance.system}, {what}")
+
+
+def _borrowed(
+    database: Path, system: str | None, environment: str, form: str
+) -> tuple[Table, SystemModel | None]:
+    """Return the nearest system's table for a system of the store, or for this machine.
+
+    The parameters are the borrower's own.
+    """
+    from tuner.catalogue import borrowing, shelf
+    from tuner.export.text import borrowed_note
+
+    if FORMS[form].is_of_mpi:
+        raise SwitchpointError(
+            f"files for MPI libraries cannot mark rules as borrowed, so --format {form} has none"
+        )
+    if system:
+        with tuned(database) as store:
+            borrower = borrowing.of_store(store, one_system(store, system))
+    else:
+        borrower = borrowing.this_machine(environment)
+    table = borrowing.borrowed(borrowing.nearest(borrower, shelf.bundles(database)), borrower)
+    click.echo(f"{table.provenance.system}: {borrowed_note(table.provenance)}", err=True)
+    return table, borrower.model
 
 
 @click.command()
@@ -218,7 +261,8 @@ def _only(table: Table, operation: str | None) -> Table:
     return replace(table, rules=rules, points=points)
 
 
-def _table(store: Store, system: str) -> Table:
+def table_of(store: Store, system: str) -> Table:
+    """Return a system's table. Raise SwitchpointError without one."""
     table = store.table(system)
     if table is None:
         raise SwitchpointError(_no_table(system, store.path))

@@ -144,6 +144,7 @@ class Provenance:
     `disturbed` is the share of the measured parts that counts less, `refused` the same by cause,
     and `noisy` the share that others may have disturbed (tuner/selection/trust.py). `soaks` are
     those of all soaked methods; none was chosen where it passed fewer executions than required.
+    `borrowed_for` is the system for which the table was borrowed, empty for its own.
     """
 
     system: str
@@ -165,6 +166,7 @@ class Provenance:
     noisy: float = 0.0
     soaks: list[Soaked] = field(default_factory=list)
     required_executions: int = 0
+    borrowed_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)

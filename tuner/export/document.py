@@ -15,7 +15,12 @@ def table_document(table: Table) -> dict[str, Any]:
     return {
         "provenance": asdict(table.provenance),
         "rules": [
-            rule._asdict() | {"inferred": rule.inferred, "evidence": _point_document(rule.evidence)}
+            rule._asdict()
+            | {
+                "inferred": rule.inferred,
+                "borrowed": bool(table.provenance.borrowed_for),
+                "evidence": _point_document(rule.evidence),
+            }
             for rule in table.rules
         ],
         "points": [_point_document(point) for point in table.points],

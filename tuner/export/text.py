@@ -14,8 +14,10 @@ def render(template: str, table: Table, **values: Any) -> str:
     return templates.render(
         template,
         provenance=_provenance(table.provenance),
-        notes=[*trust.notes(table.provenance), *soaks.notes(table), str(settlement(table.points))],
-        reason=partial(reason, executions=soaks.executions(table)),
+        notes=[*trust.notes(table.provenance), *_of_soaks(table), str(settlement(table.points))],
+        reason=partial(
+            reason, executions=soaks.executions(table), lender=lender_of(table.provenance)
+        ),
         **values,
     )
 
@@ -30,16 +32,40 @@ def evidence(point: Point) -> str:
     return f"{point.status}: {verdict(point)}, {where}"
 
 
-def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int]) -> str:
-    """Return a rule's evidence in words; executions: in soaks (tuner/selection/soaks.py)."""
+def lender_of(provenance: Provenance) -> str:
+    """Return the system of a borrowed table, "" for one of its own system."""
+    return provenance.system if provenance.borrowed_for else ""
+
+
+def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int], lender: str = "") -> str:
+    """Return a rule's evidence in words; executions: in soaks (tuner/selection/soaks.py).
+
+    A rule is marked as inferred, and as borrowed from a lender.
+    """
     said = evidence(rule.evidence)
     layout = rule.evidence.case.layout
     if rule.inferred:
         said = f"inferred from {layout.nodes} x {layout.ppn}, {said}"
+    if lender:
+        said = f"borrowed from {lender}, {said}"
     soaked = executions.get((rule.operation, rule.method, layout.nodes, layout.ppn))
     if soaked is not None:
         said += f"; soaked {soaked} times" if soaked else "; not soaked"
     return said
+
+
+def _of_soaks(table: Table) -> list[str]:
+    its = table.provenance
+    return [borrowed_note(its)] if its.borrowed_for else soaks.notes(table)
+
+
+def borrowed_note(provenance: Provenance) -> str:
+    """Return for whom a table is borrowed, and whether its soaks carry over."""
+    if provenance.soaks:
+        soaked = "soaks carry over, as MPI library and version are the same"
+    else:
+        soaked = "soaks do not carry over: none was with this version of this MPI library"
+    return f"all rules are borrowed for {provenance.borrowed_for}; {soaked}"
 
 
 def _provenance(provenance: Provenance) -> dict[str, Any]:

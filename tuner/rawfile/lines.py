@@ -12,7 +12,9 @@ import msgspec
 NotNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Real = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
 Seconds = Annotated[float, msgspec.Meta(ge=1e-30, le=1e30)]  # what float32 can hold
-Spec = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*(:[^\s\"]+)?\Z")]
+
+SPEC = r"[a-z][a-z0-9_]*(:[^\s\"]+)?"
+Spec = Annotated[str, msgspec.Meta(pattern=rf"^{SPEC}\Z")]
 
 
 class FeaturesOfCase(msgspec.Struct):

@@ -1,0 +1,192 @@
+"""Bundles, the catalogue that keeps them, and what a system borrows."""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests import synthetic
+from tests.test_export import PROVENANCE
+from tests.test_rules import on, point
+from tuner.catalogue.borrowing import Borrower, BorrowingError, borrowed, nearest, order
+from tuner.catalogue.bundle import Bundle, BundleError, pack, unpack
+from tuner.cli import main
+from tuner.domain.tables import Point, Ratio, Soaked, SoakedAt, Table
+from tuner.export.forms import export
+from tuner.machine.simulation.machines import machine
+from tuner.models.networks import as_model
+from tuner.selection.rules import compile_rules
+
+
+def bcast(method: str, size: int, ppn: int, over: bool = False, status: str = "faster") -> Point:
+    return on(point(method, size, (0, 0.0), status, operation="bcast"), 1, ppn, over)
+
+
+POINTS = [
+    bcast("binomial", 8, 4),
+    bcast("vendor:algorithm=chain", 1024, 4),
+    bcast("binomial", 8, 8),
+    bcast("vendor", 1024, 8, status="open"),
+    bcast("star", 8, 16, over=True),
+]
+SOAKED = Soaked("bcast", "binomial", 11000, "", [SoakedAt(1, 4, 8, 11000)])
+
+
+def lender(library: str = "Open MPI v4.1.4, package", cores: int = 8, name: str = "a") -> Bundle:
+    provenance = replace(PROVENANCE, system=name, mpi_library=library, cores=cores, soaks=[SOAKED])
+    return Bundle(Table(provenance, compile_rules(POINTS, cores), POINTS), None)
+
+
+def test_a_bundle_comes_back_as_it_was() -> None:
+    its = Bundle(lender().table, as_model(machine("torus-4x4x2")))
+    assert unpack(pack(its)) == its
+    assert pack(its) == pack(its)
+
+
+def changed(edit: Callable[[str], str], digest: bool = True) -> bytes:
+    """Return a bundle whose content was edited, with the digest made anew or not."""
+    head, _, content = gzip.decompress(pack(lender())).partition(b"\n")
+    header, edited = json.loads(head), edit(content.decode()).encode()
+    assert edited != content
+    if digest:
+        header["sha256"] = hashlib.sha256(edited).hexdigest()
+    return gzip.compress(json.dumps(header).encode() + b"\n" + edited)
+
+
+BROKEN = {
+    "its content does not have its digest": changed(lambda it: it.replace("star", "ring"), False),
+    "truncated": pack(lender())[:-9],
+    "a bundle of version 2; this reads version 1": gzip.compress(
+        b'{"format":"switchpoint-bundle","version":2,"sha256":""}\n'
+    ),
+    "larger than 32 MiB": gzip.compress(bytes(1 << 26)),
+    "its first line is no header": gzip.compress(b"{}\n"),
+    "`switchpoint bundle` writes them": b"switchpoint-table 1\n",
+    r"control characters: \x1b[2Jgcc": changed(lambda it: it.replace("gcc", r"\u001b[2Jgcc")),
+    "no table": changed(lambda it: it[:-9]),
+    "no table: ": changed(lambda it: "[" * 99999 + it),
+    "its system has no name": changed(lambda it: it.replace('"system": "a"', '"system": "../a"')),
+    "point 1: a value is out of its range": changed(lambda it: it.replace("binomial", "x y")),
+    "point 1: a value is out": changed(lambda it: it.replace('"level": 0.95', '"level": 1e-300')),
+    "point 5: a value is out": changed(lambda it: it.replace('"procs": 16', '"procs": 1')),
+    "point 1: Expected `int": changed(lambda it: it.replace('"mmax": 0', '"mmax": "0"')),
+    "more than 64 layouts": pack(
+        Bundle(replace(lender().table, points=[bcast("star", 8, 2 + n) for n in range(65)]), None)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_a_broken_bundle_gives_one_line(message: str) -> None:
+    with pytest.raises(BundleError) as error:
+        unpack(BROKEN[message])
+    assert message in str(error.value)
+    assert str(error.value).isprintable()
+
+
+def test_settled_rules_are_borrowed_and_marked() -> None:
+    table = borrowed(lender(), Borrower("this machine", "openmpi", "4.1.4", 8))
+    rules = [line for line in export(table, "table").splitlines() if line.startswith("rule")]
+    assert [rule.split(" evidence=")[0] for rule in rules] == [
+        "rule op=bcast nodes=1 ppn=4 bytes=0:90 method=binomial",
+        "rule op=bcast nodes=1 ppn=4 bytes=91:* method=vendor:algorithm=chain",
+        "rule op=bcast nodes=1 ppn=5:7 bytes=0:90 method=binomial",
+        "rule op=bcast nodes=1 ppn=8 bytes=0:90 method=binomial",
+        "rule op=bcast nodes=1 ppn=9:15 method=star",
+        "rule op=bcast nodes=1 ppn=16 method=star",
+    ]
+    assert all(' evidence="borrowed from a, ' in rule for rule in rules)
+    assert "borrowed from a, inferred from 1 x 4, faster" in rules[2]
+    assert "soaked 11000 times" in rules[0]
+    assert "soaks carry over" in export(table, "table")
+    assert export(table, "header").count("borrowed from a, ") == len(rules)
+    assert all(rule["borrowed"] for rule in json.loads(export(table, "json"))["rules"])
+
+
+def test_what_differs_is_not_borrowed() -> None:
+    table = borrowed(lender(), Borrower("this machine", "mpich", "4.0.2", 16))
+    assert {rule.method for rule in table.rules} == {"binomial"}
+    assert {rule.ppn_high for rule in table.rules} == {4, 7, 8}  # 16 had no cores there
+    assert "soaks do not carry over" in export(table, "table")
+    assert "soaked 11000 times" not in export(table, "table")
+    small = Borrower("this machine", "mpich", "4.0.2", 2)
+    assert [rule.method for rule in borrowed(lender(), small).rules] == ["star"]
+    opened = [its._replace(status="open") for its in POINTS]
+    with pytest.raises(BorrowingError, match="no settled rule"):
+        borrowed(Bundle(replace(lender().table, points=opened), None), small)
+
+
+def test_library_and_version_count_before_cores_and_network() -> None:
+    here = Borrower("b", "openmpi", "4.1.4", 8, as_model(machine("torus-4x4x2")))
+    same = lender(name="same")
+    shelf = [
+        *(lender(name="b"), lender("MPICH Version: 4.0.2", name="other library")),
+        *(lender("Open MPI v5.0.1", name="other version"), lender(cores=64, name="large"), same),
+        same._replace(model=here.model, table=lender(name="same network").table),
+    ]
+    found = []
+    while len(shelf) > 1:
+        found.append(nearest(here, shelf))
+        shelf.remove(found[-1])
+    assert [its.table.provenance.system for its in found] == [
+        *("same network", "same", "large", "other version", "other library")
+    ]
+    with pytest.raises(BorrowingError, match="the catalogue has no table for b"):
+        nearest(here, shelf)
+
+
+def test_methods_are_ordered_by_what_they_add() -> None:
+    def of(size: int, **ratios: float) -> Point:
+        known = tuple(Ratio(name, ratio) for name, ratio in ratios.items())
+        return bcast("vendor", size, 4)._replace(ratios=known)
+
+    points = [of(8, star=0.5, ring=0.55, chain=1.2), of(1024, star=1.5, ring=1.6, chain=0.8)]
+    methods = ["vendor", "new", "ring", "chain", "star"]
+    assert order(methods, "bcast", points) == ["star", "chain", "vendor", "new", "ring"]
+    assert order(methods, "gather", points) == methods
+
+
+def test_one_machine_measures_and_another_borrows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runner, store = CliRunner(), ["--database", str(tmp_path / "s.db")]
+
+    def call(*words: str) -> str:
+        done = runner.invoke(main, [*words, *store])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    built = "Open MPI v4.1.4, package: Open MPI root@node0.site Distribution"
+    synthetic.write(tmp_path, synthetic.Campaign(mpi_library=built, samples=20, procs=(2,)))
+    call("ingest", str(tmp_path))
+    call("tune", "--require-soak=0")
+    call("bundle", "--output=lent.bundle")
+    assert b"node0" not in gzip.decompress(Path("lent.bundle").read_bytes())
+    Path("broken.bundle").write_bytes(BROKEN["truncated"])
+    store = ["--database", str(tmp_path / "other" / "s.db")]
+    added = runner.invoke(main, ["catalogue", "add", ".", *store])
+    assert (added.exit_code, added.stderr) == (
+        1,
+        "Error: broken.bundle: truncated: copy it again\n",
+    )
+    assert "other/catalogue: local-cpu-mpich-" in added.stdout
+    assert "Open MPI v4.1.4" in call("catalogue", "list")
+    (kept,) = json.loads(call("catalogue", "list", "--json"))
+    monkeypatch.setattr(
+        "tuner.catalogue.borrowing.this_machine", lambda _: Borrower("here", "mpich", "4.0.2", 4)
+    )
+    assert f'evidence="borrowed from {kept["system"]}, faster: stfw:dims=2' in call(
+        "export", "--borrow"
+    )
+    refused = runner.invoke(main, ["export", "--borrow", "--format=openmpi", *store])
+    assert (refused.exit_code, "cannot mark rules" in refused.stderr) == (1, True)
+    older = replace(unpack(Path("lent.bundle").read_bytes()).table.provenance, date="2020-01-01")
+    Path("lent.bundle").write_bytes(pack(Bundle(replace(lender().table, provenance=older), None)))
+    again = runner.invoke(main, ["catalogue", "add", "lent.bundle", *store])
+    assert (again.exit_code, "older than what is kept" in again.stderr) == (1, True)

@@ -1,0 +1,178 @@
+"""What a system borrows of the nearest system in the catalogue: settled rules, and an order."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tuner.catalogue.bundle import Bundle
+from tuner.domain.cases import Layout
+from tuner.domain.operations import APART, DEFAULT_METHODS
+from tuner.domain.tables import Point, Table
+from tuner.errors import SwitchpointError
+from tuner.export.mpi_library import library_of
+from tuner.machine.mpi import LABELS, available_cores, find_mpis
+from tuner.models import fitting
+from tuner.models.system import SystemModel
+from tuner.selection.rules import compile_rules
+from tuner.store.store import Store
+
+_UNKNOWN_NETWORK = 1.0
+"""Octaves that stand for the difference of networks of which one is not known."""
+
+
+class BorrowingError(SwitchpointError):
+    """Error raised when there is nothing to borrow; the message says why and what to do."""
+
+
+class Borrower(NamedTuple):
+    """A system without a table of its own: its MPI library, a node's cores, and its network."""
+
+    name: str
+    family: str
+    version: str
+    cores: int
+    model: SystemModel | None = None
+
+    def __str__(self) -> str:
+        library = f"{LABELS.get(self.family, 'an unknown MPI')} {self.version}".strip()
+        return f"{self.name} ({library}, {self.cores} cores)"
+
+
+def this_machine(environment: str = "") -> Borrower:
+    """Return this machine with an MPI, by default the first found. Raise BorrowingError."""
+    for mpi in find_mpis():
+        if environment in ("", mpi.name):
+            return Borrower("this machine", mpi.family, mpi.version, available_cores())
+    raise BorrowingError(f"no MPI{' ' * bool(environment)}{environment} was found on this machine")
+
+
+def of_store(store: Store, system: str) -> Borrower:
+    """Return a system of the store. Raise StoreError."""
+    its = store.systems().set_index("system").loc[system].to_dict()
+    library = library_of(its["mpi_library"])
+    return Borrower(system, *library, int(its["cores"]), fitting.last_fitted(store, system))
+
+
+def _of_bundle(bundle: Bundle) -> Borrower:
+    its = bundle.table.provenance
+    return Borrower(its.system, *library_of(its.mpi_library), its.cores, bundle.model)
+
+
+class Distance(NamedTuple):
+    """How unlike two systems are; earlier members matter more."""
+
+    other_library: bool
+    other_version: bool
+    octaves: float  # between the cores of their nodes, and between the times of their messages
+
+
+def distance(a: Borrower, b: Borrower) -> Distance:
+    """Return the distance between two systems."""
+    cores = abs(math.log2(max(a.cores, 1) / max(b.cores, 1)))
+    return Distance(a.family != b.family, a.version != b.version, cores + _networks(a, b))
+
+
+def _networks(a: Borrower, b: Borrower) -> float:
+    """Return the mean octaves between latencies and times per byte, of pairs that both have."""
+    here, there = _messages(a.model), _messages(b.model)
+    if not here and not there:
+        return 0.0
+    both = here.keys() & there.keys()
+    octaves = [abs(math.log2(here[key] / there[key])) for key in both]
+    return sum(octaves) / len(octaves) if octaves else _UNKNOWN_NETWORK
+
+
+def _messages(model: SystemModel | None) -> dict[tuple[str, str], float]:
+    """Return the positive latencies and times per byte of small and large messages, by pair."""
+    found = {}
+    for scope, pair in (model.pairs if model else {}).items():
+        protocols = getattr(pair.loggp, "protocols", ())
+        if protocols:
+            found[scope, "latency"] = protocols[0].alpha_s
+            found[scope, "per byte"] = protocols[-1].beta_s
+    return {key: its for key, its in found.items() if its > 0}
+
+
+def nearest(borrower: Borrower, bundles: Iterable[Bundle]) -> Bundle:
+    """Return the bundle of the nearest other system. Raise BorrowingError without any."""
+    others = [its for its in bundles if its.table.provenance.system != borrower.name]
+    if not others:
+        raise BorrowingError(
+            f"the catalogue has no table for {borrower}; add bundles with `switchpoint catalogue "
+            "add`, or measure with `switchpoint run`"
+        )
+    return min(others, key=lambda its: distance(_of_bundle(its), borrower))
+
+
+def borrowed(lender: Bundle, borrower: Borrower) -> Table:
+    """Return the settled rules of a system for another, each marked as borrowed.
+
+    Layouts that have enough cores on one system and too few on the other do not compare. Algorithms
+    of another MPI library are left out. Soaks carry over to the same version of the same library.
+    Raise BorrowingError when nothing is left.
+    """
+    theirs = _of_bundle(lender)
+    away = distance(theirs, borrower)
+    points = like(lender, borrower.cores)
+    rules = [
+        rule
+        for rule in compile_rules(points, borrower.cores)
+        if rule.evidence.settled
+        and not (away.other_library and rule.method.startswith(("vendor:algorithm=", APART)))
+    ]
+    if not rules:
+        raise BorrowingError(f"no settled rule of {theirs} holds for {borrower}")
+    soaked = not (away.other_library or away.other_version)
+    provenance = replace(
+        lender.table.provenance,
+        borrowed_for=str(borrower),
+        soaks=lender.table.provenance.soaks if soaked else [],
+    )
+    return Table(provenance, rules, points)
+
+
+def like(lender: Bundle, cores: int) -> list[Point]:
+    """Return the points of layouts that are crowded on nodes of so many cores as on the lender's.
+
+    Where nodes share their cores, as virtual ones do, all processes count.
+    """
+    points, own_cores = lender.table.points, lender.table.provenance.cores
+    layouts = {point.case.layout for point in points}
+    shared = any(its.oversubscribed and its.ppn <= own_cores for its in layouts)
+
+    def compares(its: Layout) -> bool:
+        return its.oversubscribed == ((its.procs if shared else its.ppn) > cores)
+
+    return [point for point in points if compares(point.case.layout)]
+
+
+def order(methods: Sequence[str], operation: str, points: Iterable[Point]) -> list[str]:
+    """Return methods in the order in which a race should look at them, by points of like systems.
+
+    Each next one makes the best of those before it fastest, over all points of the operation;
+    methods that gain nothing there, or were not measured, keep their order at the end.
+    """
+    logs = [
+        {DEFAULT_METHODS[operation]: 0.0}
+        | {ratio.method: math.log(ratio.ratio) for ratio in point.ratios}
+        for point in points
+        if point.case.operation == operation
+    ]
+    best = [0.0] * len(logs)
+    ordered: list[str] = []
+    left = list(methods)
+
+    def gain(method: str) -> float:
+        return sum(
+            max(so_far - log.get(method, math.inf), 0.0)
+            for so_far, log in zip(best, logs, strict=True)
+        )
+
+    while left and gain(first := max(left, key=gain)) > 0.0:
+        ordered.append(first)
+        left.remove(first)
+        best = [
+            min(so_far, log.get(first, math.inf)) for so_far, log in zip(best, logs, strict=True)
+        ]
+    return ordered + left

@@ -1,0 +1,217 @@
+"""Bundles: what campaigns found on a system, as one file (docs/reference/table.md).
+
+A bundle is two lines of JSON under gzip: a header with the digest of the second, which is a table
+as `switchpoint export --format json` writes it. Names of hosts are left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tuner.domain.flat import columns, take
+from tuner.domain.operations import RULED_OPERATIONS
+from tuner.domain.records import NAME, PATTERN_SPEC, SYNC
+from tuner.domain.tables import STATUSES, Point, Provenance, Ratio, Table
+from tuner.errors import SwitchpointError
+from tuner.export import document
+from tuner.files import one_line, open_file, printable
+from tuner.models.system import SystemModel
+from tuner.rawfile.lines import SPEC
+from tuner.selection.rules import compile_rules
+from tuner.store.store import Store
+
+FORMAT, VERSION = "switchpoint-bundle", 1
+SUFFIX = ".bundle"
+
+_MOST_FILE_BYTES = 1 << 23
+_MOST_BYTES = 1 << 25  # of what is packed
+_MOST_LAYOUTS = 64
+"""Layouts of a bundle; the time to infer others grows faster than their number."""
+
+_MOST_PROCS = 2**31 - 1
+_MOST_CORES = 1 << 20
+_MOST_RATIO = 1e9
+_MOST_LEVEL = 1 - 1e-9
+
+
+class BundleError(SwitchpointError):
+    """Error raised when a file is no bundle that can be read; the message says which and why."""
+
+
+class Bundle(NamedTuple):
+    """The table of a system, and its fitted parameters, if any."""
+
+    table: Table
+    model: SystemModel | None
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    version: int
+    sha256: str
+
+
+class _Content(msgspec.Struct):
+    provenance: Provenance
+    points: list[dict[str, Any]]
+    model: SystemModel | None = None
+
+
+def of_store(store: Store, table: Table, model: SystemModel | None) -> Bundle:
+    """Return the bundle of a system's table, without the names of the hosts it was measured on."""
+    its = table.provenance
+    hosts = _hosts(store, its.system)
+    provenance = replace(
+        its,
+        mpi_library=_without(hosts, its.mpi_library),
+        compiler=_without(hosts, its.compiler),
+        soaks=[replace(soak, failure=_without(hosts, soak.failure)) for soak in its.soaks],
+    )
+    return Bundle(replace(table, provenance=provenance), model)
+
+
+def _hosts(store: Store, system: str) -> set[str]:
+    """Return the names of the hosts on which a system was measured, also without their domains."""
+    names = {
+        name
+        for launch in store.launches().values()
+        if launch.system == system
+        for name in json.loads(launch.header).get("hostnames", [])
+    }
+    return names | {name.partition(".")[0] for name in names}
+
+
+def _without(hosts: Iterable[str], text: str) -> str:
+    """Return a text with `host` for names of hosts, and for who built a library where."""
+    text = re.sub(r"[^\s,]+@[^\s,]+", "host", text)
+    for host in sorted(hosts, key=len, reverse=True):
+        if host:
+            text = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host", text)
+    return text
+
+
+def pack(bundle: Bundle) -> bytes:
+    """Return the content of a bundle's file; the same bundle always gives the same."""
+    content = document.FORM.render(bundle.table, bundle.model).encode()
+    header = _Header(FORMAT, VERSION, hashlib.sha256(content).hexdigest())
+    return gzip.compress(msgspec.json.encode(header) + b"\n" + content, mtime=0)
+
+
+def read(path: Path) -> Bundle:
+    """Return the bundle in a file. Raise BundleError, OSError when it cannot be read."""
+    with open_file(path) as file:
+        packed = file.read(_MOST_FILE_BYTES + 1)
+    try:
+        return unpack(packed)
+    except BundleError as error:
+        raise BundleError(f"{path}: {error}") from error
+
+
+def unpack(packed: bytes) -> Bundle:
+    """Return the bundle that `pack` packed. Raise BundleError for anything else."""
+    head, _, content = _unzipped(packed).partition(b"\n")
+    try:
+        header = msgspec.json.decode(head, type=_Header)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BundleError("not a bundle: its first line is no header of one") from error
+    if header.format != FORMAT:
+        raise BundleError(f"not a bundle, but {one_line(header.format)!r}")
+    if header.version != VERSION:
+        raise BundleError(f"a bundle of version {header.version}; this reads version {VERSION}")
+    if hashlib.sha256(content).hexdigest() != header.sha256:
+        raise BundleError("was changed or damaged: its content does not have its digest")
+    try:
+        found = msgspec.json.decode(content)
+        if odd := next((text for text in _texts(found) if printable(text) != text), None):
+            raise BundleError(f"a text has control characters: {one_line(odd)}")
+        return _bundle(msgspec.convert(found, _Content))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BundleError(f"no table: {one_line(str(error))}") from error
+
+
+def _unzipped(packed: bytes) -> bytes:
+    """Return the content of gzip's form. Raise BundleError, also for too much of it."""
+    unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        text = unzip.decompress(packed[:_MOST_FILE_BYTES], _MOST_BYTES)
+    except zlib.error as error:
+        raise BundleError("not a bundle; `switchpoint bundle` writes them") from error
+    if len(packed) > _MOST_FILE_BYTES or unzip.unconsumed_tail:
+        raise BundleError(f"larger than {_MOST_BYTES >> 20} MiB")
+    if not unzip.eof:
+        raise BundleError("truncated: copy it again")
+    return text
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts of a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, its in value.items():
+            yield name
+            yield from _texts(its)
+    elif isinstance(value, list):
+        for its in value:
+            yield from _texts(its)
+
+
+def _bundle(content: _Content) -> Bundle:
+    provenance = content.provenance
+    if not re.fullmatch(NAME, provenance.system) or not 0 < provenance.cores <= _MOST_CORES:
+        raise BundleError("no table: its system has no name or no cores")
+    points = [_point(number, row) for number, row in enumerate(content.points, 1)]
+    if len({point.case.layout for point in points}) > _MOST_LAYOUTS:
+        raise BundleError(f"has more than {_MOST_LAYOUTS} layouts")
+    return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), content.model)
+
+
+_POINT = columns(Point)
+
+
+def _point(number: int, row: dict[str, Any]) -> Point:
+    try:
+        ratios = tuple(Ratio(**its) for its in row["ratios"])
+        fields = row | {"ratios": ratios}
+        taken = take(Point, iter([fields[name] for name in _POINT]))
+        point = msgspec.convert(msgspec.to_builtins(taken), Point)  # as `take` checks no types
+    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise BundleError(f"point {number}: {one_line(str(error))}") from error
+    if not _is_sound(point):
+        raise BundleError(f"point {number}: a value is out of its range")
+    return point
+
+
+def _is_sound(point: Point) -> bool:
+    """Return whether a point has values that some campaign may give."""
+    its = point.case
+    layout = its.layout
+    ratios = [point.ratio, point.ratio_low, point.ratio_high]
+    ratios += [end for ratio in point.ratios for end in ratio[1:]]
+    methods = [point.method, point.challenger or point.method]
+    methods += [ratio.method for ratio in point.ratios]
+    counts = (its.bytes, its.size_bytes, point.mmax, point.launches, point.more_launches)
+    losses = (point.mavg, point.more_s, point.may_lose or 0.0)
+    return (
+        its.operation in RULED_OPERATIONS
+        and re.fullmatch(PATTERN_SPEC, its.pattern) is not None
+        and re.fullmatch(SYNC, its.sync) is not None
+        and point.status in STATUSES
+        and all(re.fullmatch(SPEC, method) and len(method) < 256 for method in methods)
+        and 1 <= layout.nodes <= layout.procs <= _MOST_PROCS
+        and 1 <= layout.ppn <= layout.procs
+        and all(0 <= count < 2**63 for count in counts)
+        and all(0 <= loss <= _MOST_PROCS for loss in losses)
+        and all(1 / _MOST_RATIO <= ratio <= _MOST_RATIO for ratio in ratios if ratio is not None)
+        and (point.level is None or 0.5 <= point.level <= _MOST_LEVEL)
+    )

@@ -1,0 +1,40 @@
+"""The directory beside the store that keeps bundles, one for each system."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tuner import atomic
+from tuner.catalogue.bundle import SUFFIX, Bundle, BundleError, pack, read
+
+
+def directory(database: Path) -> Path:
+    """Return where the bundles beside a store are; it need not exist yet."""
+    return database.parent / "catalogue"
+
+
+def files(sources: Iterable[Path]) -> list[Path]:
+    """Return the files named, and the bundles below directories."""
+    return [
+        path
+        for source in sources
+        for path in (sorted(source.rglob(f"*{SUFFIX}")) if source.is_dir() else [source])
+    ]
+
+
+def add(database: Path, path: Path) -> Bundle:
+    """Keep the bundle in a file instead of an older one of its system, and return it.
+
+    Raise BundleError if it is none, or older than what is kept, OSError when it cannot be written.
+    """
+    its = read(path)
+    provenance = its.table.provenance
+    kept = directory(database) / f"{provenance.system}{SUFFIX}"
+    if kept.is_file() and read(kept).table.provenance.date > provenance.date:
+        raise BundleError(f"{path}: older than what is kept in {kept}")
+    atomic.write(kept, pack(its))
+    return its
+
+
+def bundles(database: Path) -> list[Bundle]:
+    """Return all bundles that are kept. Raise BundleError, OSError when one cannot be read."""
+    return [read(path) for path in sorted(directory(database).glob(f"*{SUFFIX}"))]

@@ -1,0 +1,83 @@
+"""`switchpoint bundle` and `catalogue`: tables as files, and those of other systems."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from tuner.commands.options import (
+    FILE,
+    database_option,
+    json_option,
+    one_system,
+    system_option,
+    tuned,
+)
+from tuner.errors import SwitchpointError
+from tuner.files import printable
+
+
+@click.command()
+@system_option("System ID or unique substring; required if there are several.")
+@click.option("--output", type=FILE, help="Output file. [default: SYSTEM.bundle]")
+@database_option
+def bundle(system: str | None, output: Path | None, database: Path) -> None:
+    """Write a system's table with all evidence as a file for other machines, without host names."""
+    from tuner import atomic
+    from tuner.catalogue import bundle as bundles
+    from tuner.commands.tables import table_of
+    from tuner.models.fitting import last_fitted
+
+    with tuned(database) as store:
+        table = table_of(store, one_system(store, system))
+        its = bundles.of_store(store, table, last_fitted(store, table.provenance.system))
+    path = output or Path(f"{table.provenance.system}{bundles.SUFFIX}")
+    content = bundles.pack(its)
+    atomic.write(path, content)
+    kib = -(-len(content) // 1024)
+    click.echo(f"{path}: {table.provenance.system}, {len(table.points)} decisions, {kib} KiB")
+
+
+@click.group()
+def catalogue() -> None:
+    """Keep bundles of other systems, for `export --borrow`."""
+
+
+@catalogue.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@database_option
+def add(sources: tuple[Path, ...], database: Path) -> None:
+    """Keep SOURCES: bundles, or directories that contain them; the newest of each system."""
+    from tuner.catalogue import shelf
+
+    problems = []
+    for path in shelf.files(sources):
+        try:
+            its = shelf.add(database, path)
+        except (SwitchpointError, OSError) as error:
+            problems.append(str(error))
+        else:
+            click.echo(printable(f"{shelf.directory(database)}: {its.table.provenance.system}"))
+    if problems:
+        raise SwitchpointError("\n".join(problems))
+
+
+@catalogue.command("list")
+@database_option
+@json_option
+def list_bundles(database: Path, as_json: bool) -> None:
+    """Print the systems whose bundles are kept."""
+    from tuner.catalogue import shelf
+    from tuner.commands.printing.grids import Columns
+    from tuner.commands.printing.results import console
+
+    tables = [its.table for its in shelf.bundles(database)]
+    if as_json:
+        click.echo(json.dumps([asdict(table.provenance) for table in tables], indent=1))
+        return
+    grid = Columns("system", "MPI", "cores", "decisions", "measured")
+    for its, points in ((table.provenance, table.points) for table in tables):
+        library = its.mpi_library.partition(",")[0]
+        grid.add_row(its.system, library, str(its.cores), str(len(points)), its.date)
+    console().print(grid)
