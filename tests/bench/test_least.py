@@ -19,6 +19,7 @@ FIGURES = {  # one of each part
     "decisions": "split halves",
     "comparisons": "direct again",
     "unmeasured": "table / nearest",
+    "borrowing": "borrowed / default",
 }
 
 

@@ -1,0 +1,159 @@
+"""What a new system gains, and risks, by the table of another.
+
+On the times that tests/bench/unmeasured.py judges by: two MPIs on one machine, and two simulated
+machines, each borrows the table of the other; the MPIs also that of the committed sample. It prints
+what is lost by the default, the borrowed table and one from the system's own launches, and what the
+first look at the methods costs until the best of those seen loses 2 %, in the order of the other
+system and in a random one; it exits with 1 when a bar is missed.
+Run from the checkout: python -m tests.bench.borrowing
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tests.bench.report import Figure, conclude, options_of
+from tests.bench.unmeasured import CORES, OF_BEST, Measured, Tally, load
+from tuner.catalogue.borrowing import Borrower, borrowed, order
+from tuner.catalogue.bundle import Bundle
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import Provenance, Rule, Table
+from tuner.machine.mpi import CHECKOUT
+from tuner.rawfile.ingest import ingest
+from tuner.selection import match
+from tuner.selection.decisions import decide
+from tuner.selection.intervals import place_of
+from tuner.selection.rules import compile_rules
+from tuner.selection.tuning import tune
+from tuner.store.store import Store
+
+BANNERS = {"mpich": "MPICH Version: 4.0.2", "openmpi": "Open MPI v4.1.4", "simgrid": ""}
+LEARNED = {(1, 2), (1, 3), (1, 6), (1, 8)}  # what a campaign measures on two cores
+ENOUGH = 0.02
+RANDOM_ORDERS = 20
+
+Order = Callable[[str, list[str]], list[str]]
+"""Returns the methods of an operation in the order of a first look."""
+
+
+def lender_of(system: str, measured: list[Measured]) -> Bundle:
+    """Return the bundle of a system as its first campaign makes it."""
+    name, environment = system.split()
+    provenance = Provenance(
+        *(system, name, environment, BANNERS[environment], "", "", ""),
+        *(CORES.get(name, 16), [], 0, 0, "", "", ""),
+    )
+    learned = [its for its in measured if name != "local:cpu" or its.place in LEARNED]
+    points = decide([cell for its in learned for cell in its.cells()])
+    return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), None)
+
+
+def sample() -> Bundle:
+    """Return the bundle of the committed sample."""
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "switchpoint.db"
+        ingest(path, [CHECKOUT / "results" / "sample"])
+        with Store.open(path) as store:
+            return Bundle(tune(store, str(store.systems()["system"][0])), None)
+
+
+def borrower_of(bundle: Bundle) -> Borrower:
+    """Return the system of a bundle as one that has no table."""
+    its = bundle.table.provenance
+    version = its.mpi_library.split()[-1].strip("v") if its.mpi_library else ""
+    return Borrower(its.system, its.environment.replace("simgrid", ""), version, its.cores)
+
+
+def judge(name: str, measured: list[Measured], tables: dict[str, list[Rule]]) -> list[Figure]:
+    """Return and print what tables lose on all that was measured."""
+    tally, figures = Tally.empty(), []
+    for its in measured:
+        logs, default = its.logs(slice(None)), DEFAULT_METHODS[its.case.operation]
+        place = place_of(its.case, its.mmax, its.mavg)
+        for chooser, rules in tables.items():
+            rule = match.first(rules, place, its.case.bytes)
+            tally.add(chooser, rule.method if rule else default, logs)
+    means = {chooser: float(np.mean(tally.regrets[chooser])) for chooser in tables}
+    for chooser, mean in means.items():
+        p95 = float(np.quantile(tally.regrets[chooser], 0.95))
+        slower = float(np.mean(tally.slower[chooser]))
+        print(f"{name}: {chooser}: {mean:.1%}, p95 {p95:.1%}, slower {slower:.1%}")
+        figures.append(Figure(f"{name}: {chooser}: mean", mean, OF_BEST))
+        figures.append(Figure(f"{name}: {chooser}: p95", p95, OF_BEST))
+        figures.append(Figure(f"{name}: {chooser}: slower", slower, "of the cases"))
+    ratio = means["borrowed"] / means["default"]
+    return [*figures, Figure(f"{name}: mean of borrowed / default", ratio, "", most=1.0)]
+
+
+def cost(measured: list[Measured], order_of: Order) -> float:
+    """Return the share of the time for all methods until the best seen loses ENOUGH in the mean."""
+    logs = [its.logs(slice(None)) for its in measured]
+    methods: dict[str, set[str]] = defaultdict(set)
+    for its, known in zip(measured, logs, strict=True):
+        methods[its.case.operation] |= known.keys() - {DEFAULT_METHODS[its.case.operation]}
+    orders = {operation: order_of(operation, sorted(names)) for operation, names in methods.items()}
+    for count in range(max(map(len, orders.values())) + 1):
+        lost, spent = [], []
+        for its, known in zip(measured, logs, strict=True):
+            default = DEFAULT_METHODS[its.case.operation]
+            seen = {default, *orders[its.case.operation][:count]} & known.keys()
+            lost.append(np.expm1(min(known[name] for name in seen) - min(known.values())))
+            spent.append(
+                sum(np.exp(known[name]) for name in seen) / np.exp([*known.values()]).sum()
+            )
+        if np.mean(lost) <= ENOUGH:
+            break
+    return float(np.mean(spent))
+
+
+def looked(name: str, measured: list[Measured], lender: Bundle) -> list[Figure]:
+    """Return and print the cost of a first look in the lender's order and in random ones."""
+    random = np.random.default_rng(1)
+    like = cost(measured, lambda operation, its: order(its, operation, lender.table.points))
+    shuffled = [
+        cost(measured, lambda _, its: [str(method) for method in random.permutation(its)])
+        for _ in range(RANDOM_ORDERS)
+    ]
+    other = float(np.mean(shuffled))
+    print(f"{name}: first look: {like:.0%} in the lender's order, {other:.0%} in a random one")
+    return [
+        Figure(f"{name}: first look, in the lender's order", like, "of all methods"),
+        Figure(f"{name}: first look, in a random order", other, "of all methods"),
+        Figure(f"{name}: first look, lender's / random", like / other, "", most=1.0),
+    ]
+
+
+def main() -> int:
+    """Print the figures beside their bars."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--systems", nargs="*", default=["local", "simulated"])
+    options = options_of(parser, "borrowing", {"systems": ["local"]})
+    by_system: dict[str, list[Measured]] = defaultdict(list)
+    for its in load():
+        if its.system.startswith(tuple(options.systems)):
+            by_system[its.system].append(its)
+    own = {name: lender_of(name, measured) for name, measured in by_system.items()}
+    figures: list[Figure] = []
+    for name, measured in by_system.items():
+        kind = name.partition(":")[0]
+        lenders = [its for other, its in own.items() if other.startswith(kind) and other != name]
+        if kind == "local" and not options.least:
+            lenders.append(sample())
+        for lender in lenders:
+            table = borrowed(lender, borrower_of(own[name]))
+            title = f"{name} from {lender.table.provenance.system}"
+            tables = {"default": [], "borrowed": table.rules, "own": own[name].table.rules}
+            figures += judge(title, measured, tables)
+            figures += looked(title, measured, lender)
+    return conclude("borrowing", figures, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
