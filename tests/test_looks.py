@@ -6,11 +6,15 @@ import pytest
 
 from tests import probes
 from tests.synthetic_plan import SyntheticMachine
+from tests.test_catalogue import lender
 from tests.test_predict import machine
+from tests.test_rules import on, point
 from tuner.campaign import looks
 from tuner.campaign.plans import Plan
+from tuner.catalogue import shelf
+from tuner.catalogue.bundle import pack
+from tuner.domain.tables import Ratio
 from tuner.models import collectives, predict
-from tuner.models.system import SystemModel
 
 SPECS = collectives.methods("bcast", 16, 16)
 
@@ -29,8 +33,20 @@ def test_the_default_and_the_likeliest_of_many_methods_are_looked_at() -> None:
         best = predict.of_collective(machine(), "bcast", 16, 16, specs).best(size)
         assert best in order[: looks.MOST_RIVALS + 1]
     chosen = plan()
-    looks.choose(chosen, [0], {("bcast", 16): specs}, machine)
+    looks.choose(chosen, [0], {("bcast", 16): specs}, lambda: looks.Known(machine()))
     assert chosen.cases[0].methods == sorted(order[: looks.MOST_RIVALS + 1])
+
+
+def test_methods_that_gained_on_a_like_system_are_looked_at_first() -> None:
+    specs = [*SPECS, "vendor:algorithm=?"]
+    default, *rivals = looks.ranked(machine(), plan().cases[0], specs)
+    gained = point(default, operation="bcast")._replace(ratios=(Ratio(rivals[-1], 0.5),))
+    crowded = on(gained, 1, 16, over=True)  # which says nothing of ranks with cores
+    first = rivals[: looks.MOST_RIVALS]
+    for its, expected in ((gained, [rivals[-1], *first[:-1]]), (crowded, first)):
+        known, chosen = looks.Known(machine(), [its]), plan()
+        looks.choose(chosen, [0], {("bcast", 16): specs}, lambda known=known: known)
+        assert chosen.cases[0].methods == sorted([default, *expected])
 
 
 def test_few_methods_are_all_looked_at_without_a_probe() -> None:
@@ -39,13 +55,21 @@ def test_few_methods_are_all_looked_at_without_a_probe() -> None:
     assert few.cases[0].methods == []
 
 
-def no_probe() -> SystemModel:
+def no_probe() -> looks.Known:
     pytest.fail("a probe was made")
 
 
-def test_a_probe_gives_parameters(tmp_path: Path) -> None:
+def test_a_probe_gives_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     sizes = [4**power for power in range(11)]
     spec = probes.ProbeCampaign(probes.LAPTOP, sizes, launches=1, samples=12)
     (raw,) = probes.write(tmp_path, spec)
-    model = looks.model_of(raw)
-    assert looks.ranked(model, plan().cases[0], SPECS)[0] == "vendor"
+    known = looks.known_by(raw)
+    assert looks.ranked(known.model, plan().cases[0], SPECS)[0] == "vendor"
+    assert known.points == []
+    shelf.directory(tmp_path / "s.db").mkdir()
+    (shelf.directory(tmp_path / "s.db") / "a.bundle").write_bytes(pack(lender(cores=2)))
+    assert {its.case.layout.ppn for its in looks.known_by(raw).points} == {
+        4,
+        8,
+    }  # 16: crowded there

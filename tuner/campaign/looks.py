@@ -1,6 +1,7 @@
 """The methods that a race looks at first, where there are more than a look takes.
 
-A probe of a few seconds, which is not kept, comes first; the models rank the methods by it.
+A probe of a few seconds, which is not kept, comes first; the models rank the methods by it, behind
+those that gained on the nearest system in the catalogue.
 """
 
 import math
@@ -8,12 +9,16 @@ import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from tuner.campaign.plans import Plan, PlannedCase
+from tuner.catalogue import borrowing, shelf
 from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import Point
 from tuner.models import fitting, predicting
 from tuner.models.predicting import PatternCase
 from tuner.models.system import SystemModel
+from tuner.paths import database_path
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 
@@ -24,30 +29,42 @@ PROBE = {"--sizes": "1:1M:x4", "--max-samples": "12"}
 """Options of the probe: a second on a node, some ten at 1 Gbit/s."""
 
 
-def model_of(probe: Path) -> SystemModel:
-    """Return the parameters fitted to the raw file of a probe.
+class Known(NamedTuple):
+    """What is known of a machine before its race: its parameters, and decisions of a like one."""
 
-    Raises FittingError, ModelError, StoreError, OSError.
+    model: SystemModel
+    points: Sequence[Point] = ()
+
+
+def known_by(probe: Path) -> Known:
+    """Return what the raw file of a probe, and the catalogue, let know.
+
+    Raises FittingError, ModelError, StoreError, BundleError, OSError.
     """
     with tempfile.TemporaryDirectory() as scratch:
         database = Path(scratch) / "probe.db"
         ingest(database, [probe])
         with Store.open(database) as store:
             systems = list(store.systems()["system"])
-            return fitting.fit(store, systems[0] if systems else probe.stem)
+            model = fitting.fit(store, systems[0] if systems else probe.stem)
+            here = borrowing.of_store(store, model.system)
+    bundles = shelf.bundles(database_path())
+    points = borrowing.like(borrowing.nearest(here, bundles), here.cores) if bundles else []
+    return Known(model, points)
 
 
 def choose(
     plan: Plan,
     numbers: Collection[int],
     specs: Mapping[tuple[str, int], Sequence[str]],
-    model: Callable[[], SystemModel],
+    probe: Callable[[], Known],
 ) -> None:
-    """Restrict cases of a plan to the default and the rivals that the model ranks first.
+    """Restrict cases of a plan to the default and the rivals that gained on a like system.
 
-    `specs` are all methods by operation and processes; `model` is called where they are too many.
+    Those that the model ranks first follow. `specs` are all methods by operation and processes;
+    `probe` is called where they are too many.
 
-    Raises what `model` raises, and ModelError, PatternError, MatrixError, MethodError.
+    Raises what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
     """
     lists = {}
     for number in numbers:
@@ -56,10 +73,14 @@ def choose(
         if len(known) > MOST_RIVALS + 1 and not case.methods:
             lists[number] = known
     if lists:
-        its = model()
+        model, points = probe()
         for number, known in lists.items():
-            leading = ranked(its, plan.cases[number], known)[: MOST_RIVALS + 1]
-            plan.cases[number] = replace(plan.cases[number], methods=sorted(leading))
+            case = plan.cases[number]
+            default, *rivals = ranked(model, case, known)
+            like = [its for its in points if its.case.layout.oversubscribed == case.oversubscribed]
+            rivals = borrowing.order(rivals, case.operation, like)
+            methods = sorted([default, *rivals[:MOST_RIVALS]])
+            plan.cases[number] = replace(case, methods=methods)
 
 
 def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[str]:

@@ -21,7 +21,6 @@ from tuner.campaign.plans import Plan, Task, Turn
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
 from tuner.machine.mpi import LaunchCommand
-from tuner.models.system import SystemModel
 from tuner.rawfile import keeping
 
 ENDED = "race: ended"
@@ -116,14 +115,14 @@ def _choose_methods(plan: Plan, starts: Starts) -> None:
         sys.stderr.write(f"race: all methods are looked at, as none is predicted: {error}\n")
 
 
-def _probe(starts: Starts) -> SystemModel:
-    """Return the machine's parameters by a probe, which is not kept."""
+def _probe(starts: Starts) -> looks.Known:
+    """Return what is known of the machine by a probe, which is not kept."""
     with tempfile.TemporaryDirectory() as scratch:
         raw, start = Path(scratch) / "probe.jsonl", starts.probe
         launches.run(
             start.launcher, starts.swpbench, start.options, raw, start.limit_s, command="probe"
         )
-        return looks.model_of(raw)
+        return looks.known_by(raw)
 
 
 def _without(turn: Turn, cases: Collection[int]) -> Turn:
