@@ -225,6 +225,23 @@ def test_layouts_between_four_are_covered() -> None:
     assert {chosen(rules, nodes, ppn, 8) for nodes in range(2, 9) for ppn in range(2, 9)} == {"nap"}
 
 
+def test_no_layout_is_missed_where_nodes_share_cores() -> None:
+    """Six cores are enough for 6 x 1 and 2 x 3 processes, and too few for 7 x 1 and 3 x 3."""
+    measured = {(n, ppn): n * ppn > 6 for n in (2, 8) for ppn in (1, 2, 8)}
+    found = [
+        on(raced(1, 8, 8, nap=0.1), n, ppn, over=crowded) for (n, ppn), crowded in measured.items()
+    ]
+    rules = compile_rules(found, 6)
+    holding = {
+        (n, ppn): sum(
+            match.first([rule], Place("exchange", n, ppn, 6, 5.5), 8) is not None for rule in rules
+        )
+        for n in range(2, 9)
+        for ppn in range(1, 9)
+    }
+    assert [place for place, count in holding.items() if count != 1] == []
+
+
 def test_what_to_measure_next_is_uncertain_and_differs() -> None:
     """The farther from all others the better, but not where methods hardly differ."""
     moving = [raced(1, 4, 8, nap=0.5), raced(1, 64, 8, nap=0.9)]

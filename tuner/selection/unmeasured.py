@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby, pairwise, product
+from itertools import chain, groupby, pairwise, product
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -170,17 +170,13 @@ def asked(
     places = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
     for several in (False, True):
         kind = [place for place in places if (place[0] > 1) == several]
-        nodes, ppns = ({place[axis] for place in kind} for axis in (0, 1))
-        edges = {
-            ppn
-            for ppn in range(min(ppns, default=1), max(ppns, default=1))
-            if any(regime(number, ppn) != regime(number, ppn + 1) for number in nodes)
-        }
-        for spans in product(_bands(nodes, set()), _bands(ppns, edges)):
+        nodes, ppns = (_bands({place[axis] for place in kind}) for axis in (0, 1))
+        bands = (_of_one_regime(*band, regime) for band in product(nodes, ppns))
+        for spans in chain.from_iterable(bands):
             (node_span, ppn_span) = spans
             its = regime(node_span[0], ppn_span[0])
             near = [place for place in kind if regime(*place) == its]
-            if not near or spans in measured or regime(node_span[1], ppn_span[1]) != its:
+            if not near or spans in measured:
                 continue
             here = math.sqrt(math.prod(node_span)), math.sqrt(math.prod(ppn_span))
             near.sort(key=lambda place: (spread.between(here, place), place))
@@ -191,18 +187,35 @@ def _alone(place: Place) -> Spans:
     return (place[0], place[0]), (place[1], place[1])
 
 
-def _bands(measured: set[int], edges: set[int]) -> list[Span]:
+def _of_one_regime(nodes: Span, ppns: Span, regime: Regimes) -> Iterator[Spans]:
+    """Yield spans of layouts, cut where the regime changes.
+
+    It changes at most once as either number grows; where nodes share cores, not at the same
+    processes on each for all numbers of nodes.
+    """
+    (low, high), (first, last) = nodes, ppns
+    if regime(low, first) == regime(high, last):
+        yield nodes, ppns
+    elif any(regime(low, ppn) != regime(high, ppn) for ppn in range(first, last + 1)):
+        for number in range(low, high + 1):
+            yield from _of_one_regime((number, number), ppns, regime)
+    else:
+        edge = max(ppn for ppn in range(first, last) if regime(low, ppn) == regime(low, first))
+        yield nodes, (first, edge)
+        yield nodes, (edge + 1, last)
+
+
+def _bands(measured: set[int]) -> list[Span]:
     """Return the numbers from the least to the largest that was measured, as intervals.
 
-    Measured numbers and powers of two stand alone. The rest is cut where it spans half an octave,
-    and behind edges.
+    Measured numbers and powers of two stand alone. The rest is cut where it spans half an octave.
     """
     if not measured:
         return []
     low, high = min(measured), max(measured)
     powers = {1 << power for power in range(low.bit_length() - 1, high.bit_length())}
     halves = {math.isqrt(2 * power * power) for power in powers}
-    ends = halves | edges
+    ends = set(halves)
     for number in measured | powers:
         ends |= {number - 1, number}
     cuts = sorted({end for end in ends if low <= end < high} | {low - 1, high})
