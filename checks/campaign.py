@@ -25,11 +25,13 @@ from reframe.core.builtins import (
 from checks import scales
 from checks.kernels import build_kernels
 from tuner.campaign.plans import MOST_BATCHES
+from tuner.campaign.worthiest import worthiest
 from tuner.domain.operations import RULED_OPERATIONS
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.mpi import LaunchCommand, identify
 from tuner.machine.systems import launch_on
 from tuner.rawfile import keeping
+from tuner.store.database import StoreError
 
 identify_once = cache(identify)  # many jobs use few MPIs
 
@@ -262,7 +264,28 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 class CampaignCheck(LaunchesCheck):
     """The same launches at every scale, of all methods at the same sizes."""
 
-    scale = parameter(list(scales.SCALES), loggable=True)
+    scale = parameter([*scales.SCALES, scales.WORTHIEST], loggable=True)
+
+    def layout(self, cores: int, extras: dict[str, Any]) -> scales.ScaleLayout:
+        """Return the layout of the scale; that to measure next depends on the store."""
+        if self.scale != scales.WORTHIEST:
+            return super().layout(cores, extras)
+        if self.operation not in RULED_OPERATIONS or not self.interleaved:
+            raise scales.ScaleError("its methods do not race")
+        if extras.get("fixed_layouts"):
+            raise scales.ScaleError("the extras of the partition fix the layouts")
+
+        def fits(nodes: int, ppn: int) -> bool:
+            few = nodes * ppn <= scales.MOST_OVERSUBSCRIBED_PROCS and extras.get("oversubscribed")
+            return nodes <= int(extras.get("max_nodes", 1)) and (ppn <= cores or bool(few))
+
+        try:
+            found = worthiest(self.recorded_system, self.current_environ.name, fits)
+        except StoreError as error:
+            raise scales.ScaleError(str(error)) from error
+        if found is None:
+            raise scales.ScaleError("no layout that was not measured promises enough")
+        return scales.ScaleLayout(*found)
 
     @property
     def runs(self) -> int:

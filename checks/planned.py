@@ -16,6 +16,7 @@ from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
 
 from checks.campaign import LaunchesCheck
+from checks.scales import ScaleLayout
 from tuner.campaign import order
 from tuner.domain import off
 from tuner.paths import results_directory
@@ -42,6 +43,10 @@ if PLAN := os.environ.get(order.PLAN):
             self.pattern = case.pattern
             self.scale = case.scale
             self.num_tasks, self.num_tasks_per_node = case.procs, case.ppn
+
+        def layout(self, cores, extras):
+            """Return the layout of the plan."""
+            return ScaleLayout(self.num_tasks // self.num_tasks_per_node, self.num_tasks_per_node)
 
         @property
         def raw_name(self):

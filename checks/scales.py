@@ -47,6 +47,9 @@ SCALES = {
     "1_node_oversubscribed_3x": Scale(1, lambda cores: 3 * (cores + cores % 2), True),
     "1_node_oversubscribed": Scale(1, lambda cores: 4 * cores, oversubscribed=True),
 }
+WORTHIEST = "worthiest"
+"""The scale of the layout from whose measurement most is expected."""
+
 # Beyond this, switching between ranks takes most of the time, and hides that of methods.
 MOST_OVERSUBSCRIBED_PROCS = 32
 

@@ -5,20 +5,26 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from checks.scales import SCALES
+from checks.scales import SCALES, WORTHIEST
+from tests import synthetic
 from tests.conftest import TIMEOUT_S
+from tests.test_rules import on
+from tests.test_unmeasured import raced
 from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine.mpi import available_cores, find_mpis
 from tuner.paths import database_path
 from tuner.rawfile import keeping
+from tuner.rawfile.ingest import ingest
 from tuner.rawfile.kinds import soak
+from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -66,11 +72,11 @@ def test_reframe_lists_exactly_the_checks_that_there_are():
     assert listed == {
         f"{operation} %scale={scale} %pattern={pattern}"
         for operation, patterns in PATTERNS.items()
-        for pattern, scale in product(patterns, SCALES)
+        for pattern, scale in product(patterns, [*SCALES, WORTHIEST])
     } | {
         *(
             f"collective %scale={scale} %kind={kind}"
-            for kind, scale in product(COLLECTIVES, SCALES)
+            for kind, scale in product(COLLECTIVES, [*SCALES, WORTHIEST])
         ),
         *(f"parameters %scale={scale} %pattern=pairs" for scale in ("1_node", "2_nodes")),
         *(
@@ -103,6 +109,26 @@ def test_the_plan_has_every_environment_and_leaves_out_what_does_not_fit():
     for job in planned.jobs:
         assert (job.result == "skip") == bool(job.skipped_because)
         assert job.scale not in ("2_nodes", "4_nodes") or "has 1" in job.skipped_because
+        assert job.scale != WORTHIEST or "was not measured" in job.skipped_because
+
+
+def test_the_layout_of_which_most_is_expected_is_measured_too(tmp_path):
+    """Between 4 and 64 ranks a method's gain goes from half of the time to a tenth."""
+    mpi = find_mpis()[0].name
+    synthetic.write(tmp_path, synthetic.Campaign(environment=mpi, launches=1, sizes=(8,)))
+    ingest(database_path(), [tmp_path])
+    points = [
+        on(raced(1, ppn, 8, **ratios), 1, ppn, over=True)
+        for ppn, ratios in ((4, {"nap": 0.5, "neighbor": 0.9}), (64, {"nap": 0.9, "neighbor": 0.5}))
+    ]
+    with Store.open(database_path()) as store:
+        table = tune(store, str(store.systems()["system"][0]))
+        store.put_table(replace(table, points=points))
+    planned = reframe.dry_run(call_for("--name=exchange.*worthiest.*random"))
+    (job,) = (job for job in planned.wanted if job.environment == mpi)
+    assert 4 < job.procs <= 32
+    assert job.oversubscribed
+    assert job.races
 
 
 def test_a_check_file_that_cannot_be_imported_is_noticed(tmp_path, monkeypatch):

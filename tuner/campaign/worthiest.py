@@ -1,0 +1,43 @@
+"""The layout that a campaign measures besides the scales: that from which most is expected."""
+
+from collections.abc import Callable
+from functools import cache
+
+from tuner.paths import database_path
+from tuner.selection.intervals import NEARLY
+from tuner.selection.worth import Worth, worths
+from tuner.store.store import Store
+
+
+def worthiest(
+    name: str, environment: str, fits: Callable[[int, int], bool]
+) -> tuple[int, int] | None:
+    """Return nodes and processes on each of the layout to measure next on one of ReFrame's systems.
+
+    It is the first of `switchpoint show plan --next` that fits; None where there is no table yet,
+    or where too little is expected. Raises StoreError.
+    """
+    of_system = _worths(name, environment)
+    return next(
+        (
+            (its.nodes, its.ppn)
+            for its in of_system
+            if its.loss > NEARLY and fits(its.nodes, its.ppn)
+        ),
+        None,
+    )
+
+
+@cache  # many jobs ask for few systems
+def _worths(name: str, environment: str) -> list[Worth]:
+    path = database_path()
+    if not path.is_file():
+        return []
+    with Store.open(path, readonly=True) as store:
+        systems = store.systems()
+        here = systems[(systems["name"] == name) & (systems["environment"] == environment)]
+        tables = [table for its in here["system"] if (table := store.table(str(its)))]
+    if not tables:
+        return []
+    newest = max(tables, key=lambda table: table.provenance.date)
+    return worths(newest.points, newest.provenance.cores, None)
