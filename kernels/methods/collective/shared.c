@@ -1,17 +1,7 @@
-/*
- * shared: for ranks of one node. A rank copies what others need to a board in memory that all share, where
- * they read it; what is larger than a board goes piece by piece, the next one while the others read this one.
- * Where blocks of a rank differ by receiver, its board has a piece of each. What is reduced each reader folds
- * from the last rank down to the first, so that all get the same.
- */
-#include "boards.h"
+/* shared: for ranks of one node, by boards in memory that all share. */
+#include "board_steps.h"
 #include "call.h"
 #include "textbook.h"
-
-#include <limits.h>
-#include <string.h>
-
-enum { LEAST_PIECE_BYTES = 32 }; /* of the largest predefined type */
 
 struct state {
   struct boards boards;
@@ -22,7 +12,7 @@ static const char *moves_applicable(const struct spec *spec, const struct featur
   const char *why = swp_total_applicable(spec, features);
   if (why != NULL)
     return why;
-  return features->procs <= BOARD_BYTES / LEAST_PIECE_BYTES ? NULL : "a board has no room for so many ranks";
+  return features->procs <= BOARD_RANKS ? NULL : "a board has no room for so many ranks";
 }
 
 static const char *reduction_applicable(const struct spec *spec, const struct features *features) {
@@ -53,17 +43,6 @@ static int shared_plan(struct swp_plan *plan) {
   return SWP_SUCCESS;
 }
 
-/* ---- Who posts what to whom ---- */
-
-/* The roles of a rank in all steps of a call. */
-struct roles {
-  int root;        /* -1: none */
-  bool one_writes; /* the root alone, otherwise every rank */
-  bool one_reads;  /* likewise */
-  bool writes, reads;
-  int out_blocks, in_blocks; /* of this rank, 1 or one for each rank */
-};
-
 static struct roles roles_of(const struct swp_plan *plan) {
   const struct shape *shape = &swp_shapes[plan->operation];
   const bool root = !shape->rooted || plan->rank == plan->features.root;
@@ -77,28 +56,7 @@ static struct roles roles_of(const struct swp_plan *plan) {
   return roles;
 }
 
-/* Whether others read what this rank posts. */
-static bool has_readers(const struct swp_plan *plan, const struct roles *roles) {
-  return roles->writes && plan->procs > 1 && !(roles->one_reads && plan->rank == roles->root);
-}
-
-static int reader_of(const struct roles *roles) {
-  return roles->one_reads ? roles->root : READ_BY_ALL;
-}
-
-static void end_step(struct boards *boards) {
-  swp_boards_finish(boards);
-  boards->step++;
-}
-
 /* ---- Moving bytes ---- */
-
-/* The blocks as they travel. */
-struct images {
-  const char *out; /* NULL: this rank sends nothing to others */
-  char *in;        /* NULL: it receives nothing */
-  bool unpacks;
-};
 
 static int64_t moves_scratch_bytes(const struct swp_plan *plan) {
   const struct call *call = call_of(plan);
@@ -125,152 +83,31 @@ static int find_out(const struct swp_plan *plan, const struct roles *roles, cons
 static int begin_images(const struct swp_plan *plan, const struct roles *roles, const void *send, void *recv,
                         struct images *images) {
   const struct side *side = &call_of(plan)->recv;
-  *images = (struct images){NULL, NULL, false};
-  if (roles->reads && recv != MPI_IN_PLACE && !(plan->operation == SWP_BCAST && roles->writes)) {
-    images->unpacks = !side->dense;
+  *images = (struct images){NULL, NULL};
+  if (roles->reads && recv != MPI_IN_PLACE && !(plan->operation == SWP_BCAST && roles->writes))
     images->in = side->dense ? recv : scratch_of(plan) + roles->out_blocks * plan->features.bytes;
-  }
   return roles->writes ? find_out(plan, roles, send, recv, images) : SWP_SUCCESS;
 }
 
-static int post_bytes(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
-                      const struct images *images, int64_t first, int64_t bytes) {
-  char *data = swp_board(boards, plan->rank)->data;
-  int error = swp_boards_await_readers(plan, boards);
-  if (error != SWP_SUCCESS)
-    return error;
-  for (int to = 0; to < roles->out_blocks; to++)
-    if (roles->out_blocks == 1 || to != plan->rank)
-      memcpy(data + to * bytes, images->out + to * plan->features.bytes + first, (size_t)bytes);
-  swp_boards_post(boards, reader_of(roles));
-  return SWP_SUCCESS;
-}
-
-/* Reads a rank's piece for this one; its own without the board. */
-static int fetch_bytes(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
-                       const struct images *images, int from, int64_t first, int64_t bytes) {
-  const int64_t block = plan->features.bytes, place = roles->out_blocks > 1 ? plan->rank : 0;
-  char *to = images->in + (roles->in_blocks > 1 ? from * block : 0) + first;
-  const char *data = images->out + place * block + first;
-  int error = SWP_SUCCESS;
-  if (from != plan->rank) {
-    TRY(swp_boards_await(plan, boards, from));
-    data = swp_board(boards, from)->data + place * bytes;
-  }
-  if (to != data)
-    memcpy(to, data, (size_t)bytes);
-done:
-  return error;
-}
-
-/* One step: this many bytes of each block, from `first` on. */
-static int move_piece(struct swp_plan *plan, const struct roles *roles, const struct images *images,
-                      int64_t first, int64_t bytes) {
-  struct state *state = plan->method_state;
-  struct boards *boards = &state->boards;
-  int error = SWP_SUCCESS;
-  if (has_readers(plan, roles))
-    TRY(post_bytes(plan, boards, roles, images, first, bytes));
-  if (images->in != NULL && roles->one_writes)
-    TRY(fetch_bytes(plan, boards, roles, images, roles->root, first, bytes));
-  else
-    for (int i = 0; images->in != NULL && i < plan->procs; i++)
-      TRY(fetch_bytes(plan, boards, roles, images, (plan->rank + i) % plan->procs, first, bytes));
-  end_step(boards);
-done:
-  return error;
-}
-
 static int shared_move(struct swp_plan *plan, const void *send, void *recv) {
+  struct state *state = plan->method_state;
   const struct roles roles = roles_of(plan);
   const struct side *side = &call_of(plan)->recv;
-  const int64_t block = plan->features.bytes, most = BOARD_BYTES / roles.out_blocks;
   struct images images;
   int error = SWP_SUCCESS;
   TRY(begin_images(plan, &roles, send, recv, &images));
-  for (int64_t first = 0; first < block; first += most)
-    TRY(move_piece(plan, &roles, &images, first, block - first < most ? block - first : most));
-  if (images.unpacks)
+  TRY(swp_boards_move(plan, &state->boards, &roles, &images, plan->features.bytes));
+  if (images.in != NULL && !side->dense)
     TRY(swp_unpack(plan, side, images.in, (int64_t)roles.in_blocks * side->count, recv));
-done:
-  return error;
-}
-
-/* ---- Reducing items ---- */
-
-/* The piece of a step: this many items of each block, from `first` on. */
-struct items {
-  const struct side *side;
-  const void *out; /* this rank's operands: where recv is, in place */
-  void *recv;
-  bool in_place;
-  int64_t first;
-  int count;
-};
-
-static int64_t stride_of(const struct items *items) {
-  return items->count * items->side->extent;
-}
-
-/* An operand of this rank. */
-static const void *operand_at(const struct items *items, int64_t block) {
-  return swp_item(items->side, items->out, block * items->side->count + items->first);
-}
-
-/* In place, this rank's own operand too, as the result comes where it is. */
-static int post_items(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
-                      const struct items *items) {
-  char *data = swp_board(boards, plan->rank)->data;
-  const size_t bytes = (size_t)(stride_of(items) - items->side->extent + items->side->span);
-  int error = swp_boards_await_readers(plan, boards);
-  if (error != SWP_SUCCESS)
-    return error;
-  for (int to = 0; to < roles->out_blocks; to++)
-    memcpy(data + to * stride_of(items), operand_at(items, to), bytes);
-  swp_boards_post(boards, reader_of(roles));
-  return SWP_SUCCESS;
-}
-
-static int fold(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
-                const struct items *items) {
-  const struct side *side = items->side;
-  const int64_t place = roles->out_blocks > 1 ? plan->rank : 0;
-  void *sum = swp_item(side, items->recv, items->first);
-  int error = SWP_SUCCESS;
-  for (int rank = plan->procs - 1; rank >= 0; rank--) {
-    const void *operand = operand_at(items, place);
-    if (rank != plan->rank || items->in_place) {
-      TRY(swp_boards_await(plan, boards, rank));
-      operand = swp_board(boards, rank)->data + place * stride_of(items);
-    }
-    if (rank == plan->procs - 1)
-      TRY(swp_copy(plan, side, operand, items->count, side, sum, items->count));
-    else
-      MPI_TRY(MPI_Reduce_local(operand, sum, items->count, side->type, call_of(plan)->op));
-  }
 done:
   return error;
 }
 
 static int shared_reduce(struct swp_plan *plan, const void *send, void *recv) {
   struct state *state = plan->method_state;
-  struct boards *boards = &state->boards;
+  const struct call *call = call_of(plan);
   const struct roles roles = roles_of(plan);
-  const struct side *side = &call_of(plan)->recv;
-  const bool in_place = send == MPI_IN_PLACE;
-  const int most = (int)(BOARD_BYTES / (roles.out_blocks * side->extent));
-  struct items items = {.side = side, .out = in_place ? recv : send, .recv = recv, .in_place = in_place};
-  int error = SWP_SUCCESS;
-  for (; items.first < side->count; items.first += most) {
-    items.count = side->count - items.first < most ? (int)(side->count - items.first) : most;
-    if (has_readers(plan, &roles) || in_place)
-      TRY(post_items(plan, boards, &roles, &items));
-    if (roles.reads)
-      TRY(fold(plan, boards, &roles, &items));
-    end_step(boards);
-  }
-done:
-  return error;
+  return swp_boards_reduce(plan, &state->boards, &roles, &call->recv, call->op, send, recv);
 }
 
 static int shared_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {

@@ -1,0 +1,167 @@
+/* Calls of collectives by boards, step by step. */
+#include "board_steps.h"
+
+#include "call.h"
+
+#include <string.h>
+
+/* Whether others read what this rank posts. */
+static bool has_readers(const struct boards *boards, const struct roles *roles) {
+  return roles->writes && boards->procs > 1 && !(roles->one_reads && boards->rank == roles->root);
+}
+
+static int reader_of(const struct roles *roles) {
+  return roles->one_reads ? roles->root : READ_BY_ALL;
+}
+
+static void end_step(struct boards *boards) {
+  swp_boards_finish(boards);
+  boards->step++;
+}
+
+/* ---- Moving bytes ---- */
+
+/* The piece of a step: this many bytes of each block, from `first` on. */
+struct bytes {
+  const struct roles *roles;
+  const struct images *images;
+  int64_t block_bytes, first, count;
+};
+
+static int post_bytes(struct swp_plan *plan, struct boards *boards, const struct bytes *bytes) {
+  const struct roles *roles = bytes->roles;
+  char *data = swp_board(boards, boards->rank)->data;
+  int error = swp_boards_await_readers(plan, boards);
+  if (error != SWP_SUCCESS)
+    return error;
+  for (int to = 0; to < roles->out_blocks; to++)
+    if (roles->out_blocks == 1 || to != boards->rank)
+      memcpy(data + to * bytes->count, bytes->images->out + to * bytes->block_bytes + bytes->first,
+             (size_t)bytes->count);
+  swp_boards_post(boards, reader_of(roles));
+  return SWP_SUCCESS;
+}
+
+/* Reads a rank's piece for this one; its own without the board. */
+static int fetch_bytes(struct swp_plan *plan, struct boards *boards, const struct bytes *bytes, int from) {
+  const struct roles *roles = bytes->roles;
+  const int64_t block = bytes->block_bytes, place = roles->out_blocks > 1 ? boards->rank : 0;
+  char *to = bytes->images->in + (roles->in_blocks > 1 ? from * block : 0) + bytes->first;
+  const char *data;
+  int error = SWP_SUCCESS;
+  if (from == boards->rank)
+    data = bytes->images->out + place * block + bytes->first;
+  else {
+    TRY(swp_boards_await(plan, boards, from));
+    data = swp_board(boards, from)->data + place * bytes->count;
+  }
+  if (to != data)
+    memcpy(to, data, (size_t)bytes->count);
+done:
+  return error;
+}
+
+static int move_piece(struct swp_plan *plan, struct boards *boards, const struct bytes *bytes) {
+  const struct roles *roles = bytes->roles;
+  const bool receives = bytes->images->in != NULL;
+  int error = SWP_SUCCESS;
+  if (has_readers(boards, roles))
+    TRY(post_bytes(plan, boards, bytes));
+  if (receives && roles->one_writes)
+    TRY(fetch_bytes(plan, boards, bytes, roles->root));
+  else
+    for (int i = 0; receives && i < boards->procs; i++)
+      TRY(fetch_bytes(plan, boards, bytes, (boards->rank + i) % boards->procs));
+  end_step(boards);
+done:
+  return error;
+}
+
+int swp_boards_move(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
+                    const struct images *images, int64_t block_bytes) {
+  const int64_t most = BOARD_BYTES / roles->out_blocks;
+  struct bytes bytes = {.roles = roles, .images = images, .block_bytes = block_bytes};
+  int error = SWP_SUCCESS;
+  for (; bytes.first < block_bytes; bytes.first += most) {
+    bytes.count = block_bytes - bytes.first < most ? block_bytes - bytes.first : most;
+    TRY(move_piece(plan, boards, &bytes));
+  }
+done:
+  return error;
+}
+
+/* ---- Reducing items ---- */
+
+/* The piece of a step: this many items of each block, from `first` on. */
+struct items {
+  const struct side *side;
+  MPI_Op op;
+  const void *out; /* this rank's operands: where recv is, in place */
+  void *recv;
+  bool in_place;
+  int64_t first;
+  int count;
+};
+
+static int64_t stride_of(const struct items *items) {
+  return items->count * items->side->extent;
+}
+
+/* An operand of this rank. */
+static const void *operand_at(const struct items *items, int64_t block) {
+  return swp_item(items->side, items->out, block * items->side->count + items->first);
+}
+
+/* In place, this rank's own operand too, as the result comes where it is. */
+static int post_items(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
+                      const struct items *items) {
+  char *data = swp_board(boards, boards->rank)->data;
+  const size_t bytes = (size_t)(stride_of(items) - items->side->extent + items->side->span);
+  int error = swp_boards_await_readers(plan, boards);
+  if (error != SWP_SUCCESS)
+    return error;
+  for (int to = 0; to < roles->out_blocks; to++)
+    memcpy(data + to * stride_of(items), operand_at(items, to), bytes);
+  swp_boards_post(boards, reader_of(roles));
+  return SWP_SUCCESS;
+}
+
+static int fold(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
+                const struct items *items) {
+  const struct side *side = items->side;
+  const int64_t place = roles->out_blocks > 1 ? boards->rank : 0;
+  void *sum = swp_item(side, items->recv, items->first);
+  int error = SWP_SUCCESS;
+  for (int rank = boards->procs - 1; rank >= 0; rank--) {
+    const void *operand = operand_at(items, place);
+    if (rank != boards->rank || items->in_place) {
+      TRY(swp_boards_await(plan, boards, rank));
+      operand = swp_board(boards, rank)->data + place * stride_of(items);
+    }
+    if (rank == boards->procs - 1)
+      TRY(swp_copy(plan, side, operand, items->count, side, sum, items->count));
+    else
+      MPI_TRY(MPI_Reduce_local(operand, sum, items->count, side->type, items->op));
+  }
+done:
+  return error;
+}
+
+int swp_boards_reduce(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
+                      const struct side *side, MPI_Op op, const void *send, void *recv) {
+  const bool in_place = send == MPI_IN_PLACE;
+  const int most = (int)(BOARD_BYTES / (roles->out_blocks * side->extent));
+  struct items items = {
+      .side = side, .op = op, .out = in_place ? recv : send, .recv = recv, .in_place = in_place};
+  int error = SWP_SUCCESS;
+  for (; items.first < side->count; items.first += most) {
+    items.count = side->count - items.first < most ? (int)(side->count - items.first) : most;
+    if (has_readers(boards, roles) || in_place)
+      TRY(post_items(plan, boards, roles, &items));
+    if (roles->reads)
+      TRY(fold(plan, boards, roles, &items));
+    end_step(boards);
+  }
+done:
+  return error;
+}

@@ -1,0 +1,40 @@
+/*
+ * Calls of collectives by boards. A rank copies what others need to its board, where they read it; what is
+ * larger than a board goes piece by piece, the next one while the others read this one. Where blocks of a
+ * rank differ by receiver, its board has a piece of each. What is reduced each reader folds from the last
+ * rank down to the first, so that all get the same.
+ */
+#ifndef SWP_BOARD_STEPS_H
+#define SWP_BOARD_STEPS_H
+
+#include "boards.h"
+#include "kinds.h"
+
+/* The most ranks: a piece of each is to have room for the largest predefined type. */
+enum { BOARD_RANKS = BOARD_BYTES / 32 };
+
+/* Who posts what to whom in all steps of a call. Ranks are those of the boards. */
+struct roles {
+  int root;        /* -1: none */
+  bool one_writes; /* the root alone, otherwise every rank */
+  bool one_reads;  /* likewise */
+  bool writes, reads;
+  int out_blocks, in_blocks; /* 1 or one for each rank */
+};
+
+/* The blocks as they travel. */
+struct images {
+  const char *out; /* NULL: this rank sends nothing to others */
+  char *in;        /* NULL: it receives nothing */
+};
+
+/* Moves blocks of this many bytes, equal on all ranks, as the next call of the boards. Errors, also of the
+   next: SWP_ERR_MPI. */
+int swp_boards_move(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
+                    const struct images *images, int64_t block_bytes);
+
+/* Reduces blocks of side->count items of predefined operation and type; send may be MPI_IN_PLACE. */
+int swp_boards_reduce(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
+                      const struct side *side, MPI_Op op, const void *send, void *recv);
+
+#endif
