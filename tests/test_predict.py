@@ -535,13 +535,19 @@ def test_the_library_is_as_fast_as_the_fastest_textbook_algorithm(
 def test_levels_are_the_librarys_own_on_nodes_and_between_leaders(
     operation: str, seconds: Callable[[Callable[..., float], Callable[..., float]], float]
 ) -> None:
-    def vendor(group: Group) -> Callable[[str, float], float]:
-        return lambda operation, size: collectives.time_s(operation, "vendor", group, size)
+    def by(group: Group, spec: str) -> Callable[[str, float], float]:
+        return lambda operation, size: collectives.time_s(operation, spec, group, size)
 
     model = machine(on_node=pair(), off_node=pair(10))
-    found = predict.of_collective(model, operation, 12, 4, ["twolevel"]).times(int(M))["twolevel"]
+    specs = {"twolevel": "vendor", "twolevel:node=shared": "shared"}
+    found = predict.of_collective(model, operation, 12, 4, list(specs)).times(int(M))
     leaders = Group(costs(model, on_node=False), 3, REDUCING, COPYING)
-    assert found == pytest.approx(seconds(vendor(ranks(4)), vendor(leaders)))
+    assert found == pytest.approx(
+        {
+            spec: seconds(by(ranks(4), on_node), by(leaders, "vendor"))
+            for spec, on_node in specs.items()
+        }
+    )
 
 
 def test_a_dimension_within_nodes_costs_what_messages_cost_there() -> None:
@@ -570,6 +576,7 @@ def test_what_the_library_does_not_do_has_no_formula() -> None:
         ("bcast", "scatter_allgather:allgather=star"),
         ("bcast", "orthogonal:grid=3x3"),
         ("alltoall", "twolevel"),
+        ("allgatherv", "twolevel:node=shared"),
     ):
         assert collectives.formula(operation, spec, 8) is None
 

@@ -73,6 +73,7 @@ int main(int argc, char **argv) {
     snprintf(grid, sizeof grid, "orthogonal:grid=2x%d", procs / 2);
     check_shared(grid, 0, 2);
     check_shared("twolevel", 2, 2);
+    check_shared("twolevel:node=shared", 2, 2);
   }
   if (procs == 8)
     check_grids();

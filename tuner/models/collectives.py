@@ -150,19 +150,22 @@ def _orthogonal(operation: str, sizes: list[int], group: Group, m: float) -> flo
     return total
 
 
-def _twolevel(operation: str, group: Group, m: float) -> float:
+OnNode = Callable[[str, Group, float], float]
+
+
+def _twolevel(on_node: OnNode, operation: str, group: Group, m: float) -> float:
     """Return the time within nodes and between their leaders (Karonis et al., IPDPS'00)."""
     node = group.part(group.ppn, group.ppn)
     leaders = replace(group, procs=-(-group.procs // group.ppn), on_node=None)
     if operation in ("allgather", "allgatherv"):
         between = _vendor(operation, leaders, group.ppn * m)
-        spread = _vendor("bcast", node, group.procs * m)
-        return _vendor("gather", node, m) + between + spread
+        spread = on_node("bcast", node, group.procs * m)
+        return on_node("gather", node, m) + between + spread
     if operation == "allreduce":
-        summed = _vendor("reduce", node, m) + _vendor(operation, leaders, m)
-        return summed + _vendor("bcast", node, m)
+        summed = on_node("reduce", node, m) + _vendor(operation, leaders, m)
+        return summed + on_node("bcast", node, m)
     block = group.ppn * m if operation in ("gather", "scatter") else m
-    return _vendor(operation, node, m) + _vendor(operation, leaders, block)
+    return on_node(operation, node, m) + _vendor(operation, leaders, block)
 
 
 _SENDS_ALL = ("scatter", "alltoall", "reduce_scatter_block")
@@ -175,6 +178,8 @@ def _shared(operation: str, group: Group, m: float) -> float:
 
     That is of a small message, and what the busiest rank copies to its board and from the others'.
     """
+    if group.procs == 1:
+        return 0.0
     out = group.procs if operation in _SENDS_ALL else 1
     into = group.procs if operation in _RECEIVES_ALL else 1
     reduced_s = (group.procs - 1) * m * group.reduce_s_per_byte if operation in _REDUCES else 0.0
@@ -182,7 +187,8 @@ def _shared(operation: str, group: Group, m: float) -> float:
     return alpha_s + (out + into) * m * group.copy_s_per_byte + reduced_s
 
 
-_TWOLEVEL = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather", "allgatherv")
+_BY_MEMORY = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
+_TWOLEVEL = (*_BY_MEMORY, "allgatherv")
 
 
 # ---- Specs ----
@@ -205,7 +211,9 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
         case "shared", "" if operation != "allgatherv":
             return partial(_shared, operation)
         case "twolevel", "" if operation in _TWOLEVEL:
-            return partial(_twolevel, operation)
+            return partial(_twolevel, _vendor, operation)
+        case "twolevel", "node" if value == "shared" and operation in _BY_MEMORY:
+            return partial(_twolevel, _shared, operation)
         case "orthogonal", "grid" if re.fullmatch(r"\d{1,9}(x\d{1,9})+", value):
             sizes = [int(size) for size in value.split("x")]
             return partial(_orthogonal, operation, sizes) if math.prod(sizes) == procs else None
@@ -241,6 +249,8 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
     found += (f"orthogonal:grid={grid}" for grid in _grids(procs))
     if operation in _TWOLEVEL and procs > ppn > 1:
         found.append("twolevel")
+        if operation in _BY_MEMORY:
+            found.append("twolevel:node=shared")
     if operation != "allgatherv" and procs <= ppn:
         found.append("shared")
     return found

@@ -8,16 +8,10 @@ struct state {
   uint64_t *finished; /* the boards' */
 };
 
-static const char *moves_applicable(const struct spec *spec, const struct features *features) {
+static const char *call_applicable(const struct spec *spec, const struct features *features) {
   const char *why = swp_total_applicable(spec, features);
-  if (why != NULL)
-    return why;
-  return features->procs <= BOARD_RANKS ? NULL : "a board has no room for so many ranks";
-}
-
-static const char *reduction_applicable(const struct spec *spec, const struct features *features) {
-  return features->predefined ? moves_applicable(spec, features)
-                              : "the operation or its type is not predefined";
+  return why != NULL ? why
+                     : swp_boards_cannot(features, features->procs, swp_shapes[features->operation].reduces);
 }
 
 static void shared_free(struct swp_plan *plan) {
@@ -117,8 +111,8 @@ static int shared_estimate(const struct swp_plan *plan, const struct estimate *e
   return SWP_SUCCESS;
 }
 
-#define MOVES {shared_move, moves_scratch_bytes, moves_applicable}
-#define REDUCES {shared_reduce, NULL, reduction_applicable}
+#define MOVES {shared_move, moves_scratch_bytes, call_applicable}
+#define REDUCES {shared_reduce, NULL, call_applicable}
 
 const struct method swp_collective_shared = {
     .name = "shared",

@@ -1,7 +1,7 @@
 /*
  * twolevel: within the nodes and between them, each by the MPI library: one rank of every node, its leader,
  * speaks for the node. MPI libraries do this themselves where they know the nodes; here it also works on
- * virtual ones.
+ * virtual ones. With node=shared ranks of a node use its memory instead.
  */
 #include "twolevel.h"
 
@@ -12,11 +12,29 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NODE };
+enum { NODE_MPI, NODE_SHARED };
+static const char *const node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
+
+static bool is_by_memory(const struct spec *spec) {
+  return spec->arguments[NODE].given && spec->arguments[NODE].value == NODE_SHARED;
+}
+
+static bool twolevel_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
+  static const char *const specs[] = {"twolevel", "twolevel:node=shared"};
+  (void)procs;
+  if (index >= (operation == SWP_ALLGATHERV ? 1 : 2))
+    return false;
+  snprintf(text, length, "%s", specs[index]);
+  return true;
+}
+
 static const char *twolevel_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
   if (features->nodes == 1)
     return "all ranks are on one node";
-  return features->ppn > 1 ? NULL : "each rank is on a node of its own";
+  if (features->ppn == 1)
+    return "each rank is on a node of its own";
+  return is_by_memory(spec) ? swp_sharing_applicable_on_nodes(spec, features) : NULL;
 }
 
 /* ---- Planning ---- */
@@ -45,6 +63,7 @@ static void twolevel_free(struct swp_plan *plan) {
   struct twolevel *state = plan->method_state;
   if (state == NULL)
     return;
+  swp_node_free(plan);
   swp_part_give(plan, &state->node);
   swp_part_give(plan, &state->peers);
 }
@@ -61,6 +80,8 @@ static int twolevel_plan(struct swp_plan *plan) {
   const struct division peers = {"peers", plan->hints.ppn, plan->hints.placement};
   TRY(swp_part_take(plan, &nodes, state->number, state->local, &state->node));
   TRY(swp_part_take(plan, &peers, state->local, state->number, &state->peers));
+  if (is_by_memory(&plan->spec))
+    TRY(swp_agree(plan->comm, swp_node_plan(plan)));
   snprintf(plan->layout, sizeof plan->layout, "%d nodes of up to %d ranks", plan->features.nodes,
            plan->features.ppn);
 done:
@@ -90,6 +111,15 @@ static struct place find_place(const struct swp_plan *plan) {
   return place;
 }
 
+static const char *node_applicable(const struct spec *spec, const struct features *features, bool reduces) {
+  return is_by_memory(spec) ? swp_boards_cannot(features, features->ppn, reduces) : NULL;
+}
+
+static const char *bcast_applicable(const struct spec *spec, const struct features *features) {
+  const char *why = swp_image_applicable(spec, features);
+  return why != NULL ? why : node_applicable(spec, features, false);
+}
+
 /* A root that is not a leader first distributes the data on its node, and so to the leader. */
 static int twolevel_bcast(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
@@ -100,12 +130,11 @@ static int twolevel_bcast(struct swp_plan *plan, const void *send, void *recv) {
   (void)send;
   TRY(swp_image_begin(plan, recv, &image));
   if (node_first)
-    MPI_TRY(PMPI_Bcast(image, size, MPI_BYTE, swp_topology_local(plan->topology, plan->features.root),
-                       state->node));
+    TRY(swp_node_bcast(plan, swp_topology_local(plan->topology, plan->features.root), image, size));
   if (place.leads)
     MPI_TRY(PMPI_Bcast(image, size, MPI_BYTE, place.root_node, state->peers));
   if (!node_first)
-    MPI_TRY(PMPI_Bcast(image, size, MPI_BYTE, place.leader, state->node));
+    TRY(swp_node_bcast(plan, place.leader, image, size));
   TRY(swp_image_end(plan, image, recv));
 done:
   return error;
@@ -114,9 +143,13 @@ done:
 /* ---- Blocks ---- */
 
 static const char *blocks_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
   int64_t slots = (int64_t)features->nodes * features->ppn;
-  return features->bytes <= INT_MAX / slots ? NULL : "the blocks of all ranks are over 2 GiB - 1";
+  return features->bytes <= INT_MAX / slots ? node_applicable(spec, features, false)
+                                            : "the blocks of all ranks are over 2 GiB - 1";
+}
+
+static const char *allgatherv_applicable(const struct spec *spec, const struct features *features) {
+  return is_by_memory(spec) ? "node=shared does no allgatherv" : swp_total_applicable(spec, features);
 }
 
 static int64_t slots_bytes(const struct swp_plan *plan) {
@@ -165,8 +198,7 @@ static int gather_node(struct swp_plan *plan, int leader, const void *send, cons
   if (leads)
     memset(blocks + (int64_t)state->size * block, 0,
            (size_t)(node_bytes(plan) - (int64_t)state->size * block));
-  MPI_TRY(leads ? PMPI_Gather(MPI_IN_PLACE, 0, MPI_BYTE, blocks, block, MPI_BYTE, leader, state->node)
-                : PMPI_Gather(blocks, block, MPI_BYTE, NULL, 0, MPI_BYTE, leader, state->node));
+  TRY(swp_node_gather(plan, leader, blocks));
 done:
   return error;
 }
@@ -240,7 +272,7 @@ static int twolevel_scatter(struct swp_plan *plan, const void *send, void *recv)
   const struct twolevel *state = plan->method_state;
   const struct call *call = call_of(plan);
   struct place place = find_place(plan);
-  int block = (int)plan->features.bytes, error = SWP_SUCCESS;
+  int error = SWP_SUCCESS;
   const char *slots = place.is_root && is_slots(plan, &call->send) ? send : scratch_of(plan);
   char *blocks = scratch_of(plan);
   if (place.is_root && slots != send)
@@ -248,14 +280,11 @@ static int twolevel_scatter(struct swp_plan *plan, const void *send, void *recv)
   TRY(scatter_nodes(plan, &place, slots, blocks));
   if (place.leads_root)
     blocks = (char *)slots + state->number * node_bytes(plan);
-  if (place.leads) {
-    MPI_TRY(PMPI_Scatter(blocks, block, MPI_BYTE, MPI_IN_PLACE, 0, MPI_BYTE, place.leader, state->node));
-    blocks += (int64_t)state->local * block;
-  } else {
-    if (recv != MPI_IN_PLACE && call->recv.dense)
-      blocks = recv;
-    MPI_TRY(PMPI_Scatter(NULL, 0, MPI_BYTE, blocks, block, MPI_BYTE, place.leader, state->node));
-  }
+  else if (!place.leads && recv != MPI_IN_PLACE && call->recv.dense)
+    blocks = recv;
+  TRY(swp_node_scatter(plan, place.leader, blocks));
+  if (place.leads)
+    blocks += state->local * plan->features.bytes;
   if (recv != MPI_IN_PLACE && blocks != recv)
     TRY(swp_unpack(plan, &call->recv, blocks, call->recv.count, recv));
 done:
@@ -276,7 +305,7 @@ static int twolevel_allgather(struct swp_plan *plan, const void *send, void *rec
   TRY(gather_node(plan, 0, send, recv, slots + first));
   if (state->local == 0)
     MPI_TRY(PMPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, slots, node_size, MPI_BYTE, state->peers));
-  MPI_TRY(PMPI_Bcast(slots, (int)slots_bytes(plan), MPI_BYTE, 0, state->node));
+  TRY(swp_node_bcast(plan, 0, slots, (int)slots_bytes(plan)));
   if (slots != recv)
     TRY(unpack_slots(plan, side, slots, recv));
 done:
@@ -284,6 +313,11 @@ done:
 }
 
 /* ---- Reductions: in the order of nodes ---- */
+
+static const char *reduction_applicable(const struct spec *spec, const struct features *features) {
+  const char *why = swp_commutes(spec, features);
+  return why != NULL ? why : node_applicable(spec, features, true);
+}
 
 /* The node's sum at its leader; the sum of all at the root's leader for the root. Not in place, where the
    MPI_Reduce of MPICH 4.0.2 fails. */
@@ -304,8 +338,7 @@ static int twolevel_reduce(struct swp_plan *plan, const void *send, void *recv) 
     partial = swp_side_place(side, side->count, scratch_of(plan));
   if (place.leads_root && !place.is_root)
     sum = swp_side_place(side, side->count, scratch_of(plan) + swp_side_room(side, side->count));
-  MPI_TRY(PMPI_Reduce(send == MPI_IN_PLACE ? recv : send, partial, side->count, side->type, call->op,
-                      place.leader, state->node));
+  TRY(swp_node_reduce(plan, place.leader, send == MPI_IN_PLACE ? recv : send, partial));
   if (place.leads)
     MPI_TRY(PMPI_Reduce(partial, sum, side->count, side->type, call->op, place.root_node, state->peers));
   if (place.leads_root && !place.is_root)
@@ -322,13 +355,23 @@ static int twolevel_allreduce(struct swp_plan *plan, const void *send, void *rec
   MPI_Op op = call_of(plan)->op;
   bool leads = state->local == 0;
   int error = SWP_SUCCESS;
-  MPI_TRY(PMPI_Reduce(send == MPI_IN_PLACE && !leads ? recv : send, leads ? recv : NULL, side->count,
-                      side->type, op, 0, state->node));
+  TRY(swp_node_reduce(plan, 0, send == MPI_IN_PLACE && !leads ? recv : send, leads ? recv : NULL));
   if (leads)
     MPI_TRY(PMPI_Allreduce(MPI_IN_PLACE, recv, side->count, side->type, op, state->peers));
-  MPI_TRY(PMPI_Bcast(recv, side->count, side->type, 0, state->node));
+  if (state->by_memory && side->dense)
+    TRY(swp_node_bcast(plan, 0, recv, (int)plan->features.bytes));
+  else
+    MPI_TRY(PMPI_Bcast(recv, side->count, side->type, 0, state->node));
 done:
   return error;
+}
+
+/* Of the node's ranks. */
+static double node_s(const struct spec *spec, enum swp_operation operation, const struct group *node,
+                     double m) {
+  if (!is_by_memory(spec))
+    return swp_textbook_least_s(operation, node, m);
+  return node->procs > 1 ? swp_textbook_shared_s(operation, node, m) : 0;
 }
 
 static int twolevel_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
@@ -341,16 +384,16 @@ static int twolevel_estimate(const struct swp_plan *plan, const struct estimate 
   switch (operation) {
   case SWP_ALLGATHER:
   case SWP_ALLGATHERV:
-    *seconds = swp_textbook_least_s(SWP_GATHER, &node, m) +
+    *seconds = node_s(estimate->spec, SWP_GATHER, &node, m) +
                swp_textbook_least_s(operation, &leaders, group.ppn * m) +
-               swp_textbook_least_s(SWP_BCAST, &node, group.procs * m);
+               node_s(estimate->spec, SWP_BCAST, &node, group.procs * m);
     break;
   case SWP_ALLREDUCE:
-    *seconds = swp_textbook_least_s(SWP_REDUCE, &node, m) + swp_textbook_least_s(operation, &leaders, m) +
-               swp_textbook_least_s(SWP_BCAST, &node, m);
+    *seconds = node_s(estimate->spec, SWP_REDUCE, &node, m) + swp_textbook_least_s(operation, &leaders, m) +
+               node_s(estimate->spec, SWP_BCAST, &node, m);
     break;
   default:
-    *seconds = swp_textbook_least_s(operation, &node, m) +
+    *seconds = node_s(estimate->spec, operation, &node, m) +
                swp_textbook_least_s(operation, &leaders,
                                     operation == SWP_GATHER || operation == SWP_SCATTER ? group.ppn * m : m);
   }
@@ -359,21 +402,24 @@ static int twolevel_estimate(const struct swp_plan *plan, const struct estimate 
 
 const struct method swp_collective_twolevel = {
     .name = "twolevel",
-    .summary = "by the MPI library within nodes, and between their leaders",
+    .summary = "by the MPI library or memory within nodes, and between their leaders",
     .source = "Karonis et al., Exploiting hierarchy in parallel computer networks, IPDPS 2000",
+    .usage = "node=mpi|shared (mpi when not given)",
+    .parameters = {[NODE] = {"node", PARAMETER_CHOICE, 0, 0, node_choices}},
+    .variant = twolevel_variant,
     .applicable = twolevel_applicable,
     .plan = twolevel_plan,
     .free = twolevel_free,
     .estimate = twolevel_estimate,
     .procedures =
         {
-            [SWP_BCAST] = {twolevel_bcast, swp_image_scratch_bytes, swp_image_applicable},
+            [SWP_BCAST] = {twolevel_bcast, swp_image_scratch_bytes, bcast_applicable},
             [SWP_GATHER] = {twolevel_gather, gather_scratch_bytes, blocks_applicable},
             [SWP_SCATTER] = {twolevel_scatter, scatter_scratch_bytes, blocks_applicable},
-            [SWP_REDUCE] = {twolevel_reduce, reduce_scratch_bytes, swp_commutes},
-            [SWP_ALLREDUCE] = {twolevel_allreduce, NULL, swp_commutes},
+            [SWP_REDUCE] = {twolevel_reduce, reduce_scratch_bytes, reduction_applicable},
+            [SWP_ALLREDUCE] = {twolevel_allreduce, NULL, reduction_applicable},
             [SWP_ALLGATHER] = {twolevel_allgather, allgather_scratch_bytes, blocks_applicable},
             [SWP_ALLGATHERV] = {swp_twolevel_allgatherv, swp_twolevel_allgatherv_scratch_bytes,
-                                swp_total_applicable},
+                                allgatherv_applicable},
         },
 };

@@ -2,6 +2,7 @@
 #ifndef SWP_TWOLEVEL_H
 #define SWP_TWOLEVEL_H
 
+#include "board_steps.h"
 #include "call.h"
 
 struct twolevel {
@@ -9,7 +10,24 @@ struct twolevel {
   int number, local;    /* of the node, and of this rank on it */
   int size, least;      /* ranks on the node, and on the node with the fewest */
   bool in_order;        /* blocks by node and local number are blocks by rank */
+  bool by_memory;       /* on the node, by boards; else by MPI */
+  struct boards boards;
+  uint64_t *finished; /* the boards' */
 };
+
+/* What `node=shared` needs. Collective; errors, agreed on the node: as swp_arena_take. */
+int swp_node_plan(struct swp_plan *plan);
+void swp_node_free(struct swp_plan *plan);
+
+/*
+ * Collectives of the node's ranks; `leader` is a local number. `blocks` are those of all of them at the
+ * leader, and elsewhere this rank's; the leader's own stays in its place. The reduction is that of the call.
+ * Errors: SWP_ERR_MPI.
+ */
+int swp_node_bcast(struct swp_plan *plan, int leader, char *bytes, int count);
+int swp_node_gather(struct swp_plan *plan, int leader, char *blocks);
+int swp_node_scatter(struct swp_plan *plan, int leader, char *blocks);
+int swp_node_reduce(struct swp_plan *plan, int leader, const void *send, void *recv);
 
 int swp_twolevel_allgatherv(struct swp_plan *plan, const void *send, void *recv);
 int64_t swp_twolevel_allgatherv_scratch_bytes(const struct swp_plan *plan);

@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+enum { LEAST_PIECE_BYTES = 32 }; /* of the largest predefined type */
+
+const char *swp_boards_cannot(const struct features *features, int ranks, bool reduces) {
+  if (reduces && !features->predefined)
+    return "the operation or its type is not predefined";
+  return ranks <= BOARD_BYTES / LEAST_PIECE_BYTES ? NULL : "a board has no room for so many ranks";
+}
+
 /* Whether others read what this rank posts. */
 static bool has_readers(const struct boards *boards, const struct roles *roles) {
   return roles->writes && boards->procs > 1 && !(roles->one_reads && boards->rank == roles->root);

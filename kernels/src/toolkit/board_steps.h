@@ -10,9 +10,6 @@
 #include "boards.h"
 #include "kinds.h"
 
-/* The most ranks: a piece of each is to have room for the largest predefined type. */
-enum { BOARD_RANKS = BOARD_BYTES / 32 };
-
 /* Who posts what to whom in all steps of a call. Ranks are those of the boards. */
 struct roles {
   int root;        /* -1: none */
@@ -27,6 +24,9 @@ struct images {
   const char *out; /* NULL: this rank sends nothing to others */
   char *in;        /* NULL: it receives nothing */
 };
+
+/* NULL where boards of so many ranks can do the call, else why not. */
+const char *swp_boards_cannot(const struct features *features, int ranks, bool reduces);
 
 /* Moves blocks of this many bytes, equal on all ranks, as the next call of the boards. Errors, also of the
    next: SWP_ERR_MPI. */

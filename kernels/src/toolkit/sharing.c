@@ -8,10 +8,15 @@ enum { POLLS_PER_PROGRESS = 64, POLLS_PER_YIELD = 16, PATIENT_POLLS = 1024 };
 
 uint64_t swp_calls_begin;
 
+const char *swp_sharing_applicable_on_nodes(const struct spec *spec, const struct features *features) {
+  (void)spec, (void)features;
+  return SWP_SIMULATED ? "it polls memory, during which simulated time stands still" : NULL;
+}
+
 const char *swp_sharing_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
-  if (SWP_SIMULATED)
-    return "it polls memory, during which simulated time stands still";
+  const char *why = swp_sharing_applicable_on_nodes(spec, features);
+  if (why != NULL)
+    return why;
   return features->shared_memory ? NULL : "the ranks are on several nodes, which share no memory";
 }
 

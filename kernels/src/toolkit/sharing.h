@@ -26,8 +26,11 @@ static inline void swp_reach(call_number *number, uint64_t call) {
   atomic_store_explicit(number, call, memory_order_release);
 }
 
-/* NULL where all ranks share memory, otherwise why methods that need it cannot be used. */
+/* NULL where all ranks share memory, or those of each node, otherwise why methods that need it cannot be
+ * used.
+ */
 const char *swp_sharing_applicable(const struct spec *spec, const struct features *features);
+const char *swp_sharing_applicable_on_nodes(const struct spec *spec, const struct features *features);
 
 /* For a rank that has found nothing yet: lets MPI and other exchanges progress. Errors: SWP_ERR_MPI. */
 int swp_sharing_progress(struct swp_plan *plan);

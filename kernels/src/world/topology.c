@@ -192,6 +192,7 @@ void swp_topology_release(struct topology *topology) {
   swp_release(topology->node_ranks);
   swp_release(topology->socket_of);
   swp_arena_release(topology->arena);
+  swp_arena_release(topology->node_arena);
   swp_release(topology);
 }
 
@@ -207,8 +208,9 @@ static int create(MPI_Comm comm, struct arena *arena, struct topology **topology
   if (made != NULL) {
     atomic_init(&made->holders, 1);
     made->arena = arena != NULL ? swp_arena_hold(arena) : swp_arena_create();
+    made->node_arena = swp_arena_create();
   }
-  const bool whole = made != NULL && made->arena != NULL;
+  const bool whole = made != NULL && made->arena != NULL && made->node_arena != NULL;
   int error = swp_agree(comm, whole ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for the topology"));
   if (error == SWP_SUCCESS)
     *topology = made;

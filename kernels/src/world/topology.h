@@ -32,6 +32,7 @@ struct topology {
   int *node_begins, *node_ranks; /* listed: the ranks of node n are node_ranks[node_begins[n] …] */
   int *socket_of;                /* per place on this rank's node; NULL where any rank's is unknown */
   struct arena *arena;           /* that the ranks share where they share memory */
+  struct arena *node_arena;      /* that the ranks of each node share */
   atomic_int holders;
 };
 
