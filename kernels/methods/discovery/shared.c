@@ -32,7 +32,7 @@ enum { BOARDS = 2 };
 
 struct state {
   struct share share; /* the two boards of each rank */
-  size_t data_offset, board_bytes;
+  int64_t data_offset, board_bytes;
   uint64_t call;
   MPI_Request *requests; /* of large messages, sent and received */
 };
@@ -45,12 +45,9 @@ static void shared_free(struct swp_plan *plan) {
   swp_arena_give(plan->topology->arena, &state->share);
 }
 
-static size_t round_up(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
 static struct board *board_of(const struct state *state, int rank, uint64_t call) {
-  return (struct board *)(void *)(swp_share_of(&state->share, rank) + call % BOARDS * state->board_bytes);
+  return (struct board *)(void *)(swp_share_of(&state->share, rank) +
+                                  (int64_t)(call % BOARDS) * state->board_bytes);
 }
 
 static int shared_plan(struct swp_plan *plan) {
@@ -59,10 +56,10 @@ static int shared_plan(struct swp_plan *plan) {
   int64_t bytes = 0;
   if (state != NULL) {
     state->requests = swp_plan_allocate(plan, 2 * (int64_t)plan->procs, sizeof *state->requests);
-    state->data_offset =
-        round_up(sizeof(struct board) + (size_t)plan->procs * sizeof(struct notice), DATA_ALIGNMENT);
-    state->board_bytes = round_up(state->data_offset + BOARD_BYTES, LINE_BYTES);
-    bytes = BOARDS * (int64_t)state->board_bytes;
+    state->data_offset = swp_round_up(
+        (int64_t)(sizeof(struct board) + (size_t)plan->procs * sizeof(struct notice)), DATA_ALIGNMENT);
+    state->board_bytes = swp_round_up(state->data_offset + BOARD_BYTES, LINE_BYTES);
+    bytes = BOARDS * state->board_bytes;
   }
   const bool allocated = state != NULL && state->requests != NULL;
   int error = allocated ? SWP_SUCCESS : swp_plan_no_memory(plan);
@@ -81,19 +78,19 @@ static int shared_plan(struct swp_plan *plan) {
 static void publish(const struct swp_plan *plan, const struct state *state, const struct outbox *outbox) {
   struct board *board = board_of(state, plan->rank, state->call);
   char *data = (char *)board + state->data_offset;
-  size_t used = 0;
+  int64_t used = 0;
   for (int rank = 0; rank < plan->procs; rank++)
     board->notices[rank].bytes = NOTICE_NONE;
   for (int i = 0; i < outbox->nsends; i++) {
-    size_t bytes = (size_t)outbox->bytes[i];
+    const int64_t bytes = outbox->bytes[i];
     struct notice *notice = &board->notices[outbox->ranks[i]];
     *notice = (struct notice){(int32_t)bytes, NOTICE_BY_MPI};
     if (bytes > SHARING_BYTES || used + bytes > BOARD_BYTES || outbox->ranks[i] == plan->rank)
       continue;
     notice->offset = (int32_t)used;
     if (bytes > 0)
-      memcpy(data + used, outbox->data[i], bytes);
-    used += round_up(bytes, DATA_ALIGNMENT);
+      memcpy(data + used, outbox->data[i], (size_t)bytes);
+    used += swp_round_up(bytes, DATA_ALIGNMENT);
   }
   swp_reach(&board->call, state->call);
 }

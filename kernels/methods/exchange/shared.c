@@ -44,7 +44,7 @@ struct state {
 };
 
 static int64_t slot_bytes(int64_t bytes) {
-  return ((int64_t)sizeof(struct slot) + bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+  return swp_round_up((int64_t)sizeof(struct slot) + bytes, LINE_BYTES);
 }
 
 static inline struct slot *slot_of(const struct channel *channel, uint64_t call) {

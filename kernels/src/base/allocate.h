@@ -18,6 +18,11 @@ void *swp_allocate_buffer(size_t bytes);
 
 void swp_release(void *memory);
 
+/* The least multiple of the unit that is as large. */
+static inline int64_t swp_round_up(int64_t bytes, int64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
 /* A growing array; items is NULL or must be released. */
 struct array {
   void *items;

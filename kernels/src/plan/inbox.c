@@ -89,7 +89,7 @@ static bool grow(struct inbox *inbox) {
 }
 
 void *swp_inbox_add(struct inbox *inbox, int source, int64_t bytes) {
-  size_t needed = ((size_t)bytes + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
+  size_t needed = (size_t)swp_round_up(bytes, DATA_ALIGNMENT);
   struct block *block = inbox->blocks;
   if (block == NULL || block->size - block->used < needed)
     block = add_block(inbox, needed);

@@ -75,8 +75,7 @@ void swp_relay_begin(struct swp_plan *plan, struct relay *relay, const struct ou
 }
 
 static int64_t packed_bytes(int64_t bytes) {
-  return (int64_t)sizeof(struct header) +
-         (bytes + PARCEL_ALIGNMENT - 1) / PARCEL_ALIGNMENT * PARCEL_ALIGNMENT;
+  return (int64_t)sizeof(struct header) + swp_round_up(bytes, PARCEL_ALIGNMENT);
 }
 
 /* Room for a letter of the size that is known; NULL sets the call's failure. */

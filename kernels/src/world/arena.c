@@ -185,7 +185,7 @@ static int make_segment(MPI_Comm comm, int64_t bytes, struct segment **made) {
   MPI_TRY(MPI_Comm_rank(comm, &rank));
   MPI_TRY(MPI_Comm_size(comm, &procs));
   segment->header_bytes = page;
-  segment->part_bytes = (part + page - 1) / page * page;
+  segment->part_bytes = swp_round_up(part, page);
   segment->bytes = (size_t)(page + procs * segment->part_bytes);
   TRY(attach(comm, rank, segment));
   *made = segment;
@@ -301,7 +301,7 @@ int swp_arena_take(struct arena *arena, MPI_Comm comm, int error, int64_t bytes,
   *share = (struct share){0};
   TRY(swp_agree(comm, error));
   MPI_TRY(MPI_Allreduce(&bytes, &most, 1, MPI_INT64_T, MPI_MAX, comm));
-  most = (most + GRANULE_BYTES - 1) / GRANULE_BYTES * GRANULE_BYTES;
+  most = swp_round_up(most, GRANULE_BYTES);
   TRY(swp_agree(comm, take_here(arena, most, share, place)));
   TRY(compare(comm, place, &same));
   if (!same || share->segment == NULL) {
