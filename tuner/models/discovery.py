@@ -141,7 +141,7 @@ def _dense(census: Census) -> float:
 
 
 def _shared(census: Census) -> float:
-    """Return the time until boards are seen, as long as a small message, and of copying twice."""
+    """Return the time until bulletins are seen, as a small message takes, and of two copies."""
     seen_s = census.network.slowest.of(_SMALL_BYTES).alpha_s
     return seen_s + through_memory_s(
         census.payload, census.network, census.size_bytes, census.copy_s_per_byte, census.begin_s
