@@ -52,12 +52,17 @@ static struct roles roles_of(const struct swp_plan *plan) {
 
 /* ---- Moving bytes ---- */
 
+/* The packed blocks that this rank sends come first in scratch, before those that it receives. */
+static int64_t out_bytes(const struct swp_plan *plan, const struct roles *roles) {
+  return roles->writes ? roles->out_blocks * plan->features.bytes : 0;
+}
+
 static int64_t moves_scratch_bytes(const struct swp_plan *plan) {
   const struct call *call = call_of(plan);
   const struct roles roles = roles_of(plan);
   const bool dense = (call->send.type == MPI_DATATYPE_NULL || call->send.dense) &&
                      (call->recv.type == MPI_DATATYPE_NULL || call->recv.dense);
-  return dense ? 0 : (roles.out_blocks + roles.in_blocks) * plan->features.bytes;
+  return dense ? 0 : out_bytes(plan, &roles) + (roles.reads ? roles.in_blocks * plan->features.bytes : 0);
 }
 
 /* The blocks that this rank sends: of recv where it has no other place for them. */
@@ -79,7 +84,7 @@ static int begin_images(const struct swp_plan *plan, const struct roles *roles, 
   const struct side *side = &call_of(plan)->recv;
   *images = (struct images){NULL, NULL};
   if (roles->reads && recv != MPI_IN_PLACE && !(plan->operation == SWP_BCAST && roles->writes))
-    images->in = side->dense ? recv : scratch_of(plan) + roles->out_blocks * plan->features.bytes;
+    images->in = side->dense ? recv : scratch_of(plan) + out_bytes(plan, roles);
   return roles->writes ? find_out(plan, roles, send, recv, images) : SWP_SUCCESS;
 }
 
