@@ -33,6 +33,10 @@ void check_exchange_repeated(MPI_Comm comm, const char *method, double seconds);
  * allow. */
 void check_exchange_crossing(MPI_Comm comm, const char *method, const struct family *family);
 
+/* Two started plans, whose waits cross with a message and a barrier of the application in many orders, with
+ * `every` in all of two ranks; by methods without stages. */
+void check_exchange_orders(MPI_Comm comm, const char *const methods[2], bool every);
+
 /* Three started plans at the same time on one communicator, completed in another order. */
 void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]);
 

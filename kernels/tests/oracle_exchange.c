@@ -284,6 +284,59 @@ void check_exchange_crossing(MPI_Comm comm, const char *method, const struct fam
   run_close(&run);
 }
 
+/* What a rank may do in any order once two exchanges and a message are under way. */
+enum { WAIT_FIRST, WAIT_SECOND, BARRIER, RECEIVE, ACTIONS, ORDERS = 24 };
+
+/* The order-th permutation of the actions. */
+static void order_actions(int order, int actions[ACTIONS]) {
+  for (int i = 0; i < ACTIONS; i++)
+    actions[i] = i;
+  for (int left = ACTIONS; left > 1; order /= left, left--) {
+    const int other = order % left, action = actions[left - 1];
+    actions[left - 1] = actions[other];
+    actions[other] = action;
+  }
+}
+
+static void act_in_order(struct exchange_run runs[2], int order) {
+  int actions[ACTIONS], procs, sent = runs[0].rank, received = -1;
+  MPI_Comm comm = runs[0].comm;
+  MPI_Request request;
+  MPI_Comm_size(comm, &procs);
+  order_actions(order, actions);
+  MPI_Isend(&sent, 1, MPI_INT, (sent + 1) % procs, 0, comm, &request);
+  for (int i = 0; i < ACTIONS; i++)
+    if (actions[i] == BARRIER)
+      MPI_Barrier(comm);
+    else if (actions[i] == RECEIVE)
+      MPI_Recv(&received, 1, MPI_INT, (sent + procs - 1) % procs, 0, comm, MPI_STATUS_IGNORE);
+    else
+      EXPECT_ERROR(swp_wait(runs[actions[i] == WAIT_SECOND].plan), SWP_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQUAL(received, (sent + procs - 1) % procs);
+}
+
+void check_exchange_orders(MPI_Comm comm, const char *const methods[2], bool every) {
+  struct exchange_run runs[2];
+  int opened = 0;
+  test_case("exchanges %s and %s, waits in every order", methods[0], methods[1]);
+  while (opened < 2 && run_open(&runs[opened], comm, methods[opened], &families[0], (uint64_t)opened, 24, 0))
+    opened++;
+  const bool may = opened == 2 && !runs[0].plan->forwards && !runs[1].plan->forwards;
+  for (int call = 0; may && call < (every ? ORDERS * ORDERS : ORDERS); call++) {
+    for (int i = 0; i < 2; i++) {
+      const int k = (i + runs[0].rank + call / 2) % 2; /* started in another order, too */
+      run_fill(&runs[k], (uint64_t)call);
+      EXPECT_ERROR(swp_exchange_start(runs[k].plan, runs[k].send, runs[k].recv), SWP_SUCCESS);
+    }
+    act_in_order(runs, runs[0].rank % 2 == 0 ? call % ORDERS : (call / ORDERS + call) % ORDERS);
+    for (int i = 0; i < 2; i++)
+      run_check(&runs[i], (uint64_t)call);
+  }
+  for (int i = 0; i < opened; i++)
+    run_close(&runs[i]);
+}
+
 void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]) {
   struct exchange_run runs[3];
   int opened = 0;

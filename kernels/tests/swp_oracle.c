@@ -106,14 +106,19 @@ static void check_halves(void) {
 }
 
 /* Each method beside the next two, and twice beside the next: two exchanges that forward need each other's
-   progress. */
+   progress. Then two in other orders. */
 static void check_outstanding(const struct specs *specs) {
+  int procs;
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  const bool few = procs <= ALL_SIZES_TO;
   for (int i = 0; i < specs->count; i++)
     for (int twice = 0; twice < 2; twice++) {
       const char *three[3];
       for (int k = 0; k < 3; k++)
         three[k] = specs->list[(i + (twice ? k / 2 : k)) % specs->count];
       check_exchange_outstanding(MPI_COMM_WORLD, three);
+      if (few) /* more ranks take turns on cores */
+        check_exchange_orders(MPI_COMM_WORLD, &three[twice ? 0 : 1], !brief);
     }
 }
 

@@ -1,6 +1,7 @@
 /*
- * Two threads of each rank at once, each with a communicator of its own: plans are made, executed, overlapped
- * and freed in both, by methods that differ, and one thread may forward for the other's exchanges.
+ * Two threads of each rank at once. Each with a communicator of its own: plans are made, executed, overlapped
+ * and freed in both, by methods that differ, and one thread may forward for the other's exchanges. Then both
+ * with one communicator and its arena: one plans and frees, while the other executes a plan and frees it.
  */
 #include "oracle.h"
 #include "testing.h"
@@ -87,6 +88,40 @@ static void run_threads(const struct specs *specs) {
   }
 }
 
+static void *plan_meanwhile(void *argument) {
+  const struct worker *worker = argument;
+  for (int i = 0; i < nfamilies; i++)
+    check_exchange(worker->comm, "shared", &families[i], 24);
+  return NULL;
+}
+
+static void *execute_and_free(void *argument) {
+  enum { CALLS = 50 };
+  struct exchange_run *run = argument;
+  for (uint64_t call = 0; call < CALLS; call++) {
+    run_fill(run, call);
+    EXPECT_ERROR(swp_exchange_execute(run->plan, run->send, run->recv), SWP_SUCCESS);
+    run_check(run, call);
+  }
+  run_close(run);
+  return NULL;
+}
+
+static void share_a_communicator(const struct specs *specs) {
+  struct worker worker = {.comm = MPI_COMM_WORLD};
+  for (int i = 0; i < specs->count; i++) {
+    struct exchange_run run;
+    pthread_t thread;
+    test_case("%s, while another thread plans on the communicator", specs->list[i]);
+    if (!run_open(&run, worker.comm, specs->list[i], &families[0], (uint64_t)i, 24, 0))
+      continue;
+    if (pthread_create(&thread, NULL, execute_and_free, &run) != 0)
+      MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    plan_meanwhile(&worker);
+    pthread_join(thread, NULL);
+  }
+}
+
 int main(int argc, char **argv) {
   int provided;
   struct specs specs[2];
@@ -95,8 +130,10 @@ int main(int argc, char **argv) {
   for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++)
     gather_specs(operation, &specs[operation]);
   EXPECT(provided == MPI_THREAD_MULTIPLE, "this MPI does not let several threads call it");
-  if (provided == MPI_THREAD_MULTIPLE)
+  if (provided == MPI_THREAD_MULTIPLE) {
     run_threads(specs);
+    share_a_communicator(&specs[SWP_EXCHANGE]);
+  }
   free(specs[SWP_EXCHANGE].words);
   free(specs[SWP_DISCOVERY].words);
   return test_end();
