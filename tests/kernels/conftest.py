@@ -132,20 +132,19 @@ def kernels(request: pytest.FixtureRequest, kernels_of: Callable[[str], Kernels]
     return kernels_of(request.param)
 
 
-LIBRARIES = [("mpich", 4), ("openmpi", 4), ("mpich", 5), ("openmpi", 5), ("intelmpi", 2021)]
+# A bare machine tests MPICH 5 as its only MPI, so that another build waits for the night.
+LIBRARIES = by_day(["mpich4", "openmpi4", "openmpi5", "intelmpi2021"], ["mpich5"])
 
 
-@pytest.fixture(scope="session", params=LIBRARIES, ids=lambda library: "{}{}".format(*library))
+@pytest.fixture(scope="session", params=LIBRARIES)
 def library_kernels(
     request: pytest.FixtureRequest,
     kernels_of: Callable[[str], Kernels],
     require: Callable[[str, bool, str], None],
 ) -> Kernels:
     """Return the kernels under the MPI of each family and version on the path in turn."""
-    family, major = request.param
-    names = [mpi.name for mpi in find_mpis() if (mpi.family, mpi.major) == (family, major)]
-    part = "intelmpi" if family == "intelmpi" else f"{family}{major}"
-    require(part, bool(names), "this MPI is not installed")
+    names = [mpi.name for mpi in find_mpis() if f"{mpi.family}{mpi.major}" == request.param]
+    require(request.param.removesuffix("2021"), bool(names), "this MPI is not installed")
     return kernels_of(names[0])
 
 
