@@ -4,6 +4,7 @@ A check sets `operation` in its class, and `pattern` and `scale` as parameters. 
 everything that ReFrame needs: the tasks after set-up, the command before the run.
 """
 
+import math
 import re
 import shlex
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from tuner.campaign.worthiest import worthiest
 from tuner.domain.operations import RULED_OPERATIONS
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.mpi import LaunchCommand, identify
+from tuner.machine.sites.jobs import ending
 from tuner.machine.systems import launch_on
 from tuner.rawfile import keeping
 from tuner.store.database import StoreError
@@ -230,22 +232,42 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             return self.pattern
         return f"matrix:{write_matrix(name, Path(self.stagedir)).name}"
 
+    def ended_by_itself(self):
+        """Return the check that nothing ended the job; its message is the scheduler's reason."""
+        scheduler, how = self.current_partition.scheduler, ""
+        if not scheduler.is_local:
+            files = [Path(self.stagedir) / name for name in (self.job.stdout, self.job.stderr)]
+            written = [path.read_text(errors="replace") for path in files if path.is_file()]
+            how = ending(scheduler.registered_name, self.job.jobid, "\n".join(written))
+        return sn.assert_eq(how, "", msg="{0}")
+
+    def layouts_are_right(self):
+        """Return the check that every launch had all its ranks, on as many nodes as planned.
+
+        A launcher without integration may start all ranks on one node.
+        """
+        found = sn.extractall(
+            r"^swpbench: ranks (\d+)\nswpbench: nodes (\d+)$", self.stdout, (1, 2), int
+        )
+        nodes = math.ceil(self.num_tasks / self.num_tasks_per_node)
+        return sn.assert_eq(
+            found,
+            [(self.num_tasks, nodes)] * len(self.numbers),
+            msg="launches had (ranks, nodes) {0}, expected {1}",
+        )
+
     @sanity_function
     def launches_are_right(self):
-        """Check the payload, the number of ranks, and that every raw file is complete."""
-        ranks = sn.extractall(r"^swpbench: ranks (\d+)$", self.stdout, 1, int)
+        """Check the end of the job, the payload, the layout, and that raw files are complete."""
         return sn.all(
             [
+                self.ended_by_itself(),
                 sn.assert_eq(
                     sn.count(sn.findall(r"^swpbench: payload ok$", self.stdout)),
                     len(self.numbers),
                     msg="payload verified in {0} of {1} launches",
                 ),
-                sn.assert_eq(
-                    ranks,
-                    [self.num_tasks] * len(self.numbers),
-                    msg="launches had {0} ranks, expected {1}",
-                ),
+                self.layouts_are_right(),
                 sn.assert_eq(
                     sn.count(sn.findall(r"^swpbench: complete ", self.stdout)),
                     len(self.numbers),

@@ -159,6 +159,7 @@ if PLAN := os.environ.get(order.PLAN):
                 ended = sn.count(sn.extractall(rf"^{racing.ENDED}$", self.stdout))
                 return sn.all(
                     [
+                        self.ended_by_itself(),
                         sn.assert_eq("; ".join(said), "", msg="{0}"),
                         sn.assert_eq(ended, 1, msg="the race did not end by itself"),
                     ]

@@ -68,19 +68,15 @@ class SoakCheck(LaunchesCheck):
 
     @sanity_function
     def launches_are_right(self):
-        """Check that no method failed, and that the number of ranks is right."""
+        """Check that the job ended by itself, that no method failed, and the layout."""
         passed = sn.count(sn.findall(r"^swpbench: soak passed$", self.stdout))
-        ranks = sn.extractall(r"^swpbench: ranks (\d+)$", self.stdout, 1, int)
         failed = sn.extractall(r"^.* FAILED: .*$", self.stdout, 0)
         return sn.all(
             [
+                self.ended_by_itself(),
                 sn.assert_eq(failed, [], msg="failed, and excluded from tables: {0}"),
                 sn.assert_eq(passed, len(self.numbers), msg="{0} of {1} launches passed"),
-                sn.assert_eq(
-                    ranks,
-                    [self.num_tasks] * len(self.numbers),
-                    msg="soaked {0} ranks, expected {1}",
-                ),
+                self.layouts_are_right(),
             ]
         )
 

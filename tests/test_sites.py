@@ -21,6 +21,7 @@ from tuner.machine.doctor import missing
 from tuner.machine.mpi import available_cores, find_mpis
 from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import reframe_name
+from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, SchedulerError, Shape
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -190,9 +191,10 @@ def job_scripts(config: Path, place: Path) -> list[str]:
                 "#PBS -q workq",
                 "#PBS -l place=scatter:excl",
                 "#PBS -A m42",
+                "#PBS -r n",
             },
         ),
-        ("lsf", {"#BSUB -nnodes 4", "#BSUB -q normal", "#BSUB -x", "#BSUB -P m42"}),
+        ("lsf", {"#BSUB -nnodes 4", "#BSUB -q normal", "#BSUB -x", "#BSUB -rn", "#BSUB -P m42"}),
     ],
 )
 def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
@@ -210,6 +212,44 @@ def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
     assert len(launches) == 6
     assert len({launch.split("/")[0] for launch in launches}) == 1  # as many ranks
     assert len(scripts) == 4  # half a node to four nodes
+
+
+JOBS = {
+    "pbs": {
+        "qselect": "12.pbs",
+        "qstat": json.dumps(
+            {
+                "Jobs": {
+                    "12.pbs": {
+                        "comment": "Not Running: Insufficient amount of resource: ncpus",
+                        "Exit_status": 271,
+                        "Variable_List": {"PBS_O_WORKDIR": "/stage/site/job"},
+                    }
+                }
+            }
+        ),
+    },
+    "lsf": {"bjobs": "12|/stage/site/job|Job slot limit reached: 4 hosts;"},
+}
+LIMITS = {
+    "pbs": "=>> PBS: job killed: walltime 181 exceeded limit 180\n",
+    "lsf": "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited.",
+}
+
+
+def test_jobs_of_pbs_and_lsf_say_why_they_wait_and_how_they_ended(answering, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ANSWERS", JOBS)
+    answering("pbs")
+    reason = "Not Running: Insufficient amount of resource: ncpus"
+    assert pending("pbs", Path("/stage")) == f"job 12.pbs is pending: {reason}"
+    assert ending("pbs", "12.pbs", "") == f"job 12.pbs was ended by signal 15 ({reason})"
+    assert "walltime 181 exceeded limit 180" in ending("pbs", "12.pbs", LIMITS["pbs"])
+    answering("lsf")
+    said = "job 12 is pending: Job slot limit reached: 4 hosts;"
+    assert pending("lsf", Path("/stage")) == said
+    assert pending("lsf", Path("/elsewhere")) == ending("lsf", "12", "all is well") == ""
+    limit = LIMITS["lsf"].splitlines()[0]
+    assert ending("lsf", "12", LIMITS["lsf"]) == f"job 12 was ended by the scheduler ({limit})"
 
 
 def test_a_terminal_is_asked_for_what_nothing_tells(answering, tmp_path):
@@ -301,7 +341,7 @@ def test_a_file_that_is_no_configuration_is_told(tmp_path, text, reason):
         examine(config)
 
 
-def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path):
+def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path, monkeypatch):
     config = tmp_path / "site.py"
     answering("lsf")
     init("--name", "site", "--output", str(config))
@@ -309,11 +349,15 @@ def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path):
     text = re.sub(r'"num_cpus_per_core": \d+', '"num_cpus_per_core": 0', text)
     config.write_text(re.sub(r'"cc": ".*"', '"cc": "no-such-mpicc"', text))
     (tmp_path / "lsf-bin" / "bsub").unlink()
-    lacking = {(part.name, part.used_for): part.advice for part in missing(examine(config))}
+    monkeypatch.setattr("tuner.campaign.examine._PLAN_S", 0.1)
+    done: list[str] = []
+    parts = missing(examine(config, done.append))
+    lacking = {(part.name, part.used_for): part.advice for part in parts}
+    assert done == [f"ReFrame plans with {config}, for 0.1 s at most"]
     assert "bsub" in lacking["site:normal", "scheduler"]
     assert "mpi" in lacking["site:normal", "selection"]
     assert "num_cpus_per_core" in lacking["site:normal", "scales"]
-    assert lacking["checks", "measuring"]
+    assert "did not end within 0.1 s" in lacking["checks", "measuring"]
     assert "no-such-mpicc" in lacking[find_mpis()[0].name, "building"]
 
 

@@ -69,7 +69,8 @@ def doctor(config: Path | None, as_json: bool) -> None:
     from tuner.commands.printing.results import console
     from tuner.machine import doctor as examination
 
-    parts = examine(config) if config else examination.examine()
+    with console(stderr=True).status("looking for MPIs, programs and libraries") as status:
+        parts = examine(config, status.update) if config else examination.examine()
     if as_json:
         click.echo(json.dumps([asdict(part) for part in parts], indent=1))
     else:

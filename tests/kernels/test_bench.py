@@ -80,11 +80,11 @@ def test_header_first_and_end_last(run: Result) -> None:
     assert run.records[-1]["samples"] == sum(len(case["samples_s"]) for case in run.cases)
 
 
-def test_stdout_ends_with_the_four_lines_that_checks_look_for(run: Result) -> None:
-    lines = run.stdout.splitlines()[-4:]
-    assert lines[:2] == ["swpbench: payload ok", "swpbench: ranks 2"]
-    assert lines[2] == f"swpbench: samples {run.records[-1]['samples']}"
-    assert lines[3].startswith("swpbench: complete ")
+def test_stdout_ends_with_the_five_lines_that_checks_look_for(run: Result) -> None:
+    lines = run.stdout.splitlines()[-5:]
+    assert lines[:3] == ["swpbench: payload ok", "swpbench: ranks 2", "swpbench: nodes 1"]
+    assert lines[3] == f"swpbench: samples {run.records[-1]['samples']}"
+    assert lines[4].startswith("swpbench: complete ")
     assert run.stderr == ""
 
 
@@ -252,7 +252,7 @@ def test_names_and_notes_of_the_caller_are_kept(any_kernels: Kernels, tmp_path: 
     assert header["hostnames"] == ["node0"]
     assert header["budget_s"] == 30
     assert f"'{os.uname().nodename}'" not in str(result.records)
-    assert len(result.stdout.splitlines()) == 4
+    assert len(result.stdout.splitlines()) == 5
 
 
 def test_sizes_are_sorted_and_unique(any_kernels: Kernels, tmp_path: Path) -> None:

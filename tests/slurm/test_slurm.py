@@ -24,6 +24,7 @@ from tuner.cli import main
 from tuner.machine import doctor
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 from tuner.machine.sites import schedulers
+from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, Shape
 from tuner.store.store import Store
 
@@ -187,18 +188,20 @@ def end_its_time(cluster: Cluster, job: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "interrupt"),
-    [
-        ("", cancel),
-        pytest.param("", take_node_down, marks=pytest.mark.nightly),
-        pytest.param("", kill_node, marks=pytest.mark.nightly),
-        pytest.param("", end_its_time, marks=pytest.mark.nightly),
-        pytest.param("accounts", cancel, marks=pytest.mark.nightly),
-        pytest.param("accounts", take_node_down, marks=pytest.mark.nightly),
-    ],
+    ("cluster", "interrupt", "how"),
+    by_day(
+        [("", cancel, "was cancelled (CANCELLED AT ")],
+        [
+            ("", take_node_down, "lost a node (NodeDown"),
+            ("", kill_node, "lost a node (NodeDown"),
+            ("", end_its_time, "exceeded its time limit (TimeLimit; CANCELLED AT "),
+            ("accounts", cancel, "was cancelled (CANCELLED AT "),
+            ("accounts", take_node_down, "lost a node (NodeDown"),
+        ],
+    ),
     indirect=["cluster"],
 )
-def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, interrupt):
+def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, interrupt, how):
     made = campaign()
     scheduler = "slurm" if cluster.accounts else "squeue"
     assert f'"scheduler": "{scheduler}"' in made.config.read_text()
@@ -206,9 +209,12 @@ def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, inter
     hold.touch()
     running = made.measure()
     wait_for(lambda: held.exists() or running.poll() is not None)
-    interrupt(cluster, job_running())
+    job = job_running()
+    interrupt(cluster, job)
     said, _ = running.communicate(timeout=END_S)
     assert running.returncode == 1, said
+    (error,) = [line for line in said.splitlines() if line.startswith("Error: ")]
+    assert error.startswith(f"Error: job {job} {how}")
     (partial,) = re.findall(r"campaign (\w+) is partial: 0 of 2 launches", said)
     assert made.stored() == [0]
 
@@ -222,6 +228,24 @@ def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, inter
     assert made.stored() == LAUNCHES
     assert len(made.raw_files()) == len(LAUNCHES)
     assert first.read_bytes() == before
+
+
+def test_a_pending_job_says_why_it_waits(cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_CONF", str(cluster.configuration))
+    submit = ["sbatch", "--parsable", f"--nodes={cluster.nodes}", "--exclusive", "--wrap=sleep 600"]
+    running, waiting = (
+        subprocess.run(submit, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+        for _ in range(2)
+    )
+    said = f"job {waiting.strip()} is pending: "
+    wait_for(lambda: pending("squeue", tmp_path) == f"{said}Resources")
+    assert pending("squeue", tmp_path / "elsewhere") == ""
+    assert ending("squeue", running.strip(), "") == ""
+    for job in (waiting, running):
+        cancel(cluster, job.strip())
+        how = f"job {job.strip()} was cancelled"
+        wait_for(lambda job=job, how=how: ending("squeue", job.strip(), "") == how)
+    cluster.wait_for_nodes()
 
 
 def recover(cluster: Cluster) -> None:

@@ -2,6 +2,7 @@
 
 import runpy
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,13 @@ class ConfigurationError(SwitchpointError):
     """Error raised when a configuration cannot be read; the message says why."""
 
 
-def examine(config: Path) -> list[Prerequisite]:
+_PLAN_S = 120.0  # of ReFrame's dry run, which takes a few seconds
+
+
+def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> list[Prerequisite]:
     """Return the parts of a configuration, and how many checks ReFrame would run with it.
+
+    `say` is called with what is being done.
 
     Raises:
         ConfigurationError: the file is not a configuration.
@@ -31,6 +37,7 @@ def examine(config: Path) -> list[Prerequisite]:
         for part in _partition(system["name"], partition)
     ]
     parts += [_environment(each) for each in content["environments"]]
+    say(f"ReFrame plans with {config}, for {_PLAN_S:g} s at most")
     return [*parts, _plan(config)]
 
 
@@ -100,7 +107,7 @@ def _environment(environment: dict[str, Any]) -> Prerequisite:
 
 def _plan(config: Path) -> Prerequisite:
     try:
-        session = reframe.dry_run(Call(config, [], {}))
+        session = reframe.dry_run(Call(config, [], {}), _PLAN_S)
     except DispatchError as error:
         return Prerequisite("checks", "measuring", "", True, str(error))
     wanted = len(session.wanted)

@@ -18,16 +18,17 @@ def progress(
     built: bool,
     count: Callable[[], int],
     settled: Callable[[], str],
+    pending: Callable[[], str],
     console: Console,
 ) -> Iterator[Callable[[], None]]:
     """Yield a function that shows the number of finished launches, if enough time has passed.
 
     `count` returns their number; until there is one, the kernels are being built unless they are
-    `built`. What `settled` returns follows it. Where the launches are not known beforehand, the
-    bar shows the time.
+    `built`. What `settled` returns follows it, and why a job waits, which `pending` returns. Where
+    the launches are not known beforehand, the bar shows the time.
     """
     period_s = BAR_S if console.is_terminal else LINE_S
-    started_s, next_s = time.monotonic(), 0.0
+    started_s, next_s, next_asked_s, waits = time.monotonic(), 0.0, 0.0, ""
     bar = Progress(
         *(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()),
         console=console,
@@ -37,7 +38,7 @@ def progress(
     shown = bar.add_task(stage, total=launches or expected_s)
 
     def tick() -> None:
-        nonlocal next_s
+        nonlocal next_s, next_asked_s, waits
         elapsed_s = time.monotonic() - started_s
         if elapsed_s < next_s:
             return
@@ -46,6 +47,9 @@ def progress(
         if done or built:
             counted = f"{done} of {launches}" if launches else str(done)
             what, whole = f"{stage}: {counted} launches{settled()}", f" of about {expected_s:.0f} s"
+        if elapsed_s >= next_asked_s:
+            waits, next_asked_s = pending(), elapsed_s + LINE_S
+        what += f"; {waits}" if waits else ""
         bar.update(shown, completed=done if launches else elapsed_s, description=what)
         if not console.is_terminal:
             console.print(f"{what}, {elapsed_s:.0f} s{whole}")

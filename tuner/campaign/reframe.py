@@ -64,6 +64,7 @@ class Job:
     oversubscribed: bool = False
     races: bool = False
     batches: int = 0  # of a race, at most; 0: one job decides between its launches
+    scheduler: str = "local"  # by ReFrame's name
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -167,11 +168,12 @@ def _reason(output: str) -> str:
     return errors[0].strip() if errors else output.strip()
 
 
-def dry_run(call: Call) -> Session:
+def dry_run(call: Call, limit_s: float | None = None) -> Session:
     """Return what ReFrame would run, found by its dry run.
 
     Raises:
-        DispatchError: ReFrame failed or warned of something left out, or no check is left to run.
+        DispatchError: ReFrame failed, took longer than the limit or warned of something left out,
+            or no check is left to run.
     """
     if shown(call.config) != str(call.config):
         raise DispatchError(
@@ -185,9 +187,12 @@ def dry_run(call: Call) -> Session:
                 env=_environment() | call.env,
                 capture_output=True,
                 text=True,
+                timeout=limit_s,
             )
         except OSError as error:
             raise DispatchError(f"ReFrame cannot be started: {error}") from error
+        except subprocess.TimeoutExpired as error:
+            raise DispatchError(f"ReFrame's dry run did not end within {limit_s} s") from error
         output = answer.stdout + answer.stderr
         for line in output.splitlines():
             if "WARNING" in line and any(warning in line for warning in WARNINGS):
@@ -313,9 +318,14 @@ def _job(case: dict[str, Any]) -> Job:
         oversubscribed=case["oversubscribed"],
         races=case["races"],
         batches=case["batches"],
+        scheduler=case["scheduler"],
     )
 
 
 def _failure(case: dict[str, Any]) -> str:
+    """Return what failed, and why; how a job ended comes first, if not by itself."""
     what = f"{case['display_name']} @{case['environ']}"
+    reason = case["fail_reason"].removeprefix("sanity error: ")
+    if reason.startswith("job "):
+        return f"{reason}: {what}"
     return f"{what}: {case['fail_phase']}: {case['fail_reason']}"

@@ -289,7 +289,8 @@ int launch_end(struct launch *launch) {
   if (team_agree(team, team->rank == 0 ? launch_close(launch) : 0))
     return -1;
   if (team->rank == 0)
-    printf("swpbench: payload ok\nswpbench: ranks %d\nswpbench: samples %d\nswpbench: complete %s\n",
-           team->procs, launch->samples, launch->options->out);
+    printf("swpbench: payload ok\nswpbench: ranks %d\nswpbench: nodes %d\nswpbench: samples %d\nswpbench: "
+           "complete %s\n",
+           team->procs, team->nodes, launch->samples, launch->options->out);
   return 0;
 }

@@ -319,7 +319,8 @@ static int finish(struct launch *launch, int failed) {
   if (team_agree(team, status))
     return -1;
   if (team->rank == 0)
-    printf("swpbench: soak passed\nswpbench: ranks %d\nswpbench: complete %s\n", team->procs, path);
+    printf("swpbench: soak passed\nswpbench: ranks %d\nswpbench: nodes %d\nswpbench: complete %s\n",
+           team->procs, team->nodes, path);
   return 0;
 }
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import available_cores
 
+SLURM = ("slurm", "squeue")
+"""Slurm by ReFrame's names: with accounting, and without."""
+
 
 class SchedulerError(SwitchpointError):
     """Error raised when a scheduler's answer is missing or unknown; it names the command."""
@@ -82,7 +85,7 @@ def detect() -> Scheduler:
 
 def accounting_or_not() -> Scheduler:
     """Return Slurm with sacct for ReFrame's finished jobs, or without accounting with squeue."""
-    settings = _ask("scontrol", "show", "config")
+    settings = ask("scontrol", "show", "config")
     stored = [line for line in settings.splitlines() if line.startswith("AccountingStorageType")]
     has_none = all("none" in line or "(null)" in line for line in stored)
     return SCHEDULERS["squeue" if has_none else "slurm"]
@@ -91,8 +94,8 @@ def accounting_or_not() -> Scheduler:
 def srun_type(family: str) -> str:
     """Return the value of `srun --mpi` for an MPI family; "" if it is the default, or unknown."""
     try:
-        settings = _ask("scontrol", "show", "config")
-        there = _ask("srun", "--mpi=list").split()
+        settings = ask("scontrol", "show", "config")
+        there = ask("srun", "--mpi=list").split()
     except SchedulerError:
         return ""
     wanted = _PMI.get(family, "")
@@ -101,7 +104,7 @@ def srun_type(family: str) -> str:
 
 
 def _slurm_partitions() -> list[Partition]:
-    lines = _ask("sinfo", "--noheader", "--exact", "--format=%R|%a|%D|%c|%X|%Z").splitlines()
+    lines = ask("sinfo", "--noheader", "--exact", "--format=%R|%a|%D|%c|%X|%Z").splitlines()
     nodes: dict[str, Counter[Shape]] = {}
     for line in lines:
         try:
@@ -116,8 +119,8 @@ def _slurm_partitions() -> list[Partition]:
 
 
 def _pbs_partitions() -> list[Partition]:
-    vnodes = json.loads(_ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
-    queues = json.loads(_ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
+    vnodes = json.loads(ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
+    queues = json.loads(ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
     resources = [each.get("resources_available", {}) for each in vnodes]
     ncpus = [int(each.get("ncpus", 0)) for each in resources]  # without any: no compute node
     shapes = Counter(Shape(cpus) for cpus in ncpus if cpus)
@@ -131,21 +134,21 @@ def _pbs_partitions() -> list[Partition]:
 
 
 def _lsf_partitions() -> list[Partition]:
-    hosts = [line.split() for line in _ask("lshosts", "-w").splitlines()[1:]]
+    hosts = [line.split() for line in ask("lshosts", "-w").splitlines()[1:]]
     # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; a host that is down has less
     servers = [host for host in hosts if host[7:8] == ["Yes"] and host[4].isdigit()]
     shapes = Counter(Shape(int(host[4])) for host in servers)
-    queues = [line.split() for line in _ask("bqueues", "-w").splitlines()[1:]]
+    queues = [line.split() for line in ask("bqueues", "-w").splitlines()[1:]]
     # QUEUE_NAME PRIO STATUS …
     return [_partition(queue[0], shapes) for queue in queues if queue[2:3] == ["Open:Active"]]
 
 
 def _flux_partitions() -> list[Partition]:
-    lines = _ask("flux", "resource", "list", "-no", "{nnodes} {ncores}").splitlines()
+    lines = ask("flux", "resource", "list", "-no", "{nnodes} {ncores}").splitlines()
     counts = [tuple(map(int, line.split())) for line in lines if line.strip()]  # by state
     nodes, cores = sum(count[0] for count in counts), sum(count[1] for count in counts)
     shapes = Counter({Shape(cores // nodes): nodes} if nodes else {})
-    queues = _ask("flux", "queue", "list", "-no", "{queue}").split()
+    queues = ask("flux", "queue", "list", "-no", "{queue}").split()
     return [_partition(name, shapes) for name in queues or ["default"]]
 
 
@@ -160,7 +163,8 @@ def _partition(name: str, shapes: Counter[Shape]) -> Partition:
     return Partition(name, nodes, shape, len(shapes))
 
 
-def _ask(*command: str) -> str:
+def ask(*command: str) -> str:
+    """Return what a command prints. Raise SchedulerError when it fails or takes a minute."""
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -209,7 +213,7 @@ SCHEDULERS = _by_name(
             "mpiexec",
             ("pbsnodes", "qstat", "qsub"),
             _pbs_partitions,
-            ("-q {partition}", "-l place=scatter:excl"),
+            ("-q {partition}", "-l place=scatter:excl", "-r n"),
             "-A {account}",
         ),
         Scheduler(
@@ -217,7 +221,7 @@ SCHEDULERS = _by_name(
             "mpirun",
             ("lshosts", "bqueues", "bsub"),
             _lsf_partitions,
-            ("-q {partition}", "-x"),
+            ("-q {partition}", "-x", "-rn"),
             "-P {account}",
         ),
         Scheduler(

@@ -1,0 +1,112 @@
+"""What a scheduler reports of jobs: why they wait, and how they ended when not by themselves."""
+
+import getpass
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from tuner.machine.sites.schedulers import SLURM, SchedulerError, ask
+
+_SLURM_STATES = {
+    "BOOT_FAIL": "lost a node",
+    "CANCELLED": "was cancelled",
+    "DEADLINE": "missed its deadline",
+    "NODE_FAIL": "lost a node",
+    "OUT_OF_MEMORY": "ran out of memory",
+    "PREEMPTED": "was preempted",
+    "TIMEOUT": "exceeded its time limit",
+}
+
+# What schedulers write among the output of a job that they end.
+_WRITTEN = (
+    r"error: \*\*\* JOB \d+ ON \S+ (CANCELLED AT .*?) \*\*\*",  # Slurm
+    r"^=>> PBS: (job killed: .*)$",
+    r"^(TERM_\w+: .*)$",  # LSF
+)
+_SIGNALS = 256  # PBS adds it to the number of the signal that ended a job
+
+
+class PendingJob(NamedTuple):
+    """A job of this user that waits for nodes."""
+
+    number: str
+    reason: str
+    directory: str
+
+    def __str__(self) -> str:
+        return f"job {self.number} is pending: {self.reason or 'no reason given'}"
+
+
+def pending(scheduler: str, place: Path) -> str:
+    """Return why the job in a directory below `place` waits; "" if none does, or none says."""
+    find = _PENDING.get(scheduler)
+    try:
+        jobs = find() if find else []
+    except (SchedulerError, LookupError, TypeError, ValueError):
+        return ""  # progress is shown without it
+    below = (job for job in jobs if Path(job.directory).is_relative_to(place))
+    return str(next(below, ""))
+
+
+def ending(scheduler: str, job: str, output: str) -> str:
+    """Return how a job with this output ended when not by itself, in the scheduler's words."""
+    found = (re.search(pattern, output, re.MULTILINE) for pattern in _WRITTEN)
+    written = next((match.group(1) for match in found if match), "")
+    find = _ENDINGS.get(scheduler)
+    try:
+        how, why = find(job) if find else ("", "")
+    except (SchedulerError, LookupError, TypeError, ValueError):
+        how = why = ""  # it may have forgotten the job
+    if not how and not written:
+        return ""
+    reasons = "; ".join(filter(None, (why, written)))
+    return f"job {job} {how or 'was ended by the scheduler'}" + (f" ({reasons})" if reasons else "")
+
+
+def _slurm_pending() -> list[PendingJob]:
+    user = f"--user={getpass.getuser()}"
+    said = ask("squeue", user, "--noheader", "--states=PENDING", "--format=%i|%r|%Z")
+    return [PendingJob(*line.split("|", 2)) for line in said.splitlines()]
+
+
+def _pbs_pending() -> list[PendingJob]:
+    numbers = ask("qselect", "-u", getpass.getuser(), "-s", "Q").split()
+    if not numbers:
+        return []
+    jobs = json.loads(ask("qstat", "-f", "-F", "json", *numbers))["Jobs"]
+    return [
+        PendingJob(number, facts.get("comment", ""), facts["Variable_List"]["PBS_O_WORKDIR"])
+        for number, facts in jobs.items()
+    ]
+
+
+def _lsf_pending() -> list[PendingJob]:
+    fields = "jobid sub_cwd pend_reason delimiter='|'"
+    said = ask("bjobs", "-p", "-noheader", "-o", fields)
+    lines = [line.split("|", 2) for line in said.splitlines() if "|" in line]
+    return [PendingJob(number, reason.strip(), place) for number, place, reason in lines]
+
+
+def _slurm_ending(job: str) -> tuple[str, str]:
+    said = ask("scontrol", "show", "job", job)
+    match = re.search(r"JobState=(\w+) Reason=(\S+)", said)
+    if match is None:
+        return "", ""
+    state, reason = match.groups()
+    # The reason of a job that was cancelled is that for which it was pending.
+    return _SLURM_STATES.get(state, ""), "" if state == "CANCELLED" else reason
+
+
+def _pbs_ending(job: str) -> tuple[str, str]:
+    ((_, facts),) = json.loads(ask("qstat", "-x", "-f", "-F", "json", job))["Jobs"].items()
+    status = int(facts.get("Exit_status", 0))
+    if status > _SIGNALS:
+        how = f"was ended by signal {status - _SIGNALS}"
+    else:
+        how = f"was ended by PBS with status {status}" if status < 0 else ""
+    return how, facts.get("comment", "")
+
+
+_PENDING = dict.fromkeys(SLURM, _slurm_pending) | {"pbs": _pbs_pending, "lsf": _lsf_pending}
+_ENDINGS = dict.fromkeys(SLURM, _slurm_ending) | {"pbs": _pbs_ending}
