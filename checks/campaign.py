@@ -25,6 +25,7 @@ from reframe.core.builtins import (
 
 from checks import scales
 from checks.kernels import build_kernels
+from checks.performance import medians_us
 from tuner.campaign.plans import MOST_BATCHES
 from tuner.campaign.worthiest import worthiest
 from tuner.domain.operations import RULED_OPERATIONS
@@ -56,9 +57,9 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     command = "run"  # of swpbench
     interleaved = True  # all methods, in the rounds of a launch
-    operation = variable(str)
-    campaign = variable(str, value=STARTED)
-    methods = variable(str, value="all")
+    operation = variable(str, loggable=True)
+    campaign = variable(str, value=STARTED, loggable=True)
+    methods = variable(str, value="all", loggable=True)
     sizes = variable(str, value="")
     # Replaces the program that the fixture installs.
     swpbench = variable(str, value="")
@@ -281,6 +282,16 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         """Add the raw files to the results and to the store."""
         if not self.is_dry_run():
             keeping.keep([Path(self.stagedir) / name for name in self.keep_files])
+
+    @run_before("performance")
+    def report_medians(self):
+        """Make medians of the job's raw files ReFrame's performance variables."""
+        if not self.is_dry_run():
+            medians = medians_us(Path(self.stagedir) / name for name in self.keep_files)
+            self.perf_variables = {
+                name: sn.make_performance_function(sn.defer(median), "us")
+                for name, median in medians.items()
+            }
 
 
 class CampaignCheck(LaunchesCheck):

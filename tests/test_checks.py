@@ -1,5 +1,6 @@
 """The checks as ReFrame sees them, and one short campaign that is really run."""
 
+import json
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -18,7 +20,7 @@ from tests.test_rules import on
 from tests.test_unmeasured import raced
 from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
-from tuner.domain.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.machine.mpi import available_cores, find_mpis
 from tuner.paths import database_path
 from tuner.rawfile import keeping
@@ -150,6 +152,23 @@ def test_a_variable_that_no_check_has_is_an_error():
         reframe.dry_run(call_for("--name=discovery", lunches="6"))
 
 
+def medians_us(raw_files: list[Path]) -> dict[tuple[str, str], float]:
+    """Medians of the default and of the fastest method at each size, by operation and name."""
+    times_s: dict[tuple[str, int], dict[str, list[float]]] = {}
+    for path in raw_files:
+        header, *lines = map(json.loads, path.read_text().splitlines())
+        for case in lines[:-1]:
+            methods = times_s.setdefault((header["operation"], case["size_bytes"]), {})
+            methods.setdefault(case["method"], []).extend(case["samples_s"])
+    found = {}
+    for (operation, size), methods in times_s.items():
+        medians_s = {method: median(samples) for method, samples in methods.items()}
+        for method in (DEFAULT_METHODS[operation], min(medians_s, key=lambda m: medians_s[m])):
+            name = re.sub("[:=]", "_", method)
+            found[operation, f"{name}_{size}B"] = 1e6 * medians_s[method]
+    return found
+
+
 def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch):
     """Without `switchpoint run`, where every path needs quotes, and by an installed swpbench."""
     place = tmp_path / "a (strange) place"
@@ -158,9 +177,20 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     environment = find_mpis()[0].name
     settings = [f"--setvar={each}" for each in ("launches=2", "budget_s=0.2", "sizes=8,1K")]
     options = ["-r", "--tag=smoke", f"--prgenv=^{environment}$", *settings]
-    assert "PASSED" in run_reframe(*options, "--setvar=campaign=smoke", checkout=place)
+    monkeypatch.setenv("RFM_ENABLE_RESULTS_STORAGE", "1")
+    monkeypatch.setenv("RFM_SQLITE_DB_FILE", str(tmp_path / "reframe.db"))
+    said = run_reframe(*options, "--setvar=campaign=smoke", "--performance-report", checkout=place)
+    assert "PASSED" in said
+    monkeypatch.delenv("RFM_ENABLE_RESULTS_STORAGE")
     raw_files = keeping.of_campaign("smoke")
     assert len(raw_files) == 2 * len(SMOKE)
+    row = r"^│ (?:collective .*%kind=)?(\w+) .*│ (\w+) +│ us +│ +([\d.]+) │"
+    found = re.findall(row, said, re.MULTILINE)
+    reported = {(operation, name): float(us) for operation, name, us in found}
+    expected = medians_us(raw_files)
+    assert {key for key in reported if key[1] != "canary"} == set(expected)
+    assert all(reported[key] == pytest.approx(us, rel=1e-4) for key, us in expected.items())
+    assert {operation for operation, name in reported if name == "canary"} == SMOKE
     installed = place / "build" / "install" / f"local-cpu-{environment}"
     assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
