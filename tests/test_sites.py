@@ -43,7 +43,7 @@ ANSWERS = {
         ),
         "qsub": "",
     },
-    "lsf": {
+    "lsf-span": {
         "lshosts": "HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES\n"
         "login X86_64 Intel 60.0 - 128G 4G No ()\n"
         + "".join(f"n{number} X86_64 Intel 60.0 40 250G 4G Yes (mg)\n" for number in range(12)),
@@ -59,7 +59,7 @@ PARTITIONS = {
         Partition("smt", 8, Shape(256, 2, 2)),
     ],
     "pbs": [Partition("workq", 16, Shape(64))],
-    "lsf": [Partition("normal", 12, Shape(40))],
+    "lsf-span": [Partition("normal", 12, Shape(40))],
     "flux": [Partition("batch", 4, Shape(48))],
 }
 
@@ -123,7 +123,7 @@ def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
         ("flux", "flux", "many few", "flux was not detected: cannot parse the output of flux"),
         ("pbs", "pbsnodes", '{"nodes": []}', "pbs was not detected: cannot parse the output of"),
         ("pbs", "qstat", "{}", "pbs was not detected: .*'Queue'"),
-        ("lsf", "lshosts", "HOST_NAME\n\nn1 X86_64", "reports no nodes"),
+        ("lsf-span", "lshosts", "HOST_NAME\n\nn1 X86_64", "reports no nodes"),
     ],
 )
 def test_answers_that_cannot_be_used_are_one_line(
@@ -137,15 +137,29 @@ def test_answers_that_cannot_be_used_are_one_line(
 
 
 def test_lines_that_tell_nothing_are_passed_over(answering, tmp_path, monkeypatch):
-    answering("lsf")
-    bqueues = tmp_path / "lsf-bin" / "bqueues"
+    answering("lsf-span")
+    bqueues = tmp_path / "lsf-span-bin" / "bqueues"
     bqueues.write_text(bqueues.read_text().replace("closed 30 ", "\nodd "))
-    assert schedulers.SCHEDULERS["lsf"].partitions() == PARTITIONS["lsf"]
+    assert schedulers.SCHEDULERS["lsf"].partitions() == PARTITIONS["lsf-span"]
     switches = {"sw0": {"state": "free"}, "sw1": {"resources_available": {"mem": "1gb"}}}
     nodes = json.loads(ANSWERS["pbs"]["pbsnodes"])["nodes"] | switches
     monkeypatch.setitem(ANSWERS["pbs"], "pbsnodes", json.dumps({"nodes": nodes}))
     answering("pbs")
     assert schedulers.SCHEDULERS["pbs"].partitions() == PARTITIONS["pbs"]
+    away = {
+        f"x{n}": PBS_NODE | {"state": state} for n, state in enumerate(("offline", "down,busy"))
+    }
+    large = {"b0": PBS_NODE | {"queue": "big", "resources_available": {"ncpus": 256}}}
+    queues = {"workq": PBS_QUEUE | {"resources_max": {"nodect": 8}}, "big": PBS_QUEUE}
+    every = json.dumps({"nodes": nodes | away | large})
+    monkeypatch.setitem(
+        ANSWERS, "pbs2", {"pbsnodes": every, "qstat": json.dumps({"Queue": queues})}
+    )
+    answering("pbs2")
+    assert schedulers.SCHEDULERS["pbs"].partitions() == [
+        Partition("workq", 8, Shape(64)),
+        Partition("big", 1, Shape(256)),
+    ]
     by_state = "case $1 in resource) printf '0 0\\n3 144\\n1 48\\n' ;; queue) echo batch ;; esac"
     monkeypatch.setitem(ANSWERS["flux"], "flux", by_state)
     answering("flux")
@@ -194,7 +208,10 @@ def job_scripts(config: Path, place: Path) -> list[str]:
                 "#PBS -r n",
             },
         ),
-        ("lsf", {"#BSUB -nnodes 4", "#BSUB -q normal", "#BSUB -x", "#BSUB -rn", "#BSUB -P m42"}),
+        (
+            "lsf-span",
+            {"#BSUB -n 160", '#BSUB -R "span[ptile=40]"', "#BSUB -x", "#BSUB -rn", "#BSUB -P m42"},
+        ),
     ],
 )
 def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
@@ -343,12 +360,12 @@ def test_a_file_that_is_no_configuration_is_told(tmp_path, text, reason):
 
 def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path, monkeypatch):
     config = tmp_path / "site.py"
-    answering("lsf")
+    answering("lsf-span")
     init("--name", "site", "--output", str(config))
     text = config.read_text().replace('"features": ["mpi"]', '"features": []')
     text = re.sub(r'"num_cpus_per_core": \d+', '"num_cpus_per_core": 0', text)
     config.write_text(re.sub(r'"cc": ".*"', '"cc": "no-such-mpicc"', text))
-    (tmp_path / "lsf-bin" / "bsub").unlink()
+    (tmp_path / "lsf-span-bin" / "bsub").unlink()
     monkeypatch.setattr("tuner.campaign.examine._PLAN_S", 0.1)
     done: list[str] = []
     parts = missing(examine(config, done.append))

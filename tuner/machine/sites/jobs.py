@@ -108,5 +108,6 @@ def _pbs_ending(job: str) -> tuple[str, str]:
     return how, facts.get("comment", "")
 
 
-_PENDING = dict.fromkeys(SLURM, _slurm_pending) | {"pbs": _pbs_pending, "lsf": _lsf_pending}
+_PENDING = dict.fromkeys(SLURM, _slurm_pending) | {"pbs": _pbs_pending}
+_PENDING |= dict.fromkeys(("lsf", "lsf-span"), _lsf_pending)
 _ENDINGS = dict.fromkeys(SLURM, _slurm_ending) | {"pbs": _pbs_ending}

@@ -50,6 +50,7 @@ class Scheduler:
     account: str  # the option that charges an account
     options: dict[str, object] = field(default_factory=dict)  # ReFrame's sched_options
     caution: str = ""
+    module: str = ""  # makes the name known to ReFrame
 
     def partitions(self) -> list[Partition]:
         """Return the partitions. Raise SchedulerError for a missing or unknown answer."""
@@ -121,16 +122,21 @@ def _slurm_partitions() -> list[Partition]:
 def _pbs_partitions() -> list[Partition]:
     vnodes = json.loads(ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
     queues = json.loads(ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
-    resources = [each.get("resources_available", {}) for each in vnodes]
-    ncpus = [int(each.get("ncpus", 0)) for each in resources]  # without any: no compute node
-    shapes = Counter(Shape(cpus) for cpus in ncpus if cpus)
-    open_queues = [
-        name
+    shapes: dict[str, Counter[Shape]] = {}  # by the queue to which a vnode belongs; "" for any
+    for each in vnodes:
+        cpus = int(each.get("resources_available", {}).get("ncpus", 0))  # 0: no compute node
+        if cpus and not _PBS_AWAY.intersection(each.get("state", "").split(",")):
+            shapes.setdefault(each.get("queue", ""), Counter())[Shape(cpus)] += 1
+    return [
+        _partition(
+            name,
+            shapes.get(name) or shapes.get("", Counter()),
+            facts.get("resources_max", {}).get("nodect"),
+        )
         for name, facts in queues.items()
         if (facts["queue_type"], facts["enabled"], facts["started"])
         == ("Execution", "True", "True")
     ]
-    return [_partition(name, shapes) for name in open_queues]
 
 
 def _lsf_partitions() -> list[Partition]:
@@ -156,11 +162,12 @@ def _this_machine() -> list[Partition]:
     return [Partition("cpu", 1, Shape(available_cores()))]
 
 
-def _partition(name: str, shapes: Counter[Shape]) -> Partition:
+def _partition(name: str, shapes: Counter[Shape], most_nodes: str | int | None = None) -> Partition:
+    """Return a partition whose jobs may have at most so many nodes."""
     if not shapes:
         raise SchedulerError(f"partition {name}: the scheduler reports no nodes")
     shape, nodes = shapes.most_common(1)[0]
-    return Partition(name, nodes, shape, len(shapes))
+    return Partition(name, min(nodes, int(most_nodes or nodes)), shape, len(shapes))
 
 
 def ask(*command: str) -> str:
@@ -177,6 +184,8 @@ def ask(*command: str) -> str:
 
 # A job that starts again would find raw files of its first start: the campaign is resumed instead.
 _SLURM_ACCESS = ("--partition={partition}", "--exclusive", "--no-requeue")
+_LSF_ACCESS = ("-q {partition}", "-x", "-rn")
+_PBS_AWAY = {"offline", "down", "unknown", "state-unknown", "stale", "provisioning"}
 _PMI = {
     "mpich": "pmi2",
     "openmpi": "pmix",
@@ -217,11 +226,20 @@ SCHEDULERS = _by_name(
             "-A {account}",
         ),
         Scheduler(
+            "lsf-span",
+            "mpirun",
+            ("lshosts", "bqueues", "bsub"),
+            _lsf_partitions,
+            _LSF_ACCESS,
+            "-P {account}",
+            module="tuner.machine.sites.lsf",
+        ),
+        Scheduler(  # with CSM
             "lsf",
             "mpirun",
             ("lshosts", "bqueues", "bsub"),
             _lsf_partitions,
-            ("-q {partition}", "-x", "-rn"),
+            _LSF_ACCESS,
             "-P {account}",
         ),
         Scheduler(
