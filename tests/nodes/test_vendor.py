@@ -1,4 +1,4 @@
-"""Open MPI's own algorithms on nodes: the messages that they send, as the library counts them."""
+"""MPI libraries' own algorithms on nodes: the messages that they send, or bytes of the cards."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, shim
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import Nodes
 
+COUNTER = CHECKOUT / "tests" / "vendor" / "sent.c"
 PROCS = 8
 LAYOUTS = (8, 2, 5)  # ranks on the first nodes: one node, 4 x 2, 5 + 3
 SMALL, LARGE = 1024, 65536  # bytes
@@ -43,8 +44,7 @@ def mpi(require: Require) -> Mpi:
 def send(nodes: Nodes, mpi: Mpi, tmp_path: Path) -> Callable[..., Sent]:
     """Return a function that returns the messages of all operations under an environment."""
     program = tmp_path / "sent"
-    source = CHECKOUT / "tests" / "vendor" / "sent.c"
-    subprocess.run([mpi.mpicc, "-std=c11", source, "-o", program], check=True)
+    subprocess.run([mpi.mpicc, "-std=c11", COUNTER, "-o", program], check=True)
 
     def run(ppn: int, environment: Mapping[str, str], preload: str = "") -> Sent:
         start = launch(nodes, mpi, PROCS, ppn)
@@ -63,6 +63,54 @@ def send(nodes: Nodes, mpi: Mpi, tmp_path: Path) -> Callable[..., Sent]:
         return {(operation, int(size)): tuple(pairs) for operation, size, *pairs in lines}
 
     return run
+
+
+MPICH_CHOSEN = {"bcast": "scatter_ring_allgather", "reduce": "binomial", "alltoall": "brucks"}
+MPICH_CHOSEN |= {"allreduce": "recursive_doubling", "allgather": "brucks"}
+COMPOSED = ("bcast", "reduce", "allreduce")  # of others, on several nodes
+TOLERANCE = 0.05  # of the most that a card sends: acknowledgements
+
+
+@pytest.mark.parametrize("name", ["mpich", "mpich5"])
+def test_exported_selections_make_mpich_run_the_algorithms(
+    nodes: Nodes, kernels_of: Callable[[str], Kernels], require: Require, tmp_path: Path, name: str
+) -> None:
+    """With the variables of the file's use line, without which operations are composed."""
+    mpi = {mpi.name: mpi for mpi in find_mpis()}.get(name)
+    require(name, mpi is not None, "this MPI is not installed")
+    assert mpi is not None
+    program, file = tmp_path / "sent", tmp_path / "selection.json"
+    subprocess.run([mpi.mpicc, "-std=c11", COUNTER, "-o", program], check=True)
+    rules = [
+        rule(each, f"vendor:algorithm={name}", None, None, PROCS)
+        for each, name in MPICH_CHOSEN.items()
+    ]
+    file.write_text(export(table(BANNERS["mpich"].format(mpi.version), rules), "mpich"))
+    # MPICH 4 over UCX ends there with a preload only.
+    start = launch(nodes, mpi, PROCS, 2, kernels_of(name).build if mpi.major < 5 else None)
+
+    def run(environment: Mapping[str, str]) -> dict[str, list[int]]:
+        command = [*start.argv_prefix, program, str(LARGE), *MPICH_CHOSEN]
+        done = finish(command, os.environ | start.env | environment, TIMEOUT_S)
+        assert done.returncode == 0, done.stderr[-2000:]
+        lines = [line.split() for line in done.stdout.splitlines()]
+        return {words[0]: [int(word.split(":")[1]) for word in words[2::2]] for words in lines}
+
+    named = {f"MPIR_CVAR_{each.upper()}_INTRA_ALGORITHM": n for each, n in MPICH_CHOSEN.items()}
+    settings = use(file)
+    json_only = {key: value for key, value in settings.items() if "JSON" in key}
+    default, tuned, alone = run({}), run(settings), run(json_only)
+    forced = run(named | {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"})
+    for each in MPICH_CHOSEN:
+        plain = pytest.approx(default[each], abs=_noise(default[each]))
+        chosen = pytest.approx(forced[each], abs=_noise(forced[each]))
+        assert forced[each] != plain
+        assert tuned[each] == chosen
+        assert alone[each] == (plain if each in COMPOSED else chosen)
+
+
+def _noise(sent_bytes: list[int]) -> float:
+    return TOLERANCE * max(sent_bytes)
 
 
 def forced(algorithms: Mapping[str, str]) -> dict[str, str]:
