@@ -1,6 +1,6 @@
 # The front door. Everything happens in .venv, which bootstrap.sh makes ready at the first call.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-.PHONY: run test check bench nightly serve screenshots site clean
+.PHONY: run test check bench nightly serve screenshots site wheel clean
 
 run: .venv/ready-run        # measure, ingest, soak, tune, export, show
 	switchpoint run
@@ -25,6 +25,9 @@ screenshots: .venv/ready-test  # the pictures of the documentation, from results
 
 site: .venv/ready-check     # the documentation as pages that need no server, and man pages: build/site
 	python -m docs.site
+
+wheel: .venv/ready-run      # build/wheel/switchpoint-*.whl, which needs no checkout
+	python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 
 clean:                      # what was built; results/ and .venv stay
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

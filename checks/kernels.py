@@ -4,8 +4,10 @@ With `-S build_kernels.builder=Spack`, Spack builds them from the package in thi
 """
 
 import json
+import os
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import reframe as rfm
@@ -15,10 +17,13 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 
 from tuner.machine.mpi import available_cores, installation_directory, objects_directory
 from tuner.machine.simulation.launch import TOOLCHAIN
+from tuner.paths import CHECKOUT, is_checkout
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 SOURCES = CHECKOUT / "kernels"
 SPACK_REPOSITORY = CHECKOUT / "spack" / "spack_repo" / "switchpoint"
+PREBUILT = CHECKOUT / "prebuilt"  # of a wheel
+STANDARD_MPI = "libmpi_abi.so.1"
+TOOLS = ("cmake", "make", "cc")
 SPACK_SITE_IS_NAMED = '"SWITCHPOINT_SPACK_SITE" in env'
 
 
@@ -30,6 +35,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
     builder = variable(str, value="CMake")
     build_locally = True
     sourcesdir = None
+    skipped_because = variable(str, value="")  # for the report
 
     @run_after("init")
     def choose_builder(self):
@@ -37,15 +43,52 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         self.build_system = self.builder
 
     @run_after("setup")
-    def take_what_is_installed(self):
-        """Use the swpbench on the path, as from Spack, if there are no sources, as in a wheel."""
-        if SOURCES.is_dir():
+    def take_what_is_built(self):
+        """Outside a checkout, use the swpbench on the path or, without a compiler, the wheel's.
+
+        Where they can be built they are, so that they also fit what the environment's mpicc makes:
+        programs with the standard ABI are made by another.
+        """
+        if is_checkout():
             return
-        self.skip_if(
-            shutil.which("swpbench") is None,
-            f"no kernel sources in {SOURCES}: use a checkout, or put swpbench on the path",
-        )
+        self.standard_mpi = None
+        if on_path := shutil.which("swpbench"):
+            self.built = Path(on_path).resolve().parent.parent
+        else:
+            lacking = self.find_lacking()
+            if not lacking:
+                return
+            self.built, self.standard_mpi = PREBUILT, self.find_standard_mpi()
+            if self.standard_mpi is None:
+                self.skipped_because = (
+                    f"the kernels cannot be built without {', '.join(lacking)}: `switchpoint "
+                    "doctor` shows how to get them"
+                )
+                self.skip(self.skipped_because)
         self.build_system = "CustomBuild"
+
+    def find_lacking(self):
+        """Return what is needed to build and is not here; modules may bring programs later."""
+        if not SOURCES.is_dir():
+            return [f"their sources in {SOURCES}, or a swpbench on the path"]
+        if shutil.which(self.current_environ.cc) is None:
+            return []
+        return [name for name in TOOLS if shutil.which(name) is None]
+
+    def find_standard_mpi(self):
+        """Return the environment's library with the ABI of MPI 5 if the wheel's programs run."""
+        mpicc = shutil.which(self.current_environ.cc)
+        if mpicc is None or not (PREBUILT / "bin" / "swpbench").is_file():
+            return None
+        library = Path(mpicc).resolve().parent.parent / "lib" / STANDARD_MPI
+        environment = os.environ | {"LD_LIBRARY_PATH": str(library.parent)}
+        try:
+            starts = subprocess.run(
+                [PREBUILT / "bin" / "swpbench", "--version"], env=environment, capture_output=True
+            )
+        except OSError:  # of another platform
+            return None
+        return library if library.exists() and starts.returncode == 0 else None
 
     @run_before("compile")
     def configure(self):
@@ -59,9 +102,18 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         elif isinstance(self.build_system, Spack):
             self.configure_spack()
         else:
-            prefix = Path(shutil.which("swpbench")).resolve().parent.parent
-            self.prebuild_cmds.append(f"mkdir -p {shlex.quote(str(self.installation.parent))}")
-            self.build_system.commands = [f"ln -sfn {shlex.quote(str(prefix))} {target}"]
+            built = shlex.quote(str(self.built))
+            if self.standard_mpi is None:
+                self.prebuild_cmds.append(f"mkdir -p {shlex.quote(str(self.installation.parent))}")
+                self.build_system.commands = [f"ln -sfn {built} {target}"]
+            else:
+                libraries = shlex.quote(str(self.standard_mpi.parent))
+                self.prebuild_cmds = [f"rm -rf {target}"]
+                self.build_system.commands = [
+                    f"mkdir -p {target}",
+                    f"cp -R {built}/. {target}",
+                    f"ln -s {libraries} {target}/lib/mpi",
+                ]
 
     def configure_cmake(self):
         """Build with the environment's MPI compiler, after a running build of the same files."""

@@ -19,6 +19,7 @@ from checks.campaign import LaunchesCheck
 from checks.scales import ScaleLayout
 from tuner.campaign import order
 from tuner.domain import off
+from tuner.machine.mpi import python_path
 from tuner.paths import results_directory
 
 if PLAN := os.environ.get(order.PLAN):
@@ -130,6 +131,7 @@ if PLAN := os.environ.get(order.PLAN):
                 self.env_vars["SWITCHPOINT_RESULTS"] = shlex.quote(
                     str(results_directory().absolute())
                 )
+                self.env_vars["PYTHONPATH"] = shlex.quote(python_path())
                 self.keep_files = []
                 self.executable = shlex.quote(sys.executable)
                 self.executable_opts = ["-m", racing.__name__, path.name]

@@ -201,8 +201,8 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     with Store.open(database_path(), readonly=True) as store:
         (system,) = store.systems()["system"]
         assert set(soak.stored(store, system)["executions"]) == {200}
-    # A wheel has no sources of the kernels, but there may be a swpbench on the path.
-    shutil.rmtree(place / "kernels")
+    # Outside a checkout, a swpbench on the path comes before the sources of a wheel.
+    shutil.rmtree(place / "results")
     installed.rename(tmp_path / "opt")
     monkeypatch.setenv("PATH", f"{tmp_path / 'opt' / 'bin'}{os.pathsep}{os.environ['PATH']}")
     run_reframe(*options, "--setvar=campaign=wheel", checkout=place)

@@ -81,13 +81,13 @@ def test_the_python_package_needs_what_pyproject_needs():
     facts = read("py_switchpoint").dependencies
     wanted = python_dependencies() | {
         "python": PROJECT["requires-python"].removeprefix(">="),
-        "py-setuptools": BUILD["requires"][0].removeprefix("setuptools>="),
+        "py-hatchling": BUILD["requires"][0].removeprefix("hatchling>="),
     }
     assert least_versions(facts) == wanted
     for spec, each in facts.items():
         name = spec.split("@")[0]
         assert each.get("when") == ("+dashboard" if name in DASHBOARD else None)
-        assert "run" in each["type"] or name == "py-setuptools"
+        assert "run" in each["type"] or name == "py-hatchling"
 
 
 def test_recipes_of_our_own_satisfy_what_is_asked():

@@ -11,6 +11,14 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+CHECKOUT = Path(__file__).resolve().parents[1]
+"""The directory of all parts: the checkout, or the package that a wheel installs."""
+
+
+def is_checkout() -> bool:
+    """Return whether the parts lie in a checkout, where results and builds have their place."""
+    return (CHECKOUT / "results" / "README.md").is_file()
+
 
 def own_directory(variable: str, otherwise: str) -> Path:
     """Return the user's directory: named by the variable, else in the home, else for this boot."""
@@ -28,9 +36,8 @@ def results_directory() -> Path:
             return Path(named).expanduser()
         except RuntimeError:  # ~ of an unknown user is an ordinary name, as in shells
             return Path(named)
-    checkout = Path(__file__).resolve().parent.parent / "results"
-    if (checkout / "README.md").is_file() and os.access(checkout, os.W_OK):
-        return checkout
+    if is_checkout() and os.access(CHECKOUT / "results", os.W_OK):
+        return CHECKOUT / "results"
     return own_directory("XDG_STATE_HOME", ".local/state") / "results"
 
 

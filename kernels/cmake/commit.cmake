@@ -1,6 +1,9 @@
 # Writes OUTPUT, a header with the commit of SOURCE, when that has changed. Run at every build.
 cmake_minimum_required(VERSION 3.20)
 set(commit unknown)
+if(EXISTS ${SOURCE}/../commit.txt) # in a wheel, which lies in no checkout
+  file(STRINGS ${SOURCE}/../commit.txt commit)
+endif()
 find_program(GIT git)
 if(GIT)
   # A copy of the sources inside another checkout does not belong to that checkout's commit.

@@ -49,21 +49,36 @@ static bool is_set(const char *variable) {
   return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
+/* Whether the program's MPI is a library with the standard ABI of MPI 5, which has this name everywhere. */
+static bool is_standard(void) {
+  int (*const init)(int *, char ***) = PMPI_Init;
+  Dl_info found;
+  return dladdr(*(void *const *)&init, &found) != 0 && strstr(found.dli_fname, "libmpi_abi") != NULL;
+}
+
 /* Handles of another MPI have other meanings: nothing can be called then. */
 static void check_family(void) {
-#ifdef OPEN_MPI
+#ifdef MPI_ABI_VERSION
+  const bool standard = true;
+  static const char *const built[] = {"the standard ABI of MPI 5"};
+#elif defined OPEN_MPI
+  const bool standard = false;
   static const char *const built[] = {"Open MPI"};
 #else
+  const bool standard = false;
   static const char *const built[] = {"MPICH", "Intel", "CRAY", "MVAPICH"}; /* of one binary interface */
 #endif
   char text[LIBRARY_BYTES] = "";
   int length;
   PMPI_Get_library_version(text, &length);
+  bool same = standard;
   for (size_t i = 0; i < sizeof built / sizeof *built; i++)
-    if (strstr(text, built[i]) != NULL)
-      return;
-  fprintf(stderr, "switchpoint: libswitchpoint_pmpi.so is built for %s, but the program runs under %.40s\n",
-          built[0], text);
+    same |= strstr(text, built[i]) != NULL;
+  if (same && standard == is_standard())
+    return;
+  text[strcspn(text, "\n")] = '\0';
+  fprintf(stderr, "switchpoint: libswitchpoint_pmpi.so is built for %s, but the program runs under %.40s%s\n",
+          built[0], text, is_standard() ? " by the standard ABI of MPI 5" : "");
   _exit(EXIT_FAILURE);
 }
 

@@ -29,7 +29,7 @@ def facts() -> dict[str, Any]:
     return {
         **{name: project["project"][name] for name in ("version", "description", "license")},
         "python": project["project"]["requires-python"].removeprefix(">="),
-        "setuptools": project["build-system"]["requires"][0].removeprefix("setuptools>="),
+        "hatchling": project["build-system"]["requires"][0].removeprefix("hatchling>="),
         "conda": [named for each in project["project"]["dependencies"] for named in _conda(each)],
         "cmake": max(first for first, _ in needs),
         "hwloc": max(second for _, second in needs),

@@ -29,8 +29,10 @@ from typing import Any
 from tuner.campaign.times import POLL_S
 from tuner.errors import SwitchpointError
 from tuner.files import shown
+from tuner.machine.mpi import python_path
+from tuner.paths import CHECKOUT
 
-CHECKS = Path(__file__).resolve().parents[2] / "checks"
+CHECKS = CHECKOUT / "checks"
 CONFIGS = {"local": CHECKS / "config" / "local.py", "nodes": CHECKS / "config" / "nodes.py"}
 """The configurations of this machine: as it is, and as several virtual nodes."""
 
@@ -154,12 +156,12 @@ def _reframe() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment with a user name: ReFrame needs one, and a container may lack it."""
+    """Return the environment of ReFrame, which needs a user's name; a container may lack it."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # the second from Python 3.13 on
         name = str(os.getuid())
-    return os.environ | {"LOGNAME": name}
+    return os.environ | {"LOGNAME": name, "PYTHONPATH": python_path()}
 
 
 def _reason(output: str) -> str:
@@ -283,6 +285,7 @@ def _read(report: Path, variables: dict[str, str]) -> Session:
     """Read a report. Fixtures, which build the kernels, are not jobs, but they can fail as well."""
     content = json.loads(report.read_text())
     cases = content["runs"][-1]["testcases"]
+    unbuilt = {_place(case): case["skipped_because"] for case in cases if case["fixture"]}
     for case, (name, value) in product(cases, variables.items()):
         if not case["fixture"] and str(case.get(name)) != value:
             if name in case:
@@ -291,6 +294,8 @@ def _read(report: Path, variables: dict[str, str]) -> Session:
                     f"with an option of this command, not with -S"
                 )
             raise DispatchError(f"{case['filename']}: no variable {name} to set to {value}")
+    for case in cases:
+        case["skipped_because"] = case["skipped_because"] or unbuilt.get(_place(case), "")
     return Session(
         jobs=[_job(case) for case in cases if not case["fixture"]],
         failures=[_failure(case) for case in cases if case["result"] == "fail"],
@@ -298,6 +303,10 @@ def _read(report: Path, variables: dict[str, str]) -> Session:
         output=Path(content["session_info"]["prefix_output"]),
         build_s=sum(case["time_compile"] or 0.0 for case in cases if case["fixture"]),
     )
+
+
+def _place(case: dict[str, Any]) -> tuple[str, str, str]:
+    return case["system"], case["partition"], case["environ"]
 
 
 def _job(case: dict[str, Any]) -> Job:

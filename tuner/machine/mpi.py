@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tuner.paths import own_directory
+from tuner.paths import CHECKOUT as CHECKOUT
+from tuner.paths import is_checkout, own_directory
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 YIELD_LIBRARY = "libswp_yield.so"
 SHIM_LIBRARY = "libswitchpoint_pmpi.so"
 FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks talk TCP
@@ -97,8 +97,8 @@ def identify(mpicc: str, mpiexec: str) -> Mpi | None:
 
 
 def build_root() -> Path:
-    """Return the directory of all builds: the checkout's build/, or the cache if read-only."""
-    if (CHECKOUT / "kernels").is_dir() and os.access(CHECKOUT, os.W_OK):
+    """Return the directory of all builds: the checkout's build/, else the cache."""
+    if is_checkout() and os.access(CHECKOUT, os.W_OK):
         return CHECKOUT / "build"
     return _cache()
 
@@ -142,6 +142,12 @@ def search_path() -> str:
     """Return PATH, with the running virtual environment first even when it is not activated."""
     path = os.environ.get("PATH", "")
     return f"{sys.prefix}/bin{os.pathsep}{path}" if sys.prefix != sys.base_prefix else path
+
+
+def python_path() -> str:
+    """Return PYTHONPATH with the directory of all parts first: other programs import them too."""
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    return os.pathsep.join(dict.fromkeys([str(CHECKOUT), *named]))
 
 
 def available_cores() -> int:

@@ -15,10 +15,10 @@ from typing import Any
 
 from tuner.campaign.launches import run
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, build_root, identify
+from tuner.machine.mpi import Mpi, available_cores, build_root, identify
 from tuner.machine.simulation.launch import TOOLCHAIN, launch
 from tuner.machine.simulation.machines import Machine
-from tuner.paths import new_campaign
+from tuner.paths import CHECKOUT, new_campaign
 from tuner.rawfile import keeping
 
 Log = Callable[[str], None]

@@ -17,7 +17,7 @@ class PySwitchpoint(PythonPackage):
     variant("dashboard", default=True, description="Browse results in a web browser")
 
     depends_on("python@3.11:", type=("build", "run"))
-    depends_on("py-setuptools@77:", type="build")
+    depends_on("py-hatchling@1.27:", type="build")
     with default_args(type=("build", "run")):
         depends_on("py-click@8.1:")
         depends_on("py-jinja2@3.1:")
@@ -38,9 +38,10 @@ class PySwitchpoint(PythonPackage):
     @property
     def import_modules(self):
         """Those that --test=root imports; modules of checks need ReFrame, which runs them."""
-        return ["tuner", "tuner.cli", "tuner.commands.run", "templates"] + (
-            ["dashboard.app"] if "+dashboard" in self.spec else []
-        )
+        modules = ["tuner.cli", "tuner.commands.run", "templates"]
+        if "+dashboard" in self.spec:
+            modules.append("dashboard.app")
+        return ["switchpoint"] + [f"switchpoint.{module}" for module in modules]
 
     def test_imports(self):
         """As Spack's, with what was just installed on Python's path."""
@@ -50,22 +51,11 @@ class PySwitchpoint(PythonPackage):
 
     def detect_dev_src_change(self):
         """Whether what is installed has changed; results and builds lie in the checkout as well."""
-        sources = ["checks", "dashboard", "templates", "tuner"]
+        sources = ["checks", "dashboard", "kernels", "switchpoint", "templates", "tuner"]
         root = self.spec.variants["dev_path"].value
-        files = [join_path(root, "pyproject.toml")] + [
+        files = [join_path(root, name) for name in ("pyproject.toml", "hatch_build.py")] + [
             file for name in sources for file in find(join_path(root, name), "*")
         ]
         installed_s = os.path.getmtime(join_path(self.prefix, ".spack", "spec.json"))
         changed = (file for file in files if "__pycache__" not in file)
         return any(os.path.getmtime(file) > installed_s for file in changed)
-
-    def setup_build_environment(self, env):
-        """Keeps setuptools from building in the checkout, whose build/ is for campaigns."""
-        env.set("DIST_EXTRA_CONFIG", join_path(self.stage.path, "places.cfg"))
-
-    @run_before("install")
-    def name_places(self):
-        """Where setuptools may write."""
-        places = f"[build]\nbuild_base={self.stage.path}\n[egg_info]\negg_base={self.stage.path}\n"
-        with open(join_path(self.stage.path, "places.cfg"), "w") as file:
-            file.write(places)

@@ -1,0 +1,5 @@
+"""`python -m switchpoint` is the command `switchpoint`."""
+
+from switchpoint import main
+
+main()
