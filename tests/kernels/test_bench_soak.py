@@ -154,7 +154,7 @@ def test_a_rank_that_is_stopped_for_good_leaves_a_verdict(
     kernels: Kernels, tmp_path: Path, rank: int
 ) -> None:
     """The watchdogs watch from the first method on; the stop is in the second."""
-    words = ("--methods", "direct alltoallv", "--executions", "50000")
+    words = ("--methods", "stfw:dims=2 direct alltoallv", "--executions", "50000")
     soaking, processes = begin_soak(kernels, tmp_path / "o", *words, lines=2)
     (stopped,) = (each for each in processes if rank_of(each) == rank)
     os.kill(stopped, signal.SIGSTOP)
@@ -164,10 +164,50 @@ def test_a_rank_that_is_stopped_for_good_leaves_a_verdict(
     assert (verdict["failure"], verdict["passed"]) == ("hang", False), stderr
     assert f"rank {1 - rank} made no progress" in verdict["reason"]
     assert (end["record"], end["cases"]) == ("end", 2)
+    assert [each["method"] for each in end["skipped"]] == ["stfw:dims=2"]
     end_s = time.monotonic() + TIMEOUT_S
     while Path(f"/proc/{stopped}").exists():  # Open MPI's launcher ends a moment earlier
         assert time.monotonic() < end_s
         time.sleep(0.02)
+
+
+STOPS_RANK_1 = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*start)(void *), void *it) {
+  Dl_info of;
+  const char *rank = getenv("PMI_RANK");
+  if (rank && rank[0] == '1' && dladdr((void *)start, &of) && strstr(of.dli_fname, "swpbench"))
+    raise(SIGSTOP);
+  return ((int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))
+          dlsym(RTLD_NEXT, "pthread_create"))(thread, how, start, it);
+}
+"""
+
+
+@pytest.mark.parametrize("kernels", ["mpich"], indirect=True)
+def test_a_rank_that_is_stopped_before_it_is_watched_ends_the_job(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    source, library = tmp_path / "stops.c", tmp_path / "stops.so"
+    source.write_text(STOPS_RANK_1)
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    start = launch(kernels.mpi, 2, build=kernels.build, preload=[library])
+    words = (*RING, "--methods=direct", "--limit=0.1", f"--out={tmp_path / 'o'}")
+    answer = subprocess.run(
+        [*start.argv_prefix, kernels.build / SWPBENCH, "soak", *words],
+        env=os.environ | start.env,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert answer.returncode != 0
+    assert "soak failed: hang: rank 0 made no progress in 1 s: preparing" in answer.stderr
+    assert not (tmp_path / "o").exists()
 
 
 def rank_of(process: int) -> int:

@@ -62,7 +62,7 @@ bool launch_is_over(const struct launch *launch) {
 }
 
 void launch_skip(struct launch *launch, const char *method, int64_t size_bytes, const char *reason) {
-  if (launch->team->rank)
+  if (launch->team->rank > 1) /* rank 1 writes them if it takes over */
     return;
   const size_t room = ((size_t)launch->nskipped + 1) * sizeof *launch->skipped;
   launch->skipped = reallocate(launch->skipped, room);
@@ -280,8 +280,10 @@ int launch_close(struct launch *launch) {
 }
 
 int launch_take_over(struct launch *launch) {
-  launch->file = fopen(launch->options->out, "a");
-  return launch->file ? 0 : failure_set("cannot write %s: %s", launch->options->out, strerror(errno));
+  launch->file = fopen(launch->options->out, "r+"); /* a file that is gone is not made again */
+  return launch->file && fseek(launch->file, 0, SEEK_END) == 0
+             ? 0
+             : failure_set("cannot write %s: %s", launch->options->out, strerror(errno));
 }
 
 int launch_end(struct launch *launch) {

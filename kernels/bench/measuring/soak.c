@@ -19,6 +19,9 @@ enum { INTERVAL_MOST = 64, REASON_ROOM = 600 };
 /* How long the ranks wait for each other's stacks before the job ends. */
 enum { GRACE_S = 1 };
 
+/* Preparation has no signs of life: it may take this many times the limit. */
+enum { PREPARATION_LIMITS = 10 };
+
 enum failure { NONE, PAYLOAD, LEAK, ERROR, HANG };
 
 static const char *const failure_names[] = {"", "payload", "leak", "error", "hang"};
@@ -35,7 +38,9 @@ struct verdict {
 /* The current activity of this rank, for its watchdog. */
 static struct {
   struct session *session;
-  const struct workload *workload;
+  const struct team *team;
+  double limit_s;
+  _Atomic(const struct workload *) workload; /* NULL outside the methods of a size */
   const char *method;
   int64_t begin_ns;
   _Atomic(const char *) doing;
@@ -89,11 +94,14 @@ static void print_where(const struct where *where) {
   FILE *file = open_memstream(&text, &length);
   if (!file)
     return;
-  fprintf(file, "swpbench: rank %d hangs: %s %lld of %s at %lld bytes%s%s\n", now.session->team->rank,
-          now.doing, (long long)now.executions + 1, now.method, (long long)now.workload->payload.item_bytes,
-          *failure_text() ? ", after " : "", failure_text());
+  const struct workload *workload = now.workload;
+  fprintf(file, "swpbench: rank %d hangs: %s", now.team->rank, now.doing);
+  if (workload)
+    fprintf(file, " %lld of %s at %lld bytes", (long long)now.executions + 1, now.method,
+            (long long)workload->payload.item_bytes);
+  fprintf(file, "%s%s\n", *failure_text() ? ", after " : "", failure_text());
   for (int i = 0; i < where->count; i++)
-    fprintf(file, "swpbench: rank %d   %s\n", now.session->team->rank, where->names[i]);
+    fprintf(file, "swpbench: rank %d   %s\n", now.team->rank, where->names[i]);
   fclose(file);
   fwrite(text, 1, length, stderr);
   fflush(stderr);
@@ -105,12 +113,15 @@ static void print_where(const struct where *where) {
  */
 static void end_of_hang(const struct where *where) {
   struct session *session = now.session;
-  const int rank = session->team->rank;
+  const int rank = now.team->rank;
   print_where(where);
   sleep(GRACE_S);
   if (rank > 0)
-    sleep((unsigned)ceil(session->options->limit_s) + GRACE_S);
-  if (rank == 1 && launch_take_over(&session->launch))
+    sleep((unsigned)ceil(now.limit_s) + GRACE_S);
+  if (now.workload == NULL)
+    fprintf(stderr, "swpbench: soak failed: hang: rank %d made no progress in %g s: %s\n", rank, now.limit_s,
+            now.doing);
+  else if (rank == 1 && launch_take_over(&session->launch))
     fprintf(stderr, "swpbench: %s\n", failure_text());
   else if (rank <= 1) {
     const bool fails = *failure_text() != '\0'; /* and keeps the others waiting */
@@ -119,7 +130,7 @@ static void end_of_hang(const struct where *where) {
       snprintf(verdict.reason, sizeof verdict.reason, "rank %d: %.500s", rank, failure_text());
     else
       snprintf(verdict.reason, sizeof verdict.reason, "hang: %srank %d made no progress in %g s: %s %lld",
-               rank ? "rank 0 wrote no verdict, " : "", rank, session->options->limit_s, now.doing,
+               rank ? "rank 0 wrote no verdict, " : "", rank, now.limit_s, now.doing,
                (long long)now.executions + 1);
     if (write_record(&verdict) || launch_close(&session->launch))
       fprintf(stderr, "swpbench: %s\n", failure_text());
@@ -289,11 +300,8 @@ static bool is_over(const struct session *session) {
 static int soak_size(struct session *session, int64_t size_bytes, int *failed) {
   struct workload workload;
   int status = session_workload(session, size_bytes, &workload);
-  now.workload = &workload;
   begin(&session->methods[0]); /* the watchdog reports it from its start on */
-  if (status == 0)
-    status = team_agree(session->team, watchdog_start(session->options->limit_s, end_of_hang));
-  const bool watched = status == 0;
+  now.workload = &workload;
   for (int m = 0; status == 0 && m < session->nmethods; m++) {
     bool passed = true;
     if (is_over(session))
@@ -302,8 +310,8 @@ static int soak_size(struct session *session, int64_t size_bytes, int *failed) {
       status = soak_method(&workload, &session->methods[m], &passed);
     *failed += !passed;
   }
-  if (watched)
-    watchdog_stop();
+  now.workload = NULL;
+  do_next("going on to a size");
   workload_free(&workload);
   return status;
 }
@@ -324,18 +332,34 @@ static int finish(struct launch *launch, int failed) {
   return 0;
 }
 
+/* Lets the watchdog bite if this rank makes no progress. */
+static int watch(const char *doing, double limit_s) {
+  now.limit_s = limit_s;
+  do_next(doing);
+  return watchdog_start(limit_s, end_of_hang);
+}
+
 int soak(const struct team *team, const struct options *options) {
   struct session session;
   int failed = 0;
   if (SWP_SIMULATED)
     return team_agree(team, failure_set("soak runs on real machines only, not on simulated ones"));
-  int status = session_prepare(&session, team, options, "soak");
   now.session = &session;
+  now.team = team;
+  if (team_agree(team, watch("preparing", PREPARATION_LIMITS * options->limit_s)))
+    return -1;
+  int status = session_prepare(&session, team, options, "soak");
+  watchdog_stop();
+  if (status == 0)
+    status = team_agree(team, watch("going on to a size", options->limit_s));
+  const bool watched = status == 0;
   for (int i = 0; status == 0 && i < options->nsizes; i++)
     if (session_is_possible(&session, options->sizes_bytes[i]))
       status = soak_size(&session, options->sizes_bytes[i], &failed);
     else
       session_skip_size(&session, options->sizes_bytes[i], "messages of over 2 GiB - 1");
+  if (watched)
+    watchdog_stop();
   if (status == 0)
     status = finish(&session.launch, failed);
   session_free(&session);
