@@ -11,6 +11,7 @@
 #include "sharing.h"
 #include "testing.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,43 @@ static void items_of_the_last_of_many_types_are_packed_whole(void) {
   free(all);
 }
 
+struct mixed {
+  int number;
+  double real;
+  char letters[3];
+};
+
+/* MPICH 4.0.2 truncates what was packed where it is received into such types. */
+static void blocks_of_several_basic_types_arrive_whole(enum swp_operation operation, int root) {
+  enum { ITEMS = 700, MEMBERS = 3 };
+  const MPI_Datatype members[MEMBERS] = {MPI_INT, MPI_DOUBLE, MPI_CHAR};
+  const MPI_Aint places[MEMBERS] = {offsetof(struct mixed, number), offsetof(struct mixed, real),
+                                    offsetof(struct mixed, letters)};
+  MPI_Datatype with_gaps, type;
+  MPI_Type_create_struct(MEMBERS, (const int[]){1, 1, MEMBERS}, places, members, &with_gaps);
+  MPI_Type_create_resized(with_gaps, 0, sizeof(struct mixed), &type);
+  MPI_Type_commit(&type);
+  struct mixed *send = test_allocate((size_t)procs * ITEMS * sizeof *send);
+  struct mixed *recv = test_allocate((size_t)procs * ITEMS * sizeof *recv);
+  struct swp_collective problem = {operation, ITEMS, type, ITEMS, type, .op = MPI_OP_NULL, .root = root};
+  swp_plan *plan = NULL;
+  test_case("%s of mixed items, root %d", swp_operation_name(operation), root);
+  for (int i = 0; i < procs * ITEMS; i++)
+    send[i] = (struct mixed){.number = operation == SWP_GATHER ? rank * ITEMS + i : i, .letters = {0, 0, 5}};
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, "binomial", NULL, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_collective_execute(plan, send, recv), SWP_SUCCESS);
+  const int first = operation == SWP_GATHER ? 0 : rank * ITEMS;
+  const int received = operation == SWP_SCATTER ? ITEMS : rank == root ? procs * ITEMS : 0;
+  for (int i = 0; i < received; i++)
+    EXPECT(recv[i].number == first + i && recv[i].letters[2] == 5, "item %d has number %d", i,
+           recv[i].number);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  free(recv);
+  free(send);
+  MPI_Type_free(&with_gaps);
+  MPI_Type_free(&type);
+}
+
 /* ---- Misuse ---- */
 
 static void expect_refused(struct swp_collective problem, const char *method, int expected) {
@@ -372,6 +410,10 @@ static void check_all(void) {
   rules_are_found_by_bytes();
   blocks_over_two_gib_are_not_forwarded();
   items_of_the_last_of_many_types_are_packed_whole();
+  for (int root = 0; root < procs; root += procs > 1 ? procs - 1 : 1) {
+    blocks_of_several_basic_types_arrive_whole(SWP_GATHER, root);
+    blocks_of_several_basic_types_arrive_whole(SWP_SCATTER, root);
+  }
   wrong_problems_are_refused();
   a_refused_set_changes_nothing();
   names_of_algorithms_are_words();

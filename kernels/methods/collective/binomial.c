@@ -57,11 +57,28 @@ static int binomial_bcast(struct swp_plan *plan, const void *send, void *recv) {
 
 /* ---- Blocks ---- */
 
-/* Blocks of the subtree. A leaf has only its own, and rank 0 as root has all blocks in order. */
-static int64_t blocks_scratch_bytes(const struct swp_plan *plan) {
+/* Whether this rank's own buffer receives in its own type. What arrives packed is otherwise unpacked here:
+   MPICH 4.0.2 truncates such messages of over 8 KiB if the type is made of several basic ones. */
+static bool receives_in_type(const struct swp_plan *plan) {
+  return call_of(plan)->recv.dense;
+}
+
+/* Blocks of the subtree. */
+static int64_t subtree_bytes(const struct swp_plan *plan, const struct place *place) {
+  return place->subtree * plan->features.bytes;
+}
+
+/* A leaf has only its own, and rank 0 as root has all blocks in order. */
+static int64_t gather_scratch_bytes(const struct swp_plan *plan) {
   struct place place = find_place(plan, plan->features.root);
-  bool direct = place.subtree == 1 || (plan->rank == 0 && place.position == 0);
-  return direct ? 0 : place.subtree * plan->features.bytes;
+  bool direct = place.position == 0 ? plan->rank == 0 && receives_in_type(plan) : place.subtree == 1;
+  return direct ? 0 : subtree_bytes(plan, &place);
+}
+
+static int64_t scatter_scratch_bytes(const struct swp_plan *plan) {
+  struct place place = find_place(plan, plan->features.root);
+  bool direct = place.position == 0 ? plan->rank == 0 : place.subtree == 1 && receives_in_type(plan);
+  return direct ? 0 : subtree_bytes(plan, &place);
 }
 
 /* The root's buffer holds blocks by rank, the tree by position: a subtree may be in two parts there. */
@@ -78,28 +95,31 @@ static struct parts parts_of(const struct swp_plan *plan, int bit, int blocks) {
 static int gather_to_root(struct swp_plan *plan, const struct place *place, const void *send, char *recv) {
   const struct call *call = call_of(plan);
   const struct side *side = &call->recv;
-  struct parts cut = {0};
+  const int block = (int)plan->features.bytes;
   MPI_Request requests[CHILDREN];
   int error = SWP_SUCCESS, n = 0;
   for (int bit = 1; bit < place->subtree; bit <<= 1) {
     int blocks = child_subtree(place, bit);
     struct parts parts = parts_of(plan, bit, blocks);
-    if (parts.second > 0)
-      cut = parts;
-    void *to = parts.second > 0 ? scratch_of(plan) : swp_item(side, recv, (int64_t)parts.rank * side->count);
-    MPI_TRY(MPI_Irecv(to, parts.second > 0 ? blocks * (int)plan->features.bytes : blocks * side->count,
-                      parts.second > 0 ? MPI_PACKED : side->type, peer(plan, bit), COLLECTIVE_TAG, plan->comm,
-                      &requests[n++]));
+    bool packed = parts.second > 0 || !receives_in_type(plan);
+    void *to = packed ? scratch_of(plan) + (int64_t)bit * block
+                      : swp_item(side, recv, (int64_t)parts.rank * side->count);
+    MPI_TRY(MPI_Irecv(to, blocks * (packed ? block : side->count), packed ? MPI_PACKED : side->type,
+                      peer(plan, bit), COLLECTIVE_TAG, plan->comm, &requests[n++]));
   }
   if (send != MPI_IN_PLACE)
     TRY(swp_copy(plan, &call->send, send, call->send.count, side,
                  swp_item(side, recv, (int64_t)plan->rank * side->count), side->count));
   TRY(swp_complete(plan, n, requests));
-  if (cut.second > 0) {
-    TRY(swp_unpack(plan, side, scratch_of(plan), (int64_t)cut.first * side->count,
-                   swp_item(side, recv, (int64_t)cut.rank * side->count)));
-    TRY(swp_unpack(plan, side, scratch_of(plan) + cut.first * plan->features.bytes,
-                   (int64_t)cut.second * side->count, recv));
+  for (int bit = 1; bit < place->subtree; bit <<= 1) {
+    struct parts parts = parts_of(plan, bit, child_subtree(place, bit));
+    if (parts.second == 0 && receives_in_type(plan))
+      continue;
+    const char *from = scratch_of(plan) + (int64_t)bit * block;
+    TRY(swp_unpack(plan, side, from, (int64_t)parts.first * side->count,
+                   swp_item(side, recv, (int64_t)parts.rank * side->count)));
+    TRY(swp_unpack(plan, side, from + (int64_t)parts.first * block, (int64_t)parts.second * side->count,
+                   recv));
   }
 done:
   return error;
@@ -160,7 +180,7 @@ static int binomial_scatter(struct swp_plan *plan, const void *send, void *recv)
   MPI_Request requests[CHILDREN];
   if (place.position == 0)
     return scatter_from_root(plan, &place, send, recv);
-  if (place.subtree == 1)
+  if (place.subtree == 1 && receives_in_type(plan))
     return swp_receive(plan, recv, call->recv.count, call->recv.type, parent);
   TRY(swp_receive(plan, scratch_of(plan), place.subtree * block, MPI_PACKED, parent));
   for (int bit = place.bit >> 1; bit > 0; bit >>= 1)
@@ -234,8 +254,8 @@ const struct method swp_collective_binomial = {
     .procedures =
         {
             [SWP_BCAST] = {binomial_bcast},
-            [SWP_GATHER] = {binomial_gather, blocks_scratch_bytes, swp_total_applicable},
-            [SWP_SCATTER] = {binomial_scatter, blocks_scratch_bytes, swp_total_applicable},
+            [SWP_GATHER] = {binomial_gather, gather_scratch_bytes, swp_total_applicable},
+            [SWP_SCATTER] = {binomial_scatter, scatter_scratch_bytes, swp_total_applicable},
             [SWP_REDUCE] = {binomial_reduce, reduce_scratch_bytes},
             [SWP_ALLREDUCE] = {binomial_allreduce, reduce_scratch_bytes},
         },
