@@ -47,6 +47,12 @@ def _is_mpich5(mpi: Mpi) -> bool:
 
 
 @pytest.mark.check
+def test_the_analyzer_finds_nothing(any_kernels: Kernels) -> None:
+    options = ("-DSWITCHPOINT_ANALYZE=ON", "-DSWITCHPOINT_TESTS=OFF", "-DSWITCHPOINT_EXAMPLES=OFF")
+    build_kernels(any_kernels.mpi, "analyzed", *STRICT, *options)
+
+
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("program", "arguments"),
     [

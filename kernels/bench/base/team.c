@@ -211,5 +211,7 @@ void *allocate(size_t bytes) {
 }
 
 void *allocate_zeros(size_t bytes) {
-  return memset(allocate(bytes), 0, bytes);
+  void *memory = allocate(bytes);
+  memset(memory, 0, bytes);
+  return memory;
 }
