@@ -1,6 +1,6 @@
 # The front door. Everything happens in .venv, which bootstrap.sh makes ready at the first call.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-.PHONY: run test check bench nightly serve screenshots site wheel clean
+.PHONY: run test check bench nightly endurance serve screenshots site wheel clean
 
 run: .venv/ready-run        # measure, ingest, soak, tune, export, show
 	switchpoint run
@@ -16,6 +16,9 @@ bench: .venv/ready-test     # how fast it all is, beside its bars; figures in bu
 
 nightly: .venv/ready-check  # the long runs, three hours at most; goes on where it ended
 	.ci/nightly
+
+endurance: .venv/ready-test # every method millions of times; days, or SHARE=0.01 of them; goes on where it ended
+	python -m tests.endurance --share $(or $(SHARE),1)
 
 serve: .venv/ready-run      # the dashboard
 	switchpoint serve

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -185,30 +186,42 @@ def show(results: Sequence[NightResult]) -> None:
             print(f"{result.part}: FAILED: {failure}")
 
 
-def main() -> int:
-    """Run the parts that are not done yet."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the options of a program that runs parts; its description begins with one line."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument(
-        "--most-minutes", type=float, default=180, help="of each part, if less than its own limit"
+        "--most-minutes",
+        type=float,
+        default=math.inf,
+        help="of each part, if less than its own limit",
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help="to run, done or not; else all")
-    options = parser.parse_args()
-    known = {part.name: part for part in PARTS}
-    if unknown := [name for name in options.parts if name not in known]:
-        parser.error(f"no part {unknown[0]}; there are {', '.join(known)}")
-    directory = build_root() / "nightly" / state()
+    return parser
+
+
+def run_missing(name: str, parts: Sequence[NightPart], options: argparse.Namespace) -> int:
+    """Run the parts that are not done yet, or those that are named; return the exit status."""
+    known = {part.name: part for part in parts}
+    if unknown := [part for part in options.parts if part not in known]:
+        sys.exit(f"{name}: no part {unknown[0]}; there are {', '.join(known)}")
+    directory = build_root() / name / state()
     directory.mkdir(parents=True, exist_ok=True)
-    print(f"nightly: results in {directory}", flush=True)
+    print(f"{name}: results in {directory}", flush=True)
     results = []
-    for part in PARTS if not options.parts else [known[name] for name in options.parts]:
+    for part in parts if not options.parts else [known[each] for each in options.parts]:
         result = None if options.parts else kept(directory / f"{part.name}.json")
         if result is None:
             limit_min = min(part.limit_min, options.most_minutes)
-            print(f"nightly: {part.name}, at most {limit_min:g} min", flush=True)
+            print(f"{name}: {part.name}, at most {limit_min:g} min", flush=True)
             result = run(part, limit_min, directory)
         results.append(result)
     show(results)
     return int(any(result.failures for result in results))
+
+
+def main() -> int:
+    """Run the parts of the night."""
+    return run_missing("nightly", PARTS, make_parser(__doc__).parse_args())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""Methods executed as often as in years of production, part by part, as the night is run.
+
+Every payload is checked. Results are kept as those of `make nightly`, so a second start goes on. A
+share of the executions takes the same share of the time: all of them take days on two cores.
+Run from the checkout: python -m tests.endurance [--share 0.01] [PART...]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from tests.kernels.conftest import build_kernels
+from tests.nightly import NightPart, make_parser, run_missing
+from tuner.domain.operations import COLLECTIVES
+from tuner.machine.mpi import Mpi, find_mpis, launch
+
+EXECUTIONS = {"discovery": 20_000_000, "exchange": 1_000_000} | dict.fromkeys(
+    COLLECTIVES, 1_000_000
+)
+PROCS = (2, 4)
+LIMIT_MIN = 24 * 60
+
+
+def find_parts(share: float) -> Iterator[NightPart]:
+    """Yield a part for each MPI, number of ranks and operation."""
+    for mpi in find_mpis():
+        for procs in PROCS:
+            for operation in EXECUTIONS:
+                yield make_part(mpi, procs, operation, share)
+
+
+def make_part(mpi: Mpi, procs: int, operation: str, share: float) -> NightPart:
+    """Return the soak of all methods of an operation, by messages of 8 bytes."""
+    build = build_kernels(mpi)
+    start = launch(mpi, procs, build=build)
+    pattern = "blocks" if operation in COLLECTIVES else "random:degree=1,seed=1"
+    soak = (build / "bench" / "swpbench", "soak", "--out=/dev/null", "--sizes=8", "--methods=all")
+    executions = f"--executions={max(1, round(share * EXECUTIONS[operation]))}"
+    words = [*soak, executions, f"--op={operation}", f"--pattern={pattern}"]
+    variables = [f"{name}={value}" for name, value in start.env.items()]
+    command = ("env", *variables, *start.argv_prefix, *map(str, words))
+    return NightPart(f"{operation}-{mpi.name}-{procs}", LIMIT_MIN, command=command)
+
+
+def main() -> int:
+    """Run the parts that are not done yet."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--share", type=float, default=1.0, help="of the executions (default: 1)")
+    options = parser.parse_args()
+    return run_missing(f"endurance-{options.share:g}", [*find_parts(options.share)], options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
