@@ -1,7 +1,7 @@
 """Methods executed as often as in years of production, part by part, as the night is run.
 
 Every payload is checked. Results are kept as those of `make nightly`, so a second start goes on. A
-share of the executions takes the same share of the time: all of them take days on two cores.
+share of the executions takes the same share of the time: all of them take half a day on two cores.
 Run from the checkout: python -m tests.endurance [--share 0.01] [PART...]
 """
 
