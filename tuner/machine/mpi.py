@@ -21,6 +21,7 @@ from tuner.paths import is_checkout, own_directory
 
 YIELD_LIBRARY = "libswp_yield.so"
 SHIM_LIBRARY = "libswitchpoint_pmpi.so"
+PROFILE_LIBRARY = "libswitchpoint_profile.so"
 FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks talk TCP
 
 # Plain names come first: the user's choice on PATH wins over the names that Debian gives to MPIs
@@ -210,6 +211,11 @@ def launch(
 def shim(build: Path) -> Path | None:
     """Return a build's or installation's library that dispatches an application's collectives."""
     return _find(SHIM_LIBRARY, build)
+
+
+def profiler(build: Path) -> Path | None:
+    """Return a build's or installation's library that records the calls of an application."""
+    return _find(PROFILE_LIBRARY, build)
 
 
 def has_preloads(build: Path) -> bool:

@@ -1,0 +1,191 @@
+/* The functions of MPI whose calls are recorded. Each calls the MPI library's with unchanged arguments. */
+#include "record.h"
+
+#include <stddef.h>
+
+#define LIST(...) __VA_ARGS__
+
+/* Parameters and arguments are in parentheses. `shown` is the name in the profile. */
+#define CALL(function, shown, kind, parameters, arguments, comm, items, type)                                \
+  EXPORTED int MPI_##function(LIST parameters) {                                                             \
+    if (!record_on)                                                                                          \
+      return PMPI_##function(LIST arguments);                                                                \
+    const double started = record_now();                                                                     \
+    int error = PMPI_##function(LIST arguments);                                                             \
+    if (error == MPI_SUCCESS)                                                                                \
+      record_call(shown, kind, comm, items, type, started);                                                  \
+    return error;                                                                                            \
+  }
+
+#ifdef SWP_HAVE_PERSISTENT
+#define INIT(init, suffix, parameters, arguments, items, type)                                               \
+  CALL(init##suffix, #init, OTHER, (LIST parameters, MPI_Comm comm, MPI_Info info, MPI_Request * request),   \
+       (LIST arguments, comm, info, request), comm, items, type)
+#else
+#define INIT(init, suffix, parameters, arguments, items, type)
+#endif
+
+/* A collective in its three forms. Parameters and arguments are without the communicator. */
+#define COLLECTIVE_CALLS(name, nonblocking, suffix, parameters, arguments, items, type)                      \
+  CALL(name##suffix, #name, COLLECTIVE, (LIST parameters, MPI_Comm comm), (LIST arguments, comm), comm,      \
+       items, type)                                                                                          \
+  CALL(nonblocking##suffix, #nonblocking, OTHER, (LIST parameters, MPI_Comm comm, MPI_Request * request),    \
+       (LIST arguments, comm, request), comm, items, type)                                                   \
+  INIT(name##_init, suffix, parameters, arguments, items, type)
+
+#define SIDES(count_t)                                                                                       \
+  const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,              \
+      MPI_Datatype recv_type
+#define SIDES_GIVEN send, send_count, send_type, recv, recv_count, recv_type
+#define GATHERED(count_t, displ_t)                                                                           \
+  const void *send, count_t send_count, MPI_Datatype send_type, void *recv, const count_t recv_counts[],     \
+      const displ_t recv_displs[], MPI_Datatype recv_type
+#define GATHERED_GIVEN send, send_count, send_type, recv, recv_counts, recv_displs, recv_type
+#define SCATTERED(count_t, displ_t)                                                                          \
+  const void *send, const count_t send_counts[], const displ_t send_displs[], MPI_Datatype send_type,        \
+      void *recv, count_t recv_count, MPI_Datatype recv_type
+#define SCATTERED_GIVEN send, send_counts, send_displs, send_type, recv, recv_count, recv_type
+#define EXCHANGED(count_t, displ_t)                                                                          \
+  const void *send, const count_t send_counts[], const displ_t send_displs[], MPI_Datatype send_type,        \
+      void *recv, const count_t recv_counts[], const displ_t recv_displs[], MPI_Datatype recv_type
+#define EXCHANGED_GIVEN send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type
+#define OF_TYPES(count_t, displ_t)                                                                           \
+  const void *send, const count_t send_counts[], const displ_t send_displs[],                                \
+      const MPI_Datatype send_types[], void *recv, const count_t recv_counts[], const displ_t recv_displs[], \
+      const MPI_Datatype recv_types[]
+#define OF_TYPES_GIVEN send, send_counts, send_displs, send_types, recv, recv_counts, recv_displs, recv_types
+#define VECTOR(count_t) const void *send, void *recv, count_t count, MPI_Datatype type, MPI_Op op
+#define VECTOR_GIVEN send, recv, count, type, op
+
+static bool is_root(MPI_Comm comm, int root) {
+  int rank = MPI_PROC_NULL;
+  PMPI_Comm_rank(comm, &rank);
+  return rank == root;
+}
+
+/* For the side that has blocks at the root. */
+#define AT_ROOT(there, elsewhere) (is_root(comm, root) ? (there) : (elsewhere))
+
+/* The mean of the counts, which are those of all ranks. */
+#define MEAN(count_t, name)                                                                                  \
+  static int64_t name(const count_t counts[], MPI_Comm comm) {                                               \
+    int procs = 0, inter = 0;                                                                                \
+    int64_t sum = 0;                                                                                         \
+    PMPI_Comm_size(comm, &procs);                                                                            \
+    PMPI_Comm_test_inter(comm, &inter);                                                                      \
+    for (int i = 0; i < procs && !inter; i++)                                                                \
+      sum += counts[i];                                                                                      \
+    return procs > 0 ? sum / procs : 0;                                                                      \
+  }
+MEAN(int, mean_of)
+
+/* With counts of int, or large ones. */
+#define ALL(suffix, count_t, displ_t, mean)                                                                  \
+  COLLECTIVE_CALLS(Bcast, Ibcast, suffix, (void *buffer, count_t count, MPI_Datatype type, int root),        \
+                   (buffer, count, type, root), count, type)                                                 \
+  COLLECTIVE_CALLS(Gather, Igather, suffix, (SIDES(count_t), int root), (SIDES_GIVEN, root),                 \
+                   AT_ROOT(recv_count, send_count), AT_ROOT(recv_type, send_type))                           \
+  COLLECTIVE_CALLS(Scatter, Iscatter, suffix, (SIDES(count_t), int root), (SIDES_GIVEN, root),               \
+                   AT_ROOT(send_count, recv_count), AT_ROOT(send_type, recv_type))                           \
+  COLLECTIVE_CALLS(Reduce, Ireduce, suffix, (VECTOR(count_t), int root), (VECTOR_GIVEN, root), count, type)  \
+  COLLECTIVE_CALLS(Allreduce, Iallreduce, suffix, (VECTOR(count_t)), (VECTOR_GIVEN), count, type)            \
+  COLLECTIVE_CALLS(Allgather, Iallgather, suffix, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type)    \
+  COLLECTIVE_CALLS(Allgatherv, Iallgatherv, suffix, (GATHERED(count_t, displ_t)), (GATHERED_GIVEN),          \
+                   mean(recv_counts, comm), recv_type)                                                       \
+  COLLECTIVE_CALLS(Alltoall, Ialltoall, suffix, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type)      \
+  COLLECTIVE_CALLS(Reduce_scatter_block, Ireduce_scatter_block, suffix, (VECTOR(count_t)), (VECTOR_GIVEN),   \
+                   count, type)                                                                              \
+  COLLECTIVE_CALLS(Gatherv, Igatherv, suffix, (GATHERED(count_t, displ_t), int root),                        \
+                   (GATHERED_GIVEN, root), AT_ROOT(mean(recv_counts, comm), send_count),                     \
+                   AT_ROOT(recv_type, send_type))                                                            \
+  COLLECTIVE_CALLS(Scatterv, Iscatterv, suffix, (SCATTERED(count_t, displ_t), int root),                     \
+                   (SCATTERED_GIVEN, root), AT_ROOT(mean(send_counts, comm), recv_count),                    \
+                   AT_ROOT(send_type, recv_type))                                                            \
+  COLLECTIVE_CALLS(Alltoallv, Ialltoallv, suffix, (EXCHANGED(count_t, displ_t)), (EXCHANGED_GIVEN),          \
+                   mean(recv_counts, comm), recv_type)                                                       \
+  COLLECTIVE_CALLS(Reduce_scatter, Ireduce_scatter, suffix,                                                  \
+                   (const void *send, void *recv, const count_t counts[], MPI_Datatype type, MPI_Op op),     \
+                   (send, recv, counts, type, op), mean(counts, comm), type)                                 \
+  COLLECTIVE_CALLS(Scan, Iscan, suffix, (VECTOR(count_t)), (VECTOR_GIVEN), count, type)                      \
+  COLLECTIVE_CALLS(Exscan, Iexscan, suffix, (VECTOR(count_t)), (VECTOR_GIVEN), count, type)                  \
+  COLLECTIVE_CALLS(Neighbor_allgather, Ineighbor_allgather, suffix, (SIDES(count_t)), (SIDES_GIVEN),         \
+                   recv_count, recv_type)                                                                    \
+  COLLECTIVE_CALLS(Neighbor_allgatherv, Ineighbor_allgatherv, suffix, (GATHERED(count_t, displ_t)),          \
+                   (GATHERED_GIVEN), send_count, send_type)                                                  \
+  COLLECTIVE_CALLS(Neighbor_alltoall, Ineighbor_alltoall, suffix, (SIDES(count_t)), (SIDES_GIVEN),           \
+                   recv_count, recv_type)                                                                    \
+  COLLECTIVE_CALLS(Neighbor_alltoallv, Ineighbor_alltoallv, suffix, (EXCHANGED(count_t, displ_t)),           \
+                   (EXCHANGED_GIVEN), 0, MPI_DATATYPE_NULL)                                                  \
+  MESSAGE(Send, suffix, count_t)                                                                             \
+  MESSAGE(Ssend, suffix, count_t)                                                                            \
+  MESSAGE(Rsend, suffix, count_t)                                                                            \
+  MESSAGE(Bsend, suffix, count_t)                                                                            \
+  BEGUN(Isend, suffix, const void *, count_t)                                                                \
+  BEGUN(Issend, suffix, const void *, count_t)                                                               \
+  BEGUN(Irsend, suffix, const void *, count_t)                                                               \
+  BEGUN(Irecv, suffix, void *, count_t)                                                                      \
+  CALL(Recv##suffix, "Recv", OTHER,                                                                          \
+       (void *buffer, count_t count, MPI_Datatype type, int from, int tag, MPI_Comm comm,                    \
+        MPI_Status *status),                                                                                 \
+       (buffer, count, type, from, tag, comm, status), comm, count, type)                                    \
+  CALL(Sendrecv##suffix, "Sendrecv", OTHER,                                                                  \
+       (const void *send, count_t send_count, MPI_Datatype send_type, int to, int send_tag, void *recv,      \
+        count_t recv_count, MPI_Datatype recv_type, int from, int recv_tag, MPI_Comm comm,                   \
+        MPI_Status *status),                                                                                 \
+       (send, send_count, send_type, to, send_tag, recv, recv_count, recv_type, from, recv_tag, comm,        \
+        status),                                                                                             \
+       comm, send_count, send_type)
+
+#define MESSAGE(name, suffix, count_t)                                                                       \
+  CALL(name##suffix, #name, OTHER,                                                                           \
+       (const void *buffer, count_t count, MPI_Datatype type, int to, int tag, MPI_Comm comm),               \
+       (buffer, count, type, to, tag, comm), comm, count, type)
+#define BEGUN(name, suffix, buffer_t, count_t)                                                               \
+  CALL(name##suffix, #name, OTHER,                                                                           \
+       (buffer_t buffer, count_t count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,                 \
+        MPI_Request *request),                                                                               \
+       (buffer, count, type, peer, tag, comm, request), comm, count, type)
+
+ALL(, int, int, mean_of)
+#ifdef SWP_HAVE_LARGE_COUNTS
+MEAN(MPI_Count, mean_of_c)
+ALL(_c, MPI_Count, MPI_Aint, mean_of_c)
+#endif
+
+COLLECTIVE_CALLS(Alltoallw, Ialltoallw, , (OF_TYPES(int, int)), (OF_TYPES_GIVEN), 0, MPI_DATATYPE_NULL)
+COLLECTIVE_CALLS(Neighbor_alltoallw, Ineighbor_alltoallw, , (OF_TYPES(int, MPI_Aint)), (OF_TYPES_GIVEN), 0,
+                 MPI_DATATYPE_NULL)
+
+/* Calls that have no size. */
+#define UNSIZED(name, kind, parameters, arguments, comm)                                                     \
+  CALL(name, #name, kind, parameters, arguments, comm, 0, MPI_DATATYPE_NULL)
+
+UNSIZED(Barrier, COLLECTIVE, (MPI_Comm comm), (comm), comm)
+UNSIZED(Ibarrier, OTHER, (MPI_Comm comm, MPI_Request *request), (comm, request), comm)
+#ifdef SWP_HAVE_PERSISTENT
+UNSIZED(Barrier_init, OTHER, (MPI_Comm comm, MPI_Info info, MPI_Request *request), (comm, info, request),
+        comm)
+#endif
+UNSIZED(Probe, OTHER, (int from, int tag, MPI_Comm comm, MPI_Status *status), (from, tag, comm, status), comm)
+UNSIZED(Mprobe, OTHER, (int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
+        (from, tag, comm, message, status), comm)
+UNSIZED(Start, OTHER, (MPI_Request * request), (request), MPI_COMM_NULL)
+UNSIZED(Startall, OTHER, (int count, MPI_Request requests[]), (count, requests), MPI_COMM_NULL)
+UNSIZED(Wait, OTHER, (MPI_Request * request, MPI_Status *status), (request, status), MPI_COMM_NULL)
+UNSIZED(Waitany, OTHER, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+        (count, requests, index, status), MPI_COMM_NULL)
+UNSIZED(Waitall, OTHER, (int count, MPI_Request requests[], MPI_Status statuses[]),
+        (count, requests, statuses), MPI_COMM_NULL)
+UNSIZED(Waitsome, OTHER, (int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]),
+        (count, requests, done, indices, statuses), MPI_COMM_NULL)
+UNSIZED(Test, OTHER, (MPI_Request * request, int *done, MPI_Status *status), (request, done, status),
+        MPI_COMM_NULL)
+UNSIZED(Testany, OTHER, (int count, MPI_Request requests[], int *index, int *done, MPI_Status *status),
+        (count, requests, index, done, status), MPI_COMM_NULL)
+UNSIZED(Testall, OTHER, (int count, MPI_Request requests[], int *done, MPI_Status statuses[]),
+        (count, requests, done, statuses), MPI_COMM_NULL)
+UNSIZED(Testsome, OTHER, (int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]),
+        (count, requests, done, indices, statuses), MPI_COMM_NULL)
+UNSIZED(Iprobe, OTHER, (int from, int tag, MPI_Comm comm, int *found, MPI_Status *status),
+        (from, tag, comm, found, status), comm)
+UNSIZED(Win_fence, OTHER, (int assertion, MPI_Win window), (assertion, window), MPI_COMM_NULL)

@@ -1,0 +1,147 @@
+/*
+ * Open MPI's Fortran functions, which bypass the C functions: under the names that mpif.h and the module mpi
+ * call, and those that mpi_f08 calls. All arguments are addresses.
+ */
+#include "record.h"
+
+#if defined(OPEN_MPI) && defined(SWP_FORTRAN_INT)
+
+#include <stddef.h>
+
+#define P3 void *a, void *b, void *c
+#define A3 a, b, c
+#define P4 P3, void *d
+#define A4 A3, d
+#define P5 P4, void *e
+#define A5 A4, e
+#define P6 P5, void *f
+#define A6 A5, f
+#define P7 P6, void *g
+#define A7 A6, g
+#define P8 P7, void *h
+#define A8 A7, h
+#define P9 P8, void *i
+#define A9 A8, i
+#define P10 P9, void *j
+#define A10 A9, j
+#define P11 P10, void *k
+#define A11 A10, k
+#define P13 P11, void *l, void *m
+#define A13 A11, l, m
+#define INTEGER(argument) (*(const MPI_Fint *)(argument))
+#define COMM(argument) PMPI_Comm_f2c(INTEGER(argument))
+#define TYPE(argument) PMPI_Type_f2c(INTEGER(argument))
+
+/* A function of Fortran with so many arguments. Not called by C programs, which need no library of it. */
+#define FORTRAN(name, shown, kind, count, comm, items, type)                                                 \
+  extern void pmpi_##name##_(P##count) __attribute__((weak));                                                \
+  EXPORTED void mpi_##name##_(P##count);                                                                     \
+  EXPORTED void ompi_##name##_f(P##count) __attribute__((alias("mpi_" #name "_")));                          \
+  void mpi_##name##_(P##count) {                                                                             \
+    const double started = record_now();                                                                     \
+    pmpi_##name##_(A##count);                                                                                \
+    if (record_on)                                                                                           \
+      record_call(shown, kind, comm, items, type, started);                                                  \
+  }
+
+static bool is_root(MPI_Comm comm, int root) {
+  int rank = MPI_PROC_NULL;
+  PMPI_Comm_rank(comm, &rank);
+  return rank == root;
+}
+
+static int64_t mean_of(const MPI_Fint *counts, MPI_Comm comm) {
+  int procs = 0, inter = 0;
+  int64_t sum = 0;
+  PMPI_Comm_size(comm, &procs);
+  PMPI_Comm_test_inter(comm, &inter);
+  for (int n = 0; n < procs && !inter; n++)
+    sum += counts[n];
+  return procs > 0 ? sum / procs : 0;
+}
+
+#define AT_ROOT(root, comm, there, elsewhere) (is_root(comm, INTEGER(root)) ? (there) : (elsewhere))
+
+EXPORTED void mpi_init_(MPI_Fint *error);
+EXPORTED void ompi_init_f(MPI_Fint *error) __attribute__((alias("mpi_init_")));
+void mpi_init_(MPI_Fint *error) {
+  int result = MPI_Init(NULL, NULL);
+  if (error != NULL)
+    *error = result;
+}
+
+EXPORTED void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error);
+EXPORTED void ompi_init_thread_f(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error)
+    __attribute__((alias("mpi_init_thread_")));
+void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {
+  int result = MPI_Init_thread(NULL, NULL, *required, provided);
+  if (error != NULL)
+    *error = result;
+}
+
+EXPORTED void mpi_finalize_(MPI_Fint *error);
+EXPORTED void ompi_finalize_f(MPI_Fint *error) __attribute__((alias("mpi_finalize_")));
+void mpi_finalize_(MPI_Fint *error) {
+  int result = MPI_Finalize();
+  if (error != NULL)
+    *error = result;
+}
+
+EXPORTED void mpi_abort_(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error);
+EXPORTED void ompi_abort_f(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error)
+    __attribute__((alias("mpi_abort_")));
+void mpi_abort_(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error) {
+  int result = MPI_Abort(PMPI_Comm_f2c(*comm), *code);
+  if (error != NULL)
+    *error = result;
+}
+
+FORTRAN(bcast, "Bcast", COLLECTIVE, 6, COMM(e), INTEGER(b), TYPE(c))
+FORTRAN(gather, "Gather", COLLECTIVE, 9, COMM(h), AT_ROOT(g, COMM(h), INTEGER(e), INTEGER(b)),
+        AT_ROOT(g, COMM(h), TYPE(f), TYPE(c)))
+FORTRAN(scatter, "Scatter", COLLECTIVE, 9, COMM(h), AT_ROOT(g, COMM(h), INTEGER(b), INTEGER(e)),
+        AT_ROOT(g, COMM(h), TYPE(c), TYPE(f)))
+FORTRAN(reduce, "Reduce", COLLECTIVE, 8, COMM(g), INTEGER(c), TYPE(d))
+FORTRAN(allreduce, "Allreduce", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+FORTRAN(allgather, "Allgather", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
+FORTRAN(allgatherv, "Allgatherv", COLLECTIVE, 9, COMM(h), mean_of(e, COMM(h)), TYPE(g))
+FORTRAN(alltoall, "Alltoall", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
+FORTRAN(reduce_scatter_block, "Reduce_scatter_block", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+FORTRAN(gatherv, "Gatherv", COLLECTIVE, 10, COMM(i), AT_ROOT(h, COMM(i), mean_of(e, COMM(i)), INTEGER(b)),
+        AT_ROOT(h, COMM(i), TYPE(g), TYPE(c)))
+FORTRAN(scatterv, "Scatterv", COLLECTIVE, 10, COMM(i), AT_ROOT(h, COMM(i), mean_of(b, COMM(i)), INTEGER(f)),
+        AT_ROOT(h, COMM(i), TYPE(d), TYPE(g)))
+FORTRAN(alltoallv, "Alltoallv", COLLECTIVE, 10, COMM(i), mean_of(f, COMM(i)), TYPE(h))
+FORTRAN(alltoallw, "Alltoallw", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
+FORTRAN(reduce_scatter, "Reduce_scatter", COLLECTIVE, 7, COMM(f), mean_of(c, COMM(f)), TYPE(d))
+FORTRAN(scan, "Scan", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+FORTRAN(exscan, "Exscan", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+FORTRAN(iallreduce, "Iallreduce", OTHER, 8, COMM(f), INTEGER(c), TYPE(d))
+FORTRAN(ialltoall, "Ialltoall", OTHER, 9, COMM(g), INTEGER(e), TYPE(f))
+FORTRAN(ibcast, "Ibcast", OTHER, 7, COMM(e), INTEGER(b), TYPE(c))
+FORTRAN(send, "Send", OTHER, 7, COMM(f), INTEGER(b), TYPE(c))
+FORTRAN(ssend, "Ssend", OTHER, 7, COMM(f), INTEGER(b), TYPE(c))
+FORTRAN(recv, "Recv", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
+FORTRAN(isend, "Isend", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
+FORTRAN(irecv, "Irecv", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
+FORTRAN(sendrecv, "Sendrecv", OTHER, 13, COMM(k), INTEGER(b), TYPE(c))
+
+/* Calls that have no size. */
+#define UNSIZED(name, shown, kind, count, comm) FORTRAN(name, shown, kind, count, comm, 0, MPI_DATATYPE_NULL)
+#define P2 void *a, void *b
+#define A2 a, b
+
+UNSIZED(barrier, "Barrier", COLLECTIVE, 2, COMM(a))
+UNSIZED(ibarrier, "Ibarrier", OTHER, 3, COMM(a))
+UNSIZED(probe, "Probe", OTHER, 5, COMM(c))
+UNSIZED(iprobe, "Iprobe", OTHER, 6, COMM(c))
+UNSIZED(start, "Start", OTHER, 2, MPI_COMM_NULL)
+UNSIZED(startall, "Startall", OTHER, 3, MPI_COMM_NULL)
+UNSIZED(wait, "Wait", OTHER, 3, MPI_COMM_NULL)
+UNSIZED(waitany, "Waitany", OTHER, 5, MPI_COMM_NULL)
+UNSIZED(waitall, "Waitall", OTHER, 4, MPI_COMM_NULL)
+UNSIZED(waitsome, "Waitsome", OTHER, 6, MPI_COMM_NULL)
+UNSIZED(test, "Test", OTHER, 4, MPI_COMM_NULL)
+UNSIZED(testall, "Testall", OTHER, 5, MPI_COMM_NULL)
+
+#endif

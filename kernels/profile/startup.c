@@ -1,0 +1,117 @@
+/* The beginning and the end of a profile: at MPI_Init, and at MPI_Finalize, MPI_Abort or exit. */
+#define _GNU_SOURCE
+#include "layout.h"
+#include "record.h"
+#include "write.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096, LIBRARY_BYTES = 8192 };
+
+static char path[PATH_BYTES];
+static MPI_Comm own = MPI_COMM_NULL;
+static double started;
+
+static void fail(const char *text) {
+  fprintf(stderr, "switchpoint: profile %s: %s\n", path, text);
+  nanosleep(&(struct timespec){.tv_nsec = 200000000},
+            NULL); /* launchers drop what an abort follows at once */
+  PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+/* Handles of another MPI have other meanings: nothing can be called then. */
+static void check_family(void) {
+  char text[LIBRARY_BYTES] = "";
+  int length;
+  PMPI_Get_library_version(text, &length);
+#ifdef OPEN_MPI
+  const bool same = strstr(text, "Open MPI") != NULL;
+#else
+  const bool same = strstr(text, "Open MPI") == NULL;
+#endif
+  if (same)
+    return;
+  fprintf(stderr, "switchpoint: libswitchpoint_profile.so is built for another MPI than %.40s\n", text);
+  _exit(EXIT_FAILURE);
+}
+
+/* Sets the path on rank 0: absolute, as programs change their directory. */
+static void find_path(void) {
+  const char *named = getenv("SWITCHPOINT_PROFILE");
+  char here[PATH_BYTES / 2] = "";
+  if (named == NULL || named[0] == '\0')
+    return;
+  if (named[0] != '/' && getcwd(here, sizeof here) == NULL)
+    fail("the working directory has no path");
+  if ((size_t)snprintf(path, sizeof path, "%s%s%s", here, here[0] != '\0' ? "/" : "", named) >= sizeof path)
+    fail("the path is too long");
+  if (!write_file(path))
+    fail("cannot be written");
+}
+
+/* Collective on MPI_COMM_WORLD. Rank 0's variable holds: launchers need not pass variables on. */
+static void begin(void) {
+  int rank;
+  check_family();
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0)
+    find_path();
+  PMPI_Bcast(path, (int)sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (path[0] == '\0')
+    return;
+  if (!layout_begin() || PMPI_Comm_dup(MPI_COMM_WORLD, &own) != MPI_SUCCESS)
+    fail("no memory, or an MPI call failed");
+  write_begin();
+  started = record_now();
+  record_on = true;
+}
+
+/* Writes what this process recorded, once: with `comm`, all ranks do. */
+static void end(MPI_Comm comm) {
+  if (!record_on)
+    return;
+  record_on = false;
+  write_end(path, comm, record_now() - started);
+}
+
+EXPORTED int MPI_Init(int *argc, char ***argv) {
+  int error = PMPI_Init(argc, argv);
+  if (error == MPI_SUCCESS)
+    begin();
+  return error;
+}
+
+EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  int error = PMPI_Init_thread(argc, argv, required, provided);
+  if (error == MPI_SUCCESS)
+    begin();
+  return error;
+}
+
+EXPORTED int MPI_Abort(MPI_Comm comm, int code) {
+  end(MPI_COMM_NULL);
+  return PMPI_Abort(comm, code);
+}
+
+typedef int finalize_function(void);
+
+/* The next definition may be another preload's: that for MPICH 4 over TCP. */
+EXPORTED int MPI_Finalize(void) {
+  finalize_function *next = NULL;
+  end(own);
+  if (own != MPI_COMM_NULL)
+    PMPI_Comm_free(&own);
+  layout_end();
+  *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");
+  return next != NULL ? next() : PMPI_Finalize();
+}
+
+/* A program that ends without MPI_Finalize: each process writes its own. */
+static void __attribute__((destructor)) leave(void) {
+  end(MPI_COMM_NULL);
+}

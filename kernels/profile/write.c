@@ -1,0 +1,135 @@
+/* A line is written at once, so that lines of processes that write for themselves do not mix. */
+#define _GNU_SOURCE
+#include "write.h"
+
+#include "layout.h"
+#include "record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TAG = 1 };
+
+static int rank, procs;
+static char node[MPI_MAX_PROCESSOR_NAME];
+
+bool write_file(const char *path) {
+  int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  return file >= 0 && close(file) == 0;
+}
+
+void write_begin(void) {
+  int length;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &procs);
+  PMPI_Get_processor_name(node, &length);
+}
+
+static void print_text(FILE *to, const char *text) {
+  fputc('"', to);
+  for (; *text != '\0'; text++)
+    if (*text == '"' || *text == '\\')
+      fprintf(to, "\\%c", *text);
+    else if ((unsigned char)*text >= ' ' && (unsigned char)*text < 0x7f)
+      fputc(*text, to);
+  fputc('"', to);
+}
+
+static void print_calls(FILE *to) {
+  const struct tally *tally;
+  fprintf(to, ",\"calls\":[");
+  for (int i = 0; (tally = record_tally(i)) != NULL; i++) {
+    fprintf(to, "%s{\"call\":\"%s\",\"group\":%d,\"type\":", i > 0 ? "," : "", tally->name,
+            tally->group != NULL ? tally->group->number : -1);
+    print_text(to, tally->type);
+    fprintf(to, ",\"bytes\":%.0f,\"calls\":%lld,\"seconds\":%.9f}",
+            tally->calls > 0 ? tally->bytes / (double)tally->calls : 0, (long long)tally->calls,
+            tally->seconds);
+  }
+  fprintf(to, "]");
+}
+
+static void print_groups(FILE *to) {
+  fprintf(to, ",\"groups\":[");
+  for (const struct group *group = record_groups(); group != NULL; group = group->next) {
+    fprintf(to, "{\"group\":%d,\"members\":\"%016llx\",\"procs\":%d,\"nodes\":%d,\"ppn\":%d,\"samples\":[",
+            group->number, (unsigned long long)group->members, group->procs, group->nodes, group->ppn);
+    for (int i = 0; i < group->samples; i++) {
+      const struct sample *sample = &group->sample[i];
+      fprintf(to, "%s[%lld,%.9f,%.9f,%d]", i > 0 ? "," : "", (long long)sample->call, sample->started,
+              sample->seconds, sample->tally != NULL ? (int)(sample->tally - record_tally(0)) : -1);
+    }
+    fprintf(to, "]}%s", group->next != NULL ? "," : "");
+  }
+  fprintf(to, "]");
+}
+
+/* The line of this process; NULL without memory. */
+static char *print_line(bool finalized, double seconds, size_t *length) {
+  char *line = NULL;
+  FILE *to = open_memstream(&line, length);
+  if (to == NULL)
+    return NULL;
+  fprintf(to, "{\"profile\":1,\"rank\":%d,\"procs\":%d,\"finalized\":%s,\"program\":", rank, procs,
+          finalized ? "true" : "false");
+  print_text(to, program_invocation_short_name);
+  fprintf(to, ",\"node\":");
+  print_text(to, node);
+  fprintf(to, ",\"seconds\":%.9f,\"lost\":%lld", seconds, (long long)record_lost());
+  print_calls(to);
+  print_groups(to);
+  fprintf(to, "}\n");
+  return fclose(to) == 0 ? line : NULL;
+}
+
+static void append(const char *path, const char *line, size_t length) {
+  int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+  while (file >= 0 && length > 0) {
+    ssize_t written = write(file, line, length);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      break;
+    line += written;
+    length -= (size_t)written;
+  }
+  if (file < 0 || length > 0)
+    fprintf(stderr, "switchpoint: profile %s: %s\n", path, strerror(errno));
+  if (file >= 0)
+    close(file);
+}
+
+/* Rank 0 holds one line of another at a time. */
+static void receive(const char *path, MPI_Comm comm) {
+  for (int from = 1; from < procs; from++) {
+    int length;
+    MPI_Status status;
+    PMPI_Probe(from, TAG, comm, &status);
+    PMPI_Get_count(&status, MPI_CHAR, &length);
+    char *line = malloc((size_t)length);
+    if (line == NULL)
+      PMPI_Abort(comm, EXIT_FAILURE);
+    PMPI_Recv(line, length, MPI_CHAR, from, TAG, comm, MPI_STATUS_IGNORE);
+    append(path, line, (size_t)length);
+    free(line);
+  }
+}
+
+void write_end(const char *path, MPI_Comm comm, double seconds) {
+  size_t length = 0;
+  char *line = print_line(comm != MPI_COMM_NULL, seconds, &length);
+  if (line == NULL)
+    length = 0;
+  if (comm != MPI_COMM_NULL && rank != 0)
+    PMPI_Send(line, length < INT_MAX ? (int)length : 0, MPI_CHAR, 0, TAG, comm);
+  else
+    append(path, line, length);
+  if (comm != MPI_COMM_NULL && rank == 0)
+    receive(path, comm);
+  free(line);
+}

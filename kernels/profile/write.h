@@ -1,0 +1,17 @@
+/* The file of a profile: JSON Lines, one for each process. */
+#ifndef SWP_PROFILE_WRITE_H
+#define SWP_PROFILE_WRITE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+
+/* Makes the file, empty. False if that fails. */
+bool write_file(const char *path);
+
+/* Learns what a line says of this process; MPI is initialised. */
+void write_begin(void);
+
+/* Adds the line of this process; with a communicator, rank 0 of it adds those of all its ranks. */
+void write_end(const char *path, MPI_Comm comm, double seconds);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * A program with a known mix of calls, which does not know of Switchpoint: swp_mix STEPS BYTES COMPUTE_US
+ * [END]. Each step computes so long, then calls MPI_Alltoall with blocks of so many bytes; every tenth also
+ * reduces a double on one half of the ranks or the other. It ends without MPI_Finalize if END is "exit", with
+ * MPI_Abort if it is "abort"; "threads" has two threads call at the same time.
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int steps, bytes, procs, rank;
+static double compute_s;
+
+static void *communicate(void *comm) {
+  MPI_Comm world, half;
+  char *send = calloc((size_t)procs, (size_t)bytes + 1), *recv = calloc((size_t)procs, (size_t)bytes + 1);
+  MPI_Comm_dup(*(MPI_Comm *)comm, &world);
+  MPI_Comm_split(world, rank % 2, rank, &half);
+  for (int step = 0; step < steps; step++) {
+    double one = 1, sum, end = MPI_Wtime() + compute_s;
+    while (compute_s > 0 && MPI_Wtime() < end)
+      ;
+    MPI_Alltoall(send, bytes, MPI_CHAR, recv, bytes, MPI_CHAR, world);
+    if (step % 10 == 0)
+      MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, half);
+  }
+  MPI_Barrier(world);
+  MPI_Comm_free(&half);
+  MPI_Comm_free(&world);
+  free(send);
+  free(recv);
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  int provided;
+  const char *end = argc > 4 ? argv[4] : "";
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  steps = atoi(argv[1]);
+  bytes = atoi(argv[2]);
+  compute_s = 1e-6 * atof(argv[3]);
+  MPI_Comm mine[2] = {MPI_COMM_WORLD, MPI_COMM_NULL};
+  if (strcmp(end, "threads") == 0) {
+    pthread_t thread;
+    MPI_Comm_dup(MPI_COMM_WORLD, &mine[1]);
+    pthread_create(&thread, NULL, communicate, &mine[1]);
+    communicate(&mine[0]);
+    pthread_join(thread, NULL);
+    MPI_Comm_free(&mine[1]);
+  } else {
+    communicate(&mine[0]);
+  }
+  if (rank == 0)
+    printf("mixed\n"), fflush(stdout);
+  if (strcmp(end, "exit") == 0)
+    exit(EXIT_SUCCESS);
+  if (strcmp(end, "abort") == 0)
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  MPI_Finalize();
+  return EXIT_SUCCESS;
+}

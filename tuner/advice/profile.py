@@ -1,0 +1,243 @@
+"""Profiles of applications, as the preload writes them (docs/reference/profile.md)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import msgspec
+import numpy as np
+
+from tuner.domain.operations import COLLECTIVES
+from tuner.errors import SwitchpointError
+from tuner.files import printable, read_bytes
+
+MOST_BYTES = 64 << 20
+"""The largest file that is read."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Name = Annotated[str, msgspec.Meta(max_length=128)]
+Sample = tuple[Count, Seconds, Seconds, int]
+"""The number of a collective call, when it began, how long it took, and the index of its tally."""
+
+
+class ProfileError(SwitchpointError):
+    """Error raised when a file is no profile; the message says where and why."""
+
+
+class _Tally(msgspec.Struct):
+    call: Name
+    group: int
+    type: Name
+    bytes: Count
+    calls: Count
+    seconds: Seconds
+
+
+class _Group(msgspec.Struct):
+    group: int
+    members: Name
+    procs: Count
+    nodes: Count
+    ppn: Count
+    samples: list[Sample]
+
+
+class _Process(msgspec.Struct):
+    """A line of the file."""
+
+    profile: Annotated[int, msgspec.Meta(ge=1, le=1)]
+    rank: Count
+    procs: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    finalized: bool
+    program: Name
+    node: Annotated[str, msgspec.Meta(max_length=1024)]
+    seconds: Seconds
+    lost: Count
+    calls: list[_Tally]
+    groups: list[_Group]
+
+
+class Shape(NamedTuple):
+    """The calls of one function at one size on communicators of one layout.
+
+    `nodes` is 0 where the layout is unknown, `procs` too where a call has no communicator.
+    """
+
+    call: str
+    procs: int
+    nodes: int
+    ppn: int
+    bytes: int
+
+    @property
+    def operation(self) -> str:
+        """Return the operation of tables; "" for calls that no table is about."""
+        name = self.call.lower()
+        return name if name in COLLECTIVES and self.nodes > 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of one shape. `count` is of one process, `seconds` the mean of all processes.
+
+    `own_s` are those that another method may change: from the last arrival to the last departure,
+    as methods are measured. Where no call of all its processes was sampled, they are those of the
+    process that spends the least, and `spread_s` is None: the median time between the first and the
+    last arrival on a node.
+    """
+
+    shape: Shape
+    types: tuple[str, ...]
+    count: int
+    seconds: float
+    own_s: float
+    spread_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The calls of one run, those with the most time first. `seconds` are from init to finalize.
+
+    `bound_s` are the seconds in calls of operations with tables, of the process that spends the
+    least in them: if they took no time, the program would still take all others of that process.
+    """
+
+    program: str
+    procs: int
+    reported: int  # processes
+    finalized: bool
+    seconds: float
+    lost: int
+    bound_s: float
+    calls: tuple[Calls, ...]
+
+    @property
+    def communication_s(self) -> float:
+        """Return the seconds in MPI, the mean of all processes."""
+        return sum(each.seconds for each in self.calls)
+
+
+def read(path: Path) -> Profile:
+    """Read a file of the preload. Raise ProfileError, OSError."""
+    if path.stat().st_size > MOST_BYTES:
+        raise ProfileError(f"{path}: larger than {MOST_BYTES >> 20} MiB, so no profile")
+    try:
+        return parse(read_bytes(path))
+    except ProfileError as error:
+        raise ProfileError(f"{path}: {error}") from error
+
+
+def parse(content: bytes) -> Profile:
+    """Return the profile that a file holds. Raise ProfileError."""
+    if len(content) > MOST_BYTES:
+        raise ProfileError(f"larger than {MOST_BYTES >> 20} MiB, so no profile")
+    decoder = msgspec.json.Decoder(_Process)
+    processes: dict[int, _Process] = {}
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            its = decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            why = printable(str(error))
+            raise ProfileError(f"line {number} is not one of a profile: {why}") from error
+        processes[its.rank] = its
+    if not processes:
+        raise ProfileError("no process has written its calls: did the program call MPI_Init?")
+    first = next(iter(processes.values()))
+    return Profile(
+        program=printable(first.program),
+        procs=first.procs,
+        reported=len(processes),
+        finalized=all(its.finalized for its in processes.values()),
+        seconds=max(its.seconds for its in processes.values()),
+        lost=sum(its.lost for its in processes.values()),
+        bound_s=min(map(_tabled_s, processes.values())),
+        calls=_calls(processes),
+    )
+
+
+def _tabled_s(process: _Process) -> float:
+    """Return the seconds of a process in calls of operations with tables."""
+    pairs = zip(_shapes(process), process.calls, strict=True)
+    return sum(tally.seconds for shape, tally in pairs if shape.operation and shape.procs > 1)
+
+
+def _calls(processes: Mapping[int, _Process]) -> tuple[Calls, ...]:
+    seconds: dict[Shape, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    counts: dict[Shape, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    types: dict[Shape, set[str]] = defaultdict(set)
+    for rank, its in processes.items():
+        for tally, shape in zip(its.calls, _shapes(its), strict=True):
+            seconds[shape][rank] += tally.seconds
+            counts[shape][rank] += tally.calls
+            types[shape] |= {printable(tally.type)} - {""}
+    meetings = _meetings(processes)
+    found = []
+    for shape, of_ranks in seconds.items():
+        count, mean_s = max(counts[shape].values()), sum(of_ranks.values()) / len(processes)
+        own_s, spread_s = min(of_ranks.values()), None
+        if its_meetings := meetings.get(shape):
+            own_s = count * float(np.mean([meeting.own_s for meeting in its_meetings]))
+            spread_s = float(np.median([meeting.spread_s for meeting in its_meetings]))
+        its_types = tuple(sorted(types[shape]))
+        found.append(Calls(shape, its_types, count, mean_s, min(own_s, mean_s), spread_s))
+    return tuple(sorted(found, key=lambda each: (-each.seconds, each.shape)))
+
+
+def _shapes(process: _Process) -> list[Shape]:
+    """Return the shape of each tally of a process."""
+    groups = {group.group: group for group in process.groups}
+    none = _Group(-1, "", 0, 0, 0, [])
+    return [
+        Shape(printable(its.call), group.procs, group.nodes, group.ppn, its.bytes)
+        for its in process.calls
+        for group in [groups.get(its.group, none)]
+    ]
+
+
+class _Arrival(NamedTuple):
+    node: str
+    started_s: float
+    seconds: float
+
+
+class _Meeting(NamedTuple):
+    """A call of all processes of a communicator: see `Calls`."""
+
+    own_s: float
+    spread_s: float
+
+    @classmethod
+    def of(cls, arrivals: Iterable[_Arrival]) -> "_Meeting":
+        """Return the largest times of a node: clocks of several nodes differ."""
+        of_nodes: dict[str, list[_Arrival]] = defaultdict(list)
+        for arrival in arrivals:
+            of_nodes[arrival.node].append(arrival)
+        own_s = spread_s = 0.0
+        for its in of_nodes.values():
+            last_s = max(arrival.started_s for arrival in its)
+            ended_s = max(arrival.started_s + arrival.seconds for arrival in its)
+            spread_s = max(spread_s, last_s - min(arrival.started_s for arrival in its))
+            own_s = max(own_s, ended_s - last_s)
+        if len(of_nodes) > 1:  # where the last of one node may still wait for another
+            own_s = min(arrival.seconds for its in of_nodes.values() for arrival in its)
+        return cls(own_s, spread_s)
+
+
+def _meetings(processes: Mapping[int, _Process]) -> dict[Shape, list[_Meeting]]:
+    """Return the sampled calls of every shape of which all processes have written their times."""
+    met: dict[tuple[str, int, Shape], list[_Arrival]] = defaultdict(list)
+    for its in processes.values():
+        shapes = _shapes(its)
+        for group in its.groups:
+            for number, started_s, seconds, tally in group.samples:
+                if 0 <= tally < len(shapes) and shapes[tally].procs > 1:
+                    arrival = _Arrival(its.node, started_s, seconds)
+                    met[group.members, number, shapes[tally]].append(arrival)
+    found: dict[Shape, list[_Meeting]] = defaultdict(list)
+    for (_, _, shape), arrivals in met.items():
+        if len(arrivals) == shape.procs:
+            found[shape].append(_Meeting.of(arrivals))
+    return found
