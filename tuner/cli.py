@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from tuner import __version__
+from tuner.commands.advise import advise
 from tuner.commands.browse import report, serve
 from tuner.commands.catalogue import bundle, catalogue
 from tuner.commands.compare import compare
@@ -105,6 +106,7 @@ for name, command in (("choices", regret), ("library", guidelines), ("model", va
     check.add_command(command, name)
 for command in (
     *(
+        advise,
         bundle,
         catalogue,
         compare,

@@ -128,3 +128,6 @@ def _finish(
                 process.kill()
                 errors = (late.stderr or b"").decode(errors="replace")
             raise LaunchError(f"a launch did not end within {timeout_s:g} s", errors) from error
+        except BaseException:  # interrupted
+            process.terminate()
+            raise

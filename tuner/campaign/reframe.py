@@ -7,7 +7,6 @@ left out of it is an error; and the jobs that ran are compared with the plan.
 
 from __future__ import annotations
 
-import ctypes
 import getpass
 import json
 import os
@@ -18,14 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from tuner.campaign.ending import end_with_parent, exits_on
 from tuner.campaign.times import POLL_S
 from tuner.errors import SwitchpointError
 from tuner.files import shown
@@ -39,7 +37,6 @@ CONFIGS = {"local": CHECKS / "config" / "local.py", "nodes": CHECKS / "config" /
 WARNINGS = ("skipping test", "does not exist")
 SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
 ENVIRONMENTS = ("-p", "--prgenv")  # options that add up when repeated
-_PR_SET_PDEATHSIG = 1
 
 
 class DispatchError(SwitchpointError):
@@ -235,10 +232,10 @@ def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Se
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,
         )
         try:
-            with _exits_on(signal.SIGTERM, signal.SIGHUP):
+            with exits_on(signal.SIGTERM, signal.SIGHUP):
                 while process.poll() is None:
                     tick()
                     time.sleep(POLL_S)
@@ -254,31 +251,6 @@ def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Se
         names = "; ".join(" ".join(key) for key in sorted(missing))
         raise DispatchError(f"planned but not run: {names}; ReFrame's output is in {log}")
     return session
-
-
-def _end_with_parent() -> None:
-    """Make a new process heed SIGINT, and get one when its parent is killed (Linux)."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-
-
-@contextmanager
-def _exits_on(*signals: signal.Signals) -> Iterator[None]:
-    """Make signals raise SystemExit, unless they are ignored, as under nohup."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.getsignal(number) for number in signals}
-    heeded = [number for number, handler in before.items() if handler != signal.SIG_IGN]
-    try:
-        for number in heeded:
-            signal.signal(number, leave)
-        yield
-    finally:
-        for number in heeded:
-            signal.signal(number, before[number])
 
 
 def _read(report: Path, variables: dict[str, str]) -> Session:

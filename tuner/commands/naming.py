@@ -5,7 +5,7 @@ import click
 SECTIONS = {
     "Measure": ("run", "soak", "ingest", "matrix", "study"),
     "Decide": ("tune", "fit", "predict", "check"),
-    "Use": ("export", "bundle", "catalogue"),
+    "Use": ("advise", "export", "bundle", "catalogue"),
     "Look": ("show", "serve", "report", "compare"),
     "Machine": ("doctor", "site", "nodes", "network"),
 }

@@ -1,0 +1,116 @@
+"""`switchpoint advise` with real programs: its runs, and what is left of them."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import by_day
+from tuner.advice.running import Application, mpi_of
+from tuner.advice.trial import compare, sentences
+from tuner.machine.mpi import find_mpis
+
+from .conftest import MPIS, TIMEOUT_S, Kernels, in_turn
+
+
+def environment(kernels: Kernels, results: Path) -> dict[str, str]:
+    """Return variables for results of their own, and these kernels."""
+    own = {"SWITCHPOINT_RESULTS": str(results), "SWITCHPOINT_KERNELS": str(kernels.build)}
+    return os.environ | own
+
+
+def command(program: Path, *arguments: str, options: Sequence[str] = ()) -> list[str]:
+    """Return the command that advises on a program of two processes."""
+    advise = [sys.executable, "-m", "tuner.cli", "advise", "-n", "2", *options]
+    return [*advise, "--", str(program), *arguments]
+
+
+def test_a_program_that_computes_gains_nothing(any_kernels: Kernels, tmp_path: Path) -> None:
+    program = any_kernels.build / "tests/swp_mix"
+    done = subprocess.run(
+        command(program, "20", "64", "5000", options=["--budget", "10s", "--json"]),
+        env=environment(any_kernels, tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["verdict"] == "none" and said["program"] == "swp_mix"
+    assert said["bound_s"] < said["seconds"]
+    assert "mixed" in done.stderr and "expected gain by the table: none" in done.stderr
+
+
+def test_runs_with_the_table_dispatch_and_those_without_do_not(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    table = tmp_path / "a.table"
+    table.write_text("switchpoint-table 1\nrule op=alltoall method=bruck\n")
+    program = str(kernels.build / "tests/swp_mix")
+    app = Application(kernels.mpi, kernels.build, 2, [program, "10", "64", "0"])
+    proof, said = compare(app, table, end_s=0.0)
+    assert len(proof.pairs) == 1 and proof.verdict == "open"
+    assert said == ["alltoall by bruck: 10 calls of 64 to 64 bytes"]
+    assert "three pairs are needed" in next(sentences(proof))
+    switch, start = app.lines(table)
+    assert f"SWITCHPOINT_TABLE={table}" in switch and start.endswith(f"{program} 10 64 0")
+    its = mpi_of(program, find_mpis())
+    assert its is not None and its.family == kernels.mpi.family
+
+
+def test_a_program_that_fails_ends_advice(any_kernels: Kernels, tmp_path: Path) -> None:
+    done = subprocess.run(
+        command(any_kernels.build / "tests/swp_mix", "1", "8", "0", "abort"),
+        env=environment(any_kernels, tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 1 and "swp_mix 1 8 0 abort` ended with" in done.stderr
+
+
+def processes_of(program: Path) -> list[str]:
+    """Return the running processes that have a program on their command line."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if str(program).encode() in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def until(condition: Callable[[], object], timeout_s: float = TIMEOUT_S) -> None:
+    """Wait until a function returns a true value."""
+    end_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end_s, "timed out"
+        time.sleep(0.02)
+
+
+KILLS = (signal.SIGTERM, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "number"), by_day([*in_turn(KILLS)], product(MPIS, KILLS)), indirect=["kernels"]
+)
+def test_nothing_is_left_running(kernels: Kernels, tmp_path: Path, number: int) -> None:
+    program = tmp_path / "endless_mix"
+    shutil.copy(kernels.build / "tests/swp_mix", program)
+    with subprocess.Popen(
+        command(program, "1000000", "64", "1000"), env=environment(kernels, tmp_path / "results")
+    ) as run:
+        until(lambda: list(tmp_path.glob("results/profiles/*.profile")))
+        run.send_signal(number)
+        until(lambda: run.poll() is not None)
+    until(lambda: not processes_of(program), timeout_s=10.0)
+    assert run.returncode == (128 + number if number == signal.SIGTERM else -number)

@@ -1,0 +1,202 @@
+"""Advice on profiles: what is read, what a table says of it, and when runs show a gain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import synthetic
+from tests.test_cli import fail, succeed
+from tuner.advice import mix, profile
+from tuner.advice.document import document
+from tuner.advice.mix import State
+from tuner.advice.profile import ProfileError
+from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
+from tuner.domain.tables import Table
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune
+from tuner.store.store import Store
+
+RUN_S, EACH_S, CALLS = 1.0, 1e-3, 500
+SAMPLES = [[number, 10.0 + number, EACH_S, 0] for number in range(5)]
+GROUP = {"group": 0, "members": "a", "procs": 2, "nodes": 1, "ppn": 2, "samples": SAMPLES}
+
+
+def tally(call: str, bytes_: int, seconds: float, group: int = 0) -> dict[str, Any]:
+    """Return calls of one function in all."""
+    own = {"call": call, "group": group, "type": "MPI_INT", "bytes": bytes_}
+    return own | {"calls": CALLS, "seconds": seconds}
+
+
+def content(*calls: dict[str, Any], late_s: Sequence[float] = (0.0, 0.0)) -> bytes:
+    """Return the profile of two ranks, each of which reaches its calls so late."""
+    lines = []
+    for rank, late in enumerate(late_s):
+        samples = [[number, at + late, took - late, of] for number, at, took, of in SAMPLES]
+        groups = [GROUP | {"samples": samples}]
+        own = {"profile": 1, "rank": rank, "procs": 2, "finalized": True, "program": "app"}
+        own |= {"node": "n", "seconds": RUN_S, "lost": 0, "calls": calls, "groups": groups}
+        lines.append(json.dumps(own))
+    return "\n".join(lines).encode()
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return results with a table of bcast: binomial wins up to 4 KB."""
+    directory = tmp_path_factory.mktemp("results")
+    spec = synthetic.Campaign(
+        operation="bcast",
+        patterns=[synthetic.BLOCKS],
+        methods=tuple(synthetic.BCAST_LATENCY_S),
+        times=synthetic.bcast_times,
+    )
+    ingest(directory / "switchpoint.db", synthetic.write(directory, spec))
+    with Store.open(directory / "switchpoint.db") as store:
+        tune(store, str(store.systems()["system"].iloc[0]), required_executions=0)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def table(results: Path) -> Table:
+    """Return that table."""
+    with Store.open(results / "switchpoint.db", readonly=True) as store:
+        found = store.table(str(store.systems()["system"].iloc[0]))
+    assert found is not None
+    return found
+
+
+def test_a_gain_follows_from_the_table_and_the_time_in_calls(table: Table) -> None:
+    its = profile.parse(content(tally("Bcast", 64, CALLS * EACH_S)))
+    found = mix.mix(its, table)
+    (said,) = found.said
+    assert (said.state, said.method) == (State.SETTLED, "binomial")
+    ratio = synthetic.bcast_times("binomial", 64) / synthetic.bcast_times("vendor", 64)
+    gain_s, low_s, high_s = found.gain_s
+    assert low_s <= gain_s <= high_s <= its.bound_s
+    assert gain_s == pytest.approx(CALLS * EACH_S * (1 - ratio), rel=0.05)
+    assert not found.to_measure
+
+
+def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
+    late = profile.parse(content(tally("Bcast", 64, CALLS * EACH_S), late_s=(0.0, 0.9 * EACH_S)))
+    (calls,) = late.calls
+    assert calls.spread_s == pytest.approx(0.9 * EACH_S)
+    assert calls.own_s == pytest.approx(0.1 * CALLS * EACH_S)
+    assert mix.mix(late, table).gain_s[0] < 0.1 * CALLS * EACH_S
+
+
+@pytest.mark.parametrize(
+    ("call", "bytes_", "group", "state"),
+    [
+        ("Bcast", 32768, 0, State.SETTLED),
+        ("Bcast", 1 << 22, 0, State.UNMEASURED),
+        ("Alltoall", 64, 0, State.UNMEASURED),
+        ("Alltoallv", 64, 0, State.UNDISPATCHED),
+        ("Wait", 0, -1, State.UNDISPATCHED),
+    ],
+)
+def test_what_promises_no_gain(
+    table: Table, call: str, bytes_: int, group: int, state: State
+) -> None:
+    found = mix.mix(profile.parse(content(tally(call, bytes_, 0.5, group))), table)
+    (said,) = found.said
+    assert (said.state, said.gain_s) == (state, 0.0)
+    assert bool(found.to_measure) == (state is State.UNMEASURED)
+    assert (found.profile.bound_s > 0) == (state is not State.UNDISPATCHED)
+
+
+def test_without_a_store_everything_is_to_be_measured() -> None:
+    calls = [tally("Bcast", 8, 0.1), tally("Alltoall", 8, 0.2), tally("Gather", 8, 1e-4)]
+    found = mix.mix(profile.parse(content(*calls)), None)
+    assert [said.calls.shape.call for said in found.to_measure] == ["Alltoall", "Bcast"]
+    assert document(found)["to_measure"][0][0] == "Alltoall"
+
+
+LINE = content(tally("Bcast", 8, 0.1)).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\x00\xff",
+        b"{}",
+        b"[" * 100_000,
+        LINE[:-1],
+        LINE.replace(b'"profile": 1', b'"profile": 2'),
+        LINE.replace(b'"bytes": 8', b'"bytes": -8'),
+        LINE.replace(b'"seconds": 1.0', b'"seconds": NaN'),
+        LINE.replace(b"Bcast", b"B" * 1000),
+        LINE.replace(b'"procs": 2', b'"procs": 0'),
+    ],
+)
+def test_what_is_no_profile_is_one_line(tmp_path: Path, text: bytes) -> None:
+    with pytest.raises(ProfileError) as error:
+        profile.parse(text)
+    assert "\n" not in str(error.value)
+    path = tmp_path / "hostile"
+    path.write_bytes(text)
+    assert str(path) in fail("advise", "--profile", path)
+
+
+def test_a_large_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(profile.MOST_BYTES + 1)
+    assert "larger than" in fail("advise", "--profile", path)
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    hostile = LINE.replace(b'"app"', rb'"\u001b[31m"').replace(b"Bcast", rb"\u001b[0m")
+    its = profile.parse(hostile)
+    assert "\x1b" not in its.program + its.calls[0].shape.call
+
+
+def test_a_profile_on_the_command_line(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(results))
+    path = tmp_path / "app.profile"
+    path.write_bytes(content(tally("Bcast", 64, 0.5), tally("Alltoall", 8, 0.2)))
+    said = json.loads(succeed("advise", "--profile", path, "--json"))
+    assert said["bound_s"] == pytest.approx(0.7) and said["gain"]["seconds"] > 0.1
+    assert [call["state"] for call in said["calls"]] == ["settled", "not measured"]
+    text = succeed("advise", "--profile", path)
+    assert "app: 1.00 s on 2 processes, 70 % of it in MPI" in text
+    assert "worth measuring: alltoall of 8 B on 2 processes" in text
+
+
+def pairs(ratio: float, noise: float, count: int, seed: int = 1) -> list[tuple[float, float]]:
+    """Return runs with a table that take `ratio` times as long."""
+    random = np.random.default_rng(seed)
+    return [(1.0, ratio * float(np.exp(noise * random.normal()))) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "count", "verdict"),
+    [
+        (0.8, 0.01, 3, "gain"),
+        (1.2, 0.01, 3, "loss"),
+        (1.0, 0.001, 8, "none"),
+        (0.98, 0.05, 4, "open"),
+        (0.5, 0.001, LEAST_PAIRS - 1, "open"),
+    ],
+)
+def test_a_difference_is_resolved(ratio: float, noise: float, count: int, verdict: str) -> None:
+    proof = Proof.of(pairs(ratio, noise, count))
+    assert proof.verdict == verdict
+    assert proof.low < proof.ratio < proof.high
+
+
+def test_runs_that_may_stop_at_any_pair_are_seldom_wrong() -> None:
+    wrong = 0
+    for seed in range(400):
+        runs = pairs(1.0, 0.05, 12, seed)
+        looks = (Proof.of(runs[:count]).verdict for count in range(LEAST_PAIRS, 13))
+        wrong += any(look in ("gain", "loss") for look in looks)
+    assert wrong <= 1.5 * ERROR_LEVEL * 400

@@ -1,0 +1,105 @@
+"""A race for just the cells that matter to one application, in the layouts of its calls."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from tuner.advice.mix import Said
+from tuner.advice.running import RunError, Start, run
+from tuner.campaign.looks import PROBE
+from tuner.campaign.order import PLANS, keep_finished
+from tuner.campaign.plans import Plan, PlannedCase
+from tuner.campaign.racing import Start as CaseStart
+from tuner.campaign.racing import Starts
+from tuner.campaign.reframe import CONFIGS, Call
+from tuner.campaign.soaking import SoakSite
+from tuner.machine import mpi as this_machine
+from tuner.machine.mpi import scratch_directory
+from tuner.machine.systems import BuiltKernels
+from tuner.paths import new_campaign
+from tuner.rawfile import keeping
+
+SYSTEM = "local:cpu"
+LEAST_S = 25.0
+"""The shortest race, with its soaks."""
+
+LIMIT_S = 30.0  # of a launch, beyond its budget
+ITEM = 8  # bytes of an element of reductions
+
+SIZES = 4
+"""Most sizes of a case, those that may add most first."""
+
+
+def cases_of(wanted: Sequence[Said], kernels: BuiltKernels) -> list[PlannedCase]:
+    """Return the cases of the calls to measure, on one node, the most promising first."""
+    sizes: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for said in wanted:
+        shape = said.calls.shape
+        its = sizes[shape.operation, shape.procs]
+        size = max(round(shape.bytes / ITEM), 1) * ITEM
+        if shape.nodes == 1 and size not in its and len(its) < SIZES:
+            its.append(size)
+    cores = this_machine.available_cores()
+    return [
+        PlannedCase(
+            *(SYSTEM, kernels.mpi.name, operation, "blocks", f"{procs}_on_1_node", procs, procs),
+            sorted(its),
+            oversubscribed=procs > cores,
+        )
+        for (operation, procs), its in sizes.items()
+        if its
+    ]
+
+
+def measure(cases: list[PlannedCase], kernels: BuiltKernels, seconds: float) -> list[str]:
+    """Race the cases for a time, and return the systems of the results.
+
+    Finished launches are kept whatever happens.
+
+    Raises:
+        RunError: the race failed.
+        KeyboardInterrupt, SystemExit: interrupted, or terminated.
+    """
+    campaign = new_campaign()
+    stage = scratch_directory() / f"advise-{campaign}"
+    stage.mkdir(parents=True)
+    plan = Plan(campaign, str(CONFIGS["local"]), seconds, cases, stage=str(stage), in_job=True)
+    PLANS.save(plan, PLANS.path_of(campaign))
+    starts = {
+        number: _start(case, campaign, kernels, {"--op": case.operation, "--pattern": case.pattern})
+        for number, case in enumerate(cases)
+    }
+    widest = min(cases, key=lambda case: (case.oversubscribed, -case.procs))
+    probe = _start(widest, campaign, kernels, PROBE)
+    file = stage / "starts.json"
+    place = PLANS.path_of(campaign).absolute(), SYSTEM, kernels.mpi.name
+    Starts(*place, kernels.swpbench.absolute(), starts, probe).save(file)
+    log = stage / "race.log"
+    try:
+        with log.open("wb") as output:
+            command = [sys.executable, "-m", "tuner.campaign.racing", str(file)]
+            run(Start(command, {}), output, output, stage)
+    except RunError as error:
+        lines = log.read_text(errors="replace").splitlines()
+        raise RunError(f"the race failed: {lines[-1] if lines else error}") from error
+    finally:
+        keep_finished(campaign, str(stage))
+        shutil.rmtree(stage, ignore_errors=True)
+    return sorted({path.parent.parent.name for path in keeping.of_campaign(campaign)})
+
+
+def _start(
+    case: PlannedCase, campaign: str, kernels: BuiltKernels, options: Mapping[str, str]
+) -> CaseStart:
+    start = this_machine.launch(kernels.mpi, case.procs, build=kernels.root)
+    common = {"--campaign": campaign, "--system": SYSTEM, "--environment": kernels.mpi.name}
+    words = [word for option in {**options, **common}.items() for word in option]
+    return CaseStart(start, words, LIMIT_S)
+
+
+def soak_site(cases: list[PlannedCase], required: int, seconds: float) -> SoakSite:
+    """Return where and how the winners are soaked."""
+    return SoakSite.of(Call(CONFIGS["local"], [], {}), cases, required, seconds)

@@ -1,0 +1,136 @@
+"""What a table says of the calls of an application: gain, what is open, what to measure.
+
+The module does no input or output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tuner.advice.profile import Calls, Profile, Shape
+from tuner.domain.cases import Place
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.tables import WON, Point, Ratio, Table
+from tuner.selection import match
+from tuner.selection.evidence import verdict
+
+NEAR = 4.0
+"""Ratio of sizes up to which a measured one stands for another."""
+
+NEGLIGIBLE = 0.01
+"""Share of the run time that is not worth measuring."""
+
+
+class State(StrEnum):
+    """What a table says of a shape of calls."""
+
+    SETTLED = "settled"
+    OPEN = "open"
+    UNMEASURED = "not measured"
+    ALONE = "one process"
+    UNDISPATCHED = "not dispatched"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the table says of calls, and the seconds that it gains, with their interval.
+
+    `more_s` are the seconds that measurements may still add at most: all of them, with the waiting,
+    which may be for processes that are late from the call before, where there are none.
+    """
+
+    calls: Calls
+    state: State
+    method: str = ""
+    words: str = ""
+    gain_s: float = 0.0
+    low_s: float = 0.0
+    high_s: float = 0.0
+    more_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """The calls of a profile, those with the most time first, and what a table says of them."""
+
+    profile: Profile
+    said: tuple[Said, ...]
+
+    @property
+    def gain_s(self) -> tuple[float, float, float]:
+        """Return the expected gain with the sums of the ends of its intervals, within the bound."""
+        most_s = self.profile.bound_s
+        sums = (
+            sum(each.gain_s for each in self.said),
+            sum(each.low_s for each in self.said),
+            sum(each.high_s for each in self.said),
+        )
+        gain_s, low_s, high_s = (min(value, most_s) for value in sums)
+        return gain_s, low_s, high_s
+
+    @property
+    def to_measure(self) -> list[Said]:
+        """Return what measurements may add more than a negligible gain to, the most first."""
+        least_s = NEGLIGIBLE * self.profile.seconds
+        found = [each for each in self.said if min(each.more_s, self.profile.bound_s) > least_s]
+        return sorted(found, key=lambda each: -each.more_s)
+
+
+def mix(profile: Profile, table: Table | None) -> Mix:
+    """Return what a table says of a profile; None: nothing is measured."""
+    return Mix(profile, tuple(_said(calls, table) for calls in profile.calls))
+
+
+def _said(calls: Calls, table: Table | None) -> Said:
+    shape = calls.shape
+    if not shape.operation:
+        return Said(calls, State.UNDISPATCHED)
+    if shape.procs == 1:
+        return Said(calls, State.ALONE)
+    point = _nearest(table.points, shape) if table else None
+    if table is None or point is None:
+        return Said(calls, State.UNMEASURED, more_s=calls.seconds)
+    default = DEFAULT_METHODS[shape.operation]
+    rule = match.first(table.rules, Place(shape.operation, shape.nodes, shape.ppn), shape.bytes)
+    method = rule.method if rule else default
+    ends = _ends(point, method) if method != default else (1.0, 1.0, 1.0)
+    gain_s, low_s, high_s = (calls.own_s * (1 - ratio) for ratio in ends)
+    words = f"{verdict(point)} (measured at {point.case.bytes} B)"
+    may_lose = 1.0 if point.may_lose is None else min(point.may_lose, 1.0)
+    return Said(
+        *(calls, State.SETTLED if point.settled else State.OPEN, method, words),
+        *(gain_s, low_s, high_s, 0.0 if point.settled else calls.seconds * may_lose),
+    )
+
+
+def _nearest(points: Iterable[Point], shape: Shape) -> Point | None:
+    """Return the decision at the nearest size on the same layout; None where none is near."""
+    here = [
+        point
+        for point in points
+        if point.case.operation == shape.operation
+        and (point.case.layout.nodes, point.case.layout.ppn) == (shape.nodes, shape.ppn)
+    ]
+    nearest = min(here, key=lambda point: _distance(point, shape), default=None)
+    return nearest if nearest and _distance(nearest, shape) <= math.log(NEAR) else None
+
+
+def _distance(point: Point, shape: Shape) -> float:
+    return abs(math.log(max(point.case.bytes, 1) / max(shape.bytes, 1)))
+
+
+def _ends(point: Point, method: str) -> tuple[float, float, float]:
+    """Return the ratio of a method's time to the default's, and its upper and lower end.
+
+    1 where no ratio was measured at this size: nothing is promised.
+    """
+    if point.status in WON and point.challenger == method and point.ratio is not None:
+        its = Ratio(method, point.ratio, point.ratio_low, point.ratio_high)
+    else:
+        its = next((each for each in point.ratios if each.method == method), Ratio(method, 1.0))
+    high = its.ratio if its.high is None else its.high
+    low = its.ratio if its.low is None else its.low
+    return its.ratio, high, low

@@ -1,0 +1,77 @@
+"""Runs of an application with and without a table, in turn, until their difference is resolved.
+
+The module does no input or output.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuner import stats
+
+LEAST_PAIRS = 3
+ERROR_LEVEL = 0.05
+NEGLIGIBLE = math.log(1.01)
+"""The difference that is none: an interval within it resolves the comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The pairs of runs, and time with / time without the table, with its interval.
+
+    The interval holds at ERROR_LEVEL although the runs may stop after each pair: look k has the
+    share 6 / (pi k)^2 of that level, and all together have no more than the whole.
+    """
+
+    pairs: list[tuple[float, float]]  # seconds without the table, and with it
+    ratio: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, pairs: list[tuple[float, float]]) -> "Proof":
+        """Return the proof of at least one pair."""
+        logs = np.log([with_s / without_s for without_s, with_s in pairs])
+        mean, look = float(logs.mean()), len(logs) - LEAST_PAIRS + 1
+        reach = math.inf
+        if look >= 1:
+            level = ERROR_LEVEL * 6 / (math.pi * look) ** 2
+            error = float(logs.std(ddof=1)) / math.sqrt(len(logs))
+            reach = stats.student(len(logs) - 1, 1 - level / 2) * error
+        low, high = (math.exp(min(mean + sign * reach, 700)) for sign in (-1, 1))
+        return cls(pairs, math.exp(mean), low, high)
+
+    @property
+    def verdict(self) -> str:
+        """Return "gain", "loss", "none" for no difference that matters, or "open"."""
+        if self.high < 1:
+            return "gain"
+        if self.low > 1:
+            return "loss"
+        if math.log(self.high) < NEGLIGIBLE and math.log(self.low) > -NEGLIGIBLE:
+            return "none"
+        return "open"
+
+
+def prove(without: Callable[[], float], with_table: Callable[[], float], end_s: float) -> Proof:
+    """Time both in turn, each first in every second pair, until they are resolved, or `end_s`.
+
+    At least one pair is run; no pair is begun that would end after that, by the longest so far.
+    """
+    pairs: list[tuple[float, float]] = []
+    longest_s = 0.0
+    while not pairs or time.monotonic() + longest_s < end_s:
+        begun_s = time.monotonic()
+        if len(pairs) % 2 == 0:
+            without_s = without()
+            pairs.append((without_s, with_table()))
+        else:
+            with_s = with_table()
+            pairs.append((without(), with_s))
+        longest_s = max(longest_s, time.monotonic() - begun_s)
+        if (proof := Proof.of(pairs)).verdict != "open":
+            return proof
+    return Proof.of(pairs)

@@ -1,0 +1,150 @@
+"""Runs of an application: started, timed, and ended with all its processes."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tuner.campaign.ending import end_with_parent, exits_on
+from tuner.errors import SwitchpointError
+from tuner.machine import mpi as this_machine
+from tuner.machine.mpi import Mpi, profiler, shim
+
+_GRACE_S = 10
+_TABLE = "SWITCHPOINT_TABLE"
+
+
+class RunError(SwitchpointError):
+    """Error raised when a program cannot be started, or fails; the message says why."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """A program, and how its processes start: by mpiexec, or the words of another launcher."""
+
+    mpi: Mpi
+    build: Path
+    procs: int
+    command: Sequence[str]
+    launcher: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)  # where it has a table
+
+    def preloading(self, library: Path | None) -> "Start":
+        """Return how the program starts, its processes with a library."""
+        libraries = [library] if library else []
+        if not self.launcher:
+            start = this_machine.launch(self.mpi, self.procs, build=self.build, preload=libraries)
+            return Start([*start.argv_prefix, *self.command], start.env)
+        words = [*self.launcher, "-n", str(self.procs)]
+        if library:
+            words += ["env", f"LD_PRELOAD={library}"]
+        return Start([*words, *self.command], {})
+
+    def profiled(self, path: Path) -> "Start":
+        """Return how the program starts to write a profile."""
+        start = self.preloading(_required(profiler(self.build), self.build))
+        return start.using({"SWITCHPOINT_PROFILE": str(path)})
+
+    def tabled(self, table: Path) -> "Start":
+        """Return how the program starts to use a table; it reports what was dispatched."""
+        start = self.preloading(_required(shim(self.build), self.build))
+        return start.using({_TABLE: str(table), "SWITCHPOINT_REPORT": "1", **self.variables})
+
+    def lines(self, table: Path) -> list[str]:
+        """Return the two lines for a shell that switch a table on."""
+        start = self.preloading(shim(self.build))
+        values = {_TABLE: str(table), **start.env, **self.variables}
+        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
+        return [f"export {exports}", shlex.join(start.command)]
+
+
+@dataclass(frozen=True)
+class Start:
+    """A command, and the variables that join the environment."""
+
+    command: list[str]
+    env: Mapping[str, str]
+
+    def using(self, variables: Mapping[str, str]) -> "Start":
+        """Return the start with further variables."""
+        return Start(self.command, {**self.env, **variables})
+
+
+def _required(library: Path | None, build: Path) -> Path:
+    if library is None:
+        raise RunError(
+            f"{build} has no library to preload; run `switchpoint run` to build the kernels anew"
+        )
+    return library
+
+
+def run(
+    start: Start,
+    stdout: IO[bytes] | int | None = None,
+    stderr: IO[bytes] | int | None = None,
+    cwd: Path | None = None,
+) -> float:
+    """Run a command to its end, and return the seconds; its standard input is empty.
+
+    What interrupts this process ends the command with all that it started, and so does, on Linux,
+    the end of this process.
+
+    Raises:
+        RunError: the command cannot be started, or failed.
+        KeyboardInterrupt, SystemExit: interrupted, or terminated.
+    """
+    begun_s = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            start.command,
+            env=os.environ | start.env,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=cwd,
+            start_new_session=True,
+            preexec_fn=end_with_parent,
+        )
+    except OSError as error:
+        raise RunError(f"{start.command[0]} cannot be started: {error}") from error
+    try:
+        with exits_on(signal.SIGTERM, signal.SIGHUP):
+            code = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    if code != 0:
+        raise RunError(f"`{shlex.join(start.command)}` ended with {code}")
+    return time.monotonic() - begun_s
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a session: its launcher is asked first, as one that is killed may leave its ranks."""
+    for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(grace_s)
+            os.killpg(process.pid, signal.SIGKILL)  # those that outlive the launcher
+        except ProcessLookupError:
+            process.wait()
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def mpi_of(program: str, mpis: Sequence[Mpi]) -> Mpi | None:
+    """Return the first MPI whose library a program is linked with; None if that is unknown."""
+    ldd, path = shutil.which("ldd"), shutil.which(program)
+    if ldd is None or path is None:
+        return None
+    needed = subprocess.run([ldd, path], capture_output=True, text=True, errors="replace").stdout
+    families = {"libmpi.so.40": ["openmpi"], "libmpich.so": ["mpich"]}
+    families |= {"libmpi.so.12": ["intelmpi", "mpich"]}
+    found = next((its for name, its in families.items() if name in needed), [])
+    return next((mpi for family in found for mpi in mpis if mpi.family == family), None)

@@ -1,0 +1,281 @@
+"""`switchpoint advise`: from an unmodified program to a proven gain."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuner.commands.options import (
+    NAMED_FILE,
+    environment_option,
+    json_option,
+    one_system,
+    require_soak_option,
+    tuned,
+    whole_number,
+)
+from tuner.commands.options import system_option as system_id_option
+from tuner.commands.plan import BUDGET
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tuner.advice.mix import Mix
+    from tuner.advice.profile import Profile
+    from tuner.advice.running import Application
+    from tuner.campaign.plans import Budget
+    from tuner.domain.tables import Table
+    from tuner.machine.systems import BuiltKernels
+
+THIS_MACHINE = "local:cpu"
+"""The name of this machine's systems."""
+
+MEASURED_SHARE = 0.6
+"""Share of the time for measurements: the rest is for the runs that prove a gain."""
+
+
+@click.command()
+@click.option(
+    "--profile",
+    "profile_file",
+    type=NAMED_FILE,
+    help="A profile of the application, instead of a run of it.",
+)
+@click.option("-n", "procs", type=whole_number(1), help="Processes of the application.")
+@click.option(
+    "--budget",
+    metavar="BUDGET",
+    type=BUDGET,
+    default="10m",
+    help="Time for everything: 90s, 10m, 1.5h.",
+)
+@click.option(
+    "--launcher",
+    metavar="WORDS",
+    default="",
+    show_default="the MPI's mpiexec",
+    help="What starts processes if -n N follows, as 'srun --mpi=pmi2'.",
+)
+@system_id_option("System whose table is asked.")
+@environment_option
+@require_soak_option
+@json_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def advise(
+    profile_file: Path | None,
+    procs: int | None,
+    budget: Budget,
+    launcher: str,
+    system: str | None,
+    environment: str,
+    required_executions: int | None,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Measure what an application gains by a table: `switchpoint advise -n 8 -- ./app`.
+
+    The application runs once with its calls recorded. What a table says of them is printed, cells
+    that may matter are measured, and runs with and without the table show the gain. With --profile
+    alone, nothing runs.
+    """
+    from tuner.advice import profile
+    from tuner.commands.printing.results import console
+
+    if (profile_file is None) == (not command):
+        raise click.UsageError("give either a command after --, or --profile")
+    if command and procs is None:
+        raise click.UsageError("give the number of processes: -n")
+    if budget.share:
+        raise click.UsageError("a budget of advise is a time, not a share")
+    out = console(stderr=as_json)
+    end_s = time.monotonic() + budget.seconds
+    if profile_file is not None:
+        its = profile.read(profile_file)
+        document = _say(its, table_of(system_of(system, environment)), out)
+    else:
+        app, kernels = _application(command, procs or 1, launcher, environment)
+        its_system = system_of(system, kernels.mpi.name)
+        advice = _Advice(app, kernels, its_system, required_executions, end_s, out)
+        document = advice.give(sys.stderr if as_json else sys.stdout)
+    if as_json:
+        click.echo(json.dumps(document, indent=1))
+
+
+def system_of(part: str | None, environment: str = "") -> str | None:
+    """Return the system that `part` identifies; without it, the only one of the environment.
+
+    Of several, that is this machine's. None where nothing is measured.
+    """
+    from tuner.paths import database_path
+    from tuner.store.store import Store
+
+    if not database_path().is_file():
+        return None
+    with Store.open(database_path(), readonly=True) as store:
+        rows = store.systems()
+        here = rows[rows["environment"] == environment] if environment else rows
+        if len(here) > 1:
+            here = here[here["name"] == THIS_MACHINE]
+        if part is None and (environment or not len(rows)) and len(here) < 2:
+            return str(here["system"].iloc[0]) if len(here) else None
+        return one_system(store, part)
+
+
+def table_of(system: str | None) -> Table | None:
+    """Return the table of a system; None where there is none."""
+    from tuner.paths import database_path
+
+    if system is None:
+        return None
+    with tuned(database_path()) as store:
+        return store.table(system)
+
+
+def _say(its: Profile, table: Table | None, out: Console) -> dict[str, Any]:
+    """Print what a table says of a profile, and return it as a document."""
+    from tuner.advice.document import document
+    from tuner.advice.mix import mix
+    from tuner.commands.printing.advice import show_mix
+
+    found = mix(its, table)
+    show_mix(found, out)
+    return document(found)
+
+
+def _application(
+    command: Sequence[str], procs: int, launcher: str, environment: str
+) -> tuple[Application, BuiltKernels]:
+    """Return the application, and the kernels of its MPI."""
+    from tuner.advice.running import Application, mpi_of
+    from tuner.machine.mpi import find_mpis
+    from tuner.machine.systems import kernels
+
+    linked = None if environment else mpi_of(command[0], find_mpis())
+    built = kernels(THIS_MACHINE, environment or (linked.name if linked else ""))
+    variables = {}
+    if built.mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
+        variables["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
+    words = shlex.split(launcher)
+    return Application(built.mpi, built.root.absolute(), procs, command, words, variables), built
+
+
+class _Advice:
+    """The steps of advice on an application that can be run."""
+
+    def __init__(
+        self,
+        app: Application,
+        kernels: BuiltKernels,
+        system: str | None,
+        required: int | None,
+        end_s: float,
+        out: Console,
+    ) -> None:
+        self._app = app
+        self._kernels = kernels
+        self._system = system
+        self._required = required
+        self._end_s = end_s
+        self._out = out
+
+    def give(self, stdout: Any) -> dict[str, Any]:
+        """Carry out all steps, and return the results as a document."""
+        from tuner.advice.document import document
+        from tuner.advice.mix import mix
+
+        its, run_s = self._profile(stdout)
+        table = table_of(self._system)
+        found = mix(its, table)
+        self._show(found)
+        if measured := self._measure(found, run_s):
+            table = measured
+            found = mix(its, table)
+            self._say("with what was measured:")
+            self._show(found)
+        return document(found) | self._prove(found, table)
+
+    def _say(self, text: str) -> None:
+        self._out.print(text, soft_wrap=True, highlight=False, markup=False)
+
+    def _show(self, mix: Mix) -> None:
+        from tuner.commands.printing.advice import show_mix
+
+        show_mix(mix, self._out)
+
+    def _profile(self, stdout: Any) -> tuple[Profile, float]:
+        """Run the application once, with its output as it is; return its profile and seconds."""
+        from tuner.advice import profile
+        from tuner.advice.running import run
+        from tuner.paths import planned_campaign, results_directory
+
+        path = (results_directory() / "profiles" / f"{planned_campaign()}.profile").absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        run_s = run(self._app.profiled(path), stdout)
+        its = profile.read(path)
+        self._say(f"profile    {path}")
+        return its, run_s
+
+    def _measure(self, mix: Mix, run_s: float) -> Table | None:
+        """Measure what matters; return the new table, None where nothing is to be measured."""
+        from tuner.advice import measuring
+        from tuner.advice.proof import LEAST_PAIRS
+        from tuner.campaign import soaking
+        from tuner.commands.finish import tune_systems
+        from tuner.selection import tuning
+
+        cases = measuring.cases_of(mix.to_measure, self._kernels)
+        if not cases:
+            return None
+        if self._app.launcher:
+            self._say("not measured, as only mpiexec of this machine starts measurements here")
+            return None
+        left_s = self._end_s - time.monotonic()
+        seconds = min(MEASURED_SHARE * left_s, left_s - 2 * LEAST_PAIRS * run_s)
+        what = ", ".join(f"{case.operation} on {case.procs} processes" for case in cases)
+        if seconds < measuring.LEAST_S:
+            self._say(f"not measured, as the budget is too small: {what}; give a larger --budget")
+            return None
+        self._say(f"measuring for {seconds:.0f} s: {what}")
+        end_s = time.monotonic() + seconds
+        systems = measuring.measure(cases, self._kernels, seconds)
+        required = tuning.required(self._required)
+        site = measuring.soak_site(cases, required, max(end_s - time.monotonic(), 1.0))
+        soaking.soak(systems, site, self._out)
+        tables = tune_systems(systems, self._out, required)
+        return tables[0].table if tables else None
+
+    def _prove(self, mix: Mix, table: Table | None) -> dict[str, Any]:
+        """Run the application with and without the table if it may gain; print what it gains."""
+        from tuner.advice import trial
+        from tuner.export import forms
+        from tuner.models.fitting import last_fitted
+        from tuner.paths import database_path, results_directory
+        from tuner.store.store import Store
+
+        used = [said for said in mix.said if said.method not in ("", "vendor")]
+        if table is None or not used:
+            self._say("no gain: the table has no other method for the calls of this program")
+            return {"verdict": "none", "pairs": []}
+        system = table.provenance.system
+        path = (results_directory() / system / "switchpoint.table").absolute()
+        with Store.open(database_path(), readonly=True) as store:
+            forms.write(table, "table", path, last_fitted(store, system))
+        proof, dispatched = trial.compare(self._app, path, self._end_s)
+        for line in [*trial.sentences(proof), *dispatched]:
+            self._say(line)
+        lines = self._app.lines(path)
+        if proof.verdict == "gain":
+            self._say("to use the table:")
+            for line in lines:
+                self._say(line)
+        elif proof.verdict == "open":
+            self._say("a larger --budget resolves smaller differences")
+        return asdict(proof) | {"verdict": proof.verdict, "dispatched": dispatched, "lines": lines}
