@@ -43,6 +43,7 @@ int main(int argc, char **argv) {
   steps = atoi(argv[1]);
   bytes = atoi(argv[2]);
   compute_s = 1e-6 * atof(argv[3]);
+  const double began = MPI_Wtime();
   MPI_Comm mine[2] = {MPI_COMM_WORLD, MPI_COMM_NULL};
   if (strcmp(end, "threads") == 0) {
     pthread_t thread;
@@ -55,7 +56,7 @@ int main(int argc, char **argv) {
     communicate(&mine[0]);
   }
   if (rank == 0)
-    printf("mixed\n"), fflush(stdout);
+    printf("mixed in %.6f s\n", MPI_Wtime() - began), fflush(stdout);
   if (strcmp(end, "exit") == 0)
     exit(EXIT_SUCCESS);
   if (strcmp(end, "abort") == 0)
