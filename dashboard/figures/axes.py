@@ -163,6 +163,14 @@ def ratio_axis(low: float, high: float, title: str) -> Figure:
     return _axis(title, ticks, [f"{tick:g}×" for tick in ticks], low, high)
 
 
+def probability_axis(least: float, title: str) -> Figure:
+    """Return a logarithmic axis of probabilities from 1 up to `least`, so that the rare is high."""
+    decades = range(0, math.floor(math.log10(least)) - 1, -1)
+    ticks = [10.0**decade for decade in decades[:: -(-len(decades) // _MOST_COUNTS)]]
+    axis = _axis(title, ticks, [f"{tick:g}" for tick in ticks], least / 2, 1.0)
+    return axis | {"range": [0.15, math.log10(least / 2)]}
+
+
 def reach(middle: pd.Series, low: pd.Series, high: pd.Series) -> tuple[float, float]:
     """Return the range of an axis: all points, and their intervals up to a limit.
 
@@ -192,9 +200,11 @@ def legend_below(height: int, entries: int, **more: Any) -> dict[str, Any]:
     return {"height": height, "showlegend": True, "legend": legend}
 
 
-def level(y: float, axis: str = "y") -> dict[str, Any]:
-    """Return a horizontal line across the plot, such as the line of equal times."""
-    place = {"xref": "x domain", "x0": 0, "x1": 1, "yref": axis, "y0": y, "y1": y}
+def level(value: float, axis: str = "y") -> dict[str, Any]:
+    """Return a line across the plot at a value of an axis, such as the line of equal times."""
+    its, across = ("x", "y") if axis == "x" else ("y", "x")
+    place = {f"{its}ref": axis, f"{its}0": value, f"{its}1": value}
+    place |= {f"{across}ref": f"{across} domain", f"{across}0": 0, f"{across}1": 1}
     return place | {"type": "line", "line": {"color": LINE, "width": 1.5}, "layer": "below"}
 
 

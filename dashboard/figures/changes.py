@@ -1,5 +1,6 @@
-"""Changes between two campaigns, and one case over all campaigns."""
+"""Changes between two campaigns, how sure they are, and one case over all campaigns."""
 
+import math
 import re
 from typing import Any
 
@@ -15,6 +16,7 @@ from dashboard.figures.axes import (
     legend_below,
     level,
     message,
+    probability_axis,
     ratio_axis,
     reach,
     time_axis,
@@ -27,26 +29,69 @@ _HEIGHT = 420
 _MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
 _APART = 0.3  # share of the distance between campaigns over which the methods of one spread
 _LIBRARY_LETTERS = 32
+_LEAST_P = 1e-12  # less is drawn there, as are exact times, whose p is 0
 
 _DATE = re.compile(r"^(\d{4})(\d{2})(\d{2})T.*$")  # of the campaigns of `switchpoint run`
 _SENTENCE = re.compile(r",|\. ")
 
 
-def changes(changed: pd.DataFrame) -> Figure:
+def significance(tested: pd.DataFrame) -> Figure:
+    """Return effect against significance: the ratio of times and the p of every tested cell.
+
+    tested: where (text of the case), bytes, method, ratio, low, high, p, changed. A line lies
+    between cells that changed, in the colours of their methods, and the others.
+    """
+    if tested.empty:
+        return message("No cell has launches enough for a test.", 120)
+    tested = tested.assign(y=tested["p"].clip(lower=_LEAST_P))
+    same, changed = tested[~tested["changed"]], tested[tested["changed"]]
+    grey = {"marker": {"color": LINE, "symbol": "circle", "size": 5}, "name": "unchanged"}
+    data = [_tested("", same, **grey)] if len(same) else []
+    data += [_tested(str(method), rows) for method, rows in changed.groupby("method")]
+    shapes = [level(1, "x")]
+    if len(changed):
+        most = float(changed["y"].max())
+        shapes.append(
+            level(math.sqrt(most * min(float(same["y"].min()), 1) if len(same) else most))
+        )
+    return {
+        "data": data,
+        "layout": base_layout(
+            **legend_below(_HEIGHT, len(data)),
+            margin=_MARGIN,
+            xaxis=ratio_axis(
+                float(tested["ratio"].min()), float(tested["ratio"].max()), "time in B / time in A"
+            ),
+            yaxis=probability_axis(float(tested["y"].min()), "p, surer upwards"),
+            shapes=shapes,
+        ),
+    }
+
+
+def _tested(method: str, rows: pd.DataFrame, **more: Any) -> dict[str, Any]:
+    texts = [f"{_change_text(row)}<br>p {row.p:.2g}" for row in rows.itertuples()]
+    return points(method, rows["ratio"].tolist(), rows["y"].tolist(), texts, **more)
+
+
+def _change_text(row: Any) -> str:
+    return (
+        f"<b>{row.method}</b><br>{row.where}, {size_text(row.bytes)}<br>"
+        f"{ratio_text(row.ratio)} the time ({interval_text(row.low, row.high, ratio_text)})"
+    )
+
+
+def changes(tested: pd.DataFrame) -> Figure:
     """Return the time in B as a multiple of the time in A, for each changed cell.
 
-    changed: where (text of the case), bytes, method, ratio, low, high.
+    tested: as for `significance`.
     """
+    changed = tested[tested["changed"]]
     if changed.empty:
         return message("No significant change.", 120)
     changed = changed.assign(x=changed["bytes"].clip(lower=1)).sort_values(["method", "x"])
     data = []
     for method, rows in changed.groupby("method"):
-        texts = [
-            f"<b>{row.method}</b><br>{row.where}, {size_text(row.bytes)}<br>"
-            f"{ratio_text(row.ratio)} the time ({interval_text(row.low, row.high, ratio_text)})"
-            for row in rows.itertuples()
-        ]
+        texts = [_change_text(row) for row in rows.itertuples()]
         interval = interval_bars(rows["ratio"], rows["low"], rows["high"])
         x, y = rows["x"].tolist(), rows["ratio"].tolist()
         data.append(points(str(method), x, y, texts, error_y=interval))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from dash import html
 from dash.development.base_component import Component
@@ -24,7 +25,7 @@ from dashboard.choice import (
 from dashboard.compared import Side
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.axes import message
-from dashboard.figures.changes import changes
+from dashboard.figures.changes import changes, significance
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
@@ -32,6 +33,7 @@ from dashboard.query import WORD, Query, parameter
 from dashboard.soaked import Standing
 from dashboard.units import change_text, interval_text, ratio_text
 from dashboard.widgets import Option, badge, card, data_table, method_name
+from tuner.domain.flat import flat
 from tuner.domain.operations import COLLECTIVES
 from tuner.domain.records import NAME
 from tuner.selection.changes import FALSE_DISCOVERIES, Change, Shift, Where
@@ -42,6 +44,8 @@ from tuner.units import size_text
 PATH = "/compare"
 ALL = "all"  # operations
 _ROWS = 40
+_CASE = ("operation", "pattern", "procs", "nodes", "ppn", "bytes", "method")
+_FIGURES = ("ratio", "low", "high", "p")
 _MACHINE = ["name", "cpu_model", "cores"]
 
 
@@ -123,31 +127,25 @@ def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]
 
 def _changed(store: Store, choice: CompareChoice) -> pd.DataFrame:
     """Return one row for each changed cell, the largest change first."""
+    return _rows(choice.found.changes if choice.found else [])
+
+
+def _tested(store: Store, choice: CompareChoice) -> pd.DataFrame:
+    """Return one row for each cell that can be tested, first those that changed."""
+    changed = choice.found.changes if choice.found else []
+    operations = choice.found.operations if choice.found else []
+    rows = _rows([*changed, *(each for shift in operations for each in shift.unchanged)])
+    return rows.assign(changed=np.arange(len(rows)) < len(changed))
+
+
+def _rows(compared: Sequence[Change]) -> pd.DataFrame:
     rows = [
-        (f"{change.where.case.operation}, {_case_text(change.where)}", *_numbers(change))
-        for change in (choice.found.changes if choice.found else ())
+        flat(change.where)
+        | {"where": f"{change.where.case.operation}, {_case_text(change.where)}"}
+        | {name: getattr(change, name) for name in _FIGURES}
+        for change in compared
     ]
-    names = (
-        "operation",
-        "pattern",
-        "procs",
-        "nodes",
-        "ppn",
-        "bytes",
-        "method",
-        "ratio",
-        "low",
-        "high",
-    )
-    return pd.DataFrame(rows, columns=["where", *names])
-
-
-def _numbers(change: Change) -> tuple[Any, ...]:
-    case, layout = change.where.case, change.where.case.layout
-    return (
-        *(case.operation, case.pattern, layout.procs, layout.nodes, layout.ppn, case.bytes),
-        *(change.where.method, change.ratio, change.low, change.high),
-    )
+    return pd.DataFrame(rows, columns=["where", *_CASE, *_FIGURES])
 
 
 def _case_text(where: Where) -> str:
@@ -159,16 +157,17 @@ def _case_text(where: Where) -> str:
 def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
     found = choice.found
     nothing = html.P("Nothing to compare.")
-    parts: dict[str, Any] = {"changes": message("Nothing to compare.", 120), "rows": []}
+    empty = message("Nothing to compare.", 120)
+    parts: dict[str, Any] = {"significance": empty, "changes": empty, "rows": []}
     parts |= {"sides": _sides(choice)}
     parts |= {"moved": nothing, "loss": nothing}
-    if found is None:
+    if found is None or found.common_ratio is None:
         return parts | {"summary": []}
-    parts |= {"summary": _summary(found), "loss": _both(found, lambda of: _loss(of.loss))}
-    if found.common_ratio is not None:
-        standings = _soaks(store, choice)
-        parts |= {"changes": changes(_changed(store, choice)), "rows": _change_table(choice)}
-        parts |= {"moved": _both(found, lambda of: _moved_table(of.moved, standings))}
+    tested, standings = _tested(store, choice), _soaks(store, choice)
+    parts |= {"significance": significance(tested), "changes": changes(tested)}
+    parts |= {"summary": _summary(found, found.common_ratio), "rows": _change_table(choice)}
+    parts |= {"moved": _both(found, lambda of: _moved_table(of.moved, standings))}
+    parts |= {"loss": _both(found, lambda of: _loss(of.loss))}
     if choice.undecided:
         tune = html.Code("switchpoint tune")
         waiting = html.P(["Run ", tune, f" first: {choice.undecided} has no decisions yet."])
@@ -208,21 +207,19 @@ def _heading(text: str) -> Component:
 
 def _missing(choice: CompareChoice) -> str:
     if choice.found is not None:
-        return ""
+        shared = choice.found.common_ratio is not None
+        return "" if shared else "A and B share no cells: choose another campaign or system."
     return (
         "A and B are the same. Choose another campaign or system, or measure again with "
         "`switchpoint run`."
     )
 
 
-def _summary(found: Comparison) -> list[Component]:
-    if found.common_ratio is None:
-        text = "A and B share no cells: choose another campaign."
-        return [html.P(text)]
+def _summary(found: Comparison, common_ratio: float) -> list[Component]:
     texts = [
         f"{len(found.changes)} of {found.compared} shared cells changed; at most "
         f"{100 * FALSE_DISCOVERIES:.0f} % of these changes are expected by chance.",
-        f"On average over all cells, B takes {ratio_text(found.common_ratio)} the time of A.",
+        f"On average over all cells, B takes {ratio_text(common_ratio)} the time of A.",
     ]
     first = found.operations[0]
     if len(found.operations) == 1 or not first.changes:
@@ -352,7 +349,17 @@ def _loss(loss: Loss) -> Component:
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
         card("A and B", parts["sides"]),
-        card("Changed cells", parts["summary"], parts["changes"], parts["rows"]),
+        card(
+            "Changed cells",
+            parts["summary"],
+            html.P(
+                "Effect against significance: cells above the line changed. Beside it, these cells "
+                "by size.",
+                className="hint",
+            ),
+            html.Div([parts["significance"], parts["changes"]], className="pair"),
+            parts["rows"],
+        ),
         card(
             "Switch points that moved",
             html.P(
@@ -381,6 +388,7 @@ PAGE = FilteredPage(
     parts={
         "sides": Block(),
         "summary": Block(),
+        "significance": Plot("Significance of each cell's change against its size."),
         "changes": Plot("Time in B as a multiple of the time in A, for each changed cell."),
         "rows": Block(),
         "moved": Block(),
@@ -389,7 +397,7 @@ PAGE = FilteredPage(
     choose=_choose,
     draw=_draw,
     body=_body,
-    data={"changes": _changed},
+    data={"significance": _tested, "changes": _changed},
     missing=_missing,
     reported=_reported,
 )

@@ -171,6 +171,7 @@ def test_changes_lie_around_one() -> None:
     changed = pd.DataFrame(
         {"where": "a", "bytes": [8, 512], "method": "nap", "ratio": [1.2, 0.8]}
     ).assign(low=lambda rows: rows["ratio"] / 1.1, high=lambda rows: rows["ratio"] * 1.1)
+    changed = changed.assign(changed=True)
     figure = changes(changed)
     go.Figure(figure)
     low, high = figure["layout"]["yaxis"]["range"]

@@ -424,6 +424,11 @@ def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
     assert {change.where.method for change in choice.found.changes} == {"neighbor"}
     assert all(1.5 < change.ratio < 2.5 for change in choice.found.changes)
     assert "3 of 12 shared cells" in said(parts["summary"])
+    same, changed = go.Figure(parts["significance"]).data
+    assert (same.name, changed.name) == ("unchanged", "neighbor")
+    assert (len(same.x), len(changed.x)) == (9, 3)
+    line = parts["significance"]["layout"]["shapes"][1]["y0"]
+    assert max(changed.y) < line < min(same.y)
     same = f"?s={choice.query.system}&c={choice.query.campaign}"
     same += f"&t={choice.query.system}&u={choice.query.campaign}"
     choice, parts = drawn(pages.compare.PAGE, upgraded, same)
@@ -500,9 +505,9 @@ def test_a_real_system_is_not_compared_with_a_simulated_one_unasked(mixed: Path)
     assert choice.query.other_system == choice.query.system
     assert "are the same" in pages.compare.PAGE.missing(choice)
     simulated = choice.options["system"][-1][0]
-    _, parts = drawn(pages.compare.PAGE, mixed, f"?t={simulated}")
+    choice, parts = drawn(pages.compare.PAGE, mixed, f"?t={simulated}")
     assert said(parts["sides"]).startswith("different machines")
-    assert "choose another" in said(parts["summary"])
+    assert "choose another" in pages.compare.PAGE.missing(choice)
     assert said(parts["moved"]) == "Nothing to compare."
 
 

@@ -33,12 +33,13 @@ class Where(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A cell whose time differs in B: time in B / time in A, with its 95 % interval."""
+    """The time of a cell in B / its time in A, with the 95 % interval, and the p of the test."""
 
     where: Where
     ratio: float
     low: float
     high: float
+    p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Shift:
 
     `ratio` is time in B / time in A, the geometric mean over the compared cells. `effect` is the
     geometric mean of the factors by which they changed, up or down; unchanged cells count as 1.
+    `unchanged` are the cells with launches enough for a test that did not find a difference.
     """
 
     operation: str
@@ -54,6 +56,7 @@ class Shift:
     ratio: float
     effect: float
     changes: list[Change]  # the largest first
+    unchanged: list[Change]
 
 
 Medians = dict[Where, dict[tuple[str, int], float]]
@@ -88,8 +91,9 @@ def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
             logs[where.case.operation].append(mean(theirs.values()) - mean(mine.values()))
             alike[len(mine), len(theirs)].append((where, [*mine.values()], [*theirs.values()]))
     changed: dict[str, list[Change]] = {operation: [] for operation in logs}
-    for change in _changes(alike, exact=exact):
-        changed[change.where.case.operation].append(change)
+    unchanged: dict[str, list[Change]] = {operation: [] for operation in logs}
+    for change, is_found in _changes(alike, exact=exact):
+        (changed if is_found else unchanged)[change.where.case.operation].append(change)
     found = [
         Shift(
             operation,
@@ -97,6 +101,7 @@ def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
             ratio=math.exp(sum(of) / len(of)),
             effect=math.exp(sum(map(_log, changed[operation])) / len(of)),
             changes=sorted(changed[operation], key=largest_first),
+            unchanged=unchanged[operation],
         )
         for operation, of in logs.items()
     ]
@@ -107,7 +112,10 @@ _Pair = tuple[Where, list[float], list[float]]
 """A cell, with the logarithms of its launches in A and in B."""
 
 
-def _changes(alike: Mapping[tuple[int, int], list[_Pair]], *, exact: bool) -> Iterator[Change]:
+def _changes(
+    alike: Mapping[tuple[int, int], list[_Pair]], *, exact: bool
+) -> Iterator[tuple[Change, bool]]:
+    """Yield the cells that can be tested, and whether a difference was found."""
     tested: list[Where] = []
     differences: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     p: list[float] = []
@@ -125,9 +133,12 @@ def _changes(alike: Mapping[tuple[int, int], list[_Pair]], *, exact: bool) -> It
             continue
         tested += [where for where, *_ in pairs]
     if tested:
-        ratios = np.exp(np.concatenate(differences, axis=1))
-        for index in stats.discoveries(np.array(p), FALSE_DISCOVERIES).nonzero()[0]:
-            yield Change(tested[index], *ratios[:, index].tolist())
+        ratios = np.exp(np.concatenate(differences, axis=1)).T.tolist()
+        found = stats.discoveries(np.array(p), FALSE_DISCOVERIES).tolist()
+        for where, (ratio, low, high), its_p, is_found in zip(
+            tested, ratios, p, found, strict=True
+        ):
+            yield Change(where, ratio, low, high, its_p), is_found
 
 
 def _log(change: Change) -> float:
