@@ -14,7 +14,6 @@ from dashboard.choice import (
     explorable,
     layout_keys,
     named,
-    newest_operations,
     operations_of,
     options_of,
     system_options,
@@ -29,6 +28,7 @@ from tuner.store.store import Store
 from tuner.units import size_text
 
 PATH = "/metrics"
+_COUNTING = ("exchange", "spmv")  # operations whose plans count their messages
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,30 @@ class MetricsChoice:
 def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice:
     """Complete a query: see `FilteredPage`.
 
-    The defaults are the newest campaign, and the middle of its sizes.
+    The defaults are the newest campaign whose plans count, a layout on which the counts of methods
+    or patterns differ, of those with a core for each rank if there is one, and its middle size.
     """
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(explorable(store)))
-    campaign = filters.choose("campaign", named(store.campaigns_with_cells(system)))
+    wanted = [query.operation] if query.operation else _COUNTING
+    having = [name for each in wanted for name in store.campaigns_with_cells(system, each)]
+    measured = named(store.campaigns_with_cells(system))
+    campaign = filters.choose("campaign", measured, default=next(iter(having), ""))
     operations = operations_of(store.cases(system, campaign))
-    operation = filters.choose("operation", named(operations))
+    counting = next((name for name in _COUNTING if name in operations), "")
+    operation = filters.choose("operation", named(operations), default=counting)
     cells = store.cells(system, campaign=campaign, operation=operation)
     keys = layout_keys(cells)
     layouts = options_of(cells, keys, with_sync=cells["sync"].nunique() > 1)
-    cells = cells[keys == filters.choose("layout", layouts)]
-    sizes = sorted(cells["size_bytes"].unique().tolist())
+    counted = _counted(cells.assign(layout=keys))
+    counts = counted.groupby("layout")["mmax"].nunique()
+    differing = next((key for key, _ in layouts if counts.get(key, 0) > 1), "")
+    layout = filters.choose("layout", layouts, default=differing)
+    sizes = sorted(cells.loc[keys == layout, "size_bytes"].unique().tolist())
     offered = [(str(size), size_text(size)) for size in sizes]
     size = filters.choose("size", offered, default=str(sizes[len(sizes) // 2]))
-    found = _counted(cells[cells["size_bytes"] == int(size)])
-    return MetricsChoice(filters.query, filters.options, found)
+    found = counted[(counted["layout"] == layout) & (counted["size_bytes"] == int(size))]
+    return MetricsChoice(filters.query, filters.options, found.drop(columns="layout"))
 
 
 def _counted(cells: pd.DataFrame) -> pd.DataFrame:
@@ -110,9 +118,9 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Return exchanges of the newest campaign; plans of other operations have no counts."""
-    campaign, operations = newest_operations(store, system)
-    return [MetricsQuery(system, campaign, "exchange")] if "exchange" in operations else []
+    """Return the default of a system whose plans count."""
+    counts = any(store.campaigns_with_cells(system, operation) for operation in _COUNTING)
+    return [MetricsQuery(system)] if counts else []
 
 
 PAGE = FilteredPage(

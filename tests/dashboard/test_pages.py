@@ -18,6 +18,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.query import UnknownError
 from tests import overlaps, probes, test_soaks
 from tests.dashboard import large as large_store
+from tests.dashboard.conftest import PATTERNS
 from tests.dashboard.frames import said
 from tests.synthetic import (
     BCAST_LATENCY_S,
@@ -214,6 +215,20 @@ def test_metrics_are_counted_in_plans_over_all_patterns(database: Path) -> None:
         }
     _, parts = drawn(pages.metrics.PAGE, database, "?o=bcast")
     assert not go.Figure(parts["mmax"]).data
+
+
+def test_metrics_begin_where_counts_differ(tmp_path: Path) -> None:
+    """Not on two ranks, of which each sends as much, nor with a newer campaign without counts."""
+    few = Campaign(launches=2, samples=4, sizes=(8, 64, 512))
+    write(tmp_path, few)
+    write(tmp_path, replace(few, procs=(8,), patterns=PATTERNS))
+    bcast = {"patterns": (BLOCKS,), "methods": tuple(BCAST_LATENCY_S), "times": bcast_times}
+    write(tmp_path, replace(few, name="20261231T000000Z", operation="bcast", **bcast))
+    path = tmp_path / "switchpoint.db"
+    ingest(path, [tmp_path])
+    query = drawn(pages.metrics.PAGE, path)[0].query
+    chosen = (query.campaign, query.operation, query.layout, query.size)
+    assert chosen == (few.name, "exchange", "8@1x8-window-over", "64")
 
 
 def test_the_map_leaves_out_oversubscribed_layouts_unless_asked(database: Path) -> None:
