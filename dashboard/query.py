@@ -13,14 +13,15 @@ from urllib.parse import parse_qsl, quote
 from tuner.domain.records import SYNC
 
 WORD = r"[a-z][a-z0-9_]{0,30}"
-LAYOUT = rf"[0-9]{{1,10}}@[0-9]{{1,10}}x[0-9]{{1,10}}-{SYNC}(-over)?"
+# Nodes and processes on each; pages that tell more of them apart add all processes and more.
+LAYOUT = rf"([0-9]{{1,10}}@)?(?P<shape>[0-9]{{1,10}}x[0-9]{{1,10}})(-{SYNC})?(-over)?"
 INTEGER = r"[0-9]{1,19}"
 
 CARRIED = "k"
 """The key of links that carry a choice to another page, where values that it lacks give way."""
 
-_MOST_CARRIED = 8
-_SHAPE = re.compile(r"@([0-9]{1,10}x[0-9]{1,10})-")  # nodes and processes on each, in a LAYOUT
+_MOST_CARRIED = 16
+_LAYOUT = re.compile(LAYOUT)
 
 
 def one_of(*words: str) -> str:
@@ -71,21 +72,14 @@ class Query:
 
     @classmethod
     def carried(cls, search: str) -> Self | None:
-        """Return what a link from another page says that this page has; None for other links.
-
-        A layout with its processes and scheme gives that of a page without them.
-        """
+        """Return what a link from another page says that this page has; None for other links."""
         pairs = dict(_pairs(search, _MOST_CARRIED))
         if pairs.pop(CARRIED, "") != "1":
             return None
         values = {}
         for name, key, pattern in _parameters(cls):
             value = pairs.get(key, "")
-            shape = _SHAPE.search(value)
-            fitting = (
-                each for each in (value, shape[1] if shape else "") if pattern.fullmatch(each)
-            )
-            values[name] = next(fitting, "")
+            values[name] = value if pattern.fullmatch(value) else ""
         return cls(**values)
 
     def search(self) -> str:
@@ -119,7 +113,8 @@ def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:
     """Return `wanted` if it is an option, else the first option.
 
     strict: for a link, a wanted value that is not an option raises `UnknownError`. Otherwise, for a
-    filter whose value another filter made invalid, it is replaced.
+    filter whose value another filter made invalid, it is replaced: a layout by the first with its
+    nodes and processes, which another page may have written in its own way.
     """
     if wanted in options:
         return wanted
@@ -127,4 +122,10 @@ def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:
         raise UnknownError(f"The store holds no {what} {wanted!r} here.")
     if not options:
         raise UnknownError(f"The store holds no {what} here.")
-    return options[0]
+    shape = _shape(wanted)
+    return next((each for each in options if shape and _shape(each) == shape), options[0])
+
+
+def _shape(value: str) -> str:
+    found = _LAYOUT.fullmatch(value)
+    return found["shape"] if found else ""

@@ -23,7 +23,7 @@ from dashboard.figures.ribbons import ribbons
 from dashboard.pages import explore, table
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, WORD, Query, parameter
+from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
 from dashboard.widgets import Option, badge, card, commands, href, key, method_name
 from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
@@ -45,7 +45,7 @@ class ChooseQuery(Query):
 
     system: str = parameter("s", NAME, "System")
     operation: str = parameter("o", WORD, "Operation")
-    layout: str = parameter("r", r"[0-9]{1,10}x[0-9]{1,10}", "Processes")
+    layout: str = parameter("r", LAYOUT, "Processes")
     size: str = parameter("b", INTEGER, "Message size")
     degree: str = parameter("d", INTEGER, "Messages sent by a rank")
 

@@ -13,7 +13,7 @@ from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.breakdown import PARTS, breakdown
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, Query, parameter
+from dashboard.query import INTEGER, LAYOUT, Query, parameter
 from dashboard.units import ratio_text, share_text, time_text
 from dashboard.widgets import Option, badge, card, data_table, prose
 from tuner.domain.records import NAME, PATTERN_SPEC
@@ -24,7 +24,6 @@ from tuner.store.store import Store
 from tuner.studies import breakdowns
 
 PATH = "/overlap"
-_LAYOUT = r"[0-9]{1,10}@[0-9]{1,10}x[0-9]{1,10}(-over)?"
 _HEADER = ("Method", "Whole", *(name.capitalize() for name, *_ in PARTS.values()))
 _MORE = ("Computation slowdown", "Predicted whole", "Launches")
 
@@ -35,7 +34,7 @@ class OverlapQuery(Query):
 
     system: str = parameter("s", NAME, "System")
     pattern: str = parameter("p", PATTERN_SPEC, "Case")
-    layout: str = parameter("r", _LAYOUT, "Processes")
+    layout: str = parameter("r", LAYOUT, "Processes")
     flops: str = parameter("f", INTEGER, "Computation")
 
 

@@ -67,11 +67,21 @@ def test_a_link_must_name_what_exists_and_a_filter_gives_way() -> None:
         choose([], "", "system", strict=False)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "layouts"),
+    [("2x4", ["8@4x2-window", "8@2x4-window-over"]), ("8@2x4-window", ["4x2", "2x4"])],
+)
+def test_a_layout_stands_for_that_of_another_page(wanted: str, layouts: list[str]) -> None:
+    assert choose(layouts, wanted, "layout", strict=False) == layouts[1]
+    with pytest.raises(UnknownError):
+        choose(layouts, wanted, "layout", strict=True)
+
+
 def test_a_choice_is_carried_to_pages_that_know_less_of_it() -> None:
     case = "s=local&o=bcast&p=blocks%3Aroot%3D0&r=8%402x4-window&k=1"
     carried = CaseQuery.carried(f"?{case}")
     assert carried == CaseQuery("local", "", "bcast", "blocks:root=0", "8@2x4-window")
-    assert ChooseQuery.carried(f"?{case}") == ChooseQuery("local", "bcast", "2x4")
+    assert ChooseQuery.carried(f"?{case}") == ChooseQuery("local", "bcast", "8@2x4-window")
     assert ChooseQuery.carried("?s=local&o=bcast") is None
     with pytest.raises(MalformedError):
         CaseQuery.parse(f"?{case}")

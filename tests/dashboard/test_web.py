@@ -75,7 +75,7 @@ def test_what_does_not_exist_is_404(client: FlaskClient, path: str) -> None:
         "/explore?s=a&s=b",
         "/explore?s=%3Cscript%3E",
         "/explore?s=%00",
-        "/explore?r=8@1x8",
+        "/explore?r=8@1y8",
         "/table?f=pickle",
         "/?s=a",
     ],
