@@ -22,8 +22,7 @@ Side = tuple[str, str]
 
 def compare(store: Store, a: Side, b: Side, operation: str = "") -> Comparison:
     """Return the differences of an operation, or of all; each campaign is decided alone."""
-    now = snapshot(store)
-    return comparison.compare(_side(now, *a, operation), _side(now, *b, operation))
+    return _compared(snapshot(store), a, b, operation)
 
 
 def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, Any]:
@@ -41,6 +40,11 @@ def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, A
 def undecided(store: Store, *sides: Side) -> str:
     """Return the first campaign whose decisions the store lacks, or ""."""
     return next((campaign for system, campaign in sides if campaign in store.undecided(system)), "")
+
+
+@lru_cache(maxsize=16)
+def _compared(now: Snapshot, a: Side, b: Side, operation: str) -> Comparison:
+    return comparison.compare(_side(now, *a, operation), _side(now, *b, operation))
 
 
 @lru_cache(maxsize=16)

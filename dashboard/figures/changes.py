@@ -21,7 +21,7 @@ from dashboard.figures.axes import (
     reach,
     time_axis,
 )
-from dashboard.figures.traces import line, points
+from dashboard.figures.traces import line, points, rounded
 from dashboard.units import interval_text, ratio_text, time_text
 from tuner.units import size_text
 
@@ -29,6 +29,7 @@ _HEIGHT = 420
 _MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
 _APART = 0.3  # share of the distance between campaigns over which the methods of one spread
 _LIBRARY_LETTERS = 32
+_HOVER = "%{text}<br>%{x:.3g}× the time, p %{y:.2g}<extra></extra>"
 _LEAST_P = 1e-12  # less is drawn there, as are exact times, whose p is 0
 
 _DATE = re.compile(r"^(\d{4})(\d{2})(\d{2})T.*$")  # of the campaigns of `switchpoint run`
@@ -69,15 +70,12 @@ def significance(tested: pd.DataFrame) -> Figure:
 
 
 def _tested(method: str, rows: pd.DataFrame, **more: Any) -> dict[str, Any]:
-    texts = [f"{_change_text(row)}<br>p {row.p:.2g}" for row in rows.itertuples()]
-    return points(method, rows["ratio"].tolist(), rows["y"].tolist(), texts, **more)
-
-
-def _change_text(row: Any) -> str:
-    return (
-        f"<b>{row.method}</b><br>{row.where}, {size_text(row.bytes)}<br>"
-        f"{ratio_text(row.ratio)} the time ({interval_text(row.low, row.high, ratio_text)})"
-    )
+    texts = [
+        f"<b>{each}</b><br>{where}, {size_text(size)}"
+        for each, where, size in zip(rows["method"], rows["where"], rows["bytes"], strict=True)
+    ]
+    x, y = rounded(rows["ratio"]), rounded(rows["y"])
+    return points(method, x, y, texts, hovertemplate=_HOVER) | more
 
 
 def changes(tested: pd.DataFrame) -> Figure:
@@ -91,7 +89,11 @@ def changes(tested: pd.DataFrame) -> Figure:
     changed = changed.assign(x=changed["bytes"].clip(lower=1)).sort_values(["method", "x"])
     data = []
     for method, rows in changed.groupby("method"):
-        texts = [_change_text(row) for row in rows.itertuples()]
+        texts = [
+            f"<b>{row.method}</b><br>{row.where}, {size_text(row.bytes)}<br>"
+            f"{ratio_text(row.ratio)} the time ({interval_text(row.low, row.high, ratio_text)})"
+            for row in rows.itertuples()
+        ]
         interval = interval_bars(rows["ratio"], rows["low"], rows["high"])
         x, y = rows["x"].tolist(), rows["ratio"].tolist()
         data.append(points(str(method), x, y, texts, error_y=interval))

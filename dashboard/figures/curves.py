@@ -1,7 +1,7 @@
 """Speed-up over the default and time against message size, with the table's selection."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -135,16 +135,11 @@ def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_CurvePoint]]:
     return points
 
 
-def _rounded(values: Iterable[float]) -> list[float]:
-    """Round to four significant digits: enough for a screen, at half the bytes on the wire."""
-    return [float(f"{value:.4g}") for value in values]
-
-
 def _line(method: str, points: list[_CurvePoint], panel: _Panel) -> dict[str, Any]:
     return traces.points(
         method,
         [point.x for point in points],
-        _rounded(point.y for point in points),
+        traces.rounded(point.y for point in points),
         [point.text for point in points],
         name=method,
         yaxis=panel.axis,
@@ -163,7 +158,7 @@ def _band(method: str, points: list[_CurvePoint], panel: _Panel) -> list[dict[st
     outline = {
         "type": "scatter",
         "x": [point.x for point in [*points, *reversed(points)]],
-        "y": _rounded([*(p.high for p in points), *(p.low for p in reversed(points))]),
+        "y": traces.rounded([*(p.high for p in points), *(p.low for p in reversed(points))]),
         "yaxis": panel.axis,
         "mode": "lines",
         "line": {"width": 0},

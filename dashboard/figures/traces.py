@@ -1,5 +1,6 @@
 """Points and lines in the style of their method."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from dashboard.figures.methods import method_style, short_name
@@ -20,6 +21,11 @@ def points(
         "text": texts,
         "hovertemplate": "%{text}<extra></extra>",
     } | more
+
+
+def rounded(values: Iterable[float]) -> list[float]:
+    """Round to four significant digits: enough for a screen, at half the bytes on the wire."""
+    return [float(f"{value:.4g}") for value in values]
 
 
 def line(method: str, width: float = 2) -> dict[str, Any]:
