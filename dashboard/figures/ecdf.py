@@ -1,6 +1,6 @@
 """The distribution of the raw samples of one size."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,59 +12,111 @@ from dashboard.figures.methods import short_name
 
 HEIGHT = 500
 _MOST_POINTS = 400
+_FACETS_A_ROW = 2
+_FACET_PX = 170
+_GAP = 0.08  # between facets, as a share of the figure's width
+_MARGIN = {"l": 56, "r": 12, "t": 8, "b": 44}
+
+Samples = Mapping[str, npt.NDArray[np.float32]]
+"""The samples of a cell in seconds, by method."""
 
 
-def ecdf(samples_s: Mapping[str, npt.NDArray[np.float32]]) -> Figure:
+def ecdf(samples_s: Samples) -> Figure:
     """Return empirical distribution functions, a step line for each method.
 
     Up to 400 samples per method are all drawn; of more, evenly spaced order statistics, always
     including the smallest and largest. If the slowest method has a long tail, the axis ends at its
     99th percentile, and a note gives the number of samples beyond.
     """
-    samples_s = {method: np.sort(values) for method, values in samples_s.items() if len(values)}
+    samples_s = {method: values for method, values in samples_s.items() if len(values)}
     if not samples_s:
         return message("No samples are stored for this cell.", HEIGHT)
-    low = min(float(values[0]) for values in samples_s.values())
-    high = max(float(values[-1]) for values in samples_s.values())
-    shown = min(high, 1.5 * max(float(np.quantile(values, 0.99)) for values in samples_s.values()))
-    beyond = sum(int((values > shown).sum()) for values in samples_s.values())
-    data: list[dict[str, Any]] = []
-    for method in sorted(samples_s):
-        values = samples_s[method]
-        ranks = np.arange(len(values))
-        if len(values) > _MOST_POINTS:
-            ranks = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).round().astype(int))
-        data.append(
-            {
-                "type": "scatter",
-                "name": short_name(method),
-                "mode": "lines",
-                # From zero up: a single sample is a step as well.
-                "x": [float(f"{value:.4g}") for value in (values[0], *values[ranks])],
-                "y": [0.0, *(round(share, 4) for share in (ranks + 1) / len(values))],
-                "line": traces.line(method) | {"shape": "hv"},
-                "hovertemplate": f"<b>{method}</b><br>%{{y:.0%}} of {len(values)} samples "
-                "within %{x:.3s}s<extra></extra>",
-            }
-        )
+    low, shown, beyond = _reach([samples_s])
     note = f"{beyond} sample{'s' if beyond > 1 else ''} beyond the axis" if beyond else ""
     return {
-        "data": data,
+        "data": [_steps(method, samples_s[method]) for method in sorted(samples_s)],
         "layout": base_layout(
             **legend_below(HEIGHT, len(samples_s), font={"size": 12}),
-            margin={"l": 56, "r": 12, "t": 8, "b": 44},
+            margin=_MARGIN,
             xaxis=time_axis(low, shown, "time of one execution", most=6),
-            yaxis={
-                "title": {"text": "share of samples", "font": {"size": 13}},
-                "range": [0, 1.02],
-                "tickformat": ".0%",
-                "gridcolor": GRID,
-                "linecolor": LINE,
-                "showline": True,
-                "zeroline": False,
-            },
+            yaxis=_SHARES,
             annotations=[_corner(note)] if note else [],
         ),
+    }
+
+
+def ecdf_by_launch(launches: Mapping[int, Samples]) -> Figure:
+    """Return the same for each launch, as facets on the same axes of time."""
+    low, shown, _ = _reach(launches.values())
+    methods = sorted({method for samples_s in launches.values() for method in samples_s})
+    rows = -(-len(launches) // _FACETS_A_ROW)
+    height = HEIGHT - 2 * _FACET_PX + rows * _FACET_PX
+    layout = base_layout(**legend_below(height, len(methods), font={"size": 12}), margin=_MARGIN)
+    data, named = [], set()
+    for place, (launch, samples_s) in enumerate(launches.items()):
+        row, column = divmod(place, _FACETS_A_ROW)
+        number = str(place + 1) if place else ""
+        for method in sorted(samples_s):
+            steps = _steps(method, samples_s[method], most=_MOST_POINTS // len(launches))
+            axes = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+            data.append(steps | axes | {"legendgroup": method, "showlegend": method not in named})
+            named.add(method)
+        is_lowest = place + _FACETS_A_ROW >= len(launches)
+        width = (1 - _GAP * (_FACETS_A_ROW - 1)) / _FACETS_A_ROW
+        left, top = column * (width + _GAP), 1 - row / rows
+        time = time_axis(low, shown, "time of one execution" if is_lowest else "", most=3)
+        layout[f"xaxis{number}"] = time | {
+            "domain": [left, left + width],
+            "anchor": f"y{number}",
+            "showticklabels": is_lowest,
+        }
+        layout[f"yaxis{number}"] = _SHARES | {
+            "domain": [top - 0.8 / rows, top],
+            "anchor": f"x{number}",
+            "showticklabels": column == 0,
+            "title": {"text": ""},
+        }
+        name = _corner(f"launch {launch}") | {"xref": f"x{number} domain"}
+        layout.setdefault("annotations", []).append(name | {"yref": f"y{number} domain"})
+    return {"data": data, "layout": layout}
+
+
+_SHARES = {
+    "title": {"text": "share of samples", "font": {"size": 13}},
+    "range": [0, 1.02],
+    "tickformat": ".0%",
+    "gridcolor": GRID,
+    "linecolor": LINE,
+    "showline": True,
+    "zeroline": False,
+}
+
+
+def _reach(facets: Iterable[Samples]) -> tuple[float, float, int]:
+    """Return the ends of the axis of times, and the number of samples beyond it."""
+    every = [values for samples_s in facets for values in samples_s.values()]
+    low, high = min(float(each.min()) for each in every), max(float(each.max()) for each in every)
+    shown = min(high, 1.5 * max(float(np.quantile(values, 0.99)) for values in every))
+    return low, shown, sum(int((values > shown).sum()) for values in every)
+
+
+def _steps(
+    method: str, samples_s: npt.NDArray[np.float32], most: int = _MOST_POINTS
+) -> dict[str, Any]:
+    values = np.sort(samples_s)
+    ranks = np.arange(len(values))
+    if len(values) > most:
+        ranks = np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))
+    return {
+        "type": "scatter",
+        "name": short_name(method),
+        "mode": "lines",
+        # From zero up: a single sample is a step as well.
+        "x": [float(f"{value:.4g}") for value in (values[0], *values[ranks])],
+        "y": [0.0, *(round(share, 4) for share in (ranks + 1) / len(values))],
+        "line": traces.line(method) | {"shape": "hv"},
+        "hovertemplate": f"<b>{method}</b><br>%{{y:.0%}} of {len(values)} samples "
+        "within %{x:.3s}s<extra></extra>",
     }
 
 

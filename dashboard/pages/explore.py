@@ -1,5 +1,6 @@
 """Explore: one case in depth, from the curves of all methods to the raw samples of a cell."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,10 +21,10 @@ from dashboard.choice import (
     unreal,
 )
 from dashboard.elements import data_cell, row_head, table_row
-from dashboard.figures.axes import message
+from dashboard.figures.axes import Figure, message
 from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import HEIGHT as ECDF_HEIGHT
-from dashboard.figures.ecdf import ecdf
+from dashboard.figures.ecdf import Samples, ecdf, ecdf_by_launch
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, choose, one_of, parameter
@@ -50,6 +51,8 @@ _PARTS = {
     "local": ("local part alone", "local_s"),
 }
 
+TOGETHER, APART = "together", "apart"
+
 BEST, ALL = "best", "all"
 _BEST = 5  # methods that are drawn beside the default unless all are asked for
 
@@ -73,6 +76,7 @@ class ExploreQuery(CaseQuery):
     part: str = parameter("t", one_of(WHOLE, *_PARTS), "Time of")
     methods: str = parameter("m", one_of(BEST, ALL), "Methods drawn")
     size: str = parameter("b", INTEGER, "Message size")
+    launches: str = parameter("f", one_of(TOGETHER, APART), "Launches")
 
 
 def cell_link(system: str, campaign: str, case: Case) -> str:
@@ -128,14 +132,19 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     size = choose([surest, *(value for value, _ in sizes)], query.size, "size", strict=strict)
     offered = _method_options(cells)
     methods = choose([value for value, _ in offered], query.methods, "choice", strict=strict)
+    sampled = store.contents(**choice.case, size_bytes=int(size))
+    facets = _launch_options(sampled)
+    launches = choose([value for value, _ in facets], query.launches, "choice", strict=False)
+    shown = {"part": part, "methods": methods, "size": size, "launches": launches}
+    offers = {"part": parts, "methods": offered, "size": sizes, "launches": facets}
     return ExploreChoice(
-        query=replace(choice.query, part=part, methods=methods, size=size),
-        options=choice.options | {"part": parts, "methods": offered, "size": sizes},
+        query=replace(choice.query, **shown),
+        options=choice.options | offers,
         system=choice.system,
         case=choice.case,
         cells=cells,
         drawn=_best(cells) if methods == BEST else set(cells["method"]),
-        sampled=store.contents(**choice.case, size_bytes=int(size)),
+        sampled=sampled,
         steadiness=Steadiness.of(store, choice.query.system, choice.query.campaign, choice.case),
     )
 
@@ -144,6 +153,12 @@ def _method_options(cells: pd.DataFrame) -> list[tuple[str, str]]:
     count = cells["method"].nunique()
     every = (ALL, f"all {count}")
     return [(BEST, f"the {_BEST} best, the default"), every] if count > _BEST + 1 else [every]
+
+
+def _launch_options(sampled: Sequence[Cell]) -> list[tuple[str, str]]:
+    count = len({launch for cell in sampled for launch in cell.parts["launch"].tolist()})
+    together = [(TOGETHER, f"all {count} together" if count > 1 else "the only one")]
+    return [*together, (APART, "each by itself")] if count > 1 else together
 
 
 def _best(cells: pd.DataFrame) -> set[str]:
@@ -206,19 +221,28 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
             time_title,
             size_title(choice.query.operation),
         ),
-        "ecdf": ecdf(
-            {
-                cell.key.method: cell.samples_s
-                for cell in choice.sampled
-                if cell.key.method in choice.drawn
-            }
-        )
+        "ecdf": _distributions(store, choice)
         if part == WHOLE
         else message("Samples are stored only for whole products.", ECDF_HEIGHT),
         "cell": _cell_table(cell, default),
         "verdict": _verdict(store, cell),
         "notes": _notes(choice, case, selected),
     }
+
+
+def _distributions(store: Store, choice: ExploreChoice) -> Figure:
+    drawn = [cell for cell in choice.sampled if cell.key.method in choice.drawn]
+    if choice.query.launches == TOGETHER:
+        return ecdf({cell.key.method: cell.samples_s for cell in drawn})
+    numbers = {each.id: each.number for each in store.launches().values()}
+    by_launch: dict[int, Samples] = defaultdict(dict)
+    for cell in drawn:
+        ends = np.cumsum(cell.parts["samples"])[:-1]
+        launches = [numbers[launch] for launch in cell.parts["launch"].tolist()]
+        for launch, samples_s in zip(launches, np.split(cell.samples_s, ends), strict=True):
+            if len(samples_s):
+                by_launch[launch] = {**by_launch[launch], cell.key.method: samples_s}
+    return ecdf_by_launch(dict(sorted(by_launch.items())))
 
 
 def _samples(store: Store, choice: ExploreChoice) -> pd.DataFrame:
@@ -327,7 +351,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
                 ),
                 card(
                     "Samples of one size",
-                    parts["size"],
+                    html.Div([parts["size"], parts["launches"]], className="filters"),
                     html.P(
                         "Click a point on the curves to select its size.",
                         className="hint interactive",
@@ -383,6 +407,6 @@ PAGE = _ExplorePage(
     draw=_draw,
     body=_body,
     data={"curves": lambda store, choice: choice.cells, "ecdf": _samples},
-    moved=("size",),
+    moved=("size", "launches"),
     reported=_reported,
 )

@@ -83,6 +83,19 @@ def test_collectives_are_shown_by_their_block_and_rule(database: Path) -> None:
     assert list(strip.text) == ["binomial", "vendor"]
 
 
+def test_launches_are_facets_on_demand(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        choice = _choose(store, ExploreQuery.parse("?o=bcast&f=apart"), strict=True)
+        figure = go.Figure(_draw(store, choice)["ecdf"])
+    assert [value for value, _ in choice.options["launches"]] == ["together", "apart"]
+    names = [note.text for note in figure.layout.annotations]
+    assert names == [f"launch {number}" for number in range(6)]
+    lines = {(line.name, line.xaxis) for line in figure.data}
+    assert len(lines) == len(figure.data) == 6 * len(choice.drawn)
+    ends = [max(line.x) for line in figure.data if line.name == "vendor"]
+    assert len(set(ends)) == 6
+
+
 def test_the_rules_of_exchanges_are_shown_for_products(database: Path) -> None:
     with Store.open(database, readonly=True) as store:
         choice = _choose(store, ExploreQuery.parse("?o=spmv"), strict=True)
