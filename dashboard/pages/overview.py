@@ -4,8 +4,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from dash import Dash, html
@@ -18,13 +19,14 @@ from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.heatmap import heat_maps
 from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
+from dashboard.snapshot import Snapshot, snapshot
 from dashboard.steadiness import Steadiness
 from dashboard.units import ratio_text
 from dashboard.verdict import CARE, GOOD, OperationGain, Verdict, judge, mean_gain
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, commands, data_table, href, prose
 from tuner.domain.records import Launch
-from tuner.domain.tables import Point
+from tuner.domain.tables import Point, Table
 from tuner.selection.changes import Shift
 from tuner.store.store import Store
 
@@ -91,13 +93,37 @@ def _kind(system: dict[str, Any]) -> str:
     return unreal(system["name"], system["cpu_model"])
 
 
+class _Found(NamedTuple):
+    """What the store says of a system.
+
+    measured: its campaigns with methods, the newest first. steadiness: of the newest.
+    """
+
+    measured: list[str]
+    steadiness: Steadiness | None
+    step: Step | None
+    tuned: Table | None
+    maps: list[Component]
+
+
+@lru_cache(maxsize=64)
+def _found(now: Snapshot, system: str, label: str) -> _Found:
+    """Return what the store says; cached, as many visitors look at one store."""
+    store = now.store
+    measured = store.campaigns_with_cells(system)
+    tuned = store.table(system)
+    return _Found(
+        measured=measured,
+        steadiness=Steadiness.of(store, system, measured[0], {}) if measured else None,
+        step=compared.newest_step(store, system) if measured else None,
+        tuned=tuned,
+        maps=_maps(tuned.points if tuned else [], label),
+    )
+
+
 def _system(store: Store, system: dict[str, Any], label: str, launches: list[Launch]) -> Component:
     name = system["system"]
-    measured = store.campaigns_with_cells(name)
-    newest = measured[0] if measured else ""
-    steadiness = Steadiness.of(store, name, newest, {}) if newest else None
-    step = compared.newest_step(store, name) if newest else None
-    tuned = store.table(name)
+    measured, steadiness, step, tuned, maps = _found(snapshot(store), name, label)
     facts = (
         system["mpi_library"],
         system["cpu_model"],
@@ -111,7 +137,7 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
         label,
         html.Div(notes, className="notes"),
         _verdict(judge(store, system, tuned, steadiness, step), step, name),
-        *_maps(tuned.points if tuned else [], label),
+        *maps,
         html.P(_links(name, step), className="links"),
         html.Details(
             [
