@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -72,12 +73,14 @@ def write(path: Path, size: Size, seed: int = 1) -> None:
     with Store.open(path) as store:
         for number in range(size.campaigns):
             environment, library = LIBRARIES[number * len(LIBRARIES) // size.campaigns]
+            day = date(2026, 1, 1) + timedelta(days=number)
             spec = synthetic.Campaign(
                 system="cluster:cpu",
                 environment=environment,
-                name=f"202601{number + 1:02d}T000000Z",
+                name=f"{day:%Y%m%d}T000000Z",
                 samples=samples,
                 cores=16,
+                day=day.isoformat(),
             )
             system = System(
                 *(spec.system, environment, library, "4.0", "gcc 12.2.0", "Synthetic CPU", 16)
@@ -120,13 +123,13 @@ def _write_campaign(
     for index, launch in enumerate(launches):
         record = synthetic.header(spec, index, "random:degree=6,seed=1", 16)
         record |= {"mpi_library": system.mpi_library}
-        date = f"2026-01-{number + 1:02d}T03:{index:02d}:00Z"
+        started = f"{spec.day}T03:{index:02d}:00Z"
         samples = len(made) * spec.samples
         store.put_launch(
             system,
             Launch(
-                *(launch, system.id, spec.name, index, date, "", f"{launch}.jsonl"),
-                *(True, samples, "0123abc", "[]", json.dumps(record | {"date": date})),
+                *(launch, system.id, spec.name, index, started, "", f"{launch}.jsonl"),
+                *(True, samples, "0123abc", "[]", json.dumps(record | {"date": started})),
             ),
         )
     summaries = cells.summaries(made)
