@@ -21,6 +21,7 @@ from flask import Flask
 from dashboard import ids, web
 from dashboard.api import add_api
 from dashboard.pages import PAGES
+from dashboard.pages.page import keep_case
 from dashboard.plain import add_plain
 from dashboard.query import UnknownError
 from dashboard.server import server_on
@@ -116,6 +117,7 @@ def _shell() -> Component:
         [
             dcc.Location(id=ids.URL, refresh=False),
             dcc.Store(id=ids.PAGES, data=[[href(page.path), page.title] for page in PAGES]),
+            dcc.Store(id=ids.BASELINE, storage_type="local"),
             html.A("Skip to the content", href=f"#{ids.CONTENT}", className="skip"),
             html.Header(
                 [
@@ -152,6 +154,7 @@ def _add_routing(app: Dash, open_store: OpenStore) -> None:
         Input(ids.URL, "pathname"),
         State(ids.PAGES, "data"),
     )
+    keep_case(app, ids.URL, Input(ids.BASELINE, "data"))
 
 
 def serve(

@@ -2,6 +2,7 @@
 
 URL = "url"
 PAGES = "pages"
+BASELINE = "baseline"
 TITLE = "title"
 ALERT = "alert"
 CONTENT = "content"

@@ -1,5 +1,8 @@
 // Actions that only the browser can take after a change of the URL or a click.
 
+// The last choice of system, operation, pattern and layout: not every page has all of these.
+const chosen = {};
+
 window.dash_clientside = Object.assign({}, window.dash_clientside, {
   switchpoint: {
     // Sets the title, clears the last page's alert, and marks the link of the current page.
@@ -10,13 +13,31 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return [title, null, ...pages.map(([link]) => link === here)];
     },
 
-    // Keeps system, operation, pattern and layout in the links to the pages.
-    keepCase: function (search, pages) {
+    // Keeps the choice in the links to the pages, and the pinned baseline in that to Compare.
+    keepCase: function (search, baseline, pages) {
       const given = new URLSearchParams(search || "");
-      const kept = ["s", "o", "p", "r"].filter((key) => given.get(key));
-      const pairs = kept.map((key) => `${key}=${encodeURIComponent(given.get(key))}`);
-      const query = kept.length ? `?${pairs.join("&")}&k=1` : "";
-      return pages.map(([link]) => (link === "./" ? link : link + query));
+      for (const key of ["s", "o", "p", "r"]) {
+        const value = given.get(key);
+        if (value && value !== "all") chosen[key] = value;
+      }
+      const query = (values) => {
+        const text = new URLSearchParams({ ...values, k: 1 }).toString();
+        return Object.keys(values).length ? `?${text}` : "";
+      };
+      return pages.map(([link]) => {
+        if (link === "./") return link;
+        return link + query(link === "compare" ? { ...chosen, ...baseline } : chosen);
+      });
+    },
+
+    // Pins A of the comparison as the baseline, or lets it go; the button names the pinned one.
+    pin: function (clicks, system, campaign, baseline) {
+      const clicked = window.dash_clientside.callback_context.triggered_id === "compare-pin";
+      const isA = (pinned) => Boolean(pinned) && pinned.t === system && pinned.u === campaign;
+      const now = clicked ? (isA(baseline) ? null : { t: system, u: campaign }) : baseline;
+      const other = now && !isA(now) ? ` instead of ${now.u}` : "";
+      const text = isA(now) ? "A is pinned as baseline" : `Pin A as baseline${other}`;
+      return [now || null, text, String(isA(now))];
     },
 
     // A click on a point selects its size.

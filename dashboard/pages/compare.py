@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from dash import html
+from dash import ClientsideFunction, Dash, Input, Output, State, html
 from dash.development.base_component import Component
 
-from dashboard import compared, soaked
+from dashboard import compared, ids, soaked
 from dashboard.choice import (
     Filters,
     before_upgrade,
@@ -32,8 +32,8 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, parameter
 from dashboard.soaked import Standing
 from dashboard.units import change_text, interval_text, ratio_text
+from dashboard.web import OpenStore
 from dashboard.widgets import Option, badge, card, data_table, method_name
-from tuner.domain.flat import flat
 from tuner.domain.operations import COLLECTIVES
 from tuner.domain.records import NAME
 from tuner.selection.changes import FALSE_DISCOVERIES, Change, Shift, Where
@@ -44,6 +44,7 @@ from tuner.units import size_text
 PATH = "/compare"
 ALL = "all"  # operations
 _ROWS = 40
+_PIN = ids.of(PATH, "pin")
 _CASE = ("operation", "pattern", "procs", "nodes", "ppn", "bytes", "method")
 _FIGURES = ("ratio", "low", "high", "p")
 _MACHINE = ["name", "cpu_model", "cores"]
@@ -139,13 +140,16 @@ def _tested(store: Store, choice: CompareChoice) -> pd.DataFrame:
 
 
 def _rows(compared: Sequence[Change]) -> pd.DataFrame:
-    rows = [
-        flat(change.where)
-        | {"where": f"{change.where.case.operation}, {_case_text(change.where)}"}
-        | {name: getattr(change, name) for name in _FIGURES}
-        for change in compared
-    ]
-    return pd.DataFrame(rows, columns=["where", *_CASE, *_FIGURES])
+    return pd.DataFrame(map(_row, compared), columns=["where", *_CASE, *_FIGURES])
+
+
+def _row(change: Change) -> tuple[Any, ...]:
+    case, its = change.where.case, change.where.case.layout
+    return (
+        f"{case.operation}, {_case_text(change.where)}",
+        *(case.operation, case.pattern, its.procs, its.nodes, its.ppn, case.bytes),
+        *(change.where.method, change.ratio, change.low, change.high, change.p),
+    )
 
 
 def _case_text(where: Where) -> str:
@@ -348,7 +352,13 @@ def _loss(loss: Loss) -> Component:
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        card("A and B", parts["sides"]),
+        card(
+            "A and B",
+            parts["sides"],
+            html.P(
+                html.Button("Pin A as baseline", id=_PIN, type="button", className="btn btn-sm")
+            ),
+        ),
         card(
             "Changed cells",
             parts["summary"],
@@ -381,7 +391,24 @@ def _reported(store: Store, system: str) -> list[Query]:
     return [CompareQuery(system=system, campaign=campaign)] if alike else []
 
 
-PAGE = FilteredPage(
+class _ComparePage(FilteredPage[CompareChoice]):
+    """A page that also pins a baseline, which the browser keeps, and links to it begin with."""
+
+    def register(self, app: Dash, open_store: OpenStore) -> None:
+        super().register(app, open_store)
+        sides = [ids.of(PATH, name) for name in ("other_system", "other_campaign")]
+        app.clientside_callback(
+            ClientsideFunction("switchpoint", "pin"),
+            Output(ids.BASELINE, "data"),
+            Output(_PIN, "children"),
+            Output(_PIN, "aria-pressed"),
+            Input(_PIN, "n_clicks"),
+            *(Input(side, "value") for side in sides),
+            State(ids.BASELINE, "data"),
+        )
+
+
+PAGE = _ComparePage(
     path=PATH,
     title="Compare",
     query=CompareQuery,

@@ -66,6 +66,18 @@ def _file_name(name: str, query: Query) -> str:
     return re.sub(r"[^A-Za-z0-9.@=,_-]+", "_", "-".join(chosen))
 
 
+def keep_case(app: Dash, location: str, baseline: Input | State) -> None:
+    """Let the links to the pages keep the choice of a location, which sees its own changes only."""
+    app.clientside_callback(
+        ClientsideFunction("switchpoint", "keepCase"),
+        Output({"nav": ALL}, "href", allow_duplicate=True),
+        Input(location, "search"),
+        baseline,
+        State(ids.PAGES, "data"),
+        prevent_initial_call="initial_duplicate",
+    )
+
+
 class PageChoice(Protocol):
     """A complete query, and the options of each filter: field of the query → (value, label)."""
 
@@ -186,17 +198,11 @@ class FilteredPage(Generic[ChoiceT]):
         return found
 
     def register(self, app: Dash, open_store: OpenStore) -> None:
-        """Add one callback for all filters and the Back button; links to pages keep the case."""
+        """Add one callback for all filters and the Back button."""
         self._answer(app, open_store)
         for name in self.data:
             self._add_data(app, open_store, name)
-        app.clientside_callback(
-            ClientsideFunction("switchpoint", "keepCase"),
-            Output({"nav": ALL}, "href", allow_duplicate=True),
-            Input(ids.of(self.path, "url"), "search"),
-            State(ids.PAGES, "data"),
-            prevent_initial_call="initial_duplicate",
-        )
+        keep_case(app, ids.of(self.path, "url"), State(ids.BASELINE, "data"))
 
     def _add_data(self, app: Dash, open_store: OpenStore, name: str) -> None:
         def answer() -> Response:

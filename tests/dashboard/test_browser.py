@@ -279,13 +279,40 @@ def test_pages_link_to_each_other_and_keep_the_case(visit: Visit) -> None:
     page.get_by_role("link", name="Map").click()
     expect(page.locator("h1")).to_have_text("Map")
     expect(page.get_by_label("Operation")).to_have_value("bcast")
+    page.get_by_role("link", name="Choose").click()
+    expect(page.locator("h1")).to_have_text("Choose")
+    expect(page.get_by_label("Operation")).to_have_value("bcast")
+    page.get_by_label("Operation").select_option("exchange")
+    page.get_by_label("Processes").select_option("1x8")
+    expect(page).to_have_url(re.compile("r=1x8"))
+    page.get_by_role("link", name="Explore").click()
+    expect(page.locator("h1")).to_have_text("Explore")
+    expect(page.get_by_label("Processes")).to_have_value("8@1x8-window-over")
     page.get_by_role("link", name="Table").click()
-    expect(page.get_by_label("Rules for")).to_have_value("bcast")
+    expect(page.get_by_label("Rules for")).to_have_value("exchange")
     page.get_by_label("System").select_option(label="local:cpu, openmpi")
     expect(page).to_have_url(re.compile("s=local-cpu-openmpi"))
     page.get_by_role("link", name="Explore").click()
     expect(page.locator("h1")).to_have_text("Explore")
     expect(page.get_by_label("System")).to_have_value(re.compile("openmpi"))
+
+
+def test_a_pinned_baseline_is_kept(visit: Visit) -> None:
+    page = visit.open("/compare")
+    first, last = "20261019T120000Z", "20261121T034500Z"
+    expect(page.get_by_label("A: campaign")).to_have_value(first)
+    page.get_by_label("B: campaign").select_option(first)
+    page.get_by_label("A: campaign").select_option(last)
+    page.get_by_role("button", name="Pin A as baseline").click()
+    expect(page.get_by_role("button", name="A is pinned")).to_have_attribute("aria-pressed", "true")
+    visit.open("/")
+    page.get_by_role("link", name="Compare", exact=True).click()
+    expect(page.get_by_label("A: campaign")).to_have_value(last)
+    page.get_by_label("B: campaign").select_option(first)
+    page.get_by_role("button", name="A is pinned").click()
+    expect(page.get_by_role("link", name="Compare", exact=True)).not_to_have_attribute(
+        "href", re.compile("u=")
+    )
 
 
 def test_a_store_that_vanishes_is_told_until_it_is_back(
