@@ -23,7 +23,7 @@ from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 from flask import Response, request
 
-from dashboard import ids
+from dashboard import ids, stamp
 from dashboard.pages.parts import PagePart, Plot
 from dashboard.query import Query
 from dashboard.web import OpenStore
@@ -131,14 +131,15 @@ class FilteredPage(Generic[ChoiceT]):
 
     def _linked(self, store: Store, search: str) -> ChoiceT:
         """Return the choice of a link. Raise UnknownError for one that the store does not hold."""
-        carried = self.query.carried(search)
-        query = carried or self.query.parse(search)
+        link, _ = stamp.split(search)
+        carried = self.query.carried(link)
+        query = carried or self.query.parse(link)
         return self.choose(store, query, strict=carried is None)
 
     def layout(self, store: Store, search: str) -> Component:
         """Return the whole page: see `Page`."""
         choice = self._linked(store, search)
-        drawn = self.drawn(store, choice)
+        drawn = self.drawn(store, choice, search)
         selects = {
             name: select(
                 ids.of(self.path, name), label, choice.options[name], getattr(choice.query, name)
@@ -150,23 +151,29 @@ class FilteredPage(Generic[ChoiceT]):
             for name, part in self.parts.items()
         }
         above = [element for name, element in selects.items() if name not in self.moved]
+        link = html.A("Link to this view", id=ids.of(self.path, "link"), href=drawn["link"])
+        body = self.body(parts | {name: selects[name] for name in self.moved})
         return html.Div(
             [
                 dcc.Location(id=ids.of(self.path, "url"), refresh=False),
                 dcc.Store(id=ids.of(self.path, "shown"), data=search),
                 html.H1(self.title),
                 html.Div(above, className="filters"),
+                html.Div(drawn["since"], id=ids.of(self.path, "since")),
                 html.Div(drawn["missing"], id=ids.of(self.path, "missing")),
                 html.Div(
-                    self.body(parts | {name: selects[name] for name in self.moved}),
+                    [*body, html.P(link, className="links")],
                     id=ids.of(self.path, "body"),
                     hidden=drawn["hidden"],
                 ),
             ]
         )
 
-    def drawn(self, store: Store, choice: ChoiceT) -> dict[str, Any]:
-        """Return the changing properties of the page, by the names of `_outputs`."""
+    def drawn(self, store: Store, choice: ChoiceT, link: str = "") -> dict[str, Any]:
+        """Return the changing properties of the page, by the names of `_outputs`.
+
+        link: the one that was opened; the page says so if the store has changed since it was made.
+        """
         search = choice.query.search()
         drawn = dict(self.draw(store, choice))
         missing = self.missing(choice)
@@ -174,6 +181,10 @@ class FilteredPage(Generic[ChoiceT]):
             notice("Nothing to show yet", html.P(prose(missing))) if missing else None
         )
         drawn["hidden"] = bool(missing)
+        changed = stamp.change_text(store, choice.query, stamp.split(link)[1])
+        title = "The store has changed since this link was made"
+        drawn["since"] = notice(title, html.P(changed)) if changed else None
+        drawn["link"] = href(self.path, stamp.stamped(store, choice.query))
         for name in self._plots():
             drawn[f"{name}_style"] = height_of(drawn[name])
             if name in self.data:
@@ -191,6 +202,8 @@ class FilteredPage(Generic[ChoiceT]):
         }
         found["missing"] = Output(ids.of(self.path, "missing"), "children")
         found["hidden"] = Output(ids.of(self.path, "body"), "hidden")
+        found["since"] = Output(ids.of(self.path, "since"), "children")
+        found["link"] = Output(ids.of(self.path, "link"), "href")
         for name in self._plots():
             found[f"{name}_style"] = Output(ids.of(self.path, name), "style")
             if name in self.data:
@@ -250,9 +263,9 @@ class FilteredPage(Generic[ChoiceT]):
                     choice = self._linked(store, search)
                 else:
                     choice = self.choose(store, self.query(**values), strict=False)
-                parts = self.drawn(store, choice)
+                parts = self.drawn(store, choice, search if from_link else "")
+                link = search if from_link else stamp.stamped(store, choice.query)
             set_props(ids.ALERT, {"children": None})  # clear an earlier error
-            link = search if from_link else choice.query.search()
             return {
                 "search": no_update if from_link else link,
                 "shown": link,

@@ -20,6 +20,7 @@ from dashboard import pages
 from dashboard.app import create_app
 from dashboard.choice import newest_first
 from tests.conftest import Require
+from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write
 from tests.test_vendor import table_of
 from tuner.export import forms
@@ -490,6 +491,22 @@ def test_a_choice_of_another_page_is_kept_as_far_as_it_holds(
     case = "o=bcast&p=nope&r=8%402x4-window&k=1"
     assert client.get(f"/{path}?{case}").status_code == 200
     assert client.get(f"/{path}?o=bcast&p=nope").status_code in (400, 404)
+
+
+def test_a_link_says_that_the_store_has_changed_since(tmp_path: Path) -> None:
+    database = tmp_path / "switchpoint.db"
+    links = []
+    for launches in (2, 3):
+        write(tmp_path, Campaign(launches=launches, sizes=(8,), samples=6))
+        ingest(database, [tmp_path])
+        client = client_of(database)
+        answer = client.post("/_dash-update-component", json=call(client, "explore"))
+        links.append(answer.json["response"]["explore-url"]["search"])
+        assert client.get(f"/explore{links[-1]}").status_code == 200
+    with Store.open(database, readonly=True) as store:
+        before, now = (said(pages.explore.PAGE.layout(store, link)) for link in links)
+    assert "had 2 launches of what is shown, and has 3 now" in before
+    assert "has changed since" not in now
 
 
 def test_samples_have_their_launches_and_the_file_the_case(client: FlaskClient) -> None:

@@ -1,0 +1,49 @@
+"""Stamps, by which links hold what the store had of their systems when they were made."""
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from hashlib import sha256
+
+from dashboard.query import Query
+from dashboard.snapshot import Snapshot, snapshot
+from tuner.store.store import Store
+
+_STAMPED = re.compile(r"(?P<link>.*)[?&]v=(?P<stamp>[0-9]{1,9}-[0-9a-f]{8})")
+
+
+def stamped(store: Store, query: Query) -> str:
+    """Return the link of a query, with the stamp of now."""
+    link = query.search()
+    return f"{link}{'&' if link else '?'}v={_now(store, query)}"
+
+
+def split(search: str) -> tuple[str, str]:
+    """Return a link without its stamp, and the stamp, or ""."""
+    found = _STAMPED.fullmatch(search)
+    return (found["link"], found["stamp"]) if found else (search, "")
+
+
+def change_text(store: Store, query: Query, made: str) -> str:
+    """Return how the store differs from a stamp, or "" if it does not."""
+    now = _now(store, query)
+    if made in ("", now):
+        return ""
+    before, after = (int(each.partition("-")[0]) for each in (made, now))
+    if before == after:
+        return "It has as many launches, but other ones or another table."
+    return f"It had {before} launches of what is shown, and has {after} now."
+
+
+def _now(store: Store, query: Query) -> str:
+    names = ("system", "other_system")
+    return _stamp(snapshot(store), frozenset(getattr(query, name, "") for name in names))
+
+
+@lru_cache(maxsize=64)
+def _stamp(now: Snapshot, systems: Collection[str]) -> str:
+    """Return the number of launches, and a digest of these and of the tables' origins."""
+    launches = [each for each in now.store.launches().values() if each.system in systems]
+    held = sorted(each.content for each in launches)
+    held += [repr(now.store.provenance(system)) for system in sorted(systems)]
+    return f"{len(launches)}-{sha256(repr(held).encode()).hexdigest()[:8]}"
