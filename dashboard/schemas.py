@@ -17,7 +17,7 @@ _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneT
 _NAMES[dict] = "object"
 
 
-class System(TypedDict):
+class MeasuredSystem(TypedDict):
     """A measured system: a machine with one MPI library."""
 
     system: str
@@ -38,10 +38,10 @@ class System(TypedDict):
 class Systems(TypedDict):
     """All measured systems."""
 
-    systems: list[System]
+    systems: list[MeasuredSystem]
 
 
-class Campaign(TypedDict):
+class MeasuredCampaign(TypedDict):
     """A campaign of a system. `executions` are those in soaks; `complete` counts launches."""
 
     campaign: str
@@ -54,13 +54,13 @@ class Campaign(TypedDict):
     commit: str
 
 
-class SystemWithCampaigns(System):
+class SystemWithCampaigns(MeasuredSystem):
     """A measured system, and its campaigns."""
 
-    campaigns_measured: list[Campaign]
+    campaigns_measured: list[MeasuredCampaign]
 
 
-class Cell(NamedTuple):
+class ListedCell(NamedTuple):
     """The summary of one method in one case, times in seconds, and the statistics of its plan."""
 
     key: CellKey
@@ -68,15 +68,15 @@ class Cell(NamedTuple):
     summary: CellSummary
 
 
-class Cells(TypedDict):
+class CellPage(TypedDict):
     """The cells from `offset` on, of `total`."""
 
     total: int
     offset: int
-    cells: list[Cell]
+    cells: list[ListedCell]
 
 
-class Shift(TypedDict):
+class OperationShift(TypedDict):
     """The change of an operation. `ratio` is time in B / time in A, the geometric mean.
 
     `effect` is that of the factors, up or down, by which cells changed; unchanged ones count as 1.
@@ -89,7 +89,7 @@ class Shift(TypedDict):
     effect: float
 
 
-class Comparison(TypedDict):
+class ComparisonDocument(TypedDict):
     """A comparison of A and B; operations and changes are in order, the largest first.
 
     `measured` chooses by the times alone, `deployable` as exported tables do; both are null while
@@ -100,14 +100,14 @@ class Comparison(TypedDict):
     b: Subject
     compared: int
     common_ratio: float | None
-    operations: list[Shift]
+    operations: list[OperationShift]
     changes: list[Change]
     measured: Replaced | None
     deployable: Replaced | None
     undecided: str
 
 
-class Error(TypedDict):
+class Failure(TypedDict):
     """The reason of a failure."""
 
     error: str
@@ -116,9 +116,11 @@ class Error(TypedDict):
 def schemas() -> dict[str, Schema]:
     """Return the schemas of all answers and of their parts, by name."""
     found: dict[str, Schema] = {}
-    for answer in (Systems, SystemWithCampaigns, Cells, Comparison, Error):
+    for answer in (Systems, SystemWithCampaigns, CellPage, ComparisonDocument, Failure):
         _schema(answer, found)
-    found["Cell"]["properties"]["statistics"] = {"type": "object"}  # which the store has as text
+    found["ListedCell"]["properties"]["statistics"] = {
+        "type": "object"
+    }  # which the store has as text
     return found
 
 
