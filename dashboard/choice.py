@@ -163,7 +163,7 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
     names = systems["name"] + ", " + systems["environment"]
     alike = names.duplicated(keep=False)
     versions = systems["mpi_library"].str.extract(_VERSION, expand=False).fillna("")
-    names = names.mask(alike, names + " " + versions)
+    names = names.mask(alike & (versions != ""), names + " " + versions)
     kinds = map(unreal, systems["name"], systems["cpu_model"])
     names += pd.Series([f" ({kind})" if kind else "" for kind in kinds], names.index, dtype=object)
     for more in (", " + systems["cores"].astype(str) + " cores", " (" + systems["system"] + ")"):

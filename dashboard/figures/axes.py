@@ -165,6 +165,7 @@ def ratio_axis(low: float, high: float, title: str) -> Figure:
 
 def probability_axis(least: float, title: str) -> Figure:
     """Return a logarithmic axis of probabilities from 1 up to `least`, so that the rare is high."""
+    least = min(least, 0.01)
     decades = range(0, math.floor(math.log10(least)) - 1, -1)
     ticks = [10.0**decade for decade in decades[:: -(-len(decades) // _MOST_COUNTS)]]
     axis = _axis(title, ticks, [f"{tick:g}" for tick in ticks], least / 2, 1.0)

@@ -363,8 +363,8 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             "Changed cells",
             parts["summary"],
             html.P(
-                "Effect against significance: cells above the line changed. Beside it, these cells "
-                "by size.",
+                "Effect against significance: cells above the line changed. They are also drawn by "
+                "size.",
                 className="hint",
             ),
             html.Div([parts["significance"], parts["changes"]], className="pair"),
