@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from dashboard.query import UnknownError
-from dashboard.snapshot import Snapshot, snapshot
+from dashboard.snapshot import Snapshot, snapshot, table_of
 from tuner.export import forms
 from tuner.export.choices import VendorError
 from tuner.models.fitting import last_fitted
@@ -25,7 +25,7 @@ def _for_library(now: Snapshot, system: str, form: str) -> str:
 
 
 def _text(now: Snapshot, system: str, form: str) -> str:
-    table = now.store.table(system)
+    table = table_of(now.store, system)
     if table is None:
         raise UnknownError("This system has no table yet: run `switchpoint tune`.")
     try:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dashboard.snapshot import table_of
 from tuner.domain import off
 from tuner.domain.cases import Place
 from tuner.domain.tables import Rule
@@ -19,7 +20,7 @@ _INTERVALS = ("mmax", "mavg", "bytes")
 
 def of_table(store: Store, system: str) -> pd.DataFrame:
     """Return a system's rules, with speed-ups, and the verdict on each in words."""
-    table = store.table(system)
+    table = table_of(store, system)
     verdicts = []
     if table is not None:
         for rule, filled in zip(table.rules, have_filled(table), strict=True):

@@ -1,7 +1,9 @@
 """A store in the current state of its file: results may be cached until the file changes."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from tuner.domain.tables import Table
 from tuner.store.store import Store
 
 
@@ -21,3 +23,13 @@ def snapshot(store: Store) -> Snapshot:
     status = store.path.stat()
     state = (str(store.path), status.st_mtime_ns, status.st_size, status.st_ino)
     return Snapshot(state, store)
+
+
+def table_of(store: Store, system: str) -> Table | None:
+    """Return the table of a system, None when it has none; cached, as most pages show it."""
+    return _table(snapshot(store), system)
+
+
+@lru_cache(maxsize=32)
+def _table(now: Snapshot, system: str) -> Table | None:
+    return now.store.table(system)

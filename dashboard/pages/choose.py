@@ -24,6 +24,7 @@ from dashboard.pages import explore, table
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
+from dashboard.snapshot import table_of
 from dashboard.widgets import Option, badge, card, commands, href, key, method_name
 from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
@@ -96,7 +97,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         (selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])
     ].to_dict("records")
     rule = here[0] if here else None
-    stored = store.table(system)
+    stored = table_of(store, system)
     return ChooseChoice(
         query=filters.query,
         options=filters.options,

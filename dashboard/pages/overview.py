@@ -19,7 +19,7 @@ from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.heatmap import heat_maps
 from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
-from dashboard.snapshot import Snapshot, snapshot
+from dashboard.snapshot import Snapshot, snapshot, table_of
 from dashboard.steadiness import Steadiness
 from dashboard.units import ratio_text
 from dashboard.verdict import CARE, GOOD, OperationGain, Verdict, judge, mean_gain
@@ -111,7 +111,7 @@ def _found(now: Snapshot, system: str, label: str) -> _Found:
     """Return what the store says; cached, as many visitors look at one store."""
     store = now.store
     measured = store.campaigns_with_cells(system)
-    tuned = store.table(system)
+    tuned = table_of(store, system)
     return _Found(
         measured=measured,
         steadiness=Steadiness.of(store, system, measured[0], {}) if measured else None,

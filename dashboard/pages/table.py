@@ -20,6 +20,7 @@ from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
 from dashboard.query import WORD, Query, UnknownError, one_of, parameter
+from dashboard.snapshot import table_of
 from dashboard.soaked import Standing
 from dashboard.web import OpenStore
 from dashboard.widgets import (
@@ -134,7 +135,7 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
 
 def _settled(store: Store, query: TableQuery) -> str:
     """Return what is settled of the listed operations, in a sentence."""
-    table = store.table(query.system)
+    table = table_of(store, query.system)
     if table is None:
         return ""
     said = str(
