@@ -5,7 +5,9 @@ import logging
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -18,8 +20,9 @@ from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 from flask import Flask
 
-from dashboard import ids, web
+from dashboard import compared, ids, web
 from dashboard.api import add_api
+from dashboard.choice import explorable
 from dashboard.pages import PAGES
 from dashboard.pages.page import keep_case
 from dashboard.plain import add_plain
@@ -38,6 +41,7 @@ class ListenError(SwitchpointError):
 
 _BUSY_TIMEOUT_S = 2.0  # users would not wait longer for a page
 _MOST_REQUEST_BYTES = 256 * 1024  # including a pasted table
+_GARBAGE = 50_000  # new objects before a search for garbage: a page makes more than the usual 700
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -67,7 +71,7 @@ def create_app(
     that visitors must know; if it is empty, everyone is let in. hosts: names of the server beside
     those of this machine.
     """
-    open_store = partial(Store.open, database, readonly=True, busy_timeout_s=_BUSY_TIMEOUT_S)
+    open_store = _opener(database)
     server = Flask(__name__, static_folder=None)
     server.config["MAX_CONTENT_LENGTH"] = _MOST_REQUEST_BYTES
     web.require_host(server, hosts)
@@ -99,7 +103,23 @@ def create_app(
     add_plain(server, open_store)
     web.add_headers(server, app.csp_hashes())
     gc.freeze()  # loaded modules stay: scanning them for garbage takes as long as a page
+    gc.set_threshold(_GARBAGE)
     return app
+
+
+def _opener(database: Path) -> OpenStore:
+    return partial(Store.open, database, readonly=True, busy_timeout_s=_BUSY_TIMEOUT_S)
+
+
+def compare_campaigns(database: Path) -> None:
+    """Compare every campaign with those before it, which the first visitors would wait for.
+
+    The results are kept; a campaign that comes later costs only its own comparison.
+    """
+    with suppress(StoreError), _opener(database)() as store:
+        for system in explorable(store)["system"]:
+            compared.steps(store, system)
+    gc.freeze()  # they stay
 
 
 def _report(error: Exception) -> None:
@@ -186,6 +206,7 @@ def serve(
         reach += ", with the token"
     url = f"http://{shown}:{server.effective_port}{prefix}/"
     print(f"Switchpoint dashboard: {url} ({reach}); press Ctrl-C to stop", flush=True)
+    threading.Thread(target=compare_campaigns, args=[database], daemon=True).start()
     try:
         server.run()
     finally:
