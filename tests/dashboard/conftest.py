@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from dash import Dash
+from flask.testing import FlaskClient
 
 from dashboard.app import create_app
 from tests.synthetic import (
@@ -52,7 +53,9 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(results, discovery)
         write(results, replace(PRODUCTS, name=name))
         write(results, replace(BCAST, name=name))
-    write(results, Campaign(name="20250101T000000Z", environment="openmpi", launches=3))
+    endless = "M" * 1000  # a name may be one long word
+    few = Campaign(name="20250101T000000Z", environment="openmpi", launches=3, mpi_library=endless)
+    write(results, few)
     path = results / "switchpoint.db"
     ingest(path, [results])
     with Store.open(path) as store:
@@ -63,3 +66,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def app(database: Path) -> Dash:
     return create_app(database)
+
+
+@pytest.fixture
+def client(app: Dash) -> FlaskClient:
+    return app.server.test_client()

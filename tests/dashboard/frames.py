@@ -1,9 +1,13 @@
 """Frames with the columns of the store, for tests of pure functions, and the texts of pages."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from dashboard.pages.page import FilteredPage
+from tuner.store.store import Store
 
 METHODS = {  # latency and inverse bandwidth in units of direct's, so that the best one changes
     "direct": (1.0, 1.0),
@@ -65,3 +69,10 @@ def said(content: Any) -> str:
     if isinstance(content, dict):
         return said(content["props"]["children"] or "")
     return said(getattr(content, "children", None) or "")
+
+
+def drawn(page: FilteredPage[Any], database: Path, search: str = "") -> tuple[Any, dict[str, Any]]:
+    """Return the choice of a link to a page, and the parts that are drawn of it."""
+    with Store.open(database, readonly=True) as store:
+        choice = page.choose(store, page.query.parse(search), strict=True)
+        return choice, page.draw(store, choice)

@@ -1,40 +1,27 @@
 """The server's answers, without a browser."""
 
 import copy
-import csv
 import json
 import re
 import socket
 import sqlite3
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dash import Dash
 from flask.testing import FlaskClient
 
 from dashboard import app as app_module
 from dashboard import pages
 from dashboard.app import create_app
-from dashboard.choice import newest_first
-from tests.conftest import Require
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write
-from tests.test_vendor import table_of
-from tuner.export import forms
-from tuner.machine.mpi import find_mpis
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 
 PAGES = tuple(page.path for page in pages.PAGES)
 FILTERED = {page.path[1:]: page for page in pages.PAGES if hasattr(page, "filters")}
-
-
-@pytest.fixture
-def client(app: Dash) -> FlaskClient:
-    return app.server.test_client()
 
 
 def client_of(path: Path) -> FlaskClient:
@@ -404,86 +391,6 @@ def test_a_store_that_vanishes_is_told_in_the_page(tmp_path: Path, database: Pat
     assert "no store there" in answer.text
 
 
-@pytest.mark.parametrize("form", ["table", "header", "json"])
-def test_a_download_has_the_bytes_of_the_export(
-    client: FlaskClient, database: Path, form: str
-) -> None:
-    with Store.open(database, readonly=True) as store:
-        system = store.systems()["system"].iloc[0]
-        expected = forms.export(store.table(system), form)
-    answer = client.get(f"/table/download?s={system}&f={form}")
-    assert answer.status_code == 200
-    assert answer.data == expected.encode()
-    assert "attachment" in answer.headers["Content-Disposition"]
-
-
-@pytest.mark.parametrize("family", ["mpich", "openmpi"])
-def test_files_for_mpi_libraries_are_those_of_the_export(
-    database: Path, tmp_path: Path, require: Require, family: str
-) -> None:
-    found = {mpi.family: mpi for mpi in find_mpis()}
-    require(family, family in found, f"no {family} on the path")
-    path = tmp_path / "switchpoint.db"
-    path.write_bytes(database.read_bytes())
-    with Store.open(path) as store:
-        system = store.systems()["system"].iloc[0]
-        table = table_of(found[family])
-        table = replace(table, provenance=replace(table.provenance, system=system))
-        with store.transaction():
-            store.put_table(table)
-        expected = forms.export(store.table(system), family)
-    client = client_of(path)
-    for answer in (
-        client.get(f"/table/download?s={system}&f={family}"),
-        client.get(f"/api/v1/tables/{system}?format={family}"),
-    ):
-        assert (answer.status_code, answer.data) == (200, expected.encode())
-
-
-def test_what_no_library_can_run_is_refused_with_the_reason(client: FlaskClient) -> None:
-    answer = client.get("/table/download?f=openmpi")
-    assert answer.status_code == 404
-    assert "cannot be exported for Open MPI" in answer.text
-    answer = client.get("/table/download?f=mpich")
-    assert answer.status_code == 404
-    assert "a method of Switchpoint is best everywhere" in unescape(answer.text)
-
-
-def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, database: Path) -> None:
-    with Store.open(database, readonly=True) as store:
-        system = newest_first(store.systems())["system"].iloc[0]
-        text = forms.export(store.table(system), "table")
-    rule = next(line for line in text.splitlines() if line.startswith("rule"))
-    pasted = {text: "No differences.", text.replace(f"{rule}\n", ""): f"+{rule}"}
-    dependencies = client.get("/_dash-dependencies").json
-    declared = next(one for one in dependencies if one["output"] == "table-difference.children")
-    for given, expected in pasted.items():
-        request = request_of(declared)
-        for item, value in zip(request["inputs"], (given, system, "table"), strict=True):
-            item["value"] = value
-        answer = client.post("/_dash-update-component", json=request)
-        assert json.dumps(expected)[1:-1] in json.dumps(answer.json)
-
-
-@pytest.mark.parametrize(
-    "path", [f"/{path}/{name}.csv" for path, page in FILTERED.items() for name in page.data]
-)
-def test_numbers_of_figures_are_csv(client: FlaskClient, path: str) -> None:
-    answer = client.get(path)
-    assert answer.status_code == 200
-    assert answer.mimetype == "text/csv"
-    rows = list(csv.reader(answer.text.splitlines()))
-    assert len({len(row) for row in rows}) == 1
-    page, name = path[1:].removesuffix(".csv").split("/")
-    file = answer.headers["Content-Disposition"]
-    assert (
-        re.fullmatch(rf'attachment; filename="{page}-{name}-[\w.@=,-]+\.csv"', file)
-        or page == "map"
-    )
-    assert client.get(f"{path}?s=no-such-system").status_code == 404
-    assert client.get(f"{path}?nope=1").status_code == 400
-
-
 @pytest.mark.parametrize("path", FILTERED)
 def test_a_choice_of_another_page_is_kept_as_far_as_it_holds(
     client: FlaskClient, path: str
@@ -507,18 +414,3 @@ def test_a_link_says_that_the_store_has_changed_since(tmp_path: Path) -> None:
         before, now = (said(pages.explore.PAGE.layout(store, link)) for link in links)
     assert "had 2 launches of what is shown, and has 3 now" in before
     assert "has changed since" not in now
-
-
-def test_samples_have_their_launches_and_the_file_the_case(client: FlaskClient) -> None:
-    answer = client.get("/explore/ecdf.csv?o=bcast&b=8")
-    rows = list(csv.DictReader(answer.text.splitlines()))
-    assert {row["launch"] for row in rows} == {*"012345"}
-    assert len(rows) == 3 * 6 * 40
-    assert "-bcast-blocks_root=0-2@1x2-window-" in answer.headers["Content-Disposition"]
-
-
-@pytest.mark.parametrize(
-    ("query", "status"), [("?s=nope", 404), ("?f=nope", 400), ("?f=table&f=json", 400), ("", 200)]
-)
-def test_unknown_downloads_are_refused(client: FlaskClient, query: str, status: int) -> None:
-    assert client.get(f"/table/download{query}").status_code == status

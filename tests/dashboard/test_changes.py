@@ -1,0 +1,265 @@
+"""What pages say of changes between campaigns: History, Compare, and Overview's answer."""
+
+import re
+import shutil
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+
+from dashboard import pages
+from dashboard.query import UnknownError
+from tests.dashboard.frames import drawn, said
+from tests.synthetic import Campaign, exchange_times, write, write_upgrade
+from tuner.rawfile.ingest import ingest
+from tuner.selection import comparison
+from tuner.selection.tuning import tune, tune_missing
+from tuner.store.store import Store
+
+AFTER = {"mpi_library": "MPICH Version: 5.0.3", "day": "2026-12-01"}
+
+
+@pytest.fixture(scope="module")
+def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A system before and after an upgrade of its MPI that makes one method twice as slow."""
+
+    def slower(method: str, size: int) -> float:
+        return exchange_times(method, size) * (2 if method == "neighbor" else 1)
+
+    results = tmp_path_factory.mktemp("upgraded")
+    before = Campaign(name="20260101T000000Z", sizes=(8, 512, 4096))
+    after = replace(before, name="20260201T000000Z", times=slower, seed=2, **AFTER)
+    write(results, before)
+    write(results, after)
+    return stored(results)
+
+
+def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None:
+    choice, parts = drawn(pages.history.PAGE, upgraded)
+    assert [campaign.name for campaign, _ in choice.measured] == [
+        "20260101T000000Z",
+        "20260201T000000Z",
+    ]
+    text = said(parts["changes"])
+    assert "MPICH Version: 5.0.2 → MPICH Version: 5.0.3" in text
+    assert "3 of 12" in text
+    assert "neighbor" in text
+
+
+def stored(results: Path) -> Path:
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
+        tune_missing(store)
+    return path
+
+
+def overview_of(path: Path) -> str:
+    with Store.open(path, readonly=True) as store:
+        return said(pages.overview.PAGE.layout(store, ""))
+
+
+@pytest.mark.parametrize("factor", [1.45, 0.65])
+def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, factor: float) -> None:
+    before, after = write_upgrade(tmp_path, factor)
+    path = stored(tmp_path)
+    ratio = rf"{str(factor)[:3]}\d+×"
+
+    assert re.search(
+        rf"What changed\? discovery {'slower' if factor > 1 else 'faster'}  *discovery: {ratio} "
+        rf"the time, 20 of 20 cells changed since {before} \(MPICH Version: 5.0.2\)",
+        overview_of(path),
+    )
+
+    choice, parts = drawn(pages.history.PAGE, path)
+    assert choice.query.operation == "discovery"
+    assert re.match(
+        rf"{after} discovery {ratio} 20 of 20 \w+ .* MPICH Version: 5.0.2 → MPICH Version: 5.0.3 ",
+        said(parts["changes"]).partition(" MPI ")[2].strip(),
+    )
+    for operation in ("exchange", "bcast"):
+        choice, parts = drawn(pages.history.PAGE, path, f"?o={operation}")
+        assert choice.query.operation == operation
+        assert re.search(rf"discovery {ratio} 20 of 20 ", said(parts["changes"]))
+
+    choice, parts = drawn(pages.compare.PAGE, path)
+    assert choice.query.operation == pages.compare.ALL
+    assert said(parts["summary"]).startswith("discovery changed most.")
+    assert re.search(rf"discovery 20 of 20 {ratio} ", said(parts["summary"]))
+    with Store.open(path, readonly=True) as store:
+        changed = pages.compare.PAGE.data["changes"](store, choice)
+    assert set(changed["operation"][:20]) == {"discovery"}
+    choice, parts = drawn(pages.compare.PAGE, path, "?o=bcast")
+    assert "0 of 15 shared cells" in said(parts["summary"])
+
+
+def test_pages_say_so_where_an_upgrade_changed_nothing(tmp_path: Path) -> None:
+    before, _ = write_upgrade(tmp_path, 1)
+    path = stored(tmp_path)
+    assert f"No operation changed significantly since {before}" in overview_of(path)
+    assert "the time," not in overview_of(path)
+    _, parts = drawn(pages.history.PAGE, path)
+    assert said(parts["changes"]).startswith("No operation changed significantly")
+    _, parts = drawn(pages.compare.PAGE, path)
+    assert said(parts["summary"]).startswith("0 of 55 shared cells")
+
+
+def test_a_cell_is_held_against_the_last_campaign_that_measured_it(tmp_path: Path) -> None:
+    """An exchange alone was measured between, and is the newest of the old version."""
+    before, after = write_upgrade(tmp_path, 1.45)
+    between = Campaign(name="20260115T000000Z", samples=20, day="2026-01-15", seed=7)
+    write(tmp_path, between)
+    path = stored(tmp_path)
+    assert f"20 of 20 cells changed since {before}" in overview_of(path)
+    _, parts = drawn(pages.history.PAGE, path)
+    assert re.search(rf"{after} discovery 1.4\d× 20 of 20 ", said(parts["changes"]))
+    choice, parts = drawn(pages.compare.PAGE, path)
+    assert choice.query.other_campaign == before
+    assert said(parts["summary"]).startswith("discovery changed most.")
+
+
+def test_compare_keeps_measured_and_deployable_switch_points_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the table of the system was made: with soaks, or without asking for them."""
+    fast = {"direct": 4e-6, "stfw:dims=2": 8e-6, "neighbor": 1e-6, "alltoallv": 9e-6}
+    write(tmp_path, Campaign(name="20260101T000000Z", samples=20))
+    after = Campaign(name="20260201T000000Z", samples=20, day="2026-12-01", seed=2)
+    write(tmp_path, replace(after, times=lambda method, size: fast[method] + 1e-9 * size))
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "10000")
+    path = stored(tmp_path)
+    choice, parts = drawn(pages.compare.PAGE, path)
+    assert choice.found.measured.loss.p95 > 0.1
+    assert choice.found.deployable.loss.p95 == 0
+    for part, hidden in (("moved", "No switch point moved"), ("loss", "0 % at the 95th")):
+        measured, deployable = said(parts[part]).split("Deployable")
+        assert measured.startswith("Measured")
+        assert hidden in deployable and hidden not in measured
+    with Store.open(path) as store:
+        for system in store.systems()["system"]:
+            tune(store, system, required_executions=0)
+    choice, parts = drawn(pages.compare.PAGE, path)
+    assert choice.found.deployable == choice.found.measured
+    assert choice.found.measured.loss.p95 > 0.1
+    assert said(parts["loss"]).startswith("Measured and deployable")
+
+
+def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
+    choice, parts = drawn(pages.compare.PAGE, upgraded)
+    assert choice.found is not None
+    sides = [
+        (choice.query.other_system, choice.query.other_campaign),
+        (choice.query.system, choice.query.campaign),
+    ]
+    with Store.open(upgraded, readonly=True) as store:
+        cells = [store.contents(system, campaign=campaign) for system, campaign in sides]
+    assert choice.found == comparison.compare(*map(comparison.measured, cells))
+    assert {change.where.method for change in choice.found.changes} == {"neighbor"}
+    assert all(1.5 < change.ratio < 2.5 for change in choice.found.changes)
+    assert "3 of 12 shared cells" in said(parts["summary"])
+    same, changed = go.Figure(parts["significance"]).data
+    assert (same.name, changed.name) == ("unchanged", "neighbor")
+    assert (len(same.x), len(changed.x)) == (9, 3)
+    line = parts["significance"]["layout"]["shapes"][1]["y0"]
+    assert max(changed.y) < line < min(same.y)
+    same = f"?s={choice.query.system}&c={choice.query.campaign}"
+    same += f"&t={choice.query.system}&u={choice.query.campaign}"
+    choice, parts = drawn(pages.compare.PAGE, upgraded, same)
+    assert "are the same" in pages.compare.PAGE.missing(choice)
+    assert {said(parts["moved"]), said(parts["loss"])} == {"Nothing to compare."}
+
+
+def test_compare_begins_with_the_system_before_an_upgrade(upgraded: Path, tmp_path: Path) -> None:
+    """Also where another system was measured since, and the new version more than once."""
+    path = Path(shutil.copy(upgraded, tmp_path))
+    write(tmp_path / "other", Campaign(name="20260301T000000Z", environment="openmpi", launches=1))
+    again = Campaign(name="20260401T000000Z", sizes=(8,), seed=3)
+    write(tmp_path / "again", replace(again, **AFTER | {"day": "2026-12-24"}))
+    ingest(path, [tmp_path])
+    with Store.open(path, readonly=True) as store:
+        library = store.systems().set_index("system")["mpi_library"]
+    choice, _ = drawn(pages.compare.PAGE, path)
+    query = choice.query
+    assert library[query.other_system] == "MPICH Version: 5.0.2"
+    assert library[query.system] == AFTER["mpi_library"]
+    assert (query.other_campaign, query.campaign) == ("20260101T000000Z", "20260401T000000Z")
+    labels = {label for _, label in choice.options["system"]}
+    assert labels == {"local:cpu, mpich 5.0.3", "local:cpu, mpich 5.0.2", "local:cpu, openmpi"}
+    assert "different machines" not in said(drawn(pages.compare.PAGE, path)[1]["sides"])
+    # Of the older system there is nothing before it: other MPIs of the machine, the newest first.
+    choice, _ = drawn(pages.compare.PAGE, path, f"?s={query.other_system}")
+    assert choice.query.other_system == query.system
+
+
+def test_a_machine_is_not_compared_with_another_unasked(upgraded: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(upgraded, tmp_path))
+    cluster = Campaign(
+        system="cluster:batch", name="20260301T000000Z", launches=1, day="2026-12-30"
+    )
+    write(tmp_path, cluster)
+    ingest(path, [tmp_path])
+    choice, _ = drawn(pages.compare.PAGE, path)
+    assert choice.query.system.startswith("cluster-batch")
+    assert choice.query.other_system == choice.query.system
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real system with one campaign, and a simulated one with one sample of each method."""
+    results = tmp_path_factory.mktemp("mixed")
+    write(results, Campaign(sizes=(8, 512), procs=(2, 8)))
+    simulated = Campaign(
+        system="simulated:torus-4x4x2", environment="simgrid", launches=1, samples=1, cores=16
+    )
+    for path in write(results, replace(simulated, sizes=(16, 1024))):
+        path.write_text(path.read_text().replace("Synthetic CPU", "simulated"))
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
+        tune_missing(store)
+    return path
+
+
+def test_a_simulated_system_is_marked_and_its_single_samples_count(mixed: Path) -> None:
+    simulated = "?s=" + drawn(pages.explore.PAGE, mixed)[0].options["system"][-1][0]
+    for page, part in ((pages.explore.PAGE, "notes"), (pages.choose.PAGE, "answer")):
+        assert "simulated" in said(drawn(page, mixed, simulated)[1][part])
+        assert "simulated" not in said(drawn(page, mixed)[1][part])
+    choice, parts = drawn(pages.explore.PAGE, mixed, simulated)
+    assert "launches" not in said(parts["notes"])
+    assert "even" not in str(parts["cell"])
+    assert (choice.cells["speedup_low"] == choice.cells["speedup"]).all()
+    _, parts = drawn(pages.models.PAGE, mixed, simulated)
+    assert "with which this machine is simulated" in said(parts["parameters"])
+
+
+def test_a_real_system_is_not_compared_with_a_simulated_one_unasked(mixed: Path) -> None:
+    choice, parts = drawn(pages.compare.PAGE, mixed)
+    assert choice.query.other_system == choice.query.system
+    assert "are the same" in pages.compare.PAGE.missing(choice)
+    simulated = choice.options["system"][-1][0]
+    choice, parts = drawn(pages.compare.PAGE, mixed, f"?t={simulated}")
+    assert said(parts["sides"]).startswith("different machines")
+    assert "choose another" in pages.compare.PAGE.missing(choice)
+    assert said(parts["moved"]) == "Nothing to compare."
+
+
+def test_the_history_of_one_campaign_has_no_changes_to_tell_of(mixed: Path) -> None:
+    _, parts = drawn(pages.history.PAGE, mixed)
+    assert said(parts["changes"]).startswith("Each case has only one campaign")
+
+
+def test_what_is_not_decided_yet_is_said_in_a_comparison(upgraded: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(upgraded, tmp_path))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE launch SET decided = 0")
+    _, parts = drawn(pages.compare.PAGE, path)
+    assert "switchpoint tune" in said(parts["moved"]) and "switchpoint tune" in said(parts["loss"])
+    assert "3 of 12 shared cells" in said(parts["summary"])
+
+
+def test_a_comparison_with_what_is_not_there_is_refused(upgraded: Path) -> None:
+    with pytest.raises(UnknownError):
+        drawn(pages.compare.PAGE, upgraded, "?u=nope")
