@@ -55,6 +55,7 @@ class RankNetwork:
         self.procs, self.ppn = procs, ppn
         self.on, self.off, self._links = on, off, links
         self._node = np.arange(procs) // ppn
+        self._rounds: dict[tuple[int, int], tuple[_Messages, float]] = {}
 
     @property
     def slowest(self) -> Costs:
@@ -72,6 +73,22 @@ class RankNetwork:
         if self._links is not None:
             return self._followed(messages, self._links, began_s)
         return np.full(self.procs, began_s.max() + self._together(messages))
+
+    def round_ended_s(self, distance: int, size_bytes: int, began_s: Floats) -> Floats:
+        """Return when each rank has ended a round in which it sends to the rank `distance` on.
+
+        Its costs are kept: barriers repeat the same rounds, whatever the size of other messages.
+        """
+        if (distance, size_bytes) not in self._rounds:
+            rank = np.arange(self.procs)
+            ones = np.ones(self.procs, dtype=np.int64)
+            stage = MessageStage(rank, (rank + distance) % self.procs, ones)
+            made = self._messages(stage, size_bytes)
+            self._rounds[distance, size_bytes] = made, self._together(made)
+        messages, took_s = self._rounds[distance, size_bytes]
+        if self._links is not None:
+            return self._followed(messages, self._links, began_s)
+        return np.full(self.procs, began_s.max() + took_s)
 
     def probed_s(self, stage: MessageStage, item_bytes: float, began_s: Floats) -> float:
         """Return when the last rank ends a stage with messages received one after the other."""

@@ -73,12 +73,8 @@ class Census:
 
     def rounds_s(self, blocks: Iterable[tuple[int, int]], began_s: Floats) -> Floats:
         """Return when rounds end; in each, ranks send `size` bytes to the rank `distance` on."""
-        rank = np.arange(self.procs)
         for distance, size in blocks:
-            one = MessageStage(
-                rank, (rank + distance) % self.procs, np.ones(self.procs, dtype=np.int64)
-            )
-            began_s = self.network.ended_s(one, size, began_s)
+            began_s = self.network.round_ended_s(distance, size, began_s)
         return began_s
 
     def barrier_s(self, began_s: Floats) -> Floats:
