@@ -302,17 +302,18 @@ def test_a_pinned_baseline_is_kept(visit: Visit) -> None:
     first, last = "20261019T120000Z", "20261121T034500Z"
     expect(page.get_by_label("A: campaign")).to_have_value(first)
     page.get_by_label("B: campaign").select_option(first)
+    expect(page).to_have_url(re.compile(f"c={first}"))
     page.get_by_label("A: campaign").select_option(last)
     page.get_by_role("button", name="Pin A as baseline").click()
     expect(page.get_by_role("button", name="A is pinned")).to_have_attribute("aria-pressed", "true")
     visit.open("/")
-    page.get_by_role("link", name="Compare", exact=True).click()
+    compare = page.get_by_role("link", name="Compare", exact=True)
+    expect(compare).to_have_attribute("href", re.compile(f"u={last}"))
+    compare.click()
     expect(page.get_by_label("A: campaign")).to_have_value(last)
     page.get_by_label("B: campaign").select_option(first)
     page.get_by_role("button", name="A is pinned").click()
-    expect(page.get_by_role("link", name="Compare", exact=True)).not_to_have_attribute(
-        "href", re.compile("u=")
-    )
+    expect(compare).not_to_have_attribute("href", re.compile("u="))
 
 
 def test_a_store_that_vanishes_is_told_until_it_is_back(
