@@ -8,6 +8,7 @@ import numpy as np
 
 from dashboard.choice import layout_text
 from dashboard.units import ratio_text, share_text, time_text
+from tuner.domain.cases import STAGGERED
 from tuner.store.store import Store
 
 UNSTEADY = 2.0
@@ -35,6 +36,8 @@ class Steadiness:
     def of(cls, store: Store, system: str, campaign: str, case: Mapping[str, Any]) -> Self:
         """Return that of the campaign's cells with these columns; {} takes all. At least one."""
         cells = store.steadiness(system, campaign, case.get("operation"))
+        if "sync" not in case:  # ranks that arrive apart are late by intention
+            cells = cells[~cells["sync"].str.endswith(STAGGERED)]
         usual_s = cells.groupby(_PLACE)["canary_median_s"].transform("median")
         cells = cells.assign(slowdown=(cells["canary_median_s"] / usual_s).where(usual_s > 0, 0.0))
         for name in (*_PLACE, "pattern"):

@@ -116,12 +116,12 @@ def test_progress_is_a_line_now_and_then(
 ) -> None:
     monkeypatch.setattr(showing, "LINE_S", 0.0)
     counts = iter([0, 2])
-    shown = "race 1", 3, 20.4, built, lambda: next(counts), lambda: "", Console()
+    shown = "race 1", 3, 20.4, built, lambda: next(counts), lambda: "", lambda: "", Console()
     with progress(*shown) as tick:
         tick()
         tick()
     monkeypatch.setattr(showing, "LINE_S", 10.0)
-    with progress(*shown[:4], lambda: 1, lambda: "", Console()) as tick:
+    with progress(*shown[:4], lambda: 1, lambda: "", lambda: "", Console()) as tick:
         tick()
         tick()
     begun = (
@@ -162,7 +162,7 @@ def test_a_batch_that_ends_early_keeps_its_finished_launches(
         f"interrupted: {partial} measures the rest",
     ]
     assert len(keeping.of_campaign(NAME)) == 1
-    with pytest.raises(DispatchError, match=r"(?s)^failed:\n  exchange @mpich.* 1 of 3 .*/logs/"):
+    with pytest.raises(DispatchError, match=r"(?s)^exchange @mpich: .* 1 of 3 .*/logs/"):
         batch.require_all(planned)
 
 

@@ -66,7 +66,7 @@ def test_a_probe_gives_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (raw,) = probes.write(tmp_path, spec)
     known = looks.known_by(raw)
     assert looks.ranked(known.model, plan().cases[0], SPECS)[0] == "vendor"
-    assert known.points == []
+    assert not known.points
     shelf.directory(tmp_path / "s.db").mkdir()
     (shelf.directory(tmp_path / "s.db") / "a.bundle").write_bytes(pack(lender(cores=2)))
     assert {its.case.layout.ppn for its in looks.known_by(raw).points} == {

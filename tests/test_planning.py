@@ -363,3 +363,16 @@ def test_a_method_that_is_not_applicable_at_a_size_races_at_others_only(tmp_path
     assert {chosen[size] for size in chosen if size <= 8192} == {"nap"}
     assert min(size for size in chosen if size > 8192) == 32768
     assert all(point.settled for point in points)
+
+
+def test_a_winner_of_another_pattern_is_not_raced_where_it_is_not_known(tmp_path: Path) -> None:
+    """Cases of one degree class may have methods of their own."""
+    plan = MACHINE.plan(procs=(4,))
+    plan.cases = [
+        replace(plan.cases[0], methods=["direct", *others], sizes=[8, 1024])
+        for others in (["stfw:dims=3"], ["nap"])
+    ]
+    _, points = select(measure(MACHINE, plan, tmp_path))
+    assert "stfw:dims=3" in {point.method for point in points}
+    raced = {(task.case, name) for task in plan.tasks if task.staggered for name in task.methods}
+    assert raced == {(0, "direct"), (0, "stfw:dims=3")}

@@ -51,6 +51,7 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_match");
   while (fgets(line, sizeof line, stdin) != NULL) {
     line[strcspn(line, "\n")] = '\0';
+    test_case("%s", line);
     if (strncmp(line, "off ", 4) == 0) {
       setenv(SWP_OFF, line + 4, 1);
     } else if (strncmp(line, "table ", 6) == 0) {

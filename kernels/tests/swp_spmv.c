@@ -73,11 +73,11 @@ static void multiply(const struct problem *problem, const char *spec, const stru
                                         .recv_ranks = recvs->ranks,
                                         .recv_offsets = recvs->offsets};
   swp_plan *plan = NULL;
-  EXPECT_ERROR(
-      test_agreed(problem->team->comm, swp_exchange_plan(problem->team->comm, &exchange, spec, hints, &plan)),
-      SWP_SUCCESS);
-  if (plan == NULL)
+  const int error =
+      test_agreed(problem->team->comm, swp_exchange_plan(problem->team->comm, &exchange, spec, hints, &plan));
+  if (error == SWP_ERR_NOT_APPLICABLE && strcmp(spec, "shared") == 0) /* nothing is sent that would go by memory */
     return;
+  EXPECT_ERROR(error, SWP_SUCCESS);
   for (int repetition = 0; repetition < 2; repetition++) {
     wipe(problem);
     EXPECT_ERROR(

@@ -47,7 +47,11 @@ def check_every_method(
     used = dispatched(done.stderr)
     if procs > 1:
         assert set(used) == set(COLLECTIVES)
-    missing = {(op, method) for op, method in rules if method not in used.get(op, set())}
+    missing = {
+        (op, method)
+        for op, method in rules
+        if method not in used.get(op, set()) and not method.startswith("twolevel")  # on one node
+    }
     assert len(missing) <= len(rules) / 5, f"hardly used: {sorted(missing)}"
 
 

@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from tuner.campaign.plans import Plan, PlannedCase
 from tuner.catalogue import borrowing, shelf
+from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
+from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
 from tuner.models.predicting import PatternCase
 from tuner.models.system import SystemModel
@@ -37,9 +39,9 @@ class Known(NamedTuple):
 
 
 def known_by(probe: Path) -> Known:
-    """Return what the raw file of a probe, and the catalogue, let know.
+    """Return what the raw file of a probe, and a like system in the catalogue, let know.
 
-    Raises FittingError, ModelError, StoreError, BundleError, OSError.
+    Raises FittingError, ModelError, StoreError, OSError.
     """
     with tempfile.TemporaryDirectory() as scratch:
         database = Path(scratch) / "probe.db"
@@ -48,9 +50,11 @@ def known_by(probe: Path) -> Known:
             systems = list(store.systems()["system"])
             model = fitting.fit(store, systems[0] if systems else probe.stem)
             here = borrowing.of_store(store, model.system)
-    bundles = shelf.bundles(database_path())
-    points = borrowing.like(borrowing.nearest(here, bundles), here.cores) if bundles else []
-    return Known(model, points)
+    try:
+        bundles = shelf.bundles(database_path())
+        return Known(model, borrowing.like(borrowing.nearest(here, bundles), here.cores))
+    except SwitchpointError:  # there is none, or none that can be read
+        return Known(model)
 
 
 def choose(
@@ -69,7 +73,11 @@ def choose(
     lists = {}
     for number in numbers:
         case = plan.cases[number]
-        known = [spec for spec in specs[case.operation, case.procs] if spec not in case.failed]
+        known = [
+            spec
+            for spec in specs[case.operation, case.procs]
+            if spec not in case.failed and not off.is_off_here(spec)
+        ]
         if len(known) > MOST_RIVALS + 1 and not case.methods:
             lists[number] = known
     if lists:

@@ -282,9 +282,10 @@ def _wanted_staggered(plan: Plan, number: int, standing: _Standing) -> _Wanted |
     cost_s = 0.0
     sizes, points = sorted(standing.trials), decide_class(standing.trials)
     for size, point in zip(sizes, points, strict=True):
-        if point.status in WON and tried[size] < MIN_LAUNCHES:
+        logs = standing.at(size)
+        # One that was chosen for another pattern of the degree class may not be known here.
+        if point.status in WON and point.method in logs and tried[size] < MIN_LAUNCHES:
             together[point.method].append(size)
-            logs = standing.at(size)
             both_s = math.exp(logs[standing.default]) + math.exp(logs[point.method])
             cost_s += ROUNDS * of_sample_s(2 * both_s)
     if not together:

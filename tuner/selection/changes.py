@@ -69,9 +69,12 @@ def exact_in(cells: Sequence[Cell]) -> bool:
 
 
 def medians_of(cells: Iterable[Cell]) -> Medians:
-    """Return the medians that are compared; samples are not needed."""
+    """Return the medians that are compared, of ranks that arrived together.
+
+    Samples are not needed.
+    """
     found: Medians = {}
-    for cell, logs in logs_of(cells):
+    for cell, logs in logs_of(cell for cell in cells if not cell.key.case.staggered):
         medians = {(cell.key.campaign, launch): log for launch, log in logs.items()}
         if medians:
             found.setdefault(Where(cell.key.case, cell.key.method), {}).update(medians)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tuner.domain.cases import Layout
+from tuner.domain.cases import STAGGERED, Layout
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
 
@@ -84,7 +84,7 @@ def violations(cells: Iterable[dict[str, Any]]) -> list[Violation]:
     for cell in cells:
         case = take(_Series, (cell[name] for name in columns(_Series)))
         time = _Time(cell["median_s"], cell["low_s"], cell["high_s"])
-        if cell["method"] != AUTO and cell["launches"] > 1:
+        if cell["method"] != AUTO and cell["launches"] > 1 and not case.sync.endswith(STAGGERED):
             times.setdefault(case, {}).setdefault(cell["method"], {})[cell["size_bytes"]] = time
     found = [*_falling(times), *_emulated(times)]
     return sorted(found, key=lambda violation: -violation.ratio)
