@@ -24,6 +24,7 @@ FIGURES = {  # one of each part
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("part", PARTS)
 def test_the_smallest_case_of_each_part_runs(part: str, tmp_path: Path, require: Require) -> None:
     if part in ("collectives", "comparisons", "profiling"):
