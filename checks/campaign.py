@@ -168,7 +168,10 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     @property
     def raw_name(self) -> str:
         """Return the stem of the names of raw files, such as exchange-hub-hubs-2-seed-1-1-node."""
-        words = f"{self.operation}-{self.pattern}-{self.scale}"
+        scale = self.scale
+        if scale == scales.WORTHIEST:  # another layout may be by the time a campaign is resumed
+            scale = f"{self.num_tasks}-ranks-{self.num_tasks_per_node}-a-node"
+        words = f"{self.operation}-{self.pattern}-{scale}"
         return re.sub(r"[^A-Za-z0-9]+", "-", words)
 
     def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:

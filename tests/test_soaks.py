@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,21 @@ def test_a_soak_in_a_launch_of_something_else_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, record("direct"))
     path.write_text(path.read_text().replace('"operation": "soak"', '"operation": "exchange"', 1))
     assert "in a launch of another kind" in reading.read(path).problems[0].message
+
+
+def test_shared_is_soaked_where_equal_messages_go_by_memory(results: Path) -> None:
+    """Above, a mean of the bytes of messages says nothing of them."""
+
+    def fast(method: str, size: int) -> float:
+        return (1.0 if method == "direct" else 0.3) * 1e-5
+
+    campaign = synthetic.Campaign(
+        name="uneven", procs=(4,), methods=("direct", "shared"), times=fast, samples=20
+    )
+    synthetic.write(results, replace(campaign, sizes=(8, 16384)))
+    succeed("ingest")
+    with Store.open(results / "switchpoint.db") as store:
+        (name,) = store.systems()["system"]
+        lacks = waiting(tune(store, name, required_executions=500))
+    of_shared = {(lack.ppn, lack.size_bytes) for lack in lacks if lack.method == "shared"}
+    assert of_shared == {(4, 8), (4, 8192)}

@@ -110,15 +110,18 @@ def _lacking(
     known = {(each.operation, each.method): each for each in soaks}
     for (operation, nodes, ppn, method), won in _won(points).items():
         its = known.get((operation, method), Soaked(operation, method, 0, ""))
-        counts = {(at.nodes, at.ppn, at.size_bytes): at.executions for at in its.places}
         # Soaks send equal messages, of which larger ones do not go by memory.
         limit = SHARED_BYTES if (operation, method) == ("exchange", "shared") else math.inf
         least, most = (int(min(end.case.bytes, limit)) for end in (won[0], won[-1]))
+        counts: dict[int, int] = defaultdict(int)
+        for at in its.places:
+            if (at.nodes, at.ppn) == (nodes, ppn):
+                counts[int(min(at.size_bytes, limit))] += at.executions
         needed = {most: -(-required // LARGEST_SHARE)} | {least: required}
         lacks = [
             Lack(operation, method, nodes, ppn, size, number - count)
             for size, number in sorted(needed.items())
-            if (count := counts.get((nodes, ppn, size), 0)) < number
+            if (count := counts[size]) < number
         ]
         if lacks or its.failure:
             yield won, lacks
