@@ -8,7 +8,7 @@ import pandas as pd
 
 from dashboard.query import LAYOUT, WORD, Query, choose, parameter
 from dashboard.widgets import Option
-from tuner.domain.cases import Layout
+from tuner.domain.cases import STAGGERED, Layout
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.machine.nodes import launch as virtual
 from tuner.store.store import Store
@@ -239,9 +239,12 @@ def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = Fal
     rows = rows.assign(key=keys).drop_duplicates()
     by = ["oversubscribed", "procs", "nodes", *["sync"] * with_sync]
     rows = rows.sort_values(by, ascending=[name != "procs" for name in by])
+    several = with_sync and rows["sync"].str.removesuffix(STAGGERED).nunique() > 1
     pairs: list[Option] = []
     for row in rows.drop_duplicates("key").itertuples():
         text = layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed)
-        scheme = f", {row.sync} sync" if with_sync else ""
-        pairs.append((row.key, f"{row.procs}: {text}{scheme}"))
+        if with_sync:
+            scheme = row.sync.removesuffix(STAGGERED)
+            text += f", {scheme} sync" * several + ", ranks apart" * (scheme != row.sync)
+        pairs.append((row.key, f"{row.procs}: {text}"))
     return pairs

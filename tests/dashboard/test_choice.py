@@ -10,6 +10,7 @@ from dashboard.choice import (
     PatternQuery,
     before_upgrade,
     choose_pattern,
+    layout_options,
     newest_first,
     system_options,
     upgrades,
@@ -79,3 +80,18 @@ def test_upgrades_are_of_one_machine_and_environment_whatever_the_versions() -> 
     ]
     _, alike = system_options(systems.assign(cores=2).iloc[-2:])
     assert alike == ("f", "site:cpu, gnu-openmpi/5.0.3 5.0.4, 2 cores (f)")
+
+
+def test_a_layout_names_its_scheme_only_where_there_are_others() -> None:
+    def texts(*schemes: str) -> list[str]:
+        rows = pd.DataFrame(
+            [
+                {"procs": 2, "nodes": 1, "ppn": 2, "oversubscribed": False, "sync": each}
+                for each in schemes
+            ]
+        )
+        return [text for _, text in layout_options(rows)]
+
+    assert texts("window") == ["2: 1 node × 2"]
+    assert texts("window", "window-staggered") == ["2: 1 node × 2", "2: 1 node × 2, ranks apart"]
+    assert texts("hca", "barrier") == ["2: 1 node × 2, barrier sync", "2: 1 node × 2, hca sync"]
