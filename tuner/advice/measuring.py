@@ -17,7 +17,7 @@ from tuner.campaign.racing import Starts
 from tuner.campaign.reframe import CONFIGS, Call
 from tuner.campaign.soaking import SoakSite
 from tuner.machine import mpi as this_machine
-from tuner.machine.mpi import scratch_directory
+from tuner.machine.mpi import python_path, scratch_directory
 from tuner.machine.systems import BuiltKernels
 from tuner.paths import new_campaign
 from tuner.rawfile import keeping
@@ -81,7 +81,7 @@ def measure(cases: list[PlannedCase], kernels: BuiltKernels, seconds: float) -> 
     try:
         with log.open("wb") as output:
             command = [sys.executable, "-m", "tuner.campaign.racing", str(file)]
-            run(Start(command, {}), output, output, stage)
+            run(Start(command, {"PYTHONPATH": python_path()}), output, output, stage)
     except RunError as error:
         lines = log.read_text(errors="replace").splitlines()
         raise RunError(f"the race failed: {lines[-1] if lines else error}") from error
