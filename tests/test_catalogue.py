@@ -58,6 +58,12 @@ def changed(edit: Callable[[str], str], digest: bool = True) -> bytes:
     return gzip.compress(json.dumps(header).encode() + b"\n" + edited)
 
 
+def crossed(*places: tuple[int, int]) -> bytes:
+    """Return a bundle of layouts, all crowded."""
+    points = [on(bcast("star", 8, 2), nodes, ppn, over=True) for nodes, ppn in places]
+    return pack(Bundle(replace(lender().table, rules=[], points=points), None))
+
+
 BROKEN = {
     "its content does not have its digest": changed(lambda it: it.replace("star", "ring"), False),
     "truncated": pack(lender())[:-9],
@@ -75,6 +81,9 @@ BROKEN = {
     "point 1: a value is out": changed(lambda it: it.replace('"level": 0.95', '"level": 1e-300')),
     "point 5: a value is out": changed(lambda it: it.replace('"procs": 16', '"procs": 1')),
     "point 1: Expected `int": changed(lambda it: it.replace('"mmax": 0', '"mmax": "0"')),
+    "point 2: a value is out": crossed((2, 1), (1 << 30, 1)),
+    "point 1: a value is out of": crossed((2, 1 << 20)),
+    "has more than 64 layouts": crossed(*((2 + n, 2 + n) for n in range(9))),
     "more than 64 layouts": pack(
         Bundle(replace(lender().table, points=[bcast("star", 8, 2 + n) for n in range(65)]), None)
     ),
@@ -87,6 +96,12 @@ def test_a_broken_bundle_gives_one_line(message: str) -> None:
         unpack(BROKEN[message])
     assert message in str(error.value)
     assert str(error.value).isprintable()
+
+
+def test_a_small_bundle_of_large_layouts_is_read_at_once() -> None:
+    """Nodes that share their cores would have rules for each of thousands of numbers of nodes."""
+    its = unpack(crossed((2, 2), (4095, 2), (1 << 18, 4095)))
+    assert len(its.table.rules) < 200
 
 
 def test_settled_rules_are_borrowed_and_marked() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -36,10 +37,11 @@ SUFFIX = ".bundle"
 _MOST_FILE_BYTES = 1 << 23
 _MOST_BYTES = 1 << 25  # of what is packed
 _MOST_LAYOUTS = 64
-"""Layouts of a bundle; the time to infer others grows faster than their number."""
+"""Numbers of nodes times those of processes on each; what is inferred grows with this."""
 
 _MOST_PROCS = 2**31 - 1
-_MOST_CORES = 1 << 20
+_MOST_NODES = 1 << 20
+_MOST_CORES = 1 << 12  # and processes of a node
 _MOST_RATIO = 1e9
 _MOST_LEVEL = 1 - 1e-9
 
@@ -171,7 +173,8 @@ def _bundle(content: _Content) -> Bundle:
     if not re.fullmatch(NAME, provenance.system) or not 0 < provenance.cores <= _MOST_CORES:
         raise BundleError("no table: its system has no name or no cores")
     points = [_point(number, row) for number, row in enumerate(content.points, 1)]
-    if len({point.case.layout for point in points}) > _MOST_LAYOUTS:
+    places = [(point.case.layout.nodes, point.case.layout.ppn) for point in points]
+    if math.prod(len(set(numbers)) for numbers in zip(*places, strict=True)) > _MOST_LAYOUTS:
         raise BundleError(f"has more than {_MOST_LAYOUTS} layouts")
     return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), content.model)
 
@@ -208,8 +211,9 @@ def _is_sound(point: Point) -> bool:
         and re.fullmatch(SYNC, its.sync) is not None
         and point.status in STATUSES
         and all(re.fullmatch(SPEC, method) and len(method) < 256 for method in methods)
-        and 1 <= layout.nodes <= layout.procs <= _MOST_PROCS
-        and 1 <= layout.ppn <= layout.procs
+        and 1 <= layout.nodes <= _MOST_NODES
+        and 1 <= layout.ppn <= min(layout.procs, _MOST_CORES)
+        and layout.nodes <= layout.procs <= min(layout.nodes * layout.ppn, _MOST_PROCS)
         and all(0 <= count < 2**63 for count in counts)
         and all(0 <= loss <= _MOST_PROCS for loss in losses)
         and all(1 / _MOST_RATIO <= ratio <= _MOST_RATIO for ratio in ratios if ratio is not None)

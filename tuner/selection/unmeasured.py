@@ -10,6 +10,7 @@ output.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -194,15 +195,23 @@ def _of_one_regime(nodes: Span, ppns: Span, regime: Regimes) -> Iterator[Spans]:
     processes on each for all numbers of nodes.
     """
     (low, high), (first, last) = nodes, ppns
-    if regime(low, first) == regime(high, last):
-        yield nodes, ppns
-    elif any(regime(low, ppn) != regime(high, ppn) for ppn in range(first, last + 1)):
-        for number in range(low, high + 1):
-            yield from _of_one_regime((number, number), ppns, regime)
-    else:
-        edge = max(ppn for ppn in range(first, last) if regime(low, ppn) == regime(low, first))
-        yield nodes, (first, edge)
-        yield nodes, (edge + 1, last)
+    least = regime(low, first)
+    every = range(first, last + 1)
+
+    def edge(number: int) -> int:
+        """Return the fewest processes on each of so many nodes that are of another regime."""
+        return first + bisect_left(every, True, key=lambda ppn: regime(number, ppn) != least)
+
+    same = [nodes]
+    if edge(low) != edge(high):
+        alike = (list(numbers) for _, numbers in groupby(range(low, high + 1), edge))
+        same = [(numbers[0], numbers[-1]) for numbers in alike]
+    for span in same:
+        cut = edge(span[0])
+        if first < cut:
+            yield span, (first, cut - 1)
+        if cut <= last:
+            yield span, (cut, last)
 
 
 def _bands(measured: set[int]) -> list[Span]:
