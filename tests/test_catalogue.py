@@ -77,6 +77,15 @@ BROKEN = {
     "no table": changed(lambda it: it[:-9]),
     "no table: ": changed(lambda it: "[" * 99999 + it),
     "its system has no name": changed(lambda it: it.replace('"system": "a"', '"system": "../a"')),
+    "no table: its date is none: 9999": changed(
+        lambda it: it.replace('"date": "2026-11-21T03:45:00Z"', '"date": "9999"')
+    ),
+    "its shares of disturbed parts": changed(
+        lambda it: it.replace('"refused": {}', '"refused": {"moon": 0.5}')
+    ),
+    "parts are unknown or out of range": changed(
+        lambda it: it.replace('"noisy": 0.0', '"noisy": 1.5')
+    ),
     "point 1: a value is out of its range": changed(lambda it: it.replace("binomial", "x y")),
     "point 1: a value is out": changed(lambda it: it.replace('"level": 0.95', '"level": 1e-300')),
     "point 5: a value is out": changed(lambda it: it.replace('"procs": 16', '"procs": 1')),
@@ -201,6 +210,17 @@ def test_one_machine_measures_and_another_borrows(
     )
     refused = runner.invoke(main, ["export", "--borrow", "--format=openmpi", *store])
     assert (refused.exit_code, "cannot mark rules" in refused.stderr) == (1, True)
+    shelf = tmp_path / "other" / "catalogue"
+    (shelf / "damaged.bundle").write_bytes(BROKEN["truncated"])
+    listed = runner.invoke(main, ["catalogue", "list", "--json", *store])
+    assert json.loads(listed.stdout) == [kept]
+    assert listed.stderr == f"warning: passed over: {shelf}/damaged.bundle: truncated: " + (
+        "copy it again\n"
+    )
+    (shelf / f"{kept['system']}.bundle").write_bytes(BROKEN["truncated"])
+    call("catalogue", "add", "lent.bundle")
+    (shelf / "damaged.bundle").unlink()
+    assert json.loads(call("catalogue", "list", "--json")) == [kept]
     older = replace(unpack(Path("lent.bundle").read_bytes()).table.provenance, date="2020-01-01")
     Path("lent.bundle").write_bytes(pack(Bundle(replace(lender().table, provenance=older), None)))
     again = runner.invoke(main, ["catalogue", "add", "lent.bundle", *store])

@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from tuner.files import one_line, open_file, printable
 from tuner.models.system import SystemModel
 from tuner.rawfile.lines import SPEC
 from tuner.selection.rules import compile_rules
+from tuner.selection.trust import CAUSES
 from tuner.store.store import Store
 
 FORMAT, VERSION = "switchpoint-bundle", 1
@@ -172,11 +174,25 @@ def _bundle(content: _Content) -> Bundle:
     provenance = content.provenance
     if not re.fullmatch(NAME, provenance.system) or not 0 < provenance.cores <= _MOST_CORES:
         raise BundleError("no table: its system has no name or no cores")
+    if not _is_dated(provenance.date):
+        raise BundleError(f"no table: its date is none: {one_line(provenance.date)}")
+    shares = [provenance.disturbed, provenance.noisy, *provenance.refused.values()]
+    if not provenance.refused.keys() <= CAUSES.keys() or not all(0 <= its <= 1 for its in shares):
+        raise BundleError("no table: its shares of disturbed parts are unknown or out of range")
     points = [_point(number, row) for number, row in enumerate(content.points, 1)]
     places = [(point.case.layout.nodes, point.case.layout.ppn) for point in points]
     if math.prod(len(set(numbers)) for numbers in zip(*places, strict=True)) > _MOST_LAYOUTS:
         raise BundleError(f"has more than {_MOST_LAYOUTS} layouts")
     return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), content.model)
+
+
+def _is_dated(date: str) -> bool:
+    """Return whether a text is a date, or a date and time, as ISO 8601 writes them with hyphens."""
+    try:
+        datetime.fromisoformat(date)
+    except ValueError:
+        return False
+    return re.match(r"\d{4}-\d\d-\d\d", date) is not None  # dates are compared as texts
 
 
 _POINT = columns(Point)

@@ -1,10 +1,12 @@
 """The directory beside the store that keeps bundles, one for each system."""
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from tuner import atomic
 from tuner.catalogue.bundle import SUFFIX, Bundle, BundleError, pack, read
+from tuner.files import printable
 
 
 def directory(database: Path) -> Path:
@@ -29,12 +31,26 @@ def add(database: Path, path: Path) -> Bundle:
     its = read(path)
     provenance = its.table.provenance
     kept = directory(database) / f"{provenance.system}{SUFFIX}"
-    if kept.is_file() and read(kept).table.provenance.date > provenance.date:
+    if _date_of(kept) > provenance.date:
         raise BundleError(f"{path}: older than what is kept in {kept}")
     atomic.write(kept, pack(its))
     return its
 
 
+def _date_of(kept: Path) -> str:
+    """Return the date of a bundle, or "" for a file that cannot be read as one."""
+    try:
+        return read(kept).table.provenance.date
+    except (BundleError, OSError):
+        return ""
+
+
 def bundles(database: Path) -> list[Bundle]:
-    """Return all bundles that are kept. Raise BundleError, OSError when one cannot be read."""
-    return [read(path) for path in sorted(directory(database).glob(f"*{SUFFIX}"))]
+    """Return all bundles that are kept, with a warning for each that cannot be read."""
+    found = []
+    for path in sorted(directory(database).glob(f"*{SUFFIX}")):
+        try:
+            found.append(read(path))
+        except (BundleError, OSError) as error:
+            print(printable(f"warning: passed over: {error}"), file=sys.stderr)
+    return found
