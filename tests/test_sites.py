@@ -146,6 +146,13 @@ def test_lines_that_tell_nothing_are_passed_over(answering, tmp_path, monkeypatc
     monkeypatch.setitem(ANSWERS["pbs"], "pbsnodes", json.dumps({"nodes": nodes}))
     answering("pbs")
     assert schedulers.SCHEDULERS["pbs"].partitions() == PARTITIONS["pbs"]
+    own = {f"n{n}": PBS_NODE | {"queue": "workq"} for n in range(16)}
+    down = {"d0": PBS_NODE | {"queue": "other", "state": "down"}}
+    both = {"workq": PBS_QUEUE, "other": PBS_QUEUE}
+    answer = {"pbsnodes": json.dumps({"nodes": own | down}), "qstat": json.dumps({"Queue": both})}
+    monkeypatch.setitem(ANSWERS, "pbs1", answer)
+    answering("pbs1")
+    assert schedulers.SCHEDULERS["pbs"].partitions() == PARTITIONS["pbs"]
     away = {
         f"x{n}": PBS_NODE | {"state": state} for n, state in enumerate(("offline", "down,busy"))
     }

@@ -127,16 +127,20 @@ def _pbs_partitions() -> list[Partition]:
         cpus = int(each.get("resources_available", {}).get("ncpus", 0))  # 0: no compute node
         if cpus and not _PBS_AWAY.intersection(each.get("state", "").split(",")):
             shapes.setdefault(each.get("queue", ""), Counter())[Shape(cpus)] += 1
-    return [
-        _partition(
-            name,
-            shapes.get(name) or shapes.get("", Counter()),
-            facts.get("resources_max", {}).get("nodect"),
-        )
+    usable = {
+        name: (shapes.get(name) or shapes.get("", Counter()), facts)
         for name, facts in queues.items()
         if (facts["queue_type"], facts["enabled"], facts["started"])
         == ("Execution", "True", "True")
+    }
+    found = [
+        _partition(name, its, facts.get("resources_max", {}).get("nodect"))
+        for name, (its, facts) in usable.items()
+        if its
     ]
+    if usable and not found:
+        raise SchedulerError(f"partition {next(iter(usable))}: the scheduler reports no nodes")
+    return found
 
 
 def _lsf_partitions() -> list[Partition]:
