@@ -45,5 +45,8 @@ def _stamp(now: Snapshot, systems: Collection[str]) -> str:
     """Return the number of launches, and a digest of these and of the tables' origins."""
     launches = [each for each in now.store.launches().values() if each.system in systems]
     held = sorted(each.content for each in launches)
-    held += [repr(now.store.provenance(system)) for system in sorted(systems)]
+    for system in sorted(systems):
+        if its := now.store.provenance(system):  # as few fields as say which table it is
+            origin = (its.system, its.date, its.commit, its.campaigns, its.required_executions)
+            held.append(repr(origin))
     return f"{len(launches)}-{sha256(repr(held).encode()).hexdigest()[:8]}"

@@ -14,11 +14,17 @@ HEIGHT = 500
 _MOST_POINTS = 400
 _FACETS_A_ROW = 2
 _FACET_PX = 170
+_NONE = "No samples are stored for this cell."
 _GAP = 0.08  # between facets, as a share of the figure's width
 _MARGIN = {"l": 56, "r": 12, "t": 8, "b": 44}
 
 Samples = Mapping[str, npt.NDArray[np.float32]]
 """The samples of a cell in seconds, by method."""
+
+
+def _some(samples_s: Samples) -> Samples:
+    """Return the methods that have samples."""
+    return {method: values for method, values in samples_s.items() if len(values)}
 
 
 def ecdf(samples_s: Samples) -> Figure:
@@ -28,9 +34,9 @@ def ecdf(samples_s: Samples) -> Figure:
     including the smallest and largest. If the slowest method has a long tail, the axis ends at its
     99th percentile, and a note gives the number of samples beyond.
     """
-    samples_s = {method: values for method, values in samples_s.items() if len(values)}
+    samples_s = _some(samples_s)
     if not samples_s:
-        return message("No samples are stored for this cell.", HEIGHT)
+        return message(_NONE, HEIGHT)
     low, shown, beyond = _reach([samples_s])
     note = f"{beyond} sample{'s' if beyond > 1 else ''} beyond the axis" if beyond else ""
     return {
@@ -47,6 +53,9 @@ def ecdf(samples_s: Samples) -> Figure:
 
 def ecdf_by_launch(launches: Mapping[int, Samples]) -> Figure:
     """Return the same for each launch, as facets on the same axes of time."""
+    launches = {launch: its for launch, of in launches.items() if (its := _some(of))}
+    if not launches:
+        return message(_NONE, HEIGHT)
     low, shown, _ = _reach(launches.values())
     methods = sorted({method for samples_s in launches.values() for method in samples_s})
     rows = -(-len(launches) // _FACETS_A_ROW)

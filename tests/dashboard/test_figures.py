@@ -11,7 +11,7 @@ import pytest
 from dashboard.figures import axes
 from dashboard.figures.changes import changes, history
 from dashboard.figures.curves import curves
-from dashboard.figures.ecdf import ecdf
+from dashboard.figures.ecdf import ecdf, ecdf_by_launch
 from dashboard.figures.methods import LABEL_LENGTH, method_style, short_name, transparent
 from dashboard.figures.residuals import residuals
 from dashboard.figures.ribbons import ribbons
@@ -120,6 +120,8 @@ def test_figures_are_valid() -> None:
         drawn(frames.selected().iloc[:0]),
         ecdf(samples),
         ecdf({}),
+        ecdf_by_launch({}),
+        ecdf_by_launch({1: samples, 2: {"direct": np.array([], np.float32)}}),
         ribbons(rules, (8, 2**20)),
         ribbons(rules.iloc[:0], (8, 2**20)),
     ):
