@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests import synthetic
-from tests.test_cli import fail, succeed
-from tuner.advice import mix, profile
+from tests.test_cli import call, fail, succeed
+from tuner.advice import mix, profile, trial
 from tuner.advice.document import document
 from tuner.advice.mix import State
 from tuner.advice.profile import ProfileError
@@ -171,6 +171,18 @@ def test_a_profile_on_the_command_line(
     assert "worth measuring: alltoall of 8 B on 2 processes" in text
 
 
+def test_what_cannot_be_asked_for_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    path = tmp_path / "app.profile"
+    path.write_bytes(LINE)
+    assert str(tmp_path) in fail("advise", "--profile", path, "--system", "mine")
+    quoted = call("advise", "-n", "2", "--launcher", "srun 'a", "--", "true")
+    assert quoted.exit_code == 2
+    assert "--launcher srun 'a: No closing quotation" in quoted.stderr
+
+
 def pairs(ratio: float, noise: float, count: int, seed: int = 1) -> list[tuple[float, float]]:
     """Return runs with a table that take `ratio` times as long."""
     random = np.random.default_rng(seed)
@@ -191,6 +203,14 @@ def test_a_difference_is_resolved(ratio: float, noise: float, count: int, verdic
     proof = Proof.of(pairs(ratio, noise, count))
     assert proof.verdict == verdict
     assert proof.low < proof.ratio < proof.high
+
+
+def test_a_table_that_slows_down_does_not_save() -> None:
+    proof = Proof.of([(1.0, 1.05)] * (LEAST_PAIRS - 1))
+    assert "so far the table takes 5.0 % longer" in next(trial.sentences(proof))
+    said = trial.document(proof)
+    assert (said["verdict"], said["low"], said["high"]) == ("open", None, None)
+    assert trial.document(Proof.of(pairs(0.8, 0.01, 3)))["high"] < 1
 
 
 def test_runs_that_may_stop_at_any_pair_are_seldom_wrong() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +101,8 @@ def advise(
         its = profile.read(profile_file)
         document = _say(its, table_of(system_of(system, environment)), out)
     else:
-        app, kernels = _application(command, procs or 1, launcher, environment)
+        words = _words(launcher)
+        app, kernels = _application(command, procs or 1, words, environment)
         its_system = system_of(system, kernels.mpi.name)
         advice = _Advice(app, kernels, its_system, required_executions, end_s, out)
         document = advice.give(sys.stderr if as_json else sys.stdout)
@@ -117,7 +118,7 @@ def system_of(part: str | None, environment: str = "") -> str | None:
     from tuner.paths import database_path
     from tuner.store.store import Store
 
-    if not database_path().is_file():
+    if part is None and not database_path().is_file():
         return None
     with Store.open(database_path(), readonly=True) as store:
         rows = store.systems()
@@ -150,8 +151,16 @@ def _say(its: Profile, table: Table | None, out: Console) -> dict[str, Any]:
     return document(found)
 
 
+def _words(launcher: str) -> list[str]:
+    """Return the words of a launcher. Raise UsageError for a quote that is not closed."""
+    try:
+        return shlex.split(launcher)
+    except ValueError as error:
+        raise click.UsageError(f"--launcher {launcher}: {error}") from error
+
+
 def _application(
-    command: Sequence[str], procs: int, launcher: str, environment: str
+    command: Sequence[str], procs: int, launcher: Sequence[str], environment: str
 ) -> tuple[Application, BuiltKernels]:
     """Return the application, and the kernels of its MPI."""
     from tuner.advice.running import Application, mpi_of
@@ -163,8 +172,7 @@ def _application(
     variables = {}
     if built.mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
         variables["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
-    words = shlex.split(launcher)
-    return Application(built.mpi, built.root.absolute(), procs, command, words, variables), built
+    return Application(built.mpi, built.root.absolute(), procs, command, launcher, variables), built
 
 
 class _Advice:
@@ -216,7 +224,8 @@ class _Advice:
         from tuner.advice.running import run
         from tuner.paths import planned_campaign, results_directory
 
-        path = (results_directory() / "profiles" / f"{planned_campaign()}.profile").absolute()
+        name = f"{planned_campaign()}-{os.getpid()}.profile"  # runs may start in one second
+        path = (results_directory() / "profiles" / name).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
         run_s = run(self._app.profiled(path), stdout)
         its = profile.read(path)
@@ -278,4 +287,4 @@ class _Advice:
                 self._say(line)
         elif proof.verdict == "open":
             self._say("a larger --budget resolves smaller differences")
-        return asdict(proof) | {"verdict": proof.verdict, "dispatched": dispatched, "lines": lines}
+        return trial.document(proof) | {"dispatched": dispatched, "lines": lines}
