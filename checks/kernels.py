@@ -108,21 +108,33 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
                 self.build_system.commands = [f"ln -sfn {built} {target}"]
             else:
                 libraries = shlex.quote(str(self.standard_mpi.parent))
-                self.prebuild_cmds = [f"rm -rf {target}"]
+                self.prebuild_cmds = [*self.lock(), f"rm -rf {target}.new {target}.old"]
+                # Launches of other campaigns may run what is installed.
                 self.build_system.commands = [
-                    f"mkdir -p {target}",
-                    f"cp -R {built}/. {target}",
-                    f"ln -s {libraries} {target}/lib/mpi",
+                    f"mkdir -p {target}.new",
+                    f"cp -R {built}/. {target}.new",
+                    f"ln -s {libraries} {target}.new/lib/mpi",
+                    f"[ ! -e {target} ] && [ ! -L {target} ] || mv {target} {target}.old",
+                    f"mv {target}.new {target}",
+                    f"rm -rf {target}.old",
                 ]
+
+    def lock(self):
+        """Return commands that wait for a running build of the same files.
+
+        If files cannot be locked, nothing is shared: `build` is the directory for objects.
+        """
+        shared = objects_directory(self.current_partition.fullname, self.current_environ.name)
+        return [
+            f"build={shlex.quote(str(shared))}",
+            'mkdir -p "$build"',
+            f'exec 9> "$build.lock" && flock 9 || build={shlex.quote(self.stagedir)}/build',
+        ]
 
     def configure_cmake(self):
         """Build with the environment's MPI compiler, after a running build of the same files."""
-        shared = objects_directory(self.current_partition.fullname, self.current_environ.name)
         self.prebuild_cmds += [
-            f"build={shlex.quote(str(shared))}",
-            'mkdir -p "$build"',
-            # If files cannot be locked, nothing is shared.
-            f'exec 9> "$build.lock" && flock 9 || build={shlex.quote(self.stagedir)}/build',
+            *self.lock(),
             # CMake's cached results may be outdated, for example after a module changed.
             'rm -rf "$build/CMakeCache.txt" "$build"/CMakeFiles/[0-9]*',
         ]
