@@ -169,6 +169,7 @@ def test_a_profile_on_the_command_line(
     text = succeed("advise", "--profile", path)
     assert "app: 1.00 s on 2 processes, 70 % of it in MPI" in text
     assert "worth measuring: alltoall of 8 B on 2 processes" in text
+    assert r"switchpoint run -- --name 'collective.*kind=(alltoall)\b'" in text
 
 
 def test_what_cannot_be_asked_for_is_one_line(

@@ -1,5 +1,6 @@
 """Advice as a document for programs, and as lines for people. No input or output."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -99,6 +100,17 @@ def summary(mix: Mix) -> Iterator[str]:
     others_s = sum(each.calls.seconds for each in mix.said if each.state is State.UNDISPATCHED)
     if others_s > 0:
         yield f"calls that no table is about take {percent(others_s, its.seconds)}"
+
+
+def worth_measuring(mix: Mix) -> Iterator[str]:
+    """Yield the calls worth measuring, a line each, and the command for their operations."""
+    shapes = [said.calls.shape for said in mix.to_measure[:SHOWN]]
+    for shape in shapes:
+        yield f"worth measuring: {shape.operation} of {shape.bytes} B on {shape.procs} processes"
+    if shapes:
+        kinds = "|".join(sorted({shape.operation for shape in shapes}))
+        command = ["switchpoint", "run", "--", "--name", rf"collective.*kind=({kinds})\b"]
+        yield f"to measure their operations: {shlex.join(command)}"
 
 
 def _why_none(mix: Mix) -> str:

@@ -18,7 +18,5 @@ def show_mix(mix: Mix, out: Console) -> None:
     for line in document.summary(mix):
         out.print(line, soft_wrap=True, highlight=False, markup=False)
     out.print(grid)
-    for said in mix.to_measure[: document.SHOWN]:
-        shape = said.calls.shape
-        line = f"worth measuring: {shape.operation} of {shape.bytes} B on {shape.procs} processes"
-        out.print(line, soft_wrap=True, highlight=False)
+    for line in document.worth_measuring(mix):
+        out.print(line, soft_wrap=True, highlight=False, markup=False)
