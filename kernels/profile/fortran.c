@@ -2,11 +2,19 @@
  * Open MPI's Fortran functions, which bypass the C functions: under the names that mpif.h and the module mpi
  * call, and those that mpi_f08 calls. All arguments are addresses.
  */
+#define _GNU_SOURCE
 #include "record.h"
 
 #if defined(OPEN_MPI) && defined(SWP_FORTRAN_INT)
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096 };
 
 #define P3 void *a, void *b, void *c
 #define A3 a, b, c
@@ -32,14 +40,40 @@
 #define COMM(argument) PMPI_Comm_f2c(INTEGER(argument))
 #define TYPE(argument) PMPI_Type_f2c(INTEGER(argument))
 
-/* A function of Fortran with so many arguments. Not called by C programs, which need no library of it. */
+typedef void function(void);
+
+static int copy_name(struct dl_phdr_info *info, size_t size, void *path) {
+  (void)size;
+  if (strstr(info->dlpi_name, "libmpi_mpifh") == NULL || strlen(info->dlpi_name) >= PATH_BYTES)
+    return 0;
+  strcpy(path, info->dlpi_name);
+  return 1;
+}
+
+/* A function of the MPI library for Fortran, which the program has loaded for itself alone. */
+static function *find(const char *name) {
+  char path[PATH_BYTES];
+  function *found = NULL;
+  void *library = dl_iterate_phdr(copy_name, path) ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  if (library != NULL)
+    *(void **)&found = dlsym(library, name);
+  if (found != NULL)
+    return found;
+  fprintf(stderr, "switchpoint: profile: %s of the MPI library is not found\n", name);
+  abort();
+}
+
+/* A function of Fortran with so many arguments. C programs need no library of it: the reference is weak. */
 #define FORTRAN(name, shown, kind, count, comm, items, type)                                                 \
   extern void pmpi_##name##_(P##count) __attribute__((weak));                                                \
   EXPORTED void mpi_##name##_(P##count);                                                                     \
   EXPORTED void ompi_##name##_f(P##count) __attribute__((alias("mpi_" #name "_")));                          \
   void mpi_##name##_(P##count) {                                                                             \
+    static void (*_Atomic next)(P##count) = pmpi_##name##_;                                                  \
+    if (next == NULL)                                                                                        \
+      next = (void (*)(P##count))find("pmpi_" #name "_");                                                    \
     const double started = record_now();                                                                     \
-    pmpi_##name##_(A##count);                                                                                \
+    next(A##count);                                                                                          \
     if (record_on)                                                                                           \
       record_call(shown, kind, comm, items, type, started);                                                  \
   }

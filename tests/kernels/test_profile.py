@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ STEPS, PROCS = 400, 3
 
 
 def run_profiled(
-    kernels: Kernels, path: Path, program: Path, *arguments: str
+    kernels: Kernels, path: Path, program: Path | str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a program that is profiled into `path`."""
     library = mpi.profiler(kernels.build)
@@ -70,11 +71,15 @@ def test_fortran_programs_are_recorded(kernels_of, require, tmp_path: Path) -> N
     works = compiler.exists() and shutil.which("gfortran") is not None
     require("fortran", works, "no gfortran, or no mpif90 beside mpicc")
     program, path = tmp_path / "swp_f08", tmp_path / "f08.profile"
-    subprocess.run([compiler, "-I", FORTRAN, FORTRAN / "swp_f08.f90", "-o", program], check=True)
-    done = run_profiled(kernels, path, program)
-    assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
-    recorded = {calls.shape.operation for calls in profile.read(path).calls}
-    assert recorded >= set(profile.COLLECTIVES)
+    build = [compiler, "-I", FORTRAN, FORTRAN / "swp_f08.f90", "-fPIC", "-o"]
+    subprocess.run([*build, program], check=True)
+    subprocess.run([*build, program.with_suffix(".so"), "-shared"], check=True)
+    loads = f"import ctypes; ctypes.CDLL('{program}.so').main(0, None)"  # RTLD_LOCAL
+    for command in ([str(program)], [sys.executable, "-c", loads]):
+        done = run_profiled(kernels, path, *command)
+        assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
+        recorded = {calls.shape.operation for calls in profile.read(path).calls}
+        assert recorded >= set(profile.COLLECTIVES)
 
 
 def test_a_profile_that_cannot_be_written_is_one_line(any_kernels: Kernels, tmp_path: Path) -> None:
