@@ -40,6 +40,12 @@ static void print_text(FILE *to, const char *text) {
   fputc('"', to);
 }
 
+/* In integers, as the program's locale may have another decimal point. */
+static void print_seconds(FILE *to, const char *before, double seconds) {
+  const long long ns = (long long)(seconds * 1e9 + 0.5);
+  fprintf(to, "%s%lld.%09lld", before, ns / 1000000000, ns % 1000000000);
+}
+
 static void print_calls(FILE *to) {
   const struct tally *tally;
   fprintf(to, ",\"calls\":[");
@@ -47,9 +53,10 @@ static void print_calls(FILE *to) {
     fprintf(to, "%s{\"call\":\"%s\",\"group\":%d,\"type\":", i > 0 ? "," : "", tally->name,
             tally->group != NULL ? tally->group->number : -1);
     print_text(to, tally->type);
-    fprintf(to, ",\"bytes\":%.0f,\"calls\":%lld,\"seconds\":%.9f}",
-            tally->calls > 0 ? tally->bytes / (double)tally->calls : 0, (long long)tally->calls,
-            tally->seconds);
+    fprintf(to, ",\"bytes\":%.0f,\"calls\":%lld", tally->calls > 0 ? tally->bytes / (double)tally->calls : 0,
+            (long long)tally->calls);
+    print_seconds(to, ",\"seconds\":", tally->seconds);
+    fputc('}', to);
   }
   fprintf(to, "]");
 }
@@ -61,8 +68,10 @@ static void print_groups(FILE *to) {
             group->number, (unsigned long long)group->members, group->procs, group->nodes, group->ppn);
     for (int i = 0; i < group->samples; i++) {
       const struct sample *sample = &group->sample[i];
-      fprintf(to, "%s[%lld,%.9f,%.9f,%d]", i > 0 ? "," : "", (long long)sample->call, sample->started,
-              sample->seconds, sample->tally != NULL ? (int)(sample->tally - record_tally(0)) : -1);
+      fprintf(to, "%s[%lld", i > 0 ? "," : "", (long long)sample->call);
+      print_seconds(to, ",", sample->started);
+      print_seconds(to, ",", sample->seconds);
+      fprintf(to, ",%d]", sample->tally != NULL ? (int)(sample->tally - record_tally(0)) : -1);
     }
     fprintf(to, "]}%s", group->next != NULL ? "," : "");
   }
@@ -80,7 +89,8 @@ static char *print_line(bool finalized, double seconds, size_t *length) {
   print_text(to, program_invocation_short_name);
   fprintf(to, ",\"node\":");
   print_text(to, node);
-  fprintf(to, ",\"seconds\":%.9f,\"lost\":%lld", seconds, (long long)record_lost());
+  print_seconds(to, ",\"seconds\":", seconds);
+  fprintf(to, ",\"lost\":%lld", (long long)record_lost());
   print_calls(to);
   print_groups(to);
   fprintf(to, "}\n");
