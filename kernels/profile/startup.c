@@ -16,6 +16,7 @@ enum { PATH_BYTES = 4096, LIBRARY_BYTES = 8192 };
 static char path[PATH_BYTES];
 static MPI_Comm own = MPI_COMM_NULL;
 static double started;
+static pid_t process; /* a child that it forks must not write its line */
 
 static void fail(const char *text) {
   fprintf(stderr, "switchpoint: profile %s: %s\n", path, text);
@@ -54,10 +55,15 @@ static void find_path(void) {
     fail("cannot be written");
 }
 
-/* Collective on MPI_COMM_WORLD. Rank 0's variable holds: launchers need not pass variables on. */
+/* Collective on MPI_COMM_WORLD. Rank 0's variable holds: launchers need not pass variables on. Jobs that a
+   program spawns inherit it, and would write into the same file. */
 static void begin(void) {
   int rank;
+  MPI_Comm parent;
   check_family();
+  PMPI_Comm_get_parent(&parent);
+  if (parent != MPI_COMM_NULL)
+    return;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0)
     find_path();
@@ -67,6 +73,7 @@ static void begin(void) {
   if (!layout_begin() || PMPI_Comm_dup(MPI_COMM_WORLD, &own) != MPI_SUCCESS)
     fail("no memory, or an MPI call failed");
   write_begin();
+  process = getpid();
   started = record_now();
   record_on = true;
 }
@@ -76,6 +83,8 @@ static void end(MPI_Comm comm) {
   if (!record_on)
     return;
   record_on = false;
+  if (getpid() != process)
+    return;
   write_end(path, comm, record_now() - started);
 }
 
