@@ -114,24 +114,36 @@ static struct group *find_group(MPI_Comm comm) {
   return groups = made;
 }
 
-/* The communicator's group. The lock is not held: MPI may call back. */
+/* The group in the communicator's attribute, which is set first. The lock is not held: MPI may call back. */
+static struct group *attached_group(MPI_Comm comm) {
+  void *known = NULL;
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  if (keyval == MPI_KEYVAL_INVALID)
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
+  pthread_mutex_unlock(&lock);
+  if (PMPI_Comm_get_attr(comm, keyval, &known, &found) == MPI_SUCCESS && found)
+    return known;
+  pthread_mutex_lock(&lock);
+  struct group *group = find_group(comm);
+  pthread_mutex_unlock(&lock);
+  if (group != NULL)
+    PMPI_Comm_set_attr(comm, keyval, group); /* which calls `forget` if another thread has set it */
+  return group;
+}
+
+/* The communicator's group; NULL without memory. */
 static struct group *group_of(MPI_Comm comm) {
   unsigned at = slot_of_handle((uintptr_t)comm, HANDLES);
   pthread_mutex_lock(&lock);
   struct group *group = handles[at].used && handles[at].comm == comm ? handles[at].group : NULL;
-  if (group == NULL) {
-    group = find_group(comm);
-    if (keyval == MPI_KEYVAL_INVALID)
-      PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
-    pthread_mutex_unlock(&lock);
-    PMPI_Comm_set_attr(comm, keyval, NULL); /* which calls `forget` if it was set */
-    pthread_mutex_lock(&lock);
-    if (group != NULL) {
-      handles[at].used = true;
-      handles[at].comm = comm;
-      handles[at].group = group;
-    }
-  }
+  pthread_mutex_unlock(&lock);
+  if (group != NULL || (group = attached_group(comm)) == NULL)
+    return group;
+  pthread_mutex_lock(&lock);
+  handles[at].used = true;
+  handles[at].comm = comm;
+  handles[at].group = group;
   pthread_mutex_unlock(&lock);
   return group;
 }
