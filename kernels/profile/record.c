@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TALLIES = 1024, SLOTS = 4 * TALLIES, HANDLES = 64, TYPES = 64, DIGITS = 4 };
+enum { TALLIES = 1024, SLOTS = 4 * TALLIES, HANDLES = 64, TYPES = 128, DIGITS = 4 };
 
 bool record_on;
 
@@ -150,26 +150,26 @@ static struct group *group_of(MPI_Comm comm) {
 
 /* The index of a predefined type, 0 for others, and the bytes of an item. With the lock held. */
 static int type_of(MPI_Datatype type, MPI_Count *size) {
-  int integers, addresses, others, combiner;
-  unsigned at = slot_of_handle((uintptr_t)type, TYPES - 1) + 1;
-  if (types[at].used && types[at].type == type) {
-    *size = types[at].size;
-    return (int)at;
+  int integers, addresses, others, combiner, length, at = 1, probes = 1;
+  at += (int)slot_of_handle((uintptr_t)type, TYPES - 1);
+  for (; types[at].used && probes < TYPES; probes++) {
+    if (types[at].type == type) {
+      *size = types[at].size;
+      return at;
+    }
+    at = at % (TYPES - 1) + 1;
   }
   *size = 0;
   strcpy(types[0].name, "derived");
   if (PMPI_Type_size_x(type, size) != MPI_SUCCESS ||
       PMPI_Type_get_envelope(type, &integers, &addresses, &others, &combiner) != MPI_SUCCESS ||
-      combiner != MPI_COMBINER_NAMED)
+      combiner != MPI_COMBINER_NAMED || types[at].used)
     return 0;
-  if (types[at].used) /* its place is taken: tallied as if it were derived */
-    return 0;
-  int length;
   types[at].used = true;
   types[at].type = type;
   types[at].size = *size;
   PMPI_Type_get_name(type, types[at].name, &length);
-  return (int)at;
+  return at;
 }
 
 /* The bytes' first binary digits: sizes that share them are tallied together. */
