@@ -12,8 +12,9 @@
       return PMPI_##function(LIST arguments);                                                                \
     const double started = record_now();                                                                     \
     int error = PMPI_##function(LIST arguments);                                                             \
+    const double seconds = record_now() - started;                                                           \
     if (error == MPI_SUCCESS)                                                                                \
-      record_call(shown, kind, comm, items, type, started);                                                  \
+      record_call(shown, kind, comm, items, type, started, seconds);                                         \
     return error;                                                                                            \
   }
 

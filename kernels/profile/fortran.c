@@ -74,8 +74,9 @@ static function *find(const char *name) {
       next = (void (*)(P##count))find("pmpi_" #name "_");                                                    \
     const double started = record_now();                                                                     \
     next(A##count);                                                                                          \
+    const double seconds = record_now() - started;                                                           \
     if (record_on)                                                                                           \
-      record_call(shown, kind, comm, items, type, started);                                                  \
+      record_call(shown, kind, comm, items, type, started, seconds);                                         \
   }
 
 static bool is_root(MPI_Comm comm, int root) {

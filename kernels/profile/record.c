@@ -182,7 +182,8 @@ static int round_bytes(int64_t bytes) {
 
 /* NULL: there are too many. */
 static struct tally *find_tally(const char *name, struct group *group, int type, int rounded) {
-  uint64_t hash = scramble((uintptr_t)name ^ scramble((uintptr_t)group ^ (uint64_t)(type << 16 | rounded)));
+  uint64_t hash =
+      scramble((uintptr_t)name ^ scramble((uintptr_t)group ^ ((uint64_t)type << 16 | (uint64_t)rounded)));
   for (uint64_t at = hash % SLOTS;; at = (at + 1) % SLOTS) {
     struct slot *slot = &slots[at];
     if (slot->tally == NULL) {
@@ -220,8 +221,7 @@ static void sample(struct group *group, const struct tally *tally, double starte
 }
 
 void record_call(const char *name, enum kind kind, MPI_Comm comm, int64_t items, MPI_Datatype type,
-                 double started) {
-  const double seconds = record_now() - started;
+                 double started, double seconds) {
   struct group *group = comm != MPI_COMM_NULL ? group_of(comm) : NULL;
   const bool has_type = type != MPI_DATATYPE_NULL && (group == NULL || group->nodes > 0);
   MPI_Count size = 0;

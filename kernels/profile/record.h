@@ -43,7 +43,7 @@ double record_now(void);
 
 /* Records a call that has ended well: `items` of a type in the largest block, as tables count them. */
 void record_call(const char *name, enum kind kind, MPI_Comm comm, int64_t items, MPI_Datatype type,
-                 double started);
+                 double started, double seconds);
 
 /* The tallies, in order of their first call; NULL after the last. */
 const struct tally *record_tally(int index);
