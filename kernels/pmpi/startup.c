@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "startup.h"
 
+#include "family.h"
 #include "guard.h"
 #include "layout.h"
 #include "neighborhood.h"
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, LIBRARY_BYTES = 8192 };
+enum { PATH_BYTES = 4096 };
 
 struct settings {
   bool guard;
@@ -49,39 +50,6 @@ static bool is_set(const char *variable) {
   return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-/* Whether the program's MPI is a library with the standard ABI of MPI 5, which has this name everywhere. */
-static bool is_standard(void) {
-  int (*const init)(int *, char ***) = PMPI_Init;
-  Dl_info found;
-  return dladdr(*(void *const *)&init, &found) != 0 && strstr(found.dli_fname, "libmpi_abi") != NULL;
-}
-
-/* Handles of another MPI have other meanings: nothing can be called then. */
-static void check_family(void) {
-#ifdef MPI_ABI_VERSION
-  const bool standard = true;
-  static const char *const built[] = {"the standard ABI of MPI 5"};
-#elif defined OPEN_MPI
-  const bool standard = false;
-  static const char *const built[] = {"Open MPI"};
-#else
-  const bool standard = false;
-  static const char *const built[] = {"MPICH", "Intel", "CRAY", "MVAPICH"}; /* of one binary interface */
-#endif
-  char text[LIBRARY_BYTES] = "";
-  int length;
-  PMPI_Get_library_version(text, &length);
-  bool same = standard;
-  for (size_t i = 0; i < sizeof built / sizeof *built; i++)
-    same |= strstr(text, built[i]) != NULL;
-  if (same && standard == is_standard())
-    return;
-  text[strcspn(text, "\n")] = '\0';
-  fprintf(stderr, "switchpoint: libswitchpoint_pmpi.so is built for %s, but the program runs under %.40s%s\n",
-          built[0], text, is_standard() ? " by the standard ABI of MPI 5" : "");
-  _exit(EXIT_FAILURE);
-}
-
 /* Rank 0's variables, broadcast to all ranks: launchers need not pass variables on. */
 static void share_settings(int rank, struct settings *settings) {
   const char *path = getenv("SWITCHPOINT_TABLE");
@@ -101,7 +69,7 @@ static void share_settings(int rank, struct settings *settings) {
 static void begin_world(void) {
   int rank;
   struct settings settings;
-  check_family();
+  family_check("libswitchpoint_pmpi.so");
   world = true;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   share_settings(rank, &settings);
@@ -200,7 +168,7 @@ EXPORTED int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session
     return error;
   pthread_mutex_lock(&session_lock);
   if (sessions++ == 0 && !world) {
-    check_family();
+    family_check("libswitchpoint_pmpi.so");
     read_alone(*session);
   }
   pthread_mutex_unlock(&session_lock);

@@ -1,5 +1,6 @@
 /* The beginning and the end of a profile: at MPI_Init, and at MPI_Finalize, MPI_Abort or exit. */
 #define _GNU_SOURCE
+#include "family.h"
 #include "layout.h"
 #include "record.h"
 #include "write.h"
@@ -7,11 +8,10 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, LIBRARY_BYTES = 8192 };
+enum { PATH_BYTES = 4096 };
 
 static char path[PATH_BYTES];
 static MPI_Comm own = MPI_COMM_NULL;
@@ -23,22 +23,6 @@ static void fail(const char *text) {
   nanosleep(&(struct timespec){.tv_nsec = 200000000},
             NULL); /* launchers drop what an abort follows at once */
   PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-}
-
-/* Handles of another MPI have other meanings: nothing can be called then. */
-static void check_family(void) {
-  char text[LIBRARY_BYTES] = "";
-  int length;
-  PMPI_Get_library_version(text, &length);
-#ifdef OPEN_MPI
-  const bool same = strstr(text, "Open MPI") != NULL;
-#else
-  const bool same = strstr(text, "Open MPI") == NULL;
-#endif
-  if (same)
-    return;
-  fprintf(stderr, "switchpoint: libswitchpoint_profile.so is built for another MPI than %.40s\n", text);
-  _exit(EXIT_FAILURE);
 }
 
 /* Sets the path on rank 0: absolute, as programs change their directory. */
@@ -60,7 +44,7 @@ static void find_path(void) {
 static void begin(void) {
   int rank;
   MPI_Comm parent;
-  check_family();
+  family_check("libswitchpoint_profile.so");
   PMPI_Comm_get_parent(&parent);
   if (parent != MPI_COMM_NULL)
     return;
