@@ -124,6 +124,12 @@ MEAN(int, mean_of)
   BEGUN(Isend, suffix, const void *, count_t)                                                                \
   BEGUN(Issend, suffix, const void *, count_t)                                                               \
   BEGUN(Irsend, suffix, const void *, count_t)                                                               \
+  BEGUN(Ibsend, suffix, const void *, count_t)                                                               \
+  BEGUN(Send_init, suffix, const void *, count_t)                                                            \
+  BEGUN(Ssend_init, suffix, const void *, count_t)                                                           \
+  BEGUN(Rsend_init, suffix, const void *, count_t)                                                           \
+  BEGUN(Bsend_init, suffix, const void *, count_t)                                                           \
+  BEGUN(Recv_init, suffix, void *, count_t)                                                                  \
   BEGUN(Irecv, suffix, void *, count_t)                                                                      \
   CALL(Recv##suffix, "Recv", OTHER,                                                                          \
        (void *buffer, count_t count, MPI_Datatype type, int from, int tag, MPI_Comm comm,                    \
@@ -135,7 +141,35 @@ MEAN(int, mean_of)
         MPI_Status *status),                                                                                 \
        (send, send_count, send_type, to, send_tag, recv, recv_count, recv_type, from, recv_tag, comm,        \
         status),                                                                                             \
-       comm, send_count, send_type)
+       comm, send_count, send_type)                                                                          \
+  CALL(Sendrecv_replace##suffix, "Sendrecv_replace", OTHER,                                                  \
+       (void *buffer, count_t count, MPI_Datatype type, int to, int send_tag, int from, int recv_tag,        \
+        MPI_Comm comm, MPI_Status *status),                                                                  \
+       (buffer, count, type, to, send_tag, from, recv_tag, comm, status), comm, count, type)                 \
+  CALL(Mrecv##suffix, "Mrecv", OTHER,                                                                        \
+       (void *buffer, count_t count, MPI_Datatype type, MPI_Message *message, MPI_Status *status),           \
+       (buffer, count, type, message, status), MPI_COMM_NULL, count, type)                                   \
+  CALL(Imrecv##suffix, "Imrecv", OTHER,                                                                      \
+       (void *buffer, count_t count, MPI_Datatype type, MPI_Message *message, MPI_Request *request),         \
+       (buffer, count, type, message, request), MPI_COMM_NULL, count, type)                                  \
+  ISENDRECV(suffix, count_t)
+
+#ifdef SWP_HAVE_ISENDRECV
+#define ISENDRECV(suffix, count_t)                                                                           \
+  CALL(Isendrecv##suffix, "Isendrecv", OTHER,                                                                \
+       (const void *send, count_t send_count, MPI_Datatype send_type, int to, int send_tag, void *recv,      \
+        count_t recv_count, MPI_Datatype recv_type, int from, int recv_tag, MPI_Comm comm,                   \
+        MPI_Request *request),                                                                               \
+       (send, send_count, send_type, to, send_tag, recv, recv_count, recv_type, from, recv_tag, comm,        \
+        request),                                                                                            \
+       comm, send_count, send_type)                                                                          \
+  CALL(Isendrecv_replace##suffix, "Isendrecv_replace", OTHER,                                                \
+       (void *buffer, count_t count, MPI_Datatype type, int to, int send_tag, int from, int recv_tag,        \
+        MPI_Comm comm, MPI_Request *request),                                                                \
+       (buffer, count, type, to, send_tag, from, recv_tag, comm, request), comm, count, type)
+#else
+#define ISENDRECV(suffix, count_t)
+#endif
 
 #define MESSAGE(name, suffix, count_t)                                                                       \
   CALL(name##suffix, #name, OTHER,                                                                           \
@@ -189,4 +223,7 @@ UNSIZED(Testsome, OTHER, (int count, MPI_Request requests[], int *done, int indi
         (count, requests, done, indices, statuses), MPI_COMM_NULL)
 UNSIZED(Iprobe, OTHER, (int from, int tag, MPI_Comm comm, int *found, MPI_Status *status),
         (from, tag, comm, found, status), comm)
+UNSIZED(Improbe, OTHER,
+        (int from, int tag, MPI_Comm comm, int *found, MPI_Message *message, MPI_Status *status),
+        (from, tag, comm, found, message, status), comm)
 UNSIZED(Win_fence, OTHER, (int assertion, MPI_Win window), (assertion, window), MPI_COMM_NULL)
