@@ -280,10 +280,10 @@ int launch_close(struct launch *launch) {
 }
 
 int launch_take_over(struct launch *launch) {
-  launch->file = fopen(launch->options->out, "r+"); /* a file that is gone is not made again */
-  return launch->file && fseek(launch->file, 0, SEEK_END) == 0
-             ? 0
-             : failure_set("cannot write %s: %s", launch->options->out, strerror(errno));
+  /* A file that is gone is not made again; a terminal has no end to seek. */
+  const int descriptor = open(launch->options->out, O_WRONLY | O_APPEND);
+  launch->file = descriptor < 0 ? NULL : fdopen(descriptor, "a");
+  return launch->file ? 0 : failure_set("cannot write %s: %s", launch->options->out, strerror(errno));
 }
 
 int launch_end(struct launch *launch) {
