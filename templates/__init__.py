@@ -66,10 +66,10 @@ def _range(low: float | None, high: float | None) -> str:
 
 def _c_whole(low: int | None, high: int | None) -> str:
     """Return both ends in C. Only the unbounded interval contains -1, the unknown value."""
-    first = "INT64_MIN" if low is None and high is None else f"INT64_C({low or 0})"
+    first = "INT64_MIN" if not low and high is None else f"INT64_C({low or 0})"
     return f"{first}, {'INT64_MAX' if high is None else f'INT64_C({high})'}"
 
 
 def _c_real(low: float | None, high: float | None) -> str:
-    first = "-DBL_MAX" if low is None and high is None else _number(low or 0)
+    first = "-DBL_MAX" if not low and high is None else _number(low or 0)
     return f"{first}, {'DBL_MAX' if high is None else _number(high)}"

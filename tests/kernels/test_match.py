@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dashboard.rules import selected_intervals, with_speedup
@@ -145,7 +145,13 @@ def by_page(table: Table, place: Place, size: int) -> str | None:
 def test_every_reader_of_rules_chooses_the_same(any_kernels: Kernels, tmp_path: Path) -> None:
     library = Library(any_kernels, tmp_path)
 
+    every_degree = (1, 1, 1, 1, None, None, 0.0, None, None, None)
+
     @settings(max_examples=25)
+    @example(
+        [Rule("discovery", *every_degree, "pex", point("pex", operation="discovery"))],
+        *("", [(Place("discovery", 1, 1, -1, -1.0), 1)], ""),
+    )
     @given(tables, listed, cases, st.sampled_from(["", "this machine (MPICH 4.0.2, 2 cores)"]))
     def agree(
         found: list[Rule], names: str, of: list[tuple[Place, int]], borrowed_for: str

@@ -59,7 +59,7 @@ def _holds_at(rule: Rule, bytes_: float) -> bool:
 
 
 def within(low: float | None, value: float, high: float | None) -> bool:
-    """Return whether a value is in an interval; unknown (negative) ones are if it has no ends."""
-    if low is None and high is None:
+    """Return whether a value is in an interval; unknown (negative) ones are if all others are."""
+    if not low and high is None:
         return True
     return (low or 0) <= value and (high is None or value <= high)
