@@ -16,7 +16,7 @@ from tuner import atomic
 from tuner.campaign import launches, looks
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS
-from tuner.campaign.planned import plan_next, remaining, spent_s
+from tuner.campaign.planned import done, plan_next, remaining, spent_s
 from tuner.campaign.plans import Plan, Task, Turn
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
@@ -65,7 +65,7 @@ def race(starts: Starts) -> list[LaunchError]:
     """Make the launches that the plan lacks, plan the next from their results, until it is over.
 
     Finished launches are kept in the results, and the plan is saved, after each batch. A case with
-    a failed launch races no more; return the failures.
+    a failed launch races no more; return the failures. One launch is made even without time.
 
     Raises:
         RawFileError, StoreError, OSError: the results cannot be kept.
@@ -81,7 +81,7 @@ def race(starts: Starts) -> list[LaunchError]:
             made: list[Path] = []
             for index, task in enumerate(tasks):
                 plan.spent_s = time.monotonic() - started_s
-                if plan.left_s(turn) <= 0:
+                if plan.left_s(turn) <= 0 and (made or done(plan)):
                     plan.drop(tasks[index:])
                     break
                 if task.case in failures:
