@@ -235,7 +235,9 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
 
 @pytest.mark.parametrize(
     ("options", "kills"),
-    by_day([("--minutes 0.6", 1)], [("--budget 60s", 4), ("--minutes 1 --launches 30", 4)]),
+    by_day(
+        [("--minutes 2 --launches 3", 1)], [("--budget 60s", 4), ("--minutes 1 --launches 30", 4)]
+    ),
 )
 def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, options, kills):
     """Nothing that was finished is lost, changed, or measured again."""

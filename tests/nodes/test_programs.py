@@ -233,15 +233,21 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
 
 
 @pytest.mark.parametrize(
-    ("minutes", "checks"), by_day([("0.6", "discovery.*=2_nodes.*random")], [("1", "discovery")])
+    ("launches", "checks"), by_day([("3", "discovery.*=2_nodes.*random")], [("12", "discovery")])
 )
 def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(
-    nodes, tmp_path, monkeypatch, minutes, checks
+    nodes, tmp_path, monkeypatch, launches, checks
 ):
     monkeypatch.setenv(SET_VARIABLE, f"campaign-{os.getpid()}")
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    command = [sys.executable, "-m", "tuner.cli", "run", "--system", "nodes", "--minutes", minutes]
-    command += ["--", f"--name={checks}", f"--prefix={tmp_path / 'reframe'}"]
+    command = [sys.executable, "-m", "tuner.cli", "run", "--system", "nodes", "--minutes", "2"]
+    command += [
+        "--launches",
+        launches,
+        "--",
+        f"--name={checks}",
+        f"--prefix={tmp_path / 'reframe'}",
+    ]
     said = subprocess.run(
         command, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
