@@ -445,6 +445,13 @@ SEND = ALPHA + M * PER_BYTE
         ("allgatherv", "ring", 7 * SEND),
         ("alltoall", "pairwise", 7 * SEND),
         ("alltoall", "bruck", 3 * ALPHA + 12 * M * PER_BYTE + 2 * (8 + 12) * M * COPYING),
+        ("alltoallv", "pairwise", 7 * SEND),
+        ("alltoallv", "bruck", 3 * ALPHA + 12 * (M + 4) * PER_BYTE + 2 * (8 + 12) * M * COPYING),
+        (
+            "alltoallv",
+            "bruck:radix=4",
+            2 * (ALPHA + GAP + OVERHEAD) + 10 * (M + 4) * PER_BYTE + 2 * (8 + 10) * M * COPYING,
+        ),
         ("alltoall", "vendor:algorithm=linear", ALPHA + 6 * (GAP + OVERHEAD) + 7 * M * PER_BYTE),
         ("reduce_scatter_block", "hypercube", 3 * ALPHA + 7 * M * (PER_BYTE + REDUCING)),
         ("reduce_scatter_block", "pairwise", 7 * (SEND + M * REDUCING)),
@@ -577,6 +584,7 @@ def test_what_the_library_does_not_do_has_no_formula() -> None:
         ("bcast", "orthogonal:grid=3x3"),
         ("alltoall", "twolevel"),
         ("allgatherv", "twolevel:node=shared"),
+        ("alltoallv", "bruck:radix=x"),
     ):
         assert collectives.formula(operation, spec, 8) is None
 

@@ -45,8 +45,9 @@ module switchpoint_bindings
 
   ! struct fortran_collective
   type, bind(C) :: collective_problem
-    integer(c_int) :: operation, send_count, recv_count, send_type, recv_type, op, root, nrecv_counts, ndispls
-    type(c_ptr) :: recv_counts, displs
+    integer(c_int) :: operation, send_count, recv_count, send_type, recv_type, op, root, nrecv_counts, ndispls, &
+        nsend_counts, nsend_displs
+    type(c_ptr) :: recv_counts, displs, send_counts, send_displs
   end type
 
   ! swp_inbox

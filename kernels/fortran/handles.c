@@ -4,6 +4,7 @@
  */
 #include "switchpoint.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -54,19 +55,24 @@ struct fortran_collective {
   int send_count, recv_count;
   MPI_Fint send_type, recv_type, op;
   int root;
-  int nrecv_counts, ndispls;
-  const int *recv_counts, *displs;
+  int nrecv_counts, ndispls, nsend_counts, nsend_displs;
+  const int *recv_counts, *displs, *send_counts, *send_displs;
 };
 
-static struct swp_collective convert(const struct fortran_collective *problem) {
+/* A list that is too short for so many ranks is an error on all of them, if the operation reads it. */
+static struct swp_collective convert(const struct fortran_collective *problem, int procs) {
+  const bool received = problem->nrecv_counts >= procs && problem->ndispls >= procs;
+  const bool sent = problem->nsend_counts >= procs && problem->nsend_displs >= procs;
   return (struct swp_collective){
       .operation = (enum swp_operation)problem->operation,
       .send_count = problem->send_count,
       .send_type = MPI_Type_f2c(problem->send_type),
       .recv_count = problem->recv_count,
       .recv_type = MPI_Type_f2c(problem->recv_type),
-      .recv_counts = problem->recv_counts,
+      .recv_counts = received ? problem->recv_counts : NULL,
       .displs = problem->displs,
+      .send_counts = sent ? problem->send_counts : NULL,
+      .send_displs = problem->send_displs,
       .op = MPI_Op_f2c(problem->op),
       .root = problem->root,
   };
@@ -75,21 +81,17 @@ static struct swp_collective convert(const struct fortran_collective *problem) {
 int swp_fortran_collective_plan(MPI_Fint handle, const struct fortran_collective *problem, const char *method,
                                 const struct swp_hints *hints, swp_plan **plan) {
   MPI_Comm comm = MPI_Comm_f2c(handle);
-  struct swp_collective converted = convert(problem);
   int procs = 0;
   if (comm != MPI_COMM_NULL)
     MPI_Comm_size(comm, &procs);
-  if (problem->nrecv_counts < procs || problem->ndispls < procs)
-    converted.recv_counts = NULL; /* an error on all ranks, if the operation reads them */
+  struct swp_collective converted = convert(problem, procs);
   return swp_collective_plan(comm, &converted, method, hints, plan);
 }
 
 int swp_fortran_collective_set(swp_plan *plan, const struct fortran_collective *problem) {
-  struct swp_collective converted = convert(problem);
   struct swp_statistics statistics = {.procs = 0};
   if (plan != NULL)
     swp_plan_statistics(plan, &statistics, NULL);
-  if (problem->nrecv_counts < statistics.procs || problem->ndispls < statistics.procs)
-    converted.recv_counts = NULL;
+  struct swp_collective converted = convert(problem, statistics.procs);
   return swp_collective_set(plan, &converted);
 }

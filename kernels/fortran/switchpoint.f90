@@ -31,10 +31,10 @@ module switchpoint
   ! enum swp_operation
   enum, bind(C)
     enumerator :: SWP_EXCHANGE = 0, SWP_DISCOVERY, SWP_BCAST, SWP_GATHER, SWP_SCATTER, SWP_REDUCE, SWP_ALLREDUCE, &
-        SWP_ALLGATHER, SWP_ALLGATHERV, SWP_ALLTOALL, SWP_REDUCE_SCATTER_BLOCK
+        SWP_ALLGATHER, SWP_ALLGATHERV, SWP_ALLTOALL, SWP_REDUCE_SCATTER_BLOCK, SWP_ALLTOALLV
   end enum
   public :: SWP_EXCHANGE, SWP_DISCOVERY, SWP_BCAST, SWP_GATHER, SWP_SCATTER, SWP_REDUCE, SWP_ALLREDUCE, SWP_ALLGATHER, &
-      SWP_ALLGATHERV, SWP_ALLTOALL, SWP_REDUCE_SCATTER_BLOCK
+      SWP_ALLGATHERV, SWP_ALLTOALL, SWP_REDUCE_SCATTER_BLOCK, SWP_ALLTOALLV
 
   ! Flags of hints, and enum swp_placement
   integer(c_int), parameter, public :: SWP_ESTIMATE = 0, SWP_SAME_COMM = 1, SWP_MEASURE = 2
@@ -72,13 +72,14 @@ module switchpoint
   end interface
 
   ! Plans a collective: swp_collective_plan(comm, operation, recv_type, plan, send_count, send_type, recv_count,
-  ! recv_counts, displs, op, root, method, hints, ierror). What the operation does not read may be left out.
+  ! recv_counts, displs, op, root, method, hints, send_counts, send_displs, ierror). What the operation does not read
+  ! may be left out.
   interface swp_collective_plan
     module procedure collective_plan_f08, collective_plan_mpi
   end interface
 
   ! Gives the plan another call: swp_collective_set(plan, operation, recv_type, send_count, send_type, recv_count,
-  ! recv_counts, displs, op, root, ierror).
+  ! recv_counts, displs, op, root, send_counts, send_displs, ierror).
   interface swp_collective_set
     module procedure collective_set_f08, collective_set_mpi
   end interface
@@ -295,59 +296,60 @@ contains
   ! ---- Collectives ----
 
   subroutine collective_plan_f08(comm, operation, recv_type, plan, send_count, send_type, recv_count, recv_counts, &
-                                 displs, op, root, method, hints, ierror)
+                                 displs, op, root, method, hints, send_counts, send_displs, ierror)
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: operation
     type(MPI_Datatype), intent(in) :: recv_type
     type(swp_plan), intent(out) :: plan
     integer, intent(in), optional :: send_count, recv_count, root
     type(MPI_Datatype), intent(in), optional :: send_type
-    integer, intent(in), contiguous, optional :: recv_counts(:), displs(:)
+    integer, intent(in), contiguous, optional :: recv_counts(:), displs(:), send_counts(:), send_displs(:)
     type(MPI_Op), intent(in), optional :: op
     character(*), intent(in), optional :: method
     type(swp_hints), intent(in), optional :: hints
     integer, intent(out), optional :: ierror
     call collective_plan_mpi(comm%MPI_VAL, operation, recv_type%MPI_VAL, plan, send_count, type_handle(send_type), recv_count, &
-                             recv_counts, displs, op_handle(op), root, method, hints, ierror)
+                             recv_counts, displs, op_handle(op), root, method, hints, send_counts, send_displs, ierror)
   end subroutine
 
   subroutine collective_plan_mpi(comm, operation, recv_type, plan, send_count, send_type, recv_count, recv_counts, &
-                                 displs, op, root, method, hints, ierror)
+                                 displs, op, root, method, hints, send_counts, send_displs, ierror)
     integer, intent(in) :: comm, operation, recv_type
     type(swp_plan), intent(out) :: plan
     integer, intent(in), optional :: send_count, send_type, recv_count, op, root
-    integer, intent(in), contiguous, optional, target :: recv_counts(:), displs(:)
+    integer, intent(in), contiguous, optional, target :: recv_counts(:), displs(:), send_counts(:), send_displs(:)
     character(*), intent(in), optional :: method
     type(swp_hints), intent(in), optional :: hints
     integer, intent(out), optional :: ierror
     call conclude(c_collective_plan(comm, collective(operation, recv_type, send_count, send_type, recv_count, recv_counts, &
-                                                     displs, op, root), &
+                                                     displs, op, root, send_counts, send_displs), &
                                     spec_of(method), hints, plan%handle), ierror)
   end subroutine
 
   subroutine collective_set_f08(plan, operation, recv_type, send_count, send_type, recv_count, recv_counts, displs, op, &
-                                root, ierror)
+                                root, send_counts, send_displs, ierror)
     type(swp_plan), intent(in) :: plan
     integer, intent(in) :: operation
     type(MPI_Datatype), intent(in) :: recv_type
     integer, intent(in), optional :: send_count, recv_count, root
     type(MPI_Datatype), intent(in), optional :: send_type
-    integer, intent(in), contiguous, optional :: recv_counts(:), displs(:)
+    integer, intent(in), contiguous, optional :: recv_counts(:), displs(:), send_counts(:), send_displs(:)
     type(MPI_Op), intent(in), optional :: op
     integer, intent(out), optional :: ierror
     call collective_set_mpi(plan, operation, recv_type%MPI_VAL, send_count, type_handle(send_type), recv_count, recv_counts, &
-                            displs, op_handle(op), root, ierror)
+                            displs, op_handle(op), root, send_counts, send_displs, ierror)
   end subroutine
 
   subroutine collective_set_mpi(plan, operation, recv_type, send_count, send_type, recv_count, recv_counts, displs, op, &
-                                root, ierror)
+                                root, send_counts, send_displs, ierror)
     type(swp_plan), intent(in) :: plan
     integer, intent(in) :: operation, recv_type
     integer, intent(in), optional :: send_count, send_type, recv_count, op, root
-    integer, intent(in), contiguous, optional, target :: recv_counts(:), displs(:)
+    integer, intent(in), contiguous, optional, target :: recv_counts(:), displs(:), send_counts(:), send_displs(:)
     integer, intent(out), optional :: ierror
     call conclude(c_collective_set(plan%handle, collective(operation, recv_type, send_count, send_type, recv_count, &
-                                                           recv_counts, displs, op, root)), ierror)
+                                                           recv_counts, displs, op, root, send_counts, send_displs)), &
+                  ierror)
   end subroutine
 
   ! MPI_IN_PLACE may be that of mpi_f08 or of mpi.
@@ -478,15 +480,16 @@ contains
   end function
 
   ! What is left out is an error if the operation reads it, except for a side that MPI_IN_PLACE replaces.
-  function collective(operation, recv_type, send_count, send_type, recv_count, recv_counts, displs, op, root) result(problem)
+  function collective(operation, recv_type, send_count, send_type, recv_count, recv_counts, displs, op, root, send_counts, &
+                      send_displs) result(problem)
     use mpi_f08, only: MPI_DATATYPE_NULL, MPI_OP_NULL
     integer, intent(in) :: operation, recv_type
     integer, intent(in), optional :: send_count, send_type, recv_count, op, root
-    integer, intent(in), contiguous, optional, target :: recv_counts(:), displs(:)
+    integer, intent(in), contiguous, optional, target :: recv_counts(:), displs(:), send_counts(:), send_displs(:)
     type(collective_problem) :: problem
     problem = collective_problem(operation, given(send_count, -1), given(recv_count, -1), &
                                  given(send_type, MPI_DATATYPE_NULL%MPI_VAL), recv_type, given(op, MPI_OP_NULL%MPI_VAL), &
-                                 given(root, -1), 0, 0, c_null_ptr, c_null_ptr)
+                                 given(root, -1), 0, 0, 0, 0, c_null_ptr, c_null_ptr, c_null_ptr, c_null_ptr)
     if (present(recv_counts)) then
       problem%nrecv_counts = size(recv_counts)
       problem%recv_counts = c_loc(recv_counts)
@@ -494,6 +497,14 @@ contains
     if (present(displs)) then
       problem%ndispls = size(displs)
       problem%displs = c_loc(displs)
+    end if
+    if (present(send_counts)) then
+      problem%nsend_counts = size(send_counts)
+      problem%send_counts = c_loc(send_counts)
+    end if
+    if (present(send_displs)) then
+      problem%nsend_displs = size(send_displs)
+      problem%send_displs = c_loc(send_displs)
     end if
   end function
 

@@ -212,6 +212,7 @@ int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints
  *   allreduce, reduce_scatter_block   recv_count, recv_type, op
  *   allgather, alltoall               both sides
  *   allgatherv                        send_count, send_type, recv_counts, displs, recv_type
+ *   alltoallv                         send_counts, send_displs, send_type, recv_counts, displs, recv_type
  *
  * Arguments that MPI ignores may have any value here too, but the type of a side that MPI_IN_PLACE replaces
  * must be MPI_DATATYPE_NULL or another valid type.
@@ -225,13 +226,15 @@ struct swp_collective {
   const int *recv_counts, *displs; /* one entry per rank; not read after the call */
   MPI_Op op;
   int root;
+  const int *send_counts, *send_displs; /* as recv_counts and displs */
 };
 
 /*
  * Plans a collective. Collective on comm. method, hints and errors as for swp_exchange_plan; the default is
- * "vendor". With "auto" the plan keeps the rules, for swp_collective_set. The values that MPI requires to be
- * equal on all ranks are checked: operation, root, bytes, and whether the operation of a reduction is
- * commutative and predefined.
+ * "vendor". Of an alltoallv, whose counts each rank has for itself, the ranks agree on the values that rules
+ * read, and on whether as many bytes are received as sent: SWP_ERR_MISMATCH. With "auto" the plan keeps the
+ * rules, for swp_collective_set. The values that MPI requires to be equal on all ranks are checked:
+ * operation, root, bytes, and whether the operation of a reduction is commutative and predefined.
  *
  * SWP_MEASURE races methods on this very call, reductions on operands whose bytes are all zero, which a
  * user-defined operation must accept. The result applies to this number of bytes; for others, set by
@@ -247,9 +250,11 @@ int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, con
 
 /*
  * Gives the plan other counts, types, root, or operation of a reduction. Every rank must call it, with
- * arguments that MPI would accept for the call that follows; nothing is compared between ranks. If the method
+ * arguments that MPI would accept for the call that follows; nothing is compared between ranks, except for an
+ * alltoallv, whose ranks agree as when it is planned: it is for counts that stay. If the method
  * was selected, the plan selects again, by a binary search among the rules and from values that MPI requires
- * to be equal on all ranks. It communicates only when it first chooses a method that needs preparation. A
+ * to be equal on all ranks. Otherwise it communicates only when it first chooses a method that needs
+ * preparation. A
  * method that the caller named is kept.
  *
  * Errors: SWP_ERR_NOT_APPLICABLE (the caller's method cannot do the call), the same on all ranks;
@@ -320,10 +325,11 @@ const char *swp_selector_passed(const swp_selector *selector, const struct swp_f
 /*
  * Like swp_collective_plan and swp_collective_set, with a choice already found for the problem; they search
  * again only if its method cannot be prepared, and then use the next one that can be. The choice must come
- * from the same rule on all ranks, and from a selector for the problem's operation and the layout of comm.
- * The plan shares the selector, which must live until the plan is freed, and reads no table: the table and
- * SWP_MEASURE in the hints are ignored. Errors as there; SWP_ERR_ARGUMENT also if the choice is not the
- * selector's.
+ * from the same rule on all ranks, and from a selector for the problem's operation and the layout of comm. An
+ * alltoallv is set without communication: as many bytes go from each rank to each other as when it was
+ * planned. The plan shares the selector, which must live until the plan is freed, and reads no table: the
+ * table and SWP_MEASURE in the hints are ignored. Errors as there; SWP_ERR_ARGUMENT also if the choice is not
+ * the selector's.
  */
 int swp_selector_plan(MPI_Comm comm, const struct swp_collective *problem, const swp_selector *selector,
                       const struct swp_choice *choice, const struct swp_hints *hints, swp_plan **plan);

@@ -40,24 +40,29 @@ static void report(enum swp_operation operation, int64_t bytes, const char *meth
     report_passed(operation, passed, why, bytes);
 }
 
-bool dispatch_wanted(struct place *place, enum swp_operation operation, int64_t most, int64_t total,
-                     MPI_Datatype type, int root, MPI_Op op) {
+bool dispatch_chosen(struct place *place, enum swp_operation operation, const struct swp_facts *facts) {
   const struct rules *rules = &place->selectors->list[operation - FIRST_OPERATION];
   struct swp_choice *choice = &place->choice;
+  place->bytes = facts->bytes;
+  if (!place_asks(rules, place->bytes))
+    return false;
+  *choice = (struct swp_choice){.method = NULL};
+  if (!place->refused)
+    swp_selector_choose(rules->selector, facts, choice);
+  if (choice->method == NULL)
+    report(operation, place->bytes, NULL, choice->passed, choice->why);
+  return choice->method != NULL;
+}
+
+bool dispatch_wanted(struct place *place, enum swp_operation operation, int64_t most, int64_t total,
+                     MPI_Datatype type, int root, MPI_Op op) {
   if (total < 0 || (unsigned)root >= (unsigned)place->procs || type == MPI_DATATYPE_NULL ||
       (place_reduces(operation) && op == MPI_OP_NULL))
     return false;
   MPI_Count size = type == place->named_type ? place->named_bytes : dispatch_size(place, type);
-  place->bytes = place_bytes(place, operation, operation == SWP_ALLGATHERV ? total : most, size);
-  if (size < 0 || !place_asks(rules, place->bytes))
-    return false;
-  *choice = (struct swp_choice){.method = NULL};
-  if (!place->refused)
-    swp_selector_choose(rules->selector,
-                        &(struct swp_facts){place->bytes, total * size, most * size, root, op}, choice);
-  if (choice->method == NULL)
-    report(operation, place->bytes, NULL, choice->passed, choice->why);
-  return choice->method != NULL;
+  const int64_t bytes = place_bytes(place, operation, operation == SWP_ALLGATHERV ? total : most, size);
+  const struct swp_facts facts = {bytes, total * size, most * size, root, op};
+  return size >= 0 && dispatch_chosen(place, operation, &facts);
 }
 
 int dispatch_mpi_error(int error) {
@@ -139,8 +144,9 @@ bool dispatch(struct place *place, const struct swp_collective *problem, const v
               int *result) {
   enum by by = BY_METHOD;
   bool done = place_prepare(place) && is_valid_reduction(problem, place) &&
-              (guard_on ? execute_guarded(place, problem, send, recv, result, &by)
-                        : execute(place, problem, by, send, recv, result));
+              (guard_on && problem->operation != SWP_ALLTOALLV
+                   ? execute_guarded(place, problem, send, recv, result, &by)
+                   : execute(place, problem, by, send, recv, result));
   const swp_plan *plan = place->plans[problem->operation - FIRST_OPERATION];
   const char *why = "", *passed = done ? swp_plan_passed(plan, &why) : NULL; /* or could not be prepared */
   report(problem->operation, place->bytes, done && by == BY_METHOD ? swp_plan_method(plan) : NULL, passed,

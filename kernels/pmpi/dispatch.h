@@ -25,6 +25,9 @@ static inline MPI_Datatype dispatch_type(const void *buffer, MPI_Datatype type) 
 bool dispatch_wanted(struct place *place, enum swp_operation operation, int64_t most, int64_t total,
                      MPI_Datatype type, int root, MPI_Op op);
 
+/* The same for a call of which these are known, except for its validity. */
+bool dispatch_chosen(struct place *place, enum swp_operation operation, const struct swp_facts *facts);
+
 /* Does the call, and sets *result to the application's return code. False, with nothing done, if it is left
    to the MPI library. Collective. */
 bool dispatch(struct place *place, const struct swp_collective *problem, const void *send, void *recv,

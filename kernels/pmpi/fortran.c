@@ -58,6 +58,10 @@ FORTRAN(comm_disconnect, MPI_Fint *handle, MPI_Fint *ierror) {
   give(ierror, error);
 }
 
+FORTRAN(comm_set_info, MPI_Fint *handle, MPI_Fint *info, MPI_Fint *ierror) {
+  give(ierror, MPI_Comm_set_info(comm(handle), PMPI_Info_f2c(*info)));
+}
+
 #ifdef OPEN_MPI
 extern int mpi_fortran_in_place_ __attribute__((weak)), mpi_fortran_bottom_ __attribute__((weak));
 
@@ -117,6 +121,12 @@ FORTRAN(alltoall, void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *r
         MPI_Fint *recv_type, MPI_Fint *handle, MPI_Fint *ierror) {
   give(ierror, MPI_Alltoall(buffer(send), *send_count, type(send_type), buffer(recv), *recv_count,
                             type(recv_type), comm(handle)));
+}
+
+FORTRAN(alltoallv, void *send, MPI_Fint *send_counts, MPI_Fint *send_displs, MPI_Fint *send_type, void *recv,
+        MPI_Fint *recv_counts, MPI_Fint *displs, MPI_Fint *recv_type, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Alltoallv(buffer(send), send_counts, send_displs, type(send_type), buffer(recv),
+                             recv_counts, displs, type(recv_type), comm(handle)));
 }
 
 FORTRAN(reduce_scatter_block, void *send, void *recv, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *op,

@@ -17,8 +17,9 @@ static const char KEY[] = "swp_fixed_counts";
 
 enum { TEXT_BYTES = 160, MESSAGE_BYTES = 400 };
 
-static const char *const names[NEIGHBOR_FUNCTIONS] = {"allgather", "allgatherv", "alltoall", "alltoallv",
-                                                      "alltoallw"};
+static const char *const names[NEIGHBOR_FUNCTIONS] = {"Neighbor_allgather", "Neighbor_allgatherv",
+                                                      "Neighbor_alltoall", "Neighbor_alltoallv",
+                                                      "Neighbor_alltoallw"};
 
 /* ---- The promise ---- */
 
@@ -36,13 +37,14 @@ static void take_promise(struct place *place, bool fixed) {
     neighborhood_free(place->neighborhoods[i]);
     place->neighborhoods[i] = NULL;
   }
+  alltoallv_forget(place);
   place->fixed_counts = fixed;
 }
 
 /* The functions that set a communicator's info are collective; all ranks must give the same value. */
 static void note_info(MPI_Comm comm, MPI_Info info) {
   int inter = 1, said = read_key(info);
-  if (!neighborhood_on || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+  if (!promises_on || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
     return;
   int mine[2] = {said, -said}, most[2];
   if (PMPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || most[0] < 0)
@@ -90,14 +92,12 @@ EXPORTED int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sou
 
 /* ---- Plain calls ---- */
 
-/* A rank cannot inform the others, which are about to do the call by the plan. */
-static void __attribute__((noreturn)) break_promise(const struct place *place,
-                                                    enum neighbor_function function, const char *text) {
+_Noreturn void promise_break(const struct place *place, const char *function, const char *text) {
   char message[MESSAGE_BYTES];
   snprintf(message, sizeof message,
-           "MPI_Neighbor_%s: rank %d of a communicator with %s=true calls it with %s: omit the key, or "
+           "MPI_%s: rank %d of a communicator with %s=true calls it with %s: omit the key, or "
            "use a communicator for each set of counts",
-           names[function], place->rank, KEY, text);
+           function, place->rank, KEY, text);
   startup_abort(message);
 }
 
@@ -121,7 +121,7 @@ static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function funct
   if (*known == NULL)
     *known = neighborhood_make(place, send, recv);
   else if (neighborhood_method(*known) != NULL && !neighborhood_set(*known, send, recv, text, sizeof text))
-    break_promise(place, function, text);
+    promise_break(place, names[function], text);
   const char *method = neighborhood_method(*known);
   call->place = place;
   call->neighborhood = *known;

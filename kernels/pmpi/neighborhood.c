@@ -37,7 +37,7 @@ struct neighborhood {
   void *received; /* by the present execution */
 };
 
-bool neighborhood_on;
+bool neighborhood_on, promises_on;
 
 static void *allocate(size_t count, size_t bytes) {
   void *memory = calloc(count + 1, bytes);

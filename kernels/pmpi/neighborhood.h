@@ -8,8 +8,17 @@
 
 #include "place.h"
 
+/* Ends the job: a rank cannot inform the others, which are about to do the call by the plan. */
+_Noreturn void promise_break(const struct place *place, const char *function, const char *text);
+
+/* Forgets what ranks agreed on for MPI_Alltoallv. Collective, as freeing a plan is. */
+void alltoallv_forget(struct place *place);
+
 /* Whether the table has rules for exchanges, and there is an MPI_COMM_WORLD. */
 extern bool neighborhood_on;
+
+/* Whether it has rules for these or for MPI_Alltoallv, for which promises of fixed counts are read. */
+extern bool promises_on;
 
 /* One side of a call, as the application gives it. A list that is NULL stands for a single value. */
 struct part {

@@ -22,6 +22,7 @@
 #define MPI_Allgather PMPI_Allgather
 #define MPI_Allgatherv PMPI_Allgatherv
 #define MPI_Alltoall PMPI_Alltoall
+#define MPI_Alltoallv PMPI_Alltoallv
 #define MPI_Reduce_scatter_block PMPI_Reduce_scatter_block
 #define MPI_Neighbor_allgather PMPI_Neighbor_allgather
 #define MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv

@@ -75,6 +75,7 @@ static void release(struct place *place) {
   }
   for (int i = 0; i < NEIGHBOR_FUNCTIONS; i++)
     neighborhood_free(place->neighborhoods[i]);
+  alltoallv_forget(place);
   if (place->own != MPI_COMM_NULL)
     persistent_collect(place, true);
   guard_free(place);
@@ -113,6 +114,7 @@ static struct place *take_place(MPI_Comm comm) {
   place->selectors = NULL;
   place->trials = NULL;
   place->fixed_counts = false;
+  place->uneven = NULL;
   memset(place->neighborhoods, 0, sizeof place->neighborhoods);
   memset(place->plans, 0, sizeof place->plans);
   memset(place->vendor_plans, 0, sizeof place->vendor_plans);

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_REDUCE_SCATTER_BLOCK - SWP_BCAST + 1, BUCKETS = 512 };
+enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_ALLTOALLV - SWP_BCAST + 1, BUCKETS = 512 };
 
 enum { CHANGES = 63 }; /* a binary search needs six steps at most */
 
@@ -26,6 +26,7 @@ enum neighbor_function {
 };
 
 struct neighborhood;
+struct uneven;
 
 /* The rules for one operation. Calls below changes[0] bytes are the MPI library's, from there on maybe not,
    and so on alternately, until INT64_MAX. If there are more changes, no call beyond them is certainly the
@@ -56,8 +57,9 @@ struct place {
   MPI_Count named_bytes;
   struct swp_choice choice; /* for the current call, with the bytes that rules refer to */
   int64_t bytes;
-  bool fixed_counts; /* promised by the application for neighbourhood collectives, which are planned here */
+  bool fixed_counts; /* promised by the application for calls that are planned here */
   struct neighborhood *neighborhoods[NEIGHBOR_FUNCTIONS];
+  struct uneven *uneven;               /* of MPI_Alltoallv; NULL before its first call */
   swp_plan *vendor_plans[COLLECTIVES]; /* of the guard, as are these: */
   struct trial *trials;
 };

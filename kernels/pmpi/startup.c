@@ -90,6 +90,7 @@ static void begin_world(void) {
   report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
   guard_on = settings.guard;
   neighborhood_on = swp_table_has(table, SWP_EXCHANGE);
+  promises_on = neighborhood_on || swp_table_has(table, SWP_ALLTOALLV);
   if (swp_table_rules(table) > 0)
     place_begin();
 }

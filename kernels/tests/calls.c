@@ -172,7 +172,29 @@ static int elements_of(MPI_Datatype type) {
   return size / (int)sizeof(int32_t);
 }
 
-/* Gather, scatter, allgather, allgatherv, alltoall, bcast: every rank has its own types. */
+/* Of an alltoallv, whose ranks have other blocks for each other; in place the same both ways. */
+static int pair_elements(uint64_t seed, int from, int to, int most_units, bool in_place) {
+  const bool swaps = in_place && to < from;
+  return draw_elements(mix(seed, (uint64_t)(swaps ? to : from), 8, 0), swaps ? from : to, most_units);
+}
+
+/* Lists of such blocks, likewise. */
+static int make_pairs(uint64_t seed, int rank, int procs, bool sends, int most_units, bool in_place,
+                      int elements_per_item, int **counts, int **displs) {
+  int end = 1;
+  *counts = test_allocate((size_t)procs * sizeof(int));
+  *displs = test_allocate((size_t)procs * sizeof(int));
+  for (int i = 0; i < procs; i++) {
+    const int peer = seed % 2 == 0 ? i : procs - 1 - i;
+    const int elements = pair_elements(seed, sends ? rank : peer, sends ? peer : rank, most_units, in_place);
+    (*counts)[peer] = elements / elements_per_item;
+    (*displs)[peer] = end;
+    end += (*counts)[peer] + (int)(seed / 2 % 3);
+  }
+  return end;
+}
+
+/* Gather, scatter, allgather, allgatherv, alltoall, alltoallv, bcast: every rank has its own types. */
 static void make_movement(struct test_call *call, int rank, int procs, uint64_t seed, int most_units,
                           bool in_place, enum call_range range) {
   struct swp_collective *problem = &call->problem;
@@ -180,16 +202,24 @@ static void make_movement(struct test_call *call, int rank, int procs, uint64_t 
   bool root = rank == problem->root, gathers = operation == SWP_GATHER, scatters = operation == SWP_SCATTER;
   bool by_counts = operation == SWP_ALLGATHERV;
   int elements = draw_elements(seed, by_counts ? rank : -1, most_units), recv_items;
-  bool plain = range != CALL_ANY && (by_counts || operation == SWP_ALLTOALL);
+  bool by_pairs = operation == SWP_ALLTOALLV;
+  bool plain = range != CALL_ANY && (by_counts || by_pairs || operation == SWP_ALLTOALL);
   int drawer = plain ? -1 : rank, nshapes = plain ? DENSE_SHAPES : SHAPES;
   problem->send_count = make_side(seed + 1, drawer, nshapes, elements, &problem->send_type);
   problem->recv_count = make_side(seed + 2 - plain, drawer, nshapes, elements, &problem->recv_type);
   recv_items = problem->recv_count * (operation == SWP_BCAST || scatters ? 1 : procs);
   if (by_counts)
     recv_items = make_counts(call, procs, seed, most_units, elements_of(problem->recv_type));
-  call->send_buffer = buffer_make(
-      problem->send_type, (int64_t)problem->send_count * (operation == SWP_ALLTOALL || scatters ? procs : 1),
-      mix(seed, (uint64_t)rank, 3, 0), false);
+  int64_t send_items = (int64_t)problem->send_count * (operation == SWP_ALLTOALL || scatters ? procs : 1);
+  if (by_pairs) {
+    recv_items = make_pairs(seed, rank, procs, false, most_units, in_place, elements_of(problem->recv_type),
+                            &call->counts, &call->displs);
+    send_items = make_pairs(seed, rank, procs, true, most_units, in_place, elements_of(problem->send_type),
+                            &call->send_counts, &call->send_displs);
+    problem->recv_counts = call->counts, problem->displs = call->displs;
+    problem->send_counts = call->send_counts, problem->send_displs = call->send_displs;
+  }
+  call->send_buffer = buffer_make(problem->send_type, send_items, mix(seed, (uint64_t)rank, 3, 0), false);
   call->recv_buffer = buffer_make(problem->recv_type, recv_items, mix(seed, (uint64_t)rank, 4, 0), false);
   call->send = operation == SWP_BCAST || (scatters && !root) ? NULL : call->send_buffer.buffer;
   call->recv = gathers && !root ? NULL : call->recv_buffer.buffer;
@@ -203,6 +233,7 @@ static void make_movement(struct test_call *call, int rank, int procs, uint64_t 
   } else if (in_place && operation != SWP_BCAST && !scatters && (root || !gathers)) {
     call->send = MPI_IN_PLACE;
     make_nonsense(&problem->send_count, &problem->send_type);
+    problem->send_counts = problem->send_displs = NULL;
   }
 }
 
@@ -273,14 +304,17 @@ static void expected_alltoall(const struct swp_collective *p, const char *send, 
   MPI_Type_get_extent(p->recv_type, &lower, &recv_extent);
   if (send != MPI_IN_PLACE)
     MPI_Type_get_extent(p->send_type, &lower, &send_extent);
+  const bool listed = p->operation == SWP_ALLTOALLV;
   for (int step = 0; step < procs; step++) {
-    int peer = (step - rank + procs) % procs;
-    char *to = recv + peer * p->recv_count * recv_extent;
-    if (send == MPI_IN_PLACE)
-      MPI_Sendrecv_replace(to, p->recv_count, p->recv_type, peer, 0, peer, 0, comm, MPI_STATUS_IGNORE);
-    else
-      MPI_Sendrecv(send + peer * p->send_count * send_extent, p->send_count, p->send_type, peer, 0, to,
-                   p->recv_count, p->recv_type, peer, 0, comm, MPI_STATUS_IGNORE);
+    int peer = (step - rank + procs) % procs, count = listed ? p->recv_counts[peer] : p->recv_count;
+    char *to = recv + (listed ? p->displs[peer] : peer * count) * recv_extent;
+    if (send == MPI_IN_PLACE) {
+      MPI_Sendrecv_replace(to, count, p->recv_type, peer, 0, peer, 0, comm, MPI_STATUS_IGNORE);
+      continue;
+    }
+    int sent = listed ? p->send_counts[peer] : p->send_count;
+    MPI_Sendrecv(send + (listed ? p->send_displs[peer] : peer * sent) * send_extent, sent, p->send_type, peer,
+                 0, to, count, p->recv_type, peer, 0, comm, MPI_STATUS_IGNORE);
   }
 }
 
@@ -333,6 +367,7 @@ static bool call_mpi(const struct swp_collective *p, const void *send, void *rec
     expected_allgather(p, send, recv, comm);
     break;
   case SWP_ALLTOALL:
+  case SWP_ALLTOALLV:
     expected_alltoall(p, send, recv, comm);
     break;
   case SWP_REDUCE_SCATTER_BLOCK:
@@ -385,4 +420,6 @@ void call_free(struct test_call *call) {
   buffer_free(&call->recv_buffer);
   free(call->counts);
   free(call->displs);
+  free(call->send_counts);
+  free(call->send_displs);
 }

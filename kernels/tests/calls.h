@@ -20,7 +20,7 @@ struct test_call {
   const void *send; /* what is given: a buffer, MPI_IN_PLACE, or where MPI ignores it NULL */
   void *recv;
   struct call_buffer send_buffer, recv_buffer;
-  int *counts, *displs;
+  int *counts, *displs, *send_counts, *send_displs;
   char text[160];
 };
 
@@ -31,9 +31,9 @@ void calls_end(void);
 /*
  * How much of what MPI allows a call may use; MPI's own functions are not up to all of it.
  * Tame: where ranks of an allgatherv differ in their types, MPICH 4.0.2 truncates messages, and those of
- * Open MPI 4.1.4 choose different algorithms and hang; Open MPI's alltoall is wrong with different types;
- * MPICH's reduce_scatter_block writes past its memory for a type that begins below 0, and its reduce crashes
- * in place where the root is not rank 0 and the vector longer than 2 KiB.
+ * Open MPI 4.1.4 choose different algorithms and hang; Open MPI's alltoall is wrong with different types, and
+ * its alltoallv; MPICH's reduce_scatter_block writes past its memory for a type that begins below 0, and its
+ * reduce crashes in place where the root is not rank 0 and the vector longer than 2 KiB.
  */
 enum call_range { CALL_ANY, CALL_TAME };
 

@@ -32,6 +32,9 @@ static const int counts[] = {COUNT}, displs[] = {0};
       return prefix##MPI_Allgatherv(send, COUNT, MPI_INT, recv, counts, displs, MPI_INT, MPI_COMM_WORLD);    \
     if (strcmp(operation, "alltoall") == 0)                                                                  \
       return prefix##MPI_Alltoall(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, MPI_COMM_WORLD);               \
+    if (strcmp(operation, "alltoallv") == 0)                                                                 \
+      return prefix##MPI_Alltoallv(send, counts, displs, MPI_INT, recv, counts, displs, MPI_INT,             \
+                                   MPI_COMM_WORLD);                                                          \
     if (strcmp(operation, "reduce_scatter_block") == 0)                                                      \
       return prefix##MPI_Reduce_scatter_block(send, recv, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);          \
     return MPI_ERR_OTHER;                                                                                    \

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEGMENT_BYTES = 96, UNKNOWN = -1 };
+enum { SEGMENT_BYTES = 96, UNKNOWN = -1, VIRTUAL_PPN = 2 };
 
 /* P ranks: 2^steps of them and `extra` more; up to 2^rounds. m bytes in a vector, or in a rank's block. */
 static struct {
@@ -119,6 +119,38 @@ static struct sent bruck_hops(void) {
   return (struct sent){s.procs * s.rounds, s.rounds, s.procs * hops * s.m};
 }
 
+/* Turns to base `radix` along `procs` ranks, of blocks for `each` other ranks: adds to the messages and
+   blocks that a rank sends. */
+static void add_turns(int64_t radix, int64_t procs, int64_t each, int64_t *messages, int64_t *blocks) {
+  for (int64_t value = 1; value < procs; value *= radix)
+    for (int64_t digit = 1; digit < radix && digit * value < procs; digit++) {
+      *messages += 1;
+      for (int64_t distance = 0; distance < procs; distance++)
+        *blocks += distance / value % radix == digit ? each : 0;
+    }
+}
+
+/* A block travels with the four bytes of its size. */
+static struct sent uneven_bruck(int64_t radix, int64_t global) {
+  int64_t messages = 0, blocks = 0, ppn = global > 0 ? VIRTUAL_PPN : s.procs;
+  add_turns(radix, ppn, s.procs / ppn, &messages, &blocks);
+  if (global > 0)
+    add_turns(global, s.procs / ppn, ppn, &messages, &blocks);
+  return (struct sent){s.procs * messages, messages, s.procs * blocks * (s.m + 4)};
+}
+
+static struct sent bruck_by_two(void) {
+  return uneven_bruck(2, 0);
+}
+
+static struct sent bruck_by_three(void) {
+  return uneven_bruck(3, 0);
+}
+
+static struct sent bruck_by_nodes(void) {
+  return uneven_bruck(2, 3);
+}
+
 static struct sent nothing(void) {
   return (struct sent){0, 0, 0};
 }
@@ -147,6 +179,10 @@ static const struct {
     {SWP_ALLGATHERV, "bruck", bruck_blocks},
     {SWP_ALLTOALL, "pairwise", once_each},
     {SWP_ALLTOALL, "bruck", bruck_hops},
+    {SWP_ALLTOALLV, "pairwise", once_each},
+    {SWP_ALLTOALLV, "bruck:radix=2", bruck_by_two},
+    {SWP_ALLTOALLV, "bruck:radix=3", bruck_by_three},
+    {SWP_ALLTOALLV, "bruck:radix=2,global=3", bruck_by_nodes},
     {SWP_REDUCE_SCATTER_BLOCK, "pairwise", once_each},
     {SWP_REDUCE_SCATTER_BLOCK, "hypercube", hypercube_blocks},
     {SWP_REDUCE_SCATTER_BLOCK, "ring", once_each},
@@ -158,6 +194,7 @@ static const struct {
     {SWP_ALLGATHER, "shared", nothing},
     {SWP_ALLTOALL, "shared", nothing},
     {SWP_REDUCE_SCATTER_BLOCK, "shared", nothing},
+    {SWP_ALLTOALLV, "shared", nothing},
 };
 
 static int64_t reduced(int64_t value, MPI_Op op) {
@@ -190,8 +227,11 @@ static void check(enum swp_operation operation, const char *method, struct sent 
     counts[i] = items, displs[i] = i * items, nodes[i] = i;
   memset(send, 0, all * sizeof(int));
   memset(recv, 0, all * sizeof(int));
-  struct swp_collective problem = {operation, items, MPI_INT, items, MPI_INT, counts, displs, MPI_SUM, root};
-  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), SWP_SUCCESS);
+  struct swp_collective problem = {operation, items,   MPI_INT, items,  MPI_INT, counts,
+                                   displs,    MPI_SUM, root,    counts, displs};
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  hints.ppn = strstr(method, "global") != NULL ? VIRTUAL_PPN : 0;
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, &hints, &plan), SWP_SUCCESS);
   for (int turn = 0; turn < 2 && plan != NULL; turn++) {
     MPI_Barrier(MPI_COMM_WORLD);
     activity_start(nodes);
@@ -215,6 +255,8 @@ int main(int argc, char **argv) {
   roots[0] = 0, roots[1] = procs / 2, roots[2] = procs - 1;
   for (int i = 0; i < 3; i++)
     for (size_t k = 0; k < sizeof checks / sizeof checks[0]; k++) {
+      if (strstr(checks[k].method, "global") != NULL && (procs % VIRTUAL_PPN != 0 || procs <= VIRTUAL_PPN))
+        continue;
       set_sizes(procs, roots[i]);
       check(checks[k].operation, checks[k].method, checks[k].expected(), roots[i]);
     }

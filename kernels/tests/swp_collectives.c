@@ -303,6 +303,35 @@ static void wrong_problems_are_refused(void) {
   expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
 }
 
+/* The lists of an alltoallv are needed, and all ranks must receive what they send. */
+static void wrong_lists_are_refused(void) {
+  int *ones = test_allocate(2 * (size_t)procs * sizeof *ones), *more = ones + procs;
+  struct swp_collective good = {.operation = SWP_ALLTOALLV,
+                                .send_type = MPI_INT,
+                                .recv_type = MPI_INT,
+                                .recv_counts = ones,
+                                .displs = ones,
+                                .op = MPI_OP_NULL,
+                                .send_counts = ones,
+                                .send_displs = ones};
+  struct swp_collective bad = good;
+  test_case("wrong lists");
+  for (int i = 0; i < procs; i++)
+    ones[i] = more[i] = 1;
+  bad.recv_counts = NULL;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  bad = good, bad.send_displs = NULL;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  if (rank == procs - 1)
+    more[0]++;
+  bad = good, bad.send_counts = more;
+  expect_refused(bad, "vendor", SWP_ERR_MISMATCH);
+  if (rank == procs - 1)
+    more[0] = -1;
+  expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  free(ones);
+}
+
 /* A set that is refused leaves the plan as it was. */
 static void a_refused_set_changes_nothing(void) {
   struct swp_collective good = {
@@ -415,6 +444,7 @@ static void check_all(void) {
     blocks_of_several_basic_types_arrive_whole(SWP_SCATTER, root);
   }
   wrong_problems_are_refused();
+  wrong_lists_are_refused();
   a_refused_set_changes_nothing();
   names_of_algorithms_are_words();
 }

@@ -102,8 +102,8 @@ static void print_collective(enum swp_operation operation, int bytes, const stru
     counts[i] = bytes;
     displs[i] = i * bytes;
   }
-  const struct swp_collective problem = {operation, bytes,  MPI_BYTE, bytes, MPI_BYTE,
-                                         counts,    displs, MPI_BXOR, 0};
+  const struct swp_collective problem = {operation, bytes,    MPI_BYTE, bytes,  MPI_BYTE, counts,
+                                         displs,    MPI_BXOR, 0,        counts, displs};
   EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_collective_plan(MPI_COMM_WORLD, &problem, NULL, hints, &plan)),
                SWP_SUCCESS);
   free(counts);

@@ -3,6 +3,7 @@
  * that no preload stands before. Run with libswitchpoint_pmpi.so preloaded, and without.
  * Usage: swp_pmpi [--brief] [--wild] [--one-thread] [--truncation] [--communicators N]
  *        swp_pmpi --table PROCS     writes a table that uses every method on so many ranks, and ends
+ *        swp_pmpi --break-promise   rank 1 changes the counts of an alltoallv that it promised to keep
  *   --brief          no random calls
  *   --wild           calls that MPI libraries themselves get wrong, for tables without them
  *   --one-thread     no calls of two threads at once
@@ -61,7 +62,18 @@ static int write_table(int count) {
 
 /* ---- What the application calls ---- */
 
-/* By the functions with counts of int, or large ones but for Allgatherv, which has other lists then. */
+/* With the promise of fixed counts, which a communicator of its own is for. */
+static MPI_Comm promised(MPI_Comm comm) {
+  MPI_Comm copy;
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "swp_fixed_counts", "true");
+  MPI_Comm_dup_with_info(comm, info, &copy);
+  MPI_Info_free(&info);
+  return copy;
+}
+
+/* By the functions with counts of int, or large ones but for those with lists, which are others then. */
 #define CALL_APPLICATION(name, suffix)                                                                       \
   static int name(const struct test_call *call, MPI_Comm comm) {                                             \
     const struct swp_collective *p = &call->problem;                                                         \
@@ -87,6 +99,9 @@ static int write_table(int count) {
     case SWP_ALLTOALL:                                                                                       \
       return MPI_Alltoall##suffix(call->send, p->send_count, p->send_type, call->recv, p->recv_count,        \
                                   p->recv_type, comm);                                                       \
+    case SWP_ALLTOALLV:                                                                                      \
+      return MPI_Alltoallv(call->send, p->send_counts, p->send_displs, p->send_type, call->recv,             \
+                           p->recv_counts, p->displs, p->recv_type, comm);                                   \
     case SWP_REDUCE_SCATTER_BLOCK:                                                                           \
       return MPI_Reduce_scatter_block##suffix(call->send, call->recv, p->recv_count, p->recv_type, p->op,    \
                                               comm);                                                         \
@@ -99,27 +114,52 @@ CALL_APPLICATION(call_small, )
 #ifdef SWP_HAVE_LARGE_COUNTS
 CALL_APPLICATION(call_large_counts, _c)
 
+/* The lists of a side, or none. */
+struct lists {
+  MPI_Count *counts;
+  MPI_Aint *displs;
+};
+
+static struct lists widen(const int *counts, const int *displs, MPI_Comm comm) {
+  int size;
+  MPI_Comm_size(comm, &size);
+  struct lists lists = {test_allocate((size_t)size * sizeof(MPI_Count)),
+                        test_allocate((size_t)size * sizeof(MPI_Aint))};
+  for (int i = 0; counts != NULL && i < size; i++) {
+    lists.counts[i] = counts[i];
+    lists.displs[i] = displs[i];
+  }
+  return lists;
+}
+
 static int call_large(const struct test_call *call, MPI_Comm comm) {
   const struct swp_collective *p = &call->problem;
-  int size;
-  if (p->operation != SWP_ALLGATHERV)
+  if (p->operation != SWP_ALLGATHERV && p->operation != SWP_ALLTOALLV)
     return call_large_counts(call, comm);
-  MPI_Comm_size(comm, &size);
-  MPI_Count *counts = test_allocate((size_t)size * sizeof *counts);
-  MPI_Aint *displs = test_allocate((size_t)size * sizeof *displs);
-  for (int i = 0; i < size; i++) {
-    counts[i] = p->recv_counts[i];
-    displs[i] = p->displs[i];
-  }
-  int error = MPI_Allgatherv_c(call->send, p->send_count, p->send_type, call->recv, counts, displs,
-                               p->recv_type, comm);
-  free(counts);
-  free(displs);
+  struct lists to = widen(p->recv_counts, p->displs, comm),
+               from = widen(p->send_counts, p->send_displs, comm);
+  int error = p->operation == SWP_ALLGATHERV
+                  ? MPI_Allgatherv_c(call->send, p->send_count, p->send_type, call->recv, to.counts,
+                                     to.displs, p->recv_type, comm)
+                  : MPI_Alltoallv_c(call->send, from.counts, from.displs, p->send_type, call->recv, to.counts,
+                                    to.displs, p->recv_type, comm);
+  free(to.counts), free(to.displs), free(from.counts), free(from.displs);
   return error;
 }
 #else
 #define call_large call_small
 #endif
+
+/* An alltoallv is called twice, the second time by the plan of the first. */
+static int call_twice(const struct test_call *call, MPI_Comm comm, bool large) {
+  MPI_Comm copy = promised(comm);
+  int (*function)(const struct test_call *, MPI_Comm) = large ? call_large : call_small;
+  int error = function(call, copy);
+  if (error == MPI_SUCCESS && call->send != MPI_IN_PLACE)
+    error = function(call, copy);
+  MPI_Comm_free(&copy);
+  return error;
+}
 
 /* Calls of all operations back to back, ranks drifting apart, and then what MPI says to all of them. */
 static void check_burst(MPI_Comm comm, uint64_t seed, int most_units) {
@@ -128,8 +168,7 @@ static void check_burst(MPI_Comm comm, uint64_t seed, int most_units) {
   MPI_Comm_size(comm, &size);
   for (int i = 0; i < BURST; i++) {
     uint64_t draw = mix(seed, (uint64_t)i, 30, 0);
-    enum swp_operation operation =
-        (enum swp_operation)(SWP_BCAST + draw % (SWP_REDUCE_SCATTER_BLOCK - SWP_BCAST + 1));
+    enum swp_operation operation = (enum swp_operation)(SWP_BCAST + draw % (SWP_ALLTOALLV - SWP_BCAST + 1));
     if (!wild && size == 1 && operation == SWP_ALLGATHERV)
       operation = SWP_ALLGATHER; /* MPICH 4.0.2 takes no notice of displs on one rank */
     calls[i] = call_make(comm, operation, draw, most_units, wild ? CALL_ANY : CALL_TAME);
@@ -137,7 +176,10 @@ static void check_burst(MPI_Comm comm, uint64_t seed, int most_units) {
   for (int i = 0; i < BURST; i++) {
     if (mix(seed, (uint64_t)rank, (uint64_t)i, 31) % 32 == 0)
       usleep(200);
-    EXPECT_EQUAL((mix(seed, (uint64_t)i, 33, 0) % 4 == 0 ? call_large : call_small)(&calls[i], comm),
+    const bool large = mix(seed, (uint64_t)i, 33, 0) % 4 == 0;
+    EXPECT_EQUAL(calls[i].problem.operation == SWP_ALLTOALLV ? call_twice(&calls[i], comm, large)
+                 : large                                     ? call_large(&calls[i], comm)
+                                                             : call_small(&calls[i], comm),
                  MPI_SUCCESS);
   }
   for (int i = 0; i < BURST; i++) {
@@ -362,6 +404,26 @@ static void check_threads(void) {
   }
 }
 
+static void break_promise(void) {
+  MPI_Comm comm = promised(MPI_COMM_WORLD);
+  int *counts = test_allocate(2 * (size_t)procs * sizeof *counts), *displs = counts + procs;
+  int *numbers = test_allocate(2 * ((size_t)procs + 1) * sizeof *numbers), *received = numbers + procs + 1;
+  for (int i = 0; i < procs; i++) {
+    counts[i] = 1;
+    displs[i] = i;
+  }
+  for (int call = 0; call < 2; call++) {
+    test_case("an alltoallv with %d numbers of rank 1 for itself", call + 1);
+    if (rank == 1)
+      counts[1] = call + 1;
+    EXPECT_EQUAL(MPI_Alltoallv(numbers, counts, displs, MPI_INT, received, counts, displs, MPI_INT, comm),
+                 MPI_SUCCESS);
+  }
+  free(counts);
+  free(numbers);
+  MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv) {
   int communicators = 200, provided;
   bool brief = false, one_thread = false, truncation = false;
@@ -371,6 +433,10 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_pmpi");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  if (argc == 2 && strcmp(argv[1], "--break-promise") == 0) {
+    break_promise();
+    return test_end();
+  }
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--brief") == 0)
       brief = true;

@@ -64,7 +64,7 @@ def vendor_table(directory: Path) -> Path:
 
 def rules_for_all(path: Path, rules: Sequence[str]) -> Path:
     """Write a table with the rules for every collective; METHOD stands for one that it has."""
-    methods = {"allgather": "ring", "allgatherv": "ring", "alltoall": "bruck"}
+    methods = {"allgather": "ring", "allgatherv": "ring", "alltoall": "bruck", "alltoallv": "bruck"}
     methods["reduce_scatter_block"] = "hypercube"
     lines = ["switchpoint-table 1"]
     for operation in COLLECTIVES:

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 import numpy as np
 
-from tuner.domain.operations import COLLECTIVES
+from tuner.domain.operations import DISPATCHED
 from tuner.errors import SwitchpointError
 from tuner.files import printable, read_bytes
 
@@ -76,7 +76,7 @@ class Shape(NamedTuple):
     def operation(self) -> str:
         """Return the operation of tables; "" for calls that no table is about."""
         name = self.call.lower()
-        return name if name in COLLECTIVES and self.nodes > 0 else ""
+        return name if name in DISPATCHED and self.nodes > 0 else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,12 @@ COLLECTIVES = (
     "allgatherv",
     "alltoall",
     "reduce_scatter_block",
+    "alltoallv",
 )
 """The operations of MPI that have no messages of their own, and no degree."""
+
+DISPATCHED = tuple(name for name in COLLECTIVES if name != "alltoallv")
+"""Those that the preload does by a method in any program; the other one needs a promise."""
 
 DEFAULT_METHODS = {
     "exchange": "direct",

@@ -16,8 +16,8 @@ from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
 from tuner.selection import match
 
-ROOT_KNOWS = ("gather", "scatter")
-"""Operations whose size the library takes from arguments that are valid only at some ranks."""
+OWN_SIZES = ("gather", "scatter", "alltoallv")
+"""Operations whose size the library takes from arguments that differ between ranks, if from any."""
 
 _ALGORITHMS = ("vendor:algorithm=", APART)
 
@@ -101,7 +101,7 @@ def _add(choices: Choices, place: Place, rules: list[Rule]) -> None:
                 f"{_bytes(rule)}: {rule.method} is not an algorithm of the library",
             )
     intervals = _intervals(rules, place)
-    if operation in ROOT_KNOWS and len(intervals) > 1:
+    if operation in OWN_SIZES and len(intervals) > 1:
         choices.leave_out(
             operation,
             procs,

@@ -21,6 +21,7 @@ NUMBERS = {
     "allgatherv": 1,
     "allreduce": 2,
     "alltoall": 3,
+    "alltoallv": 4,
     "bcast": 7,
     "gather": 9,
     "reduce": 11,

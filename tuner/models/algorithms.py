@@ -1,6 +1,6 @@
 """The times of collective algorithms on P ranks, composed of messages alone (the postal model).
 
-m is the block of a rank, for allgatherv the mean, or the whole vector of bcast, reduce and
+m is the block of a rank, for allgatherv and alltoallv the mean, or the vector of bcast, reduce and
 allreduce. There are lg = ceil(log2 P) steps. Hartmann, Kühnemann, Rauber, Rünger, "Adaptive
 selection of communication methods"; Thakur, Rabenseifner, Gropp, IJHPCA'05; others by function.
 """
@@ -13,6 +13,7 @@ from tuner.models.costs import Costs
 
 _RADIX, _SEGMENT_BYTES = 4, 65536  # where a spec has none
 _CHAINS = 4  # that Open MPI's `chain` begins at the root
+COUNT_BYTES = 4  # of a count in a message
 
 
 def steps(procs: int) -> int:
@@ -288,6 +289,30 @@ def alltoall_bruck(group: Group, m: float) -> float:
     blocks = [with_bit(i, p) for i in range(steps(p))]
     copied = 2 * (p + sum(blocks)) * m
     return group.messages_s(count * m for count in blocks) + copied * group.copy_s_per_byte
+
+
+def uneven_bruck(group: Group, m: float, radix: int = 2, global_radix: int = 0) -> float:
+    """Return the time of turns of radix - 1 messages that forward blocks with their sizes.
+
+    Fan et al., HPDC'25; with a global radix on nodes first, then between their ranks.
+    """
+    p = group.procs
+    levels = [(group, radix)]
+    if global_radix:
+        between = replace(group, procs=p // group.ppn, on_node=None)
+        levels = [(group.part(group.ppn, group.ppn), radix), (between, global_radix)]
+    copied, total_s = p, 0.0
+    for level, base in levels:
+        value = 1
+        while value < level.procs:
+            whole, rest = divmod(level.procs, value * base)
+            blocks = (level.procs - whole * value - min(rest, value)) * (p // level.procs)
+            messages = min(base - 1, (level.procs - 1) // value)
+            each = blocks * (m + COUNT_BYTES) / messages
+            total_s += level.burst_s(messages, each, messages)
+            copied += blocks
+            value *= base
+    return total_s + 2 * copied * m * group.copy_s_per_byte
 
 
 def with_bit(place: int, below: int) -> int:

@@ -18,6 +18,7 @@ Formula = Callable[[Group, float], float]
 
 _SMALL_BYTES = 8
 RADIXES = (3, 4, 8)
+BRUCK_RADIXES, GLOBAL_RADIXES = (2, 4, 8), (2, 4)  # of an alltoallv
 SEGMENTS_BYTES = (8192, 32768, 131072)
 
 FORMULAS: dict[str, dict[str, Formula]] = {
@@ -52,6 +53,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "ring": algorithms.ring_reduce_scatter,
         "pairwise": algorithms.ring_reduce_scatter,
     },
+    "alltoallv": {"pairwise": algorithms.ring},
 }
 """Formulas by operation and method. Those made of the library's collectives are in `formula`."""
 
@@ -85,6 +87,7 @@ OTHERS: dict[str, dict[str, Formula]] = {
     "allgatherv": {**_OTHERS_ALLGATHER, "hypercube": algorithms.allgather_hypercube},
     "alltoall": {"linear": algorithms.alltoall_linear},
     "reduce_scatter_block": {"recursive_doubling": algorithms.reduce_scatter_doubling},
+    "alltoallv": {"linear": algorithms.alltoall_linear},
 }
 """Algorithms of MPI libraries that no method has, by the libraries' names."""
 
@@ -168,8 +171,8 @@ def _twolevel(on_node: OnNode, operation: str, group: Group, m: float) -> float:
     return on_node(operation, node, m) + _vendor(operation, leaders, block)
 
 
-_SENDS_ALL = ("scatter", "alltoall", "reduce_scatter_block")
-_RECEIVES_ALL = ("gather", "allgather", "alltoall")
+_SENDS_ALL = ("scatter", "alltoall", "alltoallv", "reduce_scatter_block")
+_RECEIVES_ALL = ("gather", "allgather", "alltoall", "alltoallv")
 _REDUCES = ("reduce", "allreduce", "reduce_scatter_block")
 
 
@@ -208,6 +211,8 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
             return partial(_vendor, operation)
         case "vendor", "algorithm":
             return _algorithm(operation, value)
+        case "bruck", _ if operation == "alltoallv":
+            return _uneven_bruck(argument)
         case "shared", "" if operation != "allgatherv":
             return partial(_shared, operation)
         case "twolevel", "" if operation in _TWOLEVEL:
@@ -220,6 +225,15 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
         case _, "":
             return FORMULAS[operation].get(spec)
     return _bcast_by(name, key, value) if operation == "bcast" else None
+
+
+def _uneven_bruck(argument: str) -> Formula | None:
+    """Return the formula of a bruck of uneven blocks."""
+    found = re.fullmatch(r"(?:radix=([1-9]\d{0,3}))?,?(?:global=([1-9]\d{0,3}))?", argument)
+    if found is None:
+        return None
+    radix, global_radix = (int(each) if each else 0 for each in found.groups())
+    return partial(algorithms.uneven_bruck, radix=radix or 2, global_radix=global_radix)
 
 
 def _bcast_by(name: str, key: str, value: str) -> Formula | None:
@@ -246,7 +260,10 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
         "vendor",
         *(spec for name in FORMULAS[operation] for spec in variants.get(name, [name])),
     ]
-    found += (f"orthogonal:grid={grid}" for grid in _grids(procs))
+    if operation == "alltoallv":
+        found += _brucks(procs, procs > ppn > 1 and procs % ppn == 0)
+    else:
+        found += (f"orthogonal:grid={grid}" for grid in _grids(procs))
     if operation in _TWOLEVEL and procs > ppn > 1:
         found.append("twolevel")
         if operation in _BY_MEMORY:
@@ -254,6 +271,12 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
     if operation != "allgatherv" and procs <= ppn:
         found.append("shared")
     return found
+
+
+def _brucks(procs: int, by_nodes: bool) -> list[str]:
+    radixes = [f"bruck:radix={k}" for k in BRUCK_RADIXES if k == BRUCK_RADIXES[0] or k <= procs]
+    levels = [f",global={k}" for k in GLOBAL_RADIXES] if by_nodes else []
+    return [radix + level for radix in radixes for level in ["", *levels]]
 
 
 def _grids(procs: int) -> list[str]:

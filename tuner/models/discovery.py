@@ -16,13 +16,12 @@ import numpy as np
 from tuner.inputs.structure.grid import Grid
 from tuner.inputs.structure.methods import stfw_grid
 from tuner.inputs.structure.stages import MessageStage
-from tuner.models.algorithms import steps, with_bit
+from tuner.models.algorithms import COUNT_BYTES, steps, with_bit
 from tuner.models.delivery import RankNetwork
 from tuner.models.exchange import through_memory_s
 from tuner.models.parameter import NOT_TOLD_FROM_ZERO, Estimate, NotIdentified
 from tuner.stats import Floats
 
-COUNT_BYTES = 4
 _SMALL_BYTES = 8
 _HEADER_BYTES = 16  # of each part that is forwarded
 

@@ -1,4 +1,4 @@
-/* The collectives, on blocks of one size for each rank; reductions add doubles. */
+/* The collectives, on blocks of one size for each rank but for alltoallv; reductions add doubles. */
 #include "error.h"
 #include "operation.h"
 #include "rng.h"
@@ -59,25 +59,54 @@ static int check(const struct operation *operation, const struct pattern_spec *p
   return 0;
 }
 
-static int size(struct workload *workload) {
-  workload->send_bytes = send_blocks(workload) * workload->payload.item_bytes;
-  workload->recv_bytes = recv_blocks(workload) * workload->payload.item_bytes;
-  if (workload->operation->operation == SWP_ALLGATHERV &&
-      workload->payload.item_bytes * workload->team->procs > INT_MAX)
-    return failure_set("allgatherv: blocks of %lld bytes of %d ranks are over 2 GiB - 1",
-                       (long long)workload->payload.item_bytes, workload->team->procs);
-  return 0;
+/* ---- Blocks with counts and places of their own ---- */
+
+enum { LISTS = 4 };
+
+/* The k-th of as many sizes as ranks: evenly from 0 to twice the mean, which is that of all together. */
+static int64_t uneven_bytes(int64_t mean_bytes, int procs, int k) {
+  const int above = procs - k, lower = k + 1 < above ? k + 1 : above;
+  const int64_t bytes = 2 * mean_bytes * lower / (procs + 1);
+  return lower == k + 1 ? bytes : 2 * mean_bytes - bytes;
 }
 
-/* The bytes of each rank, and where its block begins, for allgatherv only. */
-static int *make_counts(const struct workload *workload) {
-  const int procs = workload->team->procs, block = (int)workload->payload.item_bytes;
-  int *counts = allocate(2 * (size_t)procs * sizeof *counts);
+static void place_blocks(const int *counts, int procs, int *places) {
+  for (int i = 0, at = 0; i < procs; at += counts[i++])
+    places[i] = at;
+}
+
+/* In an alltoallv each rank sends, and receives, blocks of all sizes, in an order that is not regular. */
+static void make_lists(struct workload *workload) {
+  const int procs = workload->team->procs, rank = workload->team->rank;
+  const int64_t block = workload->payload.item_bytes;
+  const bool uneven = workload->operation->operation == SWP_ALLTOALLV;
+  int *lists = workload->lists = allocate((LISTS + 2) * (size_t)procs * sizeof *lists);
+  int *received = lists, *sent = lists + 2 * procs, *from = lists + LISTS * procs, *to = from + procs;
+  rng_permutation(&(struct rng){1}, procs, from);
+  rng_permutation(&(struct rng){2}, procs, to);
   for (int i = 0; i < procs; i++) {
-    counts[i] = block;
-    counts[procs + i] = i * block;
+    received[i] = (int)(uneven ? uneven_bytes(block, procs, (from[i] + to[rank]) % procs) : block);
+    sent[i] = (int)(uneven ? uneven_bytes(block, procs, (from[rank] + to[i]) % procs) : block);
   }
-  return counts;
+  place_blocks(received, procs, received + procs);
+  place_blocks(sent, procs, sent + procs);
+}
+
+static void free_lists(struct workload *workload) {
+  free(workload->lists);
+}
+
+static int size(struct workload *workload) {
+  const enum swp_operation operation = workload->operation->operation;
+  workload->send_bytes = send_blocks(workload) * workload->payload.item_bytes;
+  workload->recv_bytes = recv_blocks(workload) * workload->payload.item_bytes;
+  if (operation != SWP_ALLGATHERV && operation != SWP_ALLTOALLV)
+    return 0;
+  if (workload->payload.item_bytes * workload->team->procs > INT_MAX)
+    return failure_set("%s: blocks of %lld bytes of %d ranks are over 2 GiB - 1", workload->operation->name,
+                       (long long)workload->payload.item_bytes, workload->team->procs);
+  make_lists(workload);
+  return 0;
 }
 
 static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
@@ -85,21 +114,21 @@ static int plan(const struct workload *workload, const char *method, swp_plan **
   const int64_t bytes = workload->payload.item_bytes;
   const int count = (int)(reduces ? bytes / (int64_t)sizeof(double) : bytes);
   const MPI_Datatype type = reduces ? MPI_DOUBLE : MPI_BYTE;
-  int *counts = workload->operation->operation == SWP_ALLGATHERV ? make_counts(workload) : NULL;
+  const int *lists = workload->lists, procs = workload->team->procs;
   const struct swp_collective problem = {
       .operation = workload->operation->operation,
       .send_count = count,
       .send_type = type,
       .recv_count = count,
       .recv_type = type,
-      .recv_counts = counts,
-      .displs = counts ? counts + workload->team->procs : NULL,
+      .recv_counts = lists,
+      .displs = lists ? lists + procs : NULL,
+      .send_counts = lists ? lists + 2 * (int64_t)procs : NULL,
+      .send_displs = lists ? lists + 3 * (int64_t)procs : NULL,
       .op = reduces ? MPI_SUM : MPI_OP_NULL,
       .root = workload->pattern->root,
   };
-  const int error = swp_collective_plan(workload->team->comm, &problem, method, &workload->hints, plan);
-  free(counts);
-  return error;
+  return swp_collective_plan(workload->team->comm, &problem, method, &workload->hints, plan);
 }
 
 /* Element i of a rank is base + rank * step: integers whose sum over all ranks is exact, below 2^53. */
@@ -123,7 +152,43 @@ static void write_operands(const struct workload *workload) {
   }
 }
 
+/* An alltoallv's block from or to a rank, as the only item of a payload. */
+static struct payload block_of(const struct workload *workload, const int *counts, int peer, char *buffer,
+                               char **block) {
+  struct payload payload = workload->payload;
+  payload.item_bytes = counts[peer];
+  *block = buffer + counts[workload->team->procs + peer];
+  return payload;
+}
+
+static void prepare_uneven(struct workload *workload) {
+  const int procs = workload->team->procs;
+  memset(workload->recv, 0, (size_t)workload->recv_bytes);
+  for (int i = 0; i < procs; i++) {
+    const int64_t number = i;
+    char *block;
+    const struct payload payload =
+        block_of(workload, workload->lists + 2 * (int64_t)procs, i, workload->send, &block);
+    payload_write(&payload, workload->team->rank, &number, 1, block);
+  }
+}
+
+static int verify_uneven(const struct workload *workload) {
+  const int64_t number = workload->team->rank;
+  for (int i = 0; i < workload->team->procs; i++) {
+    char *block;
+    const struct payload payload = block_of(workload, workload->lists, i, workload->recv, &block);
+    if (payload_compare(&payload, i, &number, 1, block))
+      return -1;
+  }
+  return 0;
+}
+
 static void prepare(struct workload *workload) {
+  if (workload->operation->operation == SWP_ALLTOALLV) {
+    prepare_uneven(workload);
+    return;
+  }
   const bool is_bcast = workload->operation->operation == SWP_BCAST;
   memset(workload->recv, 0, (size_t)workload->recv_bytes);
   if (layout_of(workload)->reduces)
@@ -161,6 +226,8 @@ static int verify(const struct workload *workload) {
   const int64_t number = layout->send >= ALL ? workload->team->rank : 0;
   if (layout->reduces)
     return verify_sums(workload);
+  if (workload->operation->operation == SWP_ALLTOALLV)
+    return verify_uneven(workload);
   for (int i = 0; i < recv_blocks(workload); i++) {
     const int source = layout->recv >= ALL ? i : workload->pattern->root;
     if (payload_compare(&workload->payload, source, &number, 1,
@@ -177,6 +244,7 @@ const struct operation operation_collectives[] = {
                    .rooted = has_root,                                                                       \
                    .check = check,                                                                           \
                    .size = size,                                                                             \
+                   .free = free_lists,                                                                       \
                    .plan = plan,                                                                             \
                    .prepare = prepare,                                                                       \
                    .execute = execute,                                                                       \

@@ -21,6 +21,7 @@ struct workload {
   const void **messages;   /* discovery only: where each message is in send */
   int64_t *message_bytes;  /* discovery only */
   swp_inbox *inbox;        /* discovery only; one for all methods */
+  int *lists;              /* collectives: the counts and places of blocks received, and sent; or NULL */
   struct product *product; /* spmv only */
 };
 

@@ -1,5 +1,5 @@
 /* pairwise: in each of procs - 1 steps a rank exchanges blocks with one other rank. */
-#include "call.h"
+#include "blocks.h"
 #include "textbook.h"
 
 #include <limits.h>
@@ -10,31 +10,45 @@
    place. */
 static const char *alltoall_applicable(const struct spec *spec, const struct features *features) {
   (void)spec;
-  return features->bytes <= INT_MAX ? NULL : "the block of a rank is over 2 GiB - 1";
+  return features->most_bytes <= INT_MAX ? NULL : "the block of a rank is over 2 GiB - 1";
 }
 
 static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
-  return plan->features.bytes;
+  return plan->features.most_bytes;
+}
+
+/* Exchanges blocks, of which one without bytes is no message. */
+static int swap(struct swp_plan *plan, int peer, const void *own, int own_count, const struct side *from,
+                void *block, int count) {
+  const struct side *to = &call_of(plan)->recv;
+  const bool sends = own_count * from->item_bytes > 0, receives = count * to->item_bytes > 0;
+  if (sends && receives)
+    return swp_send_receive(plan, own, own_count, from->type, peer, block, count, to->type, peer);
+  if (sends)
+    return swp_send(plan, own, own_count, from->type, peer);
+  return receives ? swp_receive(plan, block, count, to->type, peer) : SWP_SUCCESS;
 }
 
 /* Both of a pair in the same step, so that a block can be replaced by its counterpart. */
 static int pairwise_alltoall(struct swp_plan *plan, const void *send, void *recv) {
-  const struct call *call = call_of(plan);
-  const struct side *from = &call->send, *to = &call->recv;
+  const struct side *to = &call_of(plan)->recv;
+  const struct blocks all = swp_blocks_of_ranks(plan, recv), sent = swp_blocks_sent(plan, send, recv);
+  const struct side packed = {.type = MPI_PACKED, .item_bytes = 1};
   int error = SWP_SUCCESS;
+  if (send != MPI_IN_PLACE)
+    TRY(swp_blocks_place_own(plan, &all, swp_blocks_at(&sent, plan->rank)));
   for (int step = 0; step < plan->procs; step++) {
     int peer = (step - plan->rank + plan->procs) % plan->procs;
-    void *block = swp_item(to, recv, (int64_t)peer * to->count);
+    int count = swp_blocks_items(&all, peer), own_count = swp_blocks_items(&sent, peer);
+    const void *own = swp_blocks_at(&sent, peer);
+    void *block = swp_blocks_at(&all, peer);
+    if (peer == plan->rank)
+      continue;
     if (send != MPI_IN_PLACE) {
-      const void *own = swp_item(from, send, (int64_t)peer * from->count);
-      if (peer == plan->rank)
-        TRY(swp_copy(plan, from, own, from->count, to, block, to->count));
-      else
-        TRY(swp_send_receive(plan, own, from->count, from->type, peer, block, to->count, to->type, peer));
-    } else if (peer != plan->rank) {
-      TRY(swp_pack(plan, to, block, to->count, scratch_of(plan)));
-      TRY(swp_send_receive(plan, scratch_of(plan), (int)plan->features.bytes, MPI_PACKED, peer, block,
-                           to->count, to->type, peer));
+      TRY(swap(plan, peer, own, own_count, &call_of(plan)->send, block, count));
+    } else {
+      TRY(swp_pack(plan, to, own, own_count, scratch_of(plan)));
+      TRY(swap(plan, peer, scratch_of(plan), (int)(own_count * to->item_bytes), &packed, block, count));
     }
   }
 done:
@@ -89,6 +103,7 @@ const struct method swp_collective_pairwise = {
     .procedures =
         {
             [SWP_ALLTOALL] = {pairwise_alltoall, alltoall_scratch_bytes, alltoall_applicable},
+            [SWP_ALLTOALLV] = {pairwise_alltoall, alltoall_scratch_bytes, alltoall_applicable},
             [SWP_REDUCE_SCATTER_BLOCK] = {pairwise_reduce_scatter_block, reduction_scratch_bytes},
         },
 };

@@ -1,6 +1,6 @@
 /* shared: for ranks of one node, by boards in memory that all share. */
+#include "blocks.h"
 #include "board_steps.h"
-#include "call.h"
 #include "textbook.h"
 
 struct state {
@@ -82,7 +82,7 @@ static int find_out(const struct swp_plan *plan, const struct roles *roles, cons
 static int begin_images(const struct swp_plan *plan, const struct roles *roles, const void *send, void *recv,
                         struct images *images) {
   const struct side *side = &call_of(plan)->recv;
-  *images = (struct images){NULL, NULL};
+  *images = (struct images){.out = NULL};
   if (roles->reads && recv != MPI_IN_PLACE && !(plan->operation == SWP_BCAST && roles->writes))
     images->in = side->dense ? recv : scratch_of(plan) + out_bytes(plan, roles);
   return roles->writes ? find_out(plan, roles, send, recv, images) : SWP_SUCCESS;
@@ -101,6 +101,59 @@ static int shared_move(struct swp_plan *plan, const void *send, void *recv) {
 done:
   return error;
 }
+
+/* ---- Blocks of different sizes: their spans of recv and of send come first in scratch ---- */
+
+enum { SPANS = 4 };
+
+static int64_t spans_bytes(const struct swp_plan *plan) {
+  return SPANS * plan->procs * (int64_t)sizeof(int64_t);
+}
+
+static int64_t image_bytes(const struct swp_plan *plan, const struct side *side) {
+  return side->type == MPI_DATATYPE_NULL || side->dense ? 0 : plan->features.total_bytes;
+}
+
+static int64_t uneven_scratch_bytes(const struct swp_plan *plan) {
+  return spans_bytes(plan) + image_bytes(plan, &call_of(plan)->recv) +
+         image_bytes(plan, &call_of(plan)->send);
+}
+
+/* In the buffer where that has them as bytes, else in an image. */
+static struct spans find_spans(const struct blocks *blocks, const struct side *side, int64_t *memory) {
+  int64_t *bytes = memory, *places = memory + blocks->n, at = 0;
+  for (int i = 0; i < blocks->n; i++) {
+    bytes[i] = swp_blocks_items(blocks, i) * side->item_bytes;
+    places[i] = side->dense ? swp_blocks_first(blocks, i) * side->extent : at;
+    at += bytes[i];
+  }
+  return (struct spans){bytes, places};
+}
+
+static int shared_alltoallv(struct swp_plan *plan, const void *send, void *recv) {
+  struct state *state = plan->method_state;
+  const bool in_place = send == MPI_IN_PLACE;
+  const struct side *to = &call_of(plan)->recv, *from = in_place ? to : &call_of(plan)->send;
+  const struct blocks all = swp_blocks_of_ranks(plan, recv), sent = swp_blocks_sent(plan, send, recv);
+  const struct roles roles = roles_of(plan);
+  int64_t *memory = (int64_t *)(void *)scratch_of(plan);
+  char *in_image = scratch_of(plan) + spans_bytes(plan);
+  char *out_image = in_place ? in_image : in_image + image_bytes(plan, to);
+  int error = SWP_SUCCESS;
+  struct images images = {.out = from->dense ? sent.buffer : out_image,
+                          .in = to->dense ? recv : in_image,
+                          .in_spans = find_spans(&all, to, memory),
+                          .out_spans = find_spans(&sent, from, memory + SPANS / 2 * plan->procs)};
+  if (!from->dense)
+    TRY(swp_blocks_pack(plan, &sent, from, out_image));
+  TRY(swp_boards_move(plan, &state->boards, &roles, &images, plan->features.most_bytes));
+  if (!to->dense)
+    TRY(swp_blocks_unpack(plan, &all, to, in_image));
+done:
+  return error;
+}
+
+/* ---- Reductions ---- */
 
 static int shared_reduce(struct swp_plan *plan, const void *send, void *recv) {
   struct state *state = plan->method_state;
@@ -134,6 +187,7 @@ const struct method swp_collective_shared = {
             [SWP_SCATTER] = MOVES,
             [SWP_ALLGATHER] = MOVES,
             [SWP_ALLTOALL] = MOVES,
+            [SWP_ALLTOALLV] = {shared_alltoallv, uneven_scratch_bytes, call_applicable},
             [SWP_REDUCE] = REDUCES,
             [SWP_ALLREDUCE] = REDUCES,
             [SWP_REDUCE_SCATTER_BLOCK] = REDUCES,

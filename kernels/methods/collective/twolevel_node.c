@@ -26,7 +26,7 @@ int swp_node_bcast(struct swp_plan *plan, int leader, char *bytes, int count) {
   struct twolevel *state = plan->method_state;
   const bool leads = state->local == leader;
   const struct roles roles = from_leader(state, leader, 1);
-  const struct images images = {leads ? bytes : NULL, leads ? NULL : bytes};
+  const struct images images = {.out = leads ? bytes : NULL, .in = leads ? NULL : bytes};
   int error = SWP_SUCCESS;
   if (state->by_memory)
     return swp_boards_move(plan, &state->boards, &roles, &images, count);
@@ -40,7 +40,8 @@ int swp_node_gather(struct swp_plan *plan, int leader, char *blocks) {
   const bool leads = state->local == leader;
   const int block = (int)plan->features.bytes;
   const struct roles roles = to_leader(state, leader, state->size);
-  const struct images images = {leads ? blocks + (int64_t)leader * block : blocks, leads ? blocks : NULL};
+  const struct images images = {.out = leads ? blocks + (int64_t)leader * block : blocks,
+                                .in = leads ? blocks : NULL};
   int error = SWP_SUCCESS;
   if (state->by_memory)
     return swp_boards_move(plan, &state->boards, &roles, &images, block);
@@ -55,7 +56,7 @@ int swp_node_scatter(struct swp_plan *plan, int leader, char *blocks) {
   const bool leads = state->local == leader;
   const int block = (int)plan->features.bytes;
   const struct roles roles = from_leader(state, leader, state->size);
-  const struct images images = {leads ? blocks : NULL, leads ? NULL : blocks};
+  const struct images images = {.out = leads ? blocks : NULL, .in = leads ? NULL : blocks};
   int error = SWP_SUCCESS;
   if (state->by_memory)
     return swp_boards_move(plan, &state->boards, &roles, &images, block);

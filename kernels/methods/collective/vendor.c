@@ -1,7 +1,7 @@
 /* vendor: the MPI library's collective, with the algorithm that it chooses or a named one of its own. It is
    called by its PMPI name, so a preloaded library that calls this one does not intercept it. */
 #include "algorithms.h"
-#include "call.h"
+#include "blocks.h"
 #include "textbook.h"
 #include "variables.h"
 
@@ -37,32 +37,46 @@ static int64_t recv_items(const struct swp_plan *plan, const struct side *side) 
   return (int64_t)side->count * (one ? 1 : plan->procs);
 }
 
-/* ---- Scratch: the counts and places of an allgatherv, the bytes of recv, the bytes of send ---- */
+/* ---- Scratch: counts and places of listed blocks, the bytes of recv, the bytes of send ---- */
+
+enum { LISTS = 4 }; /* of an alltoallv: counts and places of recv, and then of send */
 
 static int64_t counts_bytes(const struct swp_plan *plan) {
-  return plan->operation == SWP_ALLGATHERV ? 2 * (int64_t)plan->procs * (int64_t)sizeof(int) : 0;
+  return swp_is_listed(plan->operation) ? LISTS * (int64_t)plan->procs * (int64_t)sizeof(int) : 0;
 }
 
-/* The blocks of an allgatherv are bytes in recv where they lie in a row. */
+/* Listed blocks are bytes in a buffer where they lie in a row. */
 static bool is_recv_packed(const struct swp_plan *plan) {
-  if (plan->operation == SWP_ALLGATHERV)
+  if (swp_is_listed(plan->operation))
     return swp_find_row(call_of(plan), plan->procs) < 0;
   return is_packed(&call_of(plan)->recv);
+}
+
+static int64_t find_sent_row(const struct swp_plan *plan) {
+  const struct call *call = call_of(plan);
+  return swp_find_row_of(&call->send, call->send_counts, call->send_displs, plan->procs);
+}
+
+static bool is_send_packed(const struct swp_plan *plan) {
+  return call_of(plan)->send_counts != NULL ? find_sent_row(plan) < 0 : is_packed(&call_of(plan)->send);
 }
 
 static int64_t recv_bytes(const struct swp_plan *plan) {
   if (!is_recv_packed(plan))
     return 0;
-  return plan->operation == SWP_ALLGATHERV
+  return swp_is_listed(plan->operation)
              ? plan->features.total_bytes
              : recv_items(plan, &call_of(plan)->recv) * call_of(plan)->recv.item_bytes;
 }
 
 static int64_t send_bytes(const struct swp_plan *plan) {
-  return is_packed(&call_of(plan)->send) ? send_items(plan) * call_of(plan)->send.item_bytes : 0;
+  if (!is_send_packed(plan))
+    return 0;
+  return call_of(plan)->send_counts != NULL ? plan->features.total_bytes
+                                            : send_items(plan) * call_of(plan)->send.item_bytes;
 }
 
-/* Room for what does not lie in memory as bytes, and for the counts of an allgatherv. */
+/* Room for what does not lie in memory as bytes, and for the counts of listed blocks. */
 static int64_t bytes_scratch_bytes(const struct swp_plan *plan) {
   return counts_bytes(plan) + recv_bytes(plan) + send_bytes(plan);
 }
@@ -71,23 +85,26 @@ static int64_t bytes_scratch_bytes(const struct swp_plan *plan) {
 
 /* The items that a collective reads from recv: the vector of a bcast, and in place the rank's block, or all
    blocks. */
-static int pack_recv(const struct swp_plan *plan, const void *send, const void *recv, char *bytes,
+static int pack_recv(const struct swp_plan *plan, const void *send, void *recv, char *bytes,
                      int64_t own_place) {
   const struct side *side = &call_of(plan)->recv;
+  const struct blocks blocks = swp_blocks_of_ranks(plan, recv);
   if (plan->operation == SWP_BCAST)
     return plan->rank == plan->features.root ? swp_pack(plan, side, recv, side->count, bytes) : SWP_SUCCESS;
   if (send != MPI_IN_PLACE)
     return SWP_SUCCESS;
   if (plan->operation == SWP_ALLTOALL)
     return swp_pack(plan, side, recv, recv_items(plan, side), bytes);
+  if (plan->operation == SWP_ALLTOALLV)
+    return swp_blocks_pack(plan, &blocks, side, bytes);
   return swp_pack_own(plan, send, recv, bytes + own_place);
 }
 
-static void count_blocks(const struct swp_plan *plan, int *counts) {
-  const struct call *call = call_of(plan);
+static void count_blocks(const struct swp_plan *plan, const struct side *side, const int *items,
+                         int *counts) {
   int *places = counts + plan->procs, at = 0;
   for (int i = 0; i < plan->procs; i++) {
-    counts[i] = (int)(call->recv_counts[i] * call->recv.item_bytes);
+    counts[i] = (int)(items[i] * side->item_bytes);
     places[i] = at;
     at += counts[i];
   }
@@ -98,10 +115,32 @@ static struct side bytes_side(int64_t bytes) {
       .count = (int)bytes, .type = MPI_BYTE, .item_bytes = 1, .extent = 1, .span = 1, .dense = true};
 }
 
+/* Replaces send, and its counts in the call, by bytes. */
+static int begin_send(struct swp_plan *plan, const void **send, char *image, int *counts) {
+  struct call *call = &collective_plan_of(plan)->call;
+  const bool listed = call->send_counts != NULL;
+  int error = SWP_SUCCESS;
+  if (is_send_packed(plan)) {
+    const struct blocks blocks = swp_blocks_sent(plan, *send, NULL);
+    TRY(listed ? swp_blocks_pack(plan, &blocks, &call->send, image)
+               : swp_pack(plan, &call->send, *send, send_items(plan), image));
+    *send = image;
+  } else if (listed) {
+    *send = swp_item(&call->send, *send, find_sent_row(plan));
+  }
+  if (listed) {
+    count_blocks(plan, &call->send, call->send_counts, counts);
+    call->send_counts = counts;
+    call->send_displs = counts + plan->procs;
+  }
+done:
+  return error;
+}
+
 /* Replaces the plan's call and the buffers by those of bytes; a reduction stays unchanged. */
 static int bytes_begin(struct swp_plan *plan, const void **send, void **recv, struct items *items) {
   struct call *call = &collective_plan_of(plan)->call;
-  bool listed = plan->operation == SWP_ALLGATHERV;
+  bool listed = swp_is_listed(plan->operation);
   int *counts = (int *)(void *)scratch_of(plan), error = SWP_SUCCESS;
   char *recv_image = scratch_of(plan) + counts_bytes(plan), *send_image = recv_image + recv_bytes(plan);
   int64_t own_bytes = plan->features.bytes, own_place = plan->rank * plan->features.bytes;
@@ -109,7 +148,7 @@ static int bytes_begin(struct swp_plan *plan, const void **send, void **recv, st
     return SWP_SUCCESS;
   *items = (struct items){*call, *recv};
   if (listed) {
-    count_blocks(plan, counts);
+    count_blocks(plan, &call->recv, call->recv_counts, counts);
     own_bytes = counts[plan->rank];
     own_place = counts[plan->procs + plan->rank];
   }
@@ -119,10 +158,8 @@ static int bytes_begin(struct swp_plan *plan, const void **send, void **recv, st
   } else if (listed) {
     *recv = swp_item(&call->recv, *recv, swp_find_row(call, plan->procs));
   }
-  if (*send != MPI_IN_PLACE && is_packed(&call->send)) {
-    TRY(swp_pack(plan, &call->send, *send, send_items(plan), send_image));
-    *send = send_image;
-  }
+  if (*send != MPI_IN_PLACE)
+    TRY(begin_send(plan, send, send_image, counts + 2 * (int64_t)plan->procs));
   call->send = call->recv = bytes_side(own_bytes);
   call->recv_counts = listed ? counts : NULL;
   call->displs = listed ? counts + plan->procs : NULL;
@@ -134,7 +171,6 @@ done:
 
 /* Restores the call, and copies the bytes to the items unless the call failed. Returns the error. */
 static int bytes_end(struct swp_plan *plan, const struct items *items, const void *bytes, int error) {
-  const int *places = call_of(plan)->displs;
   struct call *call = &collective_plan_of(plan)->call;
   const struct side *side = &call->recv;
   if (swp_shapes[plan->operation].reduces)
@@ -143,13 +179,10 @@ static int bytes_end(struct swp_plan *plan, const struct items *items, const voi
   bool is_source = plan->operation == SWP_BCAST && plan->rank == plan->features.root;
   if (error != SWP_SUCCESS || items->recv == MPI_IN_PLACE || !is_recv_packed(plan) || is_source)
     return error;
-  if (plan->operation != SWP_ALLGATHERV)
+  if (!swp_is_listed(plan->operation))
     return swp_unpack(plan, side, bytes, recv_items(plan, side), items->recv);
-  for (int i = 0; i < plan->procs; i++)
-    TRY(swp_unpack(plan, side, (const char *)bytes + places[i], call->recv_counts[i],
-                   swp_item(side, items->recv, call->displs[i])));
-done:
-  return error;
+  const struct blocks blocks = swp_blocks_of_ranks(plan, items->recv);
+  return swp_blocks_unpack(plan, &blocks, side, bytes);
 }
 
 /* ---- The calls ---- */
@@ -224,6 +257,12 @@ static int vendor_alltoall(struct swp_plan *plan, const void *send, void *recv) 
   const struct call *call = call_of(plan);
   VENDOR(
       MPI_Alltoall(send, call->send.count, call->send.type, recv, call->recv.count, call->recv.type, comm));
+}
+
+static int vendor_alltoallv(struct swp_plan *plan, const void *send, void *recv) {
+  const struct call *call = call_of(plan);
+  VENDOR(MPI_Alltoallv(send, call->send_counts, call->send_displs, call->send.type, recv, call->recv_counts,
+                       call->displs, call->recv.type, comm));
 }
 
 static int vendor_reduce_scatter_block(struct swp_plan *plan, const void *send, void *recv) {
@@ -343,5 +382,6 @@ const struct method swp_collective_vendor = {
             [SWP_ALLGATHERV] = {vendor_allgatherv, moves_scratch_bytes, moves_applicable},
             [SWP_ALLTOALL] = {vendor_alltoall, moves_scratch_bytes, moves_applicable},
             [SWP_REDUCE_SCATTER_BLOCK] = {vendor_reduce_scatter_block},
+            [SWP_ALLTOALLV] = {vendor_alltoallv, moves_scratch_bytes, moves_applicable},
         },
 };

@@ -7,7 +7,7 @@ from functools import cache
 
 from mpi4py import MPI
 
-NAME = "libswitchpoint.so.0"
+NAME = "libswitchpoint.so.1"
 
 # Handles are integers in MPICH, and pointers in Open MPI.
 Handle = ctypes.c_int if MPI._sizeof(MPI.Comm) == ctypes.sizeof(ctypes.c_int) else ctypes.c_void_p

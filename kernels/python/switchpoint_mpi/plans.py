@@ -375,6 +375,8 @@ class _Collective(ctypes.Structure):
         ("displs", ctypes.c_void_p),
         ("op", Handle),
         ("root", ctypes.c_int),
+        ("send_counts", ctypes.c_void_p),
+        ("send_displs", ctypes.c_void_p),
     )
 
 
@@ -395,6 +397,7 @@ _SIDES = {
     "allgatherv": _Sides(("one", "one"), ("all", "all")),
     "alltoall": _Sides(("all", "all"), ("all", "all")),
     "reduce_scatter_block": _Sides(("all", "all"), ("one", "one")),
+    "alltoallv": _Sides(("all", "all"), ("all", "all")),
 }
 _IN_PLACE = int(MPI.IN_PLACE)
 _REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
@@ -424,6 +427,8 @@ class Collective(Plan):
         displs: Sequence[int] | None = None,
         op: MPI.Op = MPI.OP_NULL,
         root: int = -1,
+        send_counts: Sequence[int] | None = None,
+        send_displs: Sequence[int] | None = None,
         method: str = "auto",
         hints: Hints | None = None,
     ) -> None:
@@ -433,7 +438,8 @@ class Collective(Plan):
                 f"{operation}: there is no such collective; there are {', '.join(_SIDES)}"
             )
         self._operation, self._rank, self._procs = operation, comm.Get_rank(), comm.Get_size()
-        given = _Call(send_count, send_type, recv_count, recv_type, recv_counts, displs, op, root)
+        lists = _Lists(recv_counts, displs, send_counts, send_displs)
+        given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
         problem = given.problem(operation, self._procs)
         self._call = given
         self._plan("swp_collective_plan", comm, [ctypes.byref(problem)], method, hints)
@@ -449,9 +455,12 @@ class Collective(Plan):
         displs: Sequence[int] | None = None,
         op: MPI.Op = MPI.OP_NULL,
         root: int = -1,
+        send_counts: Sequence[int] | None = None,
+        send_displs: Sequence[int] | None = None,
     ) -> None:
         """Give the plan another call of its operation; every rank must do so."""
-        given = _Call(send_count, send_type, recv_count, recv_type, recv_counts, displs, op, root)
+        lists = _Lists(recv_counts, displs, send_counts, send_displs)
+        given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
         problem = given.problem(self._operation, self._procs)
         call("swp_collective_set", self._handle, ctypes.byref(problem))
         self._call = given
@@ -475,6 +484,15 @@ class Collective(Plan):
         call("swp_collective_execute", self._handle, *addresses)
 
 
+class _Lists(NamedTuple):
+    """The counts and displacements of each rank's blocks."""
+
+    recv_counts: Sequence[int] | None
+    displs: Sequence[int] | None
+    send_counts: Sequence[int] | None
+    send_displs: Sequence[int] | None
+
+
 @dataclass(frozen=True)
 class _Call:
     """The arguments of a collective; the types and the operation must live as long as plans."""
@@ -483,51 +501,60 @@ class _Call:
     send_type: MPI.Datatype
     recv_count: int
     recv_type: MPI.Datatype
-    recv_counts: Sequence[int] | None
-    displs: Sequence[int] | None
+    lists: _Lists
     op: MPI.Op
     root: int
 
     def problem(self, operation: str, procs: int) -> _Collective:
         """Return it for C."""
-        counts, displs = (
-            None if each is None else (ctypes.c_int * len(each))(*each)
-            for each in (self.recv_counts, self.displs)
+        lists = [None if each is None else (ctypes.c_int * len(each))(*each) for each in self.lists]
+        for first, names in ((0, "recv_counts and displs"), (2, "send_counts and send_displs")):
+            if any(each is not None and len(each) < procs for each in lists[first : first + 2]):
+                raise ValueError(f"{names} need an element for each of {procs} ranks")
+        recv_counts, displs, send_counts, send_displs = (
+            None if each is None else ctypes.addressof(each) for each in lists
         )
-        for each in (counts, displs):
-            if each is not None and len(each) < procs:
-                raise ValueError(
-                    f"recv_counts and displs need an element for each of {procs} ranks"
-                )
         problem = _Collective(
             operations()[operation],
             self.send_count,
             _handle(self.send_type),
             self.recv_count,
             _handle(self.recv_type),
-            None if counts is None else ctypes.addressof(counts),
-            None if displs is None else ctypes.addressof(displs),
+            recv_counts,
+            displs,
             _handle(self.op),
             self.root,
+            send_counts,
+            send_displs,
         )
-        problem.arrays = counts, displs  # alive as long as the problem
+        problem.arrays = lists  # alive as long as the problem
         return problem
 
     def send_bytes(self, operation: str, blocks: str, procs: int) -> int:
         """Return the bytes that the send buffer of this rank must have."""
         if operation in _REDUCTIONS:
             return _bytes(self.recv_type, self.recv_count, blocks, procs)
+        if operation == "alltoallv":
+            return _listed_bytes(self.send_type, self.lists.send_counts, self.lists.send_displs)
         return _bytes(self.send_type, self.send_count, blocks, procs)
 
     def recv_bytes(self, operation: str, blocks: str, procs: int) -> int:
         """Return the bytes that the receive buffer of this rank must have."""
-        if operation != "allgatherv":
-            return _bytes(self.recv_type, self.recv_count, blocks, procs)
-        extent: int = self.recv_type.Get_extent()[1]
-        return max(
-            displ * extent + span(self.recv_type, count)
-            for displ, count in zip(self.displs or [0], self.recv_counts or [0], strict=False)
-        )
+        if operation in ("allgatherv", "alltoallv"):
+            return _listed_bytes(self.recv_type, self.lists.recv_counts, self.lists.displs)
+        return _bytes(self.recv_type, self.recv_count, blocks, procs)
+
+
+def _listed_bytes(
+    datatype: MPI.Datatype, counts: Sequence[int] | None, displs: Sequence[int] | None
+) -> int:
+    if datatype == MPI.DATATYPE_NULL:
+        return 0
+    extent: int = datatype.Get_extent()[1]
+    return max(
+        displ * extent + span(datatype, count)
+        for displ, count in zip(displs or [0], counts or [0], strict=False)
+    )
 
 
 def _bytes(datatype: MPI.Datatype, count: int, blocks: str, procs: int) -> int:

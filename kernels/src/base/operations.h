@@ -31,6 +31,11 @@ static inline bool swp_is_collective(enum swp_operation operation) {
   return operation >= SWP_BCAST;
 }
 
+/* Whether the blocks of recv have counts and places of their own, which then describe them. */
+static inline bool swp_is_listed(enum swp_operation operation) {
+  return operation == SWP_ALLGATHERV || operation == SWP_ALLTOALLV;
+}
+
 /* Whether a buffer has a block for each rank. */
 static inline bool swp_holds_all(enum extent extent) {
   return extent >= ALL;

@@ -39,8 +39,8 @@ done:
 }
 
 static int64_t own_block_bytes(const struct swp_plan *plan) {
-  return plan->operation == SWP_ALLGATHERV ? call_of(plan)->recv.count * call_of(plan)->recv.item_bytes
-                                           : plan->features.bytes;
+  return swp_is_listed(plan->operation) ? call_of(plan)->recv.count * call_of(plan)->recv.item_bytes
+                                        : plan->features.bytes;
 }
 
 bool swp_is_block(const struct swp_plan *plan, const struct side *side) {

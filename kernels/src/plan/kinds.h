@@ -83,8 +83,10 @@ struct side {
 };
 
 struct call {
-  struct side send, recv;          /* bcast and reductions: recv alone describes both buffers */
-  const int *recv_counts, *displs; /* allgatherv: in items of recv, by rank; recv.count is the rank's own */
+  struct side send, recv; /* bcast and reductions: recv alone describes both buffers */
+  /* Of recv with blocks of their own sizes, and of send in an alltoallv: in items, by rank; the side's count
+     is the rank's own. */
+  const int *recv_counts, *displs, *send_counts, *send_displs;
   MPI_Op op;
 };
 
@@ -99,7 +101,7 @@ struct collective_plan {
   struct swp_plan plan;
   const struct procedure *procedure; /* of the method, for the operation */
   struct call call;
-  int *counts;   /* memory of the call's recv_counts and displs, for two calls */
+  int *counts;   /* memory of the call's counts and places, for two calls */
   char *scratch; /* at least the bytes that the procedure asked for; aligned to 64 */
   int64_t scratch_bytes;
 

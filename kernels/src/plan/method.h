@@ -59,8 +59,10 @@ struct features {
   int64_t bytes;       /* mean payload bytes per message; -1: unknown */
 
   /* For a collective, the values that MPI requires to be equal on all ranks. `bytes` is that of the vector of
-     bcast, reduce and allreduce, and else of a rank's block, for allgatherv the mean, rounded down. */
-  int64_t total_bytes; /* of the vector, or of the blocks of all ranks */
+     bcast, reduce and allreduce, and else of a rank's block, for allgatherv and alltoallv the mean, rounded
+     down. */
+  int64_t total_bytes; /* of the vector, or of the blocks of all ranks; of an alltoallv the most that a rank
+                          sends or receives */
   int64_t most_bytes;  /* of the largest block; else as bytes */
   int root;            /* 0 where the operation has none */
   bool commutative;    /* the operation of a reduction; true where nothing is reduced, as the next */

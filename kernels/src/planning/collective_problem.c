@@ -59,34 +59,57 @@ static int read_sides(const struct swp_plan *plan, const struct swp_collective *
   call->send = call->recv = (struct side){.type = MPI_DATATYPE_NULL};
   if (swp_is_read(swp_reads_send(operation), root)) {
     bool optional = swp_send_may_be_in_place(operation, root);
-    TRY((optional ? read_optional_side : read_side)("send", problem->send_count, problem->send_type,
-                                                    &call->send));
+    int count = operation == SWP_ALLTOALLV ? 0 : problem->send_count;
+    TRY((optional ? read_optional_side : read_side)("send", count, problem->send_type, &call->send));
   }
   if (swp_is_read(swp_reads_recv(operation), root)) {
     bool optional = swp_recv_may_be_in_place(operation, root);
-    int count = operation == SWP_ALLGATHERV ? 0 : problem->recv_count;
+    int count = swp_is_listed(operation) ? 0 : problem->recv_count;
     TRY((optional ? read_optional_side : read_side)("recv", count, problem->recv_type, &call->recv));
   }
 done:
   return error;
 }
 
-/* Copies the counts to the half of the plan's memory that the present call does not use. */
-static int read_counts(const struct swp_plan *plan, const struct swp_collective *problem, struct call *call) {
-  int *memory = collective_plan_of(plan)->counts;
-  int *half = call->recv_counts == memory ? memory + 2 * plan->procs : memory;
-  size_t bytes = (size_t)plan->procs * sizeof(int);
-  if (problem->recv_counts == NULL || problem->displs == NULL)
-    return swp_fail(SWP_ERR_ARGUMENT, "allgatherv: recv_counts and displs must be given");
+/* Numbers in the lists of a call, and copies of them in a plan: of the present call, and of the next. */
+static int list_length(const struct swp_plan *plan) {
+  return (plan->operation == SWP_ALLTOALLV ? 4 : 2) * plan->procs;
+}
+
+enum { LISTS = 2 };
+
+/* Copies counts and then places. */
+static int copy_list(const struct swp_plan *plan, bool sends, const int *counts, const int *displs, int *to) {
+  const char *name = swp_shapes[plan->operation].name, *counted = sends ? "send_counts" : "recv_counts";
+  const size_t bytes = (size_t)plan->procs * sizeof(int);
+  if (counts == NULL || displs == NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "%s: %s and %s must be given", name, counted,
+                    sends ? "send_displs" : "displs");
   for (int i = 0; i < plan->procs; i++)
-    if (problem->recv_counts[i] < 0)
-      return swp_fail(SWP_ERR_ARGUMENT, "allgatherv: recv_counts[%d] is %d", i, problem->recv_counts[i]);
-  memcpy(half, problem->recv_counts, bytes);
-  memcpy(half + plan->procs, problem->displs, bytes);
-  call->recv_counts = half;
-  call->displs = half + plan->procs;
-  call->recv.count = half[plan->rank];
+    if (counts[i] < 0)
+      return swp_fail(SWP_ERR_ARGUMENT, "%s: %s[%d] is %d", name, counted, i, counts[i]);
+  memcpy(to, counts, bytes);
+  memcpy(to + plan->procs, displs, bytes);
   return SWP_SUCCESS;
+}
+
+/* To the half of the plan's memory that the present call does not use. */
+static int read_counts(const struct swp_plan *plan, const struct swp_collective *problem, struct call *call) {
+  int *memory = collective_plan_of(plan)->counts, procs = plan->procs, error = SWP_SUCCESS;
+  int *half = call->recv_counts == memory ? memory + list_length(plan) : memory;
+  const bool sends = plan->operation == SWP_ALLTOALLV && call->send.type != MPI_DATATYPE_NULL;
+  TRY(copy_list(plan, false, problem->recv_counts, problem->displs, half));
+  if (sends)
+    TRY(copy_list(plan, true, problem->send_counts, problem->send_displs, half + 2 * procs));
+  call->recv_counts = half;
+  call->displs = half + procs;
+  call->recv.count = half[plan->rank];
+  call->send_counts = sends ? half + 2 * procs : NULL;
+  call->send_displs = sends ? half + 3 * procs : NULL;
+  if (sends)
+    call->send.count = call->send_counts[plan->rank];
+done:
+  return error;
 }
 
 /* Items of all ranks, and the most of one. */
@@ -96,13 +119,26 @@ static void count_items(const struct swp_plan *plan, const struct call *call, in
   const bool is_vector = !swp_holds_all(shape->send) && !swp_holds_all(shape->recv);
   *total = is_vector ? count : (int64_t)count * plan->procs;
   *most = count;
-  if (plan->operation != SWP_ALLGATHERV)
+  if (!swp_is_listed(plan->operation))
     return;
   *total = *most = 0;
   for (int i = 0; i < plan->procs; i++) {
     *total += call->recv_counts[i];
     *most = call->recv_counts[i] > *most ? call->recv_counts[i] : *most;
   }
+}
+
+/* Of an alltoallv, whose ranks have yet to agree: in `bytes` those that this rank sends. */
+static int count_sent(const struct swp_plan *plan, const struct call *call, struct features *features) {
+  int64_t items = 0;
+  features->bytes = features->total_bytes;
+  if (call->send_counts == NULL)
+    return SWP_SUCCESS;
+  for (int i = 0; i < plan->procs; i++)
+    items += call->send_counts[i];
+  return __builtin_mul_overflow(items, call->send.item_bytes, &features->bytes)
+             ? swp_fail(SWP_ERR_TOO_LARGE, "collective: more than 2^63 bytes")
+             : SWP_SUCCESS;
 }
 
 /* From the side that is always there: gather has no receiving side at most ranks, and scatter a sending one
@@ -116,6 +152,8 @@ static int count_bytes(const struct swp_plan *plan, const struct call *call, str
   if (__builtin_mul_overflow(total, side->item_bytes, &features->total_bytes))
     return swp_fail(SWP_ERR_TOO_LARGE, "collective: more than 2^63 bytes");
   features->most_bytes = most * side->item_bytes;
+  if (plan->operation == SWP_ALLTOALLV)
+    return count_sent(plan, call, features);
   features->bytes =
       plan->operation == SWP_ALLGATHERV ? features->total_bytes / plan->procs : features->most_bytes;
   return SWP_SUCCESS;
@@ -132,7 +170,7 @@ static int read_problem(const struct swp_plan *plan, const struct swp_collective
   if (shape->reduces && problem->op == MPI_OP_NULL)
     return swp_fail(SWP_ERR_ARGUMENT, "collective: op is MPI_OP_NULL");
   TRY(read_sides(plan, problem, call));
-  if (plan->operation == SWP_ALLGATHERV)
+  if (swp_is_listed(plan->operation))
     TRY(read_counts(plan, problem, call));
   TRY(count_bytes(plan, call, features));
   TRY(swp_read_op(shape->reduces ? problem->op : MPI_OP_NULL, features));
@@ -149,12 +187,32 @@ int swp_collective_begin(struct collective_plan *collective, const struct swp_co
   if (problem->operation != plan->operation)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_collective_plan: %d is not a collective operation",
                     (int)problem->operation);
-  if (plan->operation == SWP_ALLGATHERV) {
-    collective->counts = swp_plan_allocate(plan, 4 * (int64_t)plan->procs, sizeof *collective->counts);
+  if (swp_is_listed(plan->operation)) {
+    collective->counts =
+        swp_plan_allocate(plan, LISTS * (int64_t)list_length(plan), sizeof *collective->counts);
     if (collective->counts == NULL)
-      return swp_fail(SWP_ERR_MEMORY, "no memory to plan an allgatherv");
+      return swp_fail(SWP_ERR_MEMORY, "no memory to plan an %s", swp_shapes[plan->operation].name);
   }
   return read_problem(plan, problem, &collective->call, &plan->features);
+}
+
+int swp_collective_agree(const struct swp_plan *plan, struct features *features) {
+  const int64_t sent = features->bytes, received = features->total_bytes;
+  int64_t most[] = {features->most_bytes, sent > received ? sent : received},
+          sums[] = {sent, sent - received};
+  int error = SWP_SUCCESS;
+  if (plan->operation != SWP_ALLTOALLV)
+    return SWP_SUCCESS;
+  MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, plan->comm));
+  MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, plan->comm));
+  if (sums[1] != 0)
+    return swp_fail(SWP_ERR_MISMATCH, "alltoallv: all ranks send %lld bytes, and receive %lld",
+                    (long long)sums[0], (long long)(sums[0] - sums[1]));
+  features->most_bytes = most[0];
+  features->total_bytes = most[1];
+  features->bytes = sums[0] / plan->procs / plan->procs;
+done:
+  return error;
 }
 
 static int check_problem(const swp_plan *plan, const struct swp_collective *problem, const char *function) {
@@ -164,11 +222,22 @@ static int check_problem(const swp_plan *plan, const struct swp_collective *prob
   return error;
 }
 
+/* The caller, who knows the choice, knows that they are those of the plan. */
+static void keep_bytes(const struct features *planned, struct features *features) {
+  features->bytes = planned->bytes;
+  features->total_bytes = planned->total_bytes;
+  features->most_bytes = planned->most_bytes;
+}
+
 static int set(swp_plan *plan, const struct swp_collective *problem, const struct match *match) {
   int error = SWP_SUCCESS;
   struct call call = *call_of(plan);
   struct features features = plan->features;
   TRY(read_problem(plan, problem, &call, &features));
+  if (match == NULL)
+    TRY(swp_collective_agree(plan, &features));
+  else if (plan->operation == SWP_ALLTOALLV)
+    keep_bytes(&plan->features, &features);
   TRY(swp_plan_set(collective_plan_of(plan), &call, &features, match));
 done:
   return error;

@@ -21,6 +21,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
   const struct features *features = &plan->features;
   struct problem *problem = plan->operation == SWP_EXCHANGE ? exchange_plan_of(plan)->own_problem : NULL;
   const bool has_items = problem != NULL && problem->item_bytes != 0;
+  const bool agree_later = plan->operation == SWP_ALLTOALLV;
   const struct {
     const char *name;
     int64_t value;
@@ -38,9 +39,9 @@ static int check_equal(struct swp_plan *plan, const char *method) {
       {"hints.budget_s", (int64_t)(hints->budget_s * 1e9)},
       {SWP_OFF, swp_text_hash(getenv(SWP_OFF))},
       {"root", features->root},
-      {"number of bytes", features->bytes},
-      {"number of bytes of all ranks", features->total_bytes},
-      {"largest number of bytes", features->most_bytes},
+      {"number of bytes", agree_later ? ANY : features->bytes},
+      {"number of bytes of all ranks", agree_later ? ANY : features->total_bytes},
+      {"largest number of bytes", agree_later ? ANY : features->most_bytes},
       {"commutativity of the operation", features->commutative},
       {"operation of the reduction", features->predefined},
   };
@@ -147,7 +148,8 @@ static int begin_plan(struct swp_plan *plan, const struct request *request) {
 static int find_features(struct swp_plan *plan) {
   if (plan->operation == SWP_EXCHANGE)
     return swp_statistics_find(exchange_plan_of(plan));
-  return plan->operation == SWP_DISCOVERY ? discovery_features(plan) : SWP_SUCCESS;
+  return plan->operation == SWP_DISCOVERY ? discovery_features(plan)
+                                          : swp_collective_agree(plan, &plan->features);
 }
 
 /* By the default, after a chosen method found that it cannot be used here. */

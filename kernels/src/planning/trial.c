@@ -43,15 +43,14 @@ static int make_buffer(const struct side *side, int64_t first, int64_t count, vo
   return SWP_SUCCESS;
 }
 
-/* The items of recv that an allgatherv writes, from the first to behind the last. */
-static void find_row(const struct call *call, int procs, int64_t *first, int64_t *count) {
+/* From the first item of listed blocks to behind the last. */
+static void find_row(const int *counts, const int *displs, int procs, int64_t *first, int64_t *count) {
   int64_t last = 0;
   *first = 0;
   for (int i = 0; i < procs; i++) {
-    *first = call->displs[i] < *first ? call->displs[i] : *first;
-    last = call->displs[i] + (int64_t)call->recv_counts[i] > last
-               ? call->displs[i] + (int64_t)call->recv_counts[i]
-               : last;
+    const int64_t end = displs[i] + (int64_t)counts[i];
+    *first = displs[i] < *first ? displs[i] : *first;
+    last = end > last ? end : last;
   }
   *count = last - *first;
 }
@@ -64,15 +63,17 @@ static int make_collective_buffers(const struct swp_plan *plan, struct buffers *
   const bool root = swp_is_root(plan), reads_send = swp_reads_send(operation) != NOWHERE;
   const struct side *send = reads_send ? &call->send : &call->recv;
   int64_t first = 0, count = (int64_t)call->recv.count * (swp_holds_all(shape->recv) ? plan->procs : 1);
+  int64_t send_first = 0, sent = (int64_t)send->count * (swp_holds_all(shape->send) ? plan->procs : 1);
   int error = SWP_SUCCESS;
-  if (operation == SWP_ALLGATHERV)
-    find_row(call, plan->procs, &first, &count);
+  if (swp_is_listed(operation))
+    find_row(call->recv_counts, call->displs, plan->procs, &first, &count);
+  if (call->send_counts != NULL)
+    find_row(call->send_counts, call->send_displs, plan->procs, &send_first, &sent);
   if (swp_is_read(swp_reads_send(operation), root) && swp_send_may_be_in_place(operation, root) &&
       !swp_is_block(plan, send))
     buffers->send = MPI_IN_PLACE;
   else if (operation != SWP_BCAST && send->type != MPI_DATATYPE_NULL)
-    TRY(make_buffer(send, 0, (int64_t)send->count * (swp_holds_all(shape->send) ? plan->procs : 1),
-                    &buffers->send_memory, &buffers->send));
+    TRY(make_buffer(send, send_first, sent, &buffers->send_memory, &buffers->send));
   if (swp_recv_may_be_in_place(operation, root) && !swp_is_block(plan, &call->recv))
     buffers->recv = MPI_IN_PLACE;
   else if (call->recv.type != MPI_DATATYPE_NULL)

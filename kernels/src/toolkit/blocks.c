@@ -11,11 +11,46 @@ struct blocks swp_blocks_of_ranks(const struct swp_plan *plan, void *recv) {
   const struct call *call = call_of(plan);
   struct blocks blocks =
       swp_blocks_of_vector(plan, &call->recv, recv, (int64_t)call->recv.count * plan->procs);
-  if (plan->operation == SWP_ALLGATHERV) {
+  if (swp_is_listed(plan->operation)) {
     blocks.counts = call->recv_counts;
     blocks.displs = call->displs;
   }
   return blocks;
+}
+
+struct blocks swp_blocks_sent(const struct swp_plan *plan, const void *send, void *recv) {
+  const struct call *call = call_of(plan);
+  if (send == MPI_IN_PLACE)
+    return swp_blocks_of_ranks(plan, recv);
+  struct blocks blocks =
+      swp_blocks_of_vector(plan, &call->send, (void *)send, (int64_t)call->send.count * plan->procs);
+  blocks.counts = call->send_counts;
+  blocks.displs = call->send_displs;
+  return blocks;
+}
+
+int swp_blocks_pack(const struct swp_plan *plan, const struct blocks *blocks, const struct side *side,
+                    char *bytes) {
+  int error = SWP_SUCCESS;
+  for (int i = 0; i < blocks->n; i++) {
+    const int items = swp_blocks_items(blocks, i);
+    TRY(swp_pack(plan, side, swp_blocks_at(blocks, i), items, bytes));
+    bytes += items * side->item_bytes;
+  }
+done:
+  return error;
+}
+
+int swp_blocks_unpack(const struct swp_plan *plan, const struct blocks *blocks, const struct side *side,
+                      const char *bytes) {
+  int error = SWP_SUCCESS;
+  for (int i = 0; i < blocks->n; i++) {
+    const int items = swp_blocks_items(blocks, i);
+    TRY(swp_unpack(plan, side, bytes, items, swp_blocks_at(blocks, i)));
+    bytes += items * side->item_bytes;
+  }
+done:
+  return error;
 }
 
 int swp_blocks_place_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send) {

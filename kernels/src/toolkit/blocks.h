@@ -13,8 +13,11 @@ struct blocks {
   const int *counts, *displs; /* unless these are given, by block */
 };
 
-/* The call's blocks in recv, with a block of recv.count items for each rank, or as allgatherv has them. */
+/* The call's blocks in recv, with a block of recv.count items for each rank, or of their own sizes. */
 struct blocks swp_blocks_of_ranks(const struct swp_plan *plan, void *recv);
+
+/* The blocks of an alltoall or alltoallv that this rank sends: those of recv in place. */
+struct blocks swp_blocks_sent(const struct swp_plan *plan, const void *send, void *recv);
 
 /* A vector of this many items, cut for the ranks. */
 struct blocks swp_blocks_of_vector(const struct swp_plan *plan, const struct side *side, void *vector,
@@ -38,7 +41,14 @@ static inline int swp_blocks_items(const struct blocks *blocks, int block) {
   return blocks->counts != NULL ? blocks->counts[block] : swp_blocks_run(blocks, block, block + 1);
 }
 
-/* Copies the rank's block from send, unless that is MPI_IN_PLACE. Errors, of all: SWP_ERR_MPI. */
+/* Copy all blocks, whose items are those of the side, to consecutive bytes, and back. Errors, of all below:
+   SWP_ERR_MPI. */
+int swp_blocks_pack(const struct swp_plan *plan, const struct blocks *blocks, const struct side *side,
+                    char *bytes);
+int swp_blocks_unpack(const struct swp_plan *plan, const struct blocks *blocks, const struct side *side,
+                      const char *bytes);
+
+/* Copies the rank's block from send, unless that is MPI_IN_PLACE. */
 int swp_blocks_place_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send);
 
 /*

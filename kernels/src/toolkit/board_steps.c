@@ -36,16 +36,29 @@ struct bytes {
   int64_t block_bytes, first, count;
 };
 
+static int64_t place_of(const struct bytes *bytes, const struct spans *spans, int64_t block) {
+  return (spans->places != NULL ? spans->places[block] : block * bytes->block_bytes) + bytes->first;
+}
+
+/* The bytes of a block's piece, of which a short block has none. */
+static size_t piece_of(const struct bytes *bytes, const struct spans *spans, int64_t block) {
+  if (spans->bytes == NULL)
+    return (size_t)bytes->count;
+  const int64_t rest = spans->bytes[block] - bytes->first;
+  return rest <= 0 ? 0 : (size_t)(rest < bytes->count ? rest : bytes->count);
+}
+
 static int post_bytes(struct swp_plan *plan, struct boards *boards, const struct bytes *bytes) {
   const struct roles *roles = bytes->roles;
+  const struct images *images = bytes->images;
   char *data = swp_board(boards, boards->rank)->data;
   int error = swp_boards_await_readers(plan, boards);
   if (error != SWP_SUCCESS)
     return error;
   for (int to = 0; to < roles->out_blocks; to++)
     if (roles->out_blocks == 1 || to != boards->rank)
-      memcpy(data + to * bytes->count, bytes->images->out + to * bytes->block_bytes + bytes->first,
-             (size_t)bytes->count);
+      memcpy(data + to * bytes->count, images->out + place_of(bytes, &images->out_spans, to),
+             piece_of(bytes, &images->out_spans, to));
   swp_boards_post(boards, reader_of(roles));
   return SWP_SUCCESS;
 }
@@ -53,18 +66,19 @@ static int post_bytes(struct swp_plan *plan, struct boards *boards, const struct
 /* Reads a rank's piece for this one; its own without the board. */
 static int fetch_bytes(struct swp_plan *plan, struct boards *boards, const struct bytes *bytes, int from) {
   const struct roles *roles = bytes->roles;
-  const int64_t block = bytes->block_bytes, place = roles->out_blocks > 1 ? boards->rank : 0;
-  char *to = bytes->images->in + (roles->in_blocks > 1 ? from * block : 0) + bytes->first;
+  const struct images *images = bytes->images;
+  const int64_t place = roles->out_blocks > 1 ? boards->rank : 0, block = roles->in_blocks > 1 ? from : 0;
+  char *to = images->in + place_of(bytes, &images->in_spans, block);
   const char *data;
   int error = SWP_SUCCESS;
   if (from == boards->rank)
-    data = bytes->images->out + place * block + bytes->first;
+    data = images->out + place_of(bytes, &images->out_spans, place);
   else {
     TRY(swp_boards_await(plan, boards, from));
     data = swp_board(boards, from)->data + place * bytes->count;
   }
   if (to != data)
-    memcpy(to, data, (size_t)bytes->count);
+    memcpy(to, data, piece_of(bytes, &images->in_spans, block));
 done:
   return error;
 }

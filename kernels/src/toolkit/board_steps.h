@@ -19,17 +19,23 @@ struct roles {
   int out_blocks, in_blocks; /* 1 or one for each rank */
 };
 
+/* Blocks of different sizes: the bytes of each, and where it begins. */
+struct spans {
+  const int64_t *bytes, *places; /* NULL: blocks are equal, and one behind the other */
+};
+
 /* The blocks as they travel. */
 struct images {
   const char *out; /* NULL: this rank sends nothing to others */
   char *in;        /* NULL: it receives nothing */
+  struct spans out_spans, in_spans;
 };
 
 /* NULL where boards of so many ranks can do the call, else why not. */
 const char *swp_boards_cannot(const struct features *features, int ranks, bool reduces);
 
-/* Moves blocks of this many bytes, equal on all ranks, as the next call of the boards. Errors, also of the
-   next: SWP_ERR_MPI. */
+/* Moves blocks of this many bytes at most, equal on all ranks, as the next call of the boards. Errors, also
+   of the next: SWP_ERR_MPI. */
 int swp_boards_move(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
                     const struct images *images, int64_t block_bytes);
 

@@ -74,19 +74,23 @@ int swp_pack_own(const struct swp_plan *plan, const void *send, const void *recv
 }
 
 int64_t swp_find_row(const struct call *call, int procs) {
+  return swp_find_row_of(&call->recv, call->recv_counts, call->displs, procs);
+}
+
+int64_t swp_find_row_of(const struct side *side, const int *counts, const int *displs, int procs) {
   int64_t begin = -1, end = 0;
   bool found = false;
   for (int i = 0; i < procs; i++) {
-    if (call->recv_counts[i] == 0)
+    if (counts[i] == 0)
       continue;
-    if (found && call->displs[i] != end)
+    if (found && displs[i] != end)
       return -1;
     if (!found)
-      begin = call->displs[i];
+      begin = displs[i];
     found = true;
-    end = (int64_t)call->displs[i] + call->recv_counts[i];
+    end = (int64_t)displs[i] + counts[i];
   }
-  return call->recv.dense ? begin : -1;
+  return side->dense ? begin : -1;
 }
 
 int swp_copy(const struct swp_plan *plan, const struct side *from_side, const void *from, int from_count,

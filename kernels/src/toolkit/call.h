@@ -38,9 +38,10 @@ const char *swp_total_commutes(const struct spec *spec, const struct features *f
    MPI_IN_PLACE, from its place in recv, which `bytes` may be. */
 int swp_pack_own(const struct swp_plan *plan, const void *send, const void *recv, char *bytes);
 
-/* The first item in an allgatherv's recv if the blocks are contiguous bytes there, by rank; negative if they
-   are not, or begin before recv. */
+/* The first item in recv of listed blocks if these are contiguous bytes there, by rank; negative if they are
+   not, or begin before recv. Likewise on either side. */
 int64_t swp_find_row(const struct call *call, int procs);
+int64_t swp_find_row_of(const struct side *side, const int *counts, const int *displs, int procs);
 
 /* Copies items into items of another type with the same content. */
 int swp_copy(const struct swp_plan *plan, const struct side *from_side, const void *from, int from_count,

@@ -252,6 +252,35 @@ static double alltoall_bruck(const struct group *g, double m) {
   return seconds + 2 * copied * m * g->copy_s_per_byte;
 }
 
+/* Turns along these ranks, each of which forwards so many blocks for every one of them. */
+static double turns_s(const struct group *g, double m, int radix, int each, double *copied) {
+  double seconds = 0;
+  for (int64_t value = 1; value < g->procs; value *= radix) {
+    const int64_t rest = g->procs % (value * radix), stay = rest < value ? rest : value;
+    const double blocks = (double)(g->procs - g->procs / (value * radix) * value - stay) * each;
+    const int messages = fewer(radix - 1, (int)((g->procs - 1) / value));
+    seconds += burst_s(g, messages, blocks * (m + COUNT_BYTES) / messages, messages);
+    *copied += blocks;
+  }
+  return seconds;
+}
+
+double swp_textbook_uneven_bruck_s(const struct group *g, double m, int radix, int global) {
+  double copied = g->procs, seconds;
+  if (g->procs == 1)
+    return 0;
+  if (global == 0) {
+    seconds = turns_s(g, m, radix, 1, &copied);
+  } else {
+    const struct group node = swp_group_part(g, g->ppn, g->ppn);
+    struct group between = *g;
+    between.procs = g->procs / g->ppn;
+    seconds = turns_s(&node, m, radix, between.procs, &copied);
+    seconds += turns_s(&between, m, global, g->ppn, &copied);
+  }
+  return seconds + 2 * copied * m * g->copy_s_per_byte;
+}
+
 static double alltoall_linear(const struct group *g, double m) {
   return burst_s(g, g->procs - 1, m, g->procs - 1);
 }
@@ -296,6 +325,7 @@ static const struct entry {
         {SWP_ALLGATHER, "bruck", allgather_bruck},
         {SWP_ALLTOALL, "bruck", alltoall_bruck},
         {SWP_ALLTOALL, "pairwise", ring},
+        {SWP_ALLTOALLV, "pairwise", ring},
         {SWP_REDUCE_SCATTER_BLOCK, "hypercube", reduce_scatter_hypercube},
         {SWP_REDUCE_SCATTER_BLOCK, "ring", ring_reduce_scatter},
         {SWP_REDUCE_SCATTER_BLOCK, "pairwise", ring_reduce_scatter},
@@ -319,6 +349,7 @@ static const struct entry {
       {SWP_ALLGATHER, "neighbor", allgather_neighbor},
       {SWP_ALLGATHER, "sparbit", tree_of_blocks},
       {SWP_ALLTOALL, "linear", alltoall_linear},
+      {SWP_ALLTOALLV, "linear", alltoall_linear},
       {SWP_REDUCE_SCATTER_BLOCK, "recursive_doubling", reduce_scatter_doubling},
   };
 

@@ -33,6 +33,8 @@ double swp_textbook_least_s(enum swp_operation operation, const struct group *gr
 double swp_textbook_knomial_s(const struct group *group, double m, int radix);
 double swp_textbook_chain_s(const struct group *group, double m, double segment_bytes);
 formula swp_textbook_scatter_ring_s;
+double swp_textbook_uneven_bruck_s(const struct group *group, double m, int radix,
+                                   int global); /* global 0: all ranks as one node */
 
 /* That of boards in the node's memory: no algorithm of libraries, so not among those of which the least is
  * taken. */

@@ -4,5 +4,6 @@ program swp_f08
   implicit none
   character(*), parameter :: program_name = 'swp_f08'
   type(MPI_Comm) :: comm
+  type(MPI_Info) :: info
   include 'collectives.inc'
 end program

@@ -3,6 +3,6 @@ program swp_mpif
   implicit none
   include 'mpif.h'
   character(*), parameter :: program_name = 'swp_mpif'
-  integer :: comm
+  integer :: comm, info
   include 'collectives.inc'
 end program

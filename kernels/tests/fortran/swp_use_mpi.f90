@@ -3,6 +3,6 @@ program swp_use_mpi
   use mpi
   implicit none
   character(*), parameter :: program_name = 'swp_use_mpi'
-  integer :: comm
+  integer :: comm, info
   include 'collectives.inc'
 end program

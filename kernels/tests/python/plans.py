@@ -193,6 +193,13 @@ def collectives() -> None:
         plan.execute(value, everything)
         expect(everything[::2].tolist() == list(range(PROCS))[::-1], "allgatherv of pairs")
         refused(ValueError, "recv has", lambda: plan.execute(value, everything[:-1]))
+    reverse |= {"send_counts": reverse["recv_counts"], "send_displs": reverse["displs"]}
+    with swp.Collective(COMM, "alltoallv", **sides, **reverse, method="bruck") as plan:
+        plan.execute(np.arange(2 * PROCS) + 100 * RANK, everything)
+        crossed = [2 * (PROCS - 1 - RANK) + 100 * each for each in range(PROCS)]
+        expect(everything[::2].tolist() == crossed[::-1], "alltoallv of pairs")
+        plan.set(**sides, **reverse)
+        refused(ValueError, "send has", lambda: plan.execute(everything[:-1], everything))
     pair.Free()
 
 
@@ -211,6 +218,9 @@ def errors_of_collectives() -> None:
     both = {"send_count": 1, "send_type": MPI.INT} | number
     failed(argument, "recv_counts and displs", plan("allgatherv", **both))
     refused(ValueError, "recv_counts and displs", plan("allgatherv", **both, recv_counts=[]))
+    lists = {"recv_counts": [1] * PROCS, "displs": range(PROCS)}
+    failed(argument, "send_counts and send_displs", plan("alltoallv", **both, **lists))
+    refused(ValueError, "send_counts", plan("alltoallv", **both, **lists, send_counts=[]))
 
 
 def tables(path: Path) -> None:
