@@ -26,8 +26,20 @@ def test_a_launch_that_dies_is_told_with_its_words(tmp_path: Path, words: str, t
 
 def test_a_launch_that_does_not_end_is_terminated_and_its_words_are_kept(tmp_path: Path) -> None:
     program = tmp_path / "swpbench"
-    program.write_text("#!/bin/sh\necho waits >&2\nexec sleep 100\n")
+    stops = "PMI_RANK=1 sh -c 'kill -STOP $$'"
+    program.write_text(f"#!/bin/sh\necho waits >&2\n{stops} & echo $! > {tmp_path}/rank\nwait\n")
     program.chmod(0o755)
-    with pytest.raises(LaunchError, match=r"^a launch did not end within 0\.5 s$") as raised:
-        run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 0.5)
-    assert raised.value.output == "waits\n"
+    with pytest.raises(LaunchError) as raised:
+        run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 1)
+    rank = int((tmp_path / "rank").read_text())
+    told = f"a launch did not end within 1 s; rank 1 (process {rank}) is stopped"
+    assert (str(raised.value), raised.value.output) == (told, "waits\n")
+    assert not is_running(rank)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

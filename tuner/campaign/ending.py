@@ -4,7 +4,8 @@ import ctypes
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
@@ -33,3 +34,22 @@ def exits_on(*signals: signal.Signals) -> Iterator[None]:
     finally:
         for number in heeded:
             signal.signal(number, before[number])
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """Return the processes below one that have not ended, with their states (Linux): T is stopped.
+
+    A parent comes before its children.
+    """
+    children: dict[int, dict[int, str]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), {})[int(path.parent.name)] = state
+    found: dict[int, str] = {}
+    parents = [pid]
+    for each in parents:
+        found |= children.get(each, {})
+        parents += children.get(each, {})
+    return found

@@ -2,19 +2,24 @@
 
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from tuner.campaign.ending import descendants
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import LaunchCommand
 from tuner.rawfile import reading
 
 _TIMEOUT_S = 600
 _GRACE_S = 10
+_MOST_NAMED = 4
+_RANK = re.compile(rb"(?:^|\0)(?:OMPI_COMM_WORLD_RANK|PMI_RANK|SLURM_PROCID)=(\d+)")
 
 
 class LaunchError(SwitchpointError):
@@ -101,10 +106,19 @@ class _Ended(NamedTuple):
         return LaunchError(next(iter(self.said), what), self.errors)
 
 
+def _name(pid: int) -> str:
+    """Return a process of a launch as messages name it: by its rank, where the launcher set it."""
+    with suppress(OSError):
+        variables = Path(f"/proc/{pid}/environ").read_bytes()
+        if found := _RANK.search(variables):
+            return f"rank {found[1].decode()} (process {pid})"
+    return f"process {pid}"
+
+
 def _finish(
     command: Sequence[str], env: Mapping[str, str], timeout_s: float, cwd: Path | None
 ) -> _Ended:
-    """Run a command to its end. Raise LaunchError when it takes longer.
+    """Run a command to its end. Raise LaunchError when it takes longer; it names stopped processes.
 
     A launcher that is terminated ends its ranks, which one that is killed may leave behind.
     """
@@ -121,13 +135,19 @@ def _finish(
             output, errors = process.communicate(timeout=timeout_s)
             return _Ended(output, errors, process.returncode)
         except subprocess.TimeoutExpired as error:
+            stopped = [pid for pid, state in descendants(process.pid).items() if state == "T"]
+            names = "".join(f"; {_name(pid)} is stopped" for pid in stopped[:_MOST_NAMED])
             process.terminate()
+            for pid in stopped:  # which no other signal ends
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             try:
                 errors = process.communicate(timeout=_GRACE_S)[1]
             except subprocess.TimeoutExpired as late:
                 process.kill()
                 errors = (late.stderr or b"").decode(errors="replace")
-            raise LaunchError(f"a launch did not end within {timeout_s:g} s", errors) from error
+            what = f"a launch did not end within {timeout_s:g} s{names}"
+            raise LaunchError(what, errors) from error
         except BaseException:  # interrupted
             process.terminate()
             raise
