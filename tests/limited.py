@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tuner.campaign.ending import descendants, end_with_parent, exits_on
+
 _PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 60.0  # for the last output of an interrupted command
 
@@ -35,8 +37,9 @@ def run_limited(
 ) -> Ended:
     """Run a command; at the limit interrupt it, as Ctrl-C does, and then kill it.
 
-    All that it started is killed at its end, also in sessions of their own. The calling process
-    must have no other children: they are killed too.
+    All that it started is killed at its end, also in sessions of their own, and also where this
+    process is interrupted or terminated. The calling process must have no other children: they are
+    killed too.
     """
     # Processes whose parent has ended become children of this one, and are found below.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -47,27 +50,23 @@ def run_limited(
         stdout=output,
         stderr=output,
         start_new_session=True,
-        preexec_fn=_heed_interrupts,
+        preexec_fn=end_with_parent,
     )
     in_time = True
-    try:
+    with exits_on(signal.SIGTERM, signal.SIGHUP):
         try:
-            process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            in_time = False
-            os.killpg(process.pid, signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(grace_s)
-    finally:
-        process.kill()
-        process.wait()
-        kill_descendants()
+            try:
+                process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                in_time = False
+                os.killpg(process.pid, signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(grace_s)
+        finally:
+            process.kill()
+            process.wait()
+            kill_descendants()
     return Ended(process.returncode, time.monotonic() - started, in_time)
-
-
-def _heed_interrupts() -> None:
-    """Make a new process heed SIGINT, which what a shell started in its background ignores."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def kill_descendants() -> None:
@@ -80,17 +79,3 @@ def kill_descendants() -> None:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         time.sleep(0.01)
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the processes below one that still run."""
-    children: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
-            if state != "Z":
-                children.setdefault(int(parent), []).append(int(path.parent.name))
-    found = list(children.get(pid, []))
-    for each in found:
-        found += children.get(each, [])
-    return found

@@ -2,8 +2,10 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from tests.nightly import PARTS, command_of
@@ -57,6 +59,24 @@ def night(place: Path, sleeping_s: str, *parts: str) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
 
 
+def sleeps(sleeping_s: str) -> bool:
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return f"sleep {sleeping_s}" in running.stdout.splitlines()
+
+
+def test_a_night_that_is_terminated_ends_what_it_started(tmp_path: Path) -> None:
+    sleeping_s = f"8{abs(hash(tmp_path)) % 10**8:08d}"
+    long = NIGHT.replace('"slow", 0.001', '"slow", 1')
+    command = [sys.executable, "-c", long, "slow", sleeping_s, str(tmp_path)]
+    with subprocess.Popen(command, cwd=CHECKOUT) as running:
+        while not sleeps(sleeping_s):
+            assert running.poll() is None
+            time.sleep(0.02)
+        running.terminate()
+        assert running.wait() == 128 + signal.SIGTERM
+    assert not sleeps(sleeping_s)
+
+
 def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Path) -> None:
     (tmp_path / "test_three.py").write_text(TESTS)
     sleeping_s = f"9{abs(hash(tmp_path)) % 10**8:08d}"
@@ -74,8 +94,7 @@ def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Pat
     assert "slow: FAILED: over its limit of 0.001 min" in first.stdout
     assert "tested: 1 skipped: zlib: not here" in first.stdout
     assert re.search(r"tested: FAILED: .*test_that_fails", first.stdout)
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    assert f"sleep {sleeping_s}" not in running.stdout.splitlines()
+    assert not sleeps(sleeping_s)
 
     (kept,) = tmp_path.glob("nightly/*/good.json")
     assert json.loads(kept.read_text())["passed"] == 1
