@@ -2,10 +2,11 @@
  * swpbench with exchanges, whole or in halves, discoveries, collectives, products and transforms that go
  * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
  * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK. For soaks, such executions may also hang,
- * leak, or free what they allocate.
+ * leak, or free what they allocate, and a rank may hang between two sizes.
  */
 #include "csr.h"
 #include "fft.h"
+#include "operation.h"
 
 #include <mpi.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ VISIBLE int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int
 VISIBLE int __wrap_MPI_Put(const void *data, int count, MPI_Datatype type, int target, MPI_Aint place,
                            int target_count, MPI_Datatype target_type, MPI_Win window);
 void __wrap_fft_execute(const struct fft *fft, double *row);
+void __real_workload_free(struct workload *workload);
+void __wrap_workload_free(struct workload *workload);
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_test(swp_plan *plan, int *done);
@@ -85,6 +88,14 @@ static void leak_or_hang(int call) {
     allocate_for_a_while(call);
   if (is_due("hang", call))
     hang_here();
+}
+
+/* Between the methods of two sizes. */
+void __wrap_workload_free(struct workload *workload) {
+  static int calls;
+  if (is_due("between", calls++))
+    hang_here();
+  __real_workload_free(workload);
 }
 
 /* Corrupts the first byte that a completed exchange delivered. */

@@ -116,6 +116,17 @@ def test_a_hang_ends_with_the_stacks_of_all_ranks(
     assert "swpbench: soak failed: " in result.stderr
 
 
+def test_a_hang_between_two_sizes_keeps_the_soaks_before_it(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    words = (*RING[:-1], "8,64", "--methods", "direct", "--executions", "20", "--limit", "0.5")
+    result = soak(any_kernels, tmp_path / "o", 2, *words, wrong="between", rank=0)
+    assert result.status != 0
+    assert [each["passed"] for each in soaks(result)] == [True]
+    hang = "soak failed: hang: rank 0 made no progress in 0.5 s: going on to a size"
+    assert hang in result.stderr
+
+
 def begin_soak(
     kernels: Kernels, out: Path, *words: str, lines: int = 1
 ) -> tuple[subprocess.Popen[str], list[int]]:

@@ -107,6 +107,16 @@ static void print_where(const struct where *where) {
   fflush(stderr);
 }
 
+/* Ends a hang between the methods of two sizes: the soaks that are done are kept. */
+static void close_between(void) {
+  struct launch *launch = &now.session->launch;
+  const int rank = now.team->rank;
+  if (launch->cases > 0 && ((rank == 1 && launch_take_over(launch)) || (rank <= 1 && launch_close(launch))))
+    fprintf(stderr, "swpbench: %s\n", failure_text());
+  fprintf(stderr, "swpbench: soak failed: hang: rank %d made no progress in %g s: %s\n", rank, now.limit_s,
+          now.doing);
+}
+
 /*
  * Called by the watchdog on every rank. Rank 0 closes the file, and a rank that ends takes the others with
  * it; if rank 0 is stopped for good, rank 1 does.
@@ -119,8 +129,7 @@ static void end_of_hang(const struct where *where) {
   if (rank > 0)
     sleep((unsigned)ceil(now.limit_s) + GRACE_S);
   if (now.workload == NULL)
-    fprintf(stderr, "swpbench: soak failed: hang: rank %d made no progress in %g s: %s\n", rank, now.limit_s,
-            now.doing);
+    close_between();
   else if (rank == 1 && launch_take_over(&session->launch))
     fprintf(stderr, "swpbench: %s\n", failure_text());
   else if (rank <= 1) {
@@ -233,6 +242,7 @@ static void execute_all(struct workload *workload, swp_plan *plan, struct verdic
 static _Noreturn void end_of_error(const struct verdict *verdict) {
   struct session *session = now.session;
   if (session->team->rank == 0) {
+    watchdog_stop(); /* it would write to the same file; those of the others still watch this rank */
     launch_close(&session->launch);
     failure_clear();
     team_fail("soak failed: %s at %lld bytes: %s", now.method, (long long)now.workload->payload.item_bytes,
