@@ -9,19 +9,17 @@ from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from flask.testing import FlaskClient
 
 from dashboard.app import create_app
 from tests import synthetic
+from tests.faults import KILLED, build_library, dump, in_memory
 from tuner.machine.mpi import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.store.database import VERSION, MissingStoreError, StoreError
 from tuner.store.store import Store
-
-KILLED = 9  # as killed.c exits
 
 # Ingests in a child that is killed at the n-th write, for every n that comes in.
 DRIVER = """
@@ -32,7 +30,8 @@ database, raw = sys.argv[1:]
 for line in sys.stdin:
     nth, torn = map(int, line.split())
     if not (child := os.fork()):
-        ctypes.CDLL(None).kill_at(os.fsencode(database), ctypes.c_long(nth), ctypes.c_bool(torn))
+        place = os.fsencode(database)
+        ctypes.CDLL(None).fault_at(place, ctypes.c_long(nth), 0, ctypes.c_bool(torn))
         ingest(Path(database), [Path(raw)])
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -41,18 +40,13 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("library") / "killed.so"
-    source = Path(__file__).with_name("killed.c")
-    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", path], check=True)
-    return path
+    return build_library(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Path]:
-    """In memory where that is a place: thousands of times it would be flushed to a disk."""
-    memory = Path("/dev/shm")
-    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as place:
-        yield Path(place) / "store" / "switchpoint.db"
+    with in_memory(tmp_path) as place:
+        yield place / "store" / "switchpoint.db"
 
 
 @pytest.fixture
@@ -69,15 +63,6 @@ def start(version: int, database: Path) -> None:
     database.parent.mkdir()
     if version:
         shutil.copy(Path(__file__).parent / "data" / f"store-v{version}.db", database)
-
-
-def dump(database: Path) -> list[str]:
-    connection = sqlite3.connect(database)
-    try:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        return list(connection.iterdump())
-    finally:
-        connection.close()
 
 
 def kills(version: int, database: Path, raw: Path, library: Path) -> Iterator[None]:

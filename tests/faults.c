@@ -1,0 +1,121 @@
+/* Preloaded: the n-th change of a file below a prefix ends the process, or fails with an error. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum kind { OPEN = 1, WRITE = 2, CHANGE = 4 };
+
+static const char *prefix;
+static long left;
+static bool torn, fired;
+static int number, kinds;
+
+/* error 0: the process is killed; torn: half of its last write arrives. */
+void fault_at(const char *path, long nth, int error, bool half) {
+  prefix = strdup(path);
+  left = nth;
+  number = error;
+  torn = half;
+  kinds = error == EMFILE ? OPEN : error == ENOSPC ? WRITE : WRITE | CHANGE;
+}
+
+/* Whether a call has failed. */
+int fault_fired(void) {
+  return fired;
+}
+
+/* A full disk stays full. */
+static bool is_due(const char *path, enum kind kind) {
+  if (prefix == NULL || (kinds & kind) == 0 || strncmp(path, prefix, strlen(prefix)) != 0)
+    return false;
+  left--;
+  return left == 0 || (left < 0 && number == ENOSPC);
+}
+
+static bool is_due_of(int fd, enum kind kind) {
+  char link[64];
+  char path[PATH_MAX] = "";
+  if (prefix == NULL)
+    return false;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  return readlink(link, path, sizeof path - 1) > 0 && is_due(path, kind);
+}
+
+static int fail(void) {
+  if (number == 0)
+    _exit(9);
+  errno = number;
+  fired = true;
+  return -1;
+}
+
+/* The rest of a call that is due: half of the bytes are written first, if it is torn. */
+#define WRITTEN(due, call)                                                                                   \
+  do {                                                                                                       \
+    long done = 0;                                                                                           \
+    const size_t whole = count;                                                                              \
+    count = due && torn ? whole / 2 : whole;                                                                 \
+    if (!due || torn)                                                                                        \
+      done = call;                                                                                           \
+    return due ? fail() : done;                                                                              \
+  } while (0)
+
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
+  const bool due = is_due_of(fd, WRITE);
+  WRITTEN(due, syscall(SYS_pwrite64, fd, bytes, count, offset));
+}
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+  const bool due = is_due_of(fd, WRITE);
+  WRITTEN(due, syscall(SYS_write, fd, bytes, count));
+}
+
+ssize_t sendfile64(int to, int from, off64_t *offset, size_t count) {
+  const bool due = is_due_of(to, WRITE);
+  WRITTEN(due, syscall(SYS_sendfile, to, from, offset, count));
+}
+
+int open64(const char *path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  const bool makes = (flags & O_CREAT) && access(path, F_OK) != 0;
+  if (is_due(path, OPEN) || (makes && kinds == WRITE && is_due(path, WRITE)))
+    return fail();
+  return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int mkdir(const char *path, mode_t mode) {
+  return is_due(path, kinds == WRITE ? WRITE : CHANGE) ? fail()
+                                                       : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int ftruncate64(int fd, off64_t length) {
+  return is_due_of(fd, CHANGE) ? fail() : (int)syscall(SYS_ftruncate, fd, length);
+}
+
+int rename(const char *from, const char *to) {
+  return is_due(from, CHANGE) ? fail() : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int unlink(const char *path) {
+  return is_due(path, CHANGE) ? fail() : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
+int fsync(int fd) {
+  return is_due_of(fd, CHANGE) ? fail() : 0; /* only a crash of the machine asks for more */
+}
+
+int fdatasync(int fd) {
+  return fsync(fd);
+}

@@ -1,0 +1,130 @@
+"""Commands whose n-th change of a file fails or kills them (faults.c, preloaded)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tuner.machine.mpi import CHECKOUT
+
+KILLED = 9  # as faults.c exits
+
+# Runs commands in children, as importing takes longer than most of them.
+DRIVER = """
+import ctypes, json, os, sys, tempfile
+from pathlib import Path
+import click
+from tuner.cli import main
+from tuner.rawfile import keeping
+
+@main.command()
+@click.argument("paths", nargs=-1, type=Path)
+def keep(paths):
+    keeping.keep(paths)
+
+for line in sys.stdin:
+    job = json.loads(line)
+    os.environ["SWITCHPOINT_RESULTS"] = job["results"]
+    with tempfile.TemporaryFile("w+") as output:
+        child = 0 if job["here"] else os.fork()
+        if not child:
+            kept = os.dup(1), os.dup(2)
+            os.dup2(output.fileno(), 1), os.dup2(output.fileno(), 2)
+            if job["nth"]:
+                fault = ctypes.c_long(job["nth"]), job["error"], ctypes.c_bool(job["torn"])
+                ctypes.CDLL(None).fault_at(os.fsencode(job["results"]), *fault)
+            try:
+                main(job["words"], "switchpoint")
+            except SystemExit as ended:
+                code = ended.code
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+                code = 70
+            sys.stdout.flush(), sys.stderr.flush()
+            if not job["here"]:
+                print(ctypes.CDLL(None).fault_fired(), flush=True)
+                os._exit(code or 0)
+            os.dup2(kept[0], 1), os.dup2(kept[1], 2)
+        else:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        output.seek(0)
+        print(json.dumps([code or 0, output.read()]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a command."""
+
+    code: int
+    said: str
+    met: bool  # the fault: its last line says so
+
+
+class Driver:
+    """A process that runs commands of `switchpoint`, and `keep`, each in a child."""
+
+    def __init__(self, library: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"LD_PRELOAD": str(library), "PYTHONPATH": str(CHECKOUT)},
+            text=True,
+        )
+
+    def warm_up(self, results: Path, *words: str) -> Ended:
+        """Run a command in the process itself, which has its modules from then on."""
+        return self._ask(words=words, results=str(results), nth=0, error=0, torn=False, here=True)
+
+    def run(
+        self, results: Path, *words: str, nth: int = 0, error: int = 0, torn: bool = False
+    ) -> Ended:
+        """Run a command whose n-th change below the results fails, or with error 0 kills it."""
+        fault = {"nth": nth, "error": error, "torn": torn}
+        return self._ask(words=words, results=str(results), **fault, here=False)
+
+    def _ask(self, **job: Any) -> Ended:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps(job), file=self._process.stdin, flush=True)
+        code, said = json.loads(self._process.stdout.readline())
+        return Ended(code, said, code == KILLED or said.splitlines()[-1:] == ["1"])
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def build_library(directory: Path) -> Path:
+    """Build faults.c; return the library."""
+    path = directory / "faults.so"
+    source = Path(__file__).with_name("faults.c")
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", path], check=True)
+    return path
+
+
+@contextmanager
+def in_memory(otherwise: Path) -> Iterator[Path]:
+    """Yield a directory in memory where there is one: it would be flushed to a disk very often."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else otherwise) as place:
+        yield Path(place)
+
+
+def dump(database: Path) -> list[str]:
+    """Return the whole content of a store that is sound."""
+    connection = sqlite3.connect(database)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return list(connection.iterdump())
+    finally:
+        connection.close()
