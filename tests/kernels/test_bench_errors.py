@@ -3,17 +3,21 @@
 import gzip
 import json
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import DEVNULL
 
 import pytest
 
-from tests.kernels.benchrun import Result, bench
-from tests.kernels.conftest import Kernels, on_ranks
+from tests.conftest import Require, by_day
+from tests.kernels.benchrun import SWPBENCH, Result, bench
+from tests.kernels.conftest import TIMEOUT_S, Kernels, finish, on_ranks
+from tuner.machine.mpi import launch
 
 MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "broken"
 SEVEN = MATRICES.parent / "good" / "general-real.mtx"  # of seven rows
@@ -418,3 +422,37 @@ def test_the_launcher_of_another_mpi_is_named(built, launched, kernels_of, tmp_p
         assert "the launcher started 2 processes" in line
         assert "the launcher of the MPI that it was built with" in line
     assert not (tmp_path / "raw.jsonl").exists()
+
+
+ON_A_SMALL_DISK = 'mount -t tmpfs -o size=$1 none "$2" && disk=$2 && shift 2 && "$@"; code=$?; '
+ON_A_SMALL_DISK += 'cp "$disk"/o "$disk"-kept; exit $code'
+
+
+@pytest.mark.parametrize(("size",), by_day([("8k",)], [("4k",), ("12k",)]))
+def test_a_full_disk_is_one_line_and_keeps_whole_cases(
+    any_kernels: Kernels, tmp_path: Path, require: Require, size: str
+) -> None:
+    alone = ["unshare", "--mount", "--map-root-user"]
+    works = shutil.which("unshare") and subprocess.call([*alone, "true"], stderr=DEVNULL) == 0
+    require("namespaces", bool(works), "unshare --mount does not work here")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    start = launch(any_kernels.mpi, 2, build=any_kernels.build)
+    words = [
+        "run",
+        "--op=allreduce",
+        "--pattern=blocks",
+        "--sizes=8:4K:x2",
+        "--budget=0.5",
+        "--out",
+        str(disk / "o"),
+    ]
+    command = [*start.argv_prefix, str(any_kernels.build / SWPBENCH), *words]
+    there = [*alone, "sh", "-c", ON_A_SMALL_DISK, "sh", size, str(disk)]
+    done = finish([*there, *command], os.environ | start.env, TIMEOUT_S)
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if line.startswith("swpbench: ")]
+    assert said == [f"swpbench: cannot write {disk}/o: No space left on device"]
+    *lines, _ = (tmp_path / "disk-kept").read_text().split("\n")  # the last is torn
+    records = [json.loads(line)["record"] for line in lines]
+    assert records == ["header", *["case"] * (len(records) - 1)] and len(records) > 1
