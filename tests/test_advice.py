@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.test_cli import call, fail, succeed
 from tuner.advice import mix, profile, trial
 from tuner.advice.document import document
 from tuner.advice.mix import State
-from tuner.advice.profile import ProfileError
+from tuner.advice.profile import Profile, ProfileError
 from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
 from tuner.domain.tables import Table
 from tuner.rawfile.ingest import ingest
@@ -45,6 +46,11 @@ def content(*calls: dict[str, Any], late_s: Sequence[float] = (0.0, 0.0)) -> byt
     return "\n".join(lines).encode()
 
 
+def parse(text: bytes) -> Profile:
+    """Return the profile of a file with this text."""
+    return profile.parse(BytesIO(text))
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return results with a table of bcast: binomial wins up to 4 KB."""
@@ -71,7 +77,7 @@ def table(results: Path) -> Table:
 
 
 def test_a_gain_follows_from_the_table_and_the_time_in_calls(table: Table) -> None:
-    its = profile.parse(content(tally("Bcast", 64, CALLS * EACH_S)))
+    its = parse(content(tally("Bcast", 64, CALLS * EACH_S)))
     found = mix.mix(its, table)
     (said,) = found.said
     assert (said.state, said.method) == (State.SETTLED, "binomial")
@@ -83,7 +89,7 @@ def test_a_gain_follows_from_the_table_and_the_time_in_calls(table: Table) -> No
 
 
 def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
-    late = profile.parse(content(tally("Bcast", 64, CALLS * EACH_S), late_s=(0.0, 0.9 * EACH_S)))
+    late = parse(content(tally("Bcast", 64, CALLS * EACH_S), late_s=(0.0, 0.9 * EACH_S)))
     (calls,) = late.calls
     assert calls.spread_s == pytest.approx(0.9 * EACH_S)
     assert calls.own_s == pytest.approx(0.1 * CALLS * EACH_S)
@@ -103,7 +109,7 @@ def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
 def test_what_promises_no_gain(
     table: Table, call: str, bytes_: int, group: int, state: State
 ) -> None:
-    found = mix.mix(profile.parse(content(tally(call, bytes_, 0.5, group))), table)
+    found = mix.mix(parse(content(tally(call, bytes_, 0.5, group))), table)
     (said,) = found.said
     assert (said.state, said.gain_s) == (state, 0.0)
     assert bool(found.to_measure) == (state is State.UNMEASURED)
@@ -112,7 +118,7 @@ def test_what_promises_no_gain(
 
 def test_without_a_store_everything_is_to_be_measured() -> None:
     calls = [tally("Bcast", 8, 0.1), tally("Alltoall", 8, 0.2), tally("Gather", 8, 1e-4)]
-    found = mix.mix(profile.parse(content(*calls)), None)
+    found = mix.mix(parse(content(*calls)), None)
     assert [said.calls.shape.call for said in found.to_measure] == ["Alltoall", "Bcast"]
     assert document(found)["to_measure"][0][0] == "Alltoall"
 
@@ -137,23 +143,29 @@ LINE = content(tally("Bcast", 8, 0.1)).splitlines()[0]
 )
 def test_what_is_no_profile_is_one_line(tmp_path: Path, text: bytes) -> None:
     with pytest.raises(ProfileError) as error:
-        profile.parse(text)
+        parse(text)
     assert "\n" not in str(error.value)
     path = tmp_path / "hostile"
     path.write_bytes(text)
     assert str(path) in fail("advise", "--profile", path)
 
 
-def test_a_large_file_is_not_read(tmp_path: Path) -> None:
+def test_a_line_without_an_end_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with path.open("wb") as file:
-        file.truncate(profile.MOST_BYTES + 1)
-    assert "larger than" in fail("advise", "--profile", path)
+        file.truncate(1 << 40)
+    assert "line 1 is longer than 16 MiB" in fail("advise", "--profile", path)
+
+
+def test_a_process_killed_while_it_wrote_costs_its_line_alone() -> None:
+    text = content(tally("Bcast", 8, 0.1)).splitlines()
+    its = parse(text[0] + b"\n" + text[1][:300].replace(b'"profile": ', b'"profile":') + b"\n")
+    assert (its.procs, its.reported) == (2, 1)
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
     hostile = LINE.replace(b'"app"', rb'"\u001b[31m"').replace(b"Bcast", rb"\u001b[0m")
-    its = profile.parse(hostile)
+    its = parse(hostile)
     assert "\x1b" not in its.program + its.calls[0].shape.call
 
 

@@ -9,15 +9,16 @@
 #include <string.h>
 #include <time.h>
 
-enum { TALLIES = 1024, SLOTS = 4 * TALLIES, HANDLES = 64, TYPES = 128, DIGITS = 4 };
+enum { TALLIES = 1024, GROUPS = 512, SLOTS = 4 * TALLIES, HANDLES = 64, TYPES = 128, DIGITS = 4 };
 
-bool record_on;
+atomic_bool record_on;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static struct tally tallies[TALLIES];
 static int tally_count;
 static int64_t lost;
 static struct group *groups;
+static struct group others = {.number = -1}; /* the communicators of other ranks than the first GROUPS */
 static int keyval = MPI_KEYVAL_INVALID;
 
 /* The communicators seen last, by their handles; MPI_COMM_NULL: none. */
@@ -102,6 +103,8 @@ static struct group *find_group(MPI_Comm comm) {
   for (struct group *known = groups; known != NULL; known = known->next, count++)
     if (known->members == members && known->procs == procs)
       return known;
+  if (count == GROUPS)
+    return &others;
   struct group *made = calloc(1, sizeof *made);
   if (made == NULL)
     return NULL;
@@ -202,6 +205,13 @@ static struct tally *find_tally(const char *name, struct group *group, int type,
 
 /* Keeps about every 2^level-th collective of a communicator, the same ones on all ranks. */
 static void sample(struct group *group, const struct tally *tally, double started, double seconds) {
+  if (group->collectives == 0)
+    group->thread = pthread_self();
+  group->has_threads |= !pthread_equal(group->thread, pthread_self());
+  if (group->has_threads) {
+    group->samples = 0;
+    return;
+  }
   int64_t call = group->collectives++;
   const uint64_t scrambled = scramble((uint64_t)call + 1) >> 20;
   if ((scrambled & ((1u << group->level) - 1)) != 0)
@@ -226,6 +236,10 @@ void record_call(const char *name, enum kind kind, MPI_Comm comm, int64_t items,
   const bool has_type = type != MPI_DATATYPE_NULL && (group == NULL || group->nodes > 0);
   MPI_Count size = 0;
   pthread_mutex_lock(&lock);
+  if (!record_on) { /* another thread ends the program */
+    pthread_mutex_unlock(&lock);
+    return;
+  }
   int index = has_type ? type_of(type, &size) : -1;
   int64_t bytes = items > 0 ? items * size : 0;
   struct tally *tally = find_tally(name, group, index, round_bytes(bytes));
@@ -239,6 +253,17 @@ void record_call(const char *name, enum kind kind, MPI_Comm comm, int64_t items,
   if (kind == COLLECTIVE && group != NULL && group->nodes > 0)
     sample(group, tally, started, seconds);
   pthread_mutex_unlock(&lock);
+}
+
+bool record_stop(void) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec++; /* a handler of signals that ends the program may have interrupted the lock's holder */
+  const bool locked = pthread_mutex_timedlock(&lock, &until) == 0;
+  const bool was_on = atomic_exchange(&record_on, false);
+  if (locked)
+    pthread_mutex_unlock(&lock);
+  return was_on;
 }
 
 const struct tally *record_tally(int index) {

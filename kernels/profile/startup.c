@@ -64,12 +64,8 @@ static void begin(void) {
 
 /* Writes what this process recorded, once: with `comm`, all ranks do. */
 static void end(MPI_Comm comm) {
-  if (!record_on)
-    return;
-  record_on = false;
-  if (getpid() != process)
-    return;
-  write_end(path, comm, record_now() - started);
+  if (record_on && getpid() == process && record_stop())
+    write_end(path, comm, record_now() - started);
 }
 
 EXPORTED int MPI_Init(int *argc, char ***argv) {

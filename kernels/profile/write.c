@@ -1,4 +1,4 @@
-/* A line is written at once, so that lines of processes that write for themselves do not mix. */
+/* The file is locked, so that lines of processes that write for themselves do not mix. */
 #define _GNU_SOURCE
 #include "write.h"
 
@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,49 +96,75 @@ static char *print_line(bool finalized, double seconds, size_t *length) {
   return fclose(to) == 0 ? line : NULL;
 }
 
-static void append(const char *path, const char *line, size_t length) {
-  int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-  while (file >= 0 && length > 0) {
+static void complain(const char *path) {
+  fprintf(stderr, "switchpoint: profile %s: %s\n", path, strerror(errno));
+}
+
+/* Opens the file for lines. Locked, as a network's file system may have no atomic append; one without locks
+   has them from the same node. */
+static int open_locked(const char *path) {
+  struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  const int file = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+  if (file < 0)
+    complain(path);
+  while (file >= 0 && fcntl(file, F_SETLKW, &whole) != 0 && errno == EINTR)
+    ;
+  return file;
+}
+
+static bool append(int file, const char *path, const char *line, size_t length) {
+  while (length > 0) {
     ssize_t written = write(file, line, length);
     if (written < 0 && errno == EINTR)
       continue;
-    if (written <= 0)
-      break;
+    if (written <= 0) {
+      complain(path);
+      return false;
+    }
     line += written;
     length -= (size_t)written;
   }
-  if (file < 0 || length > 0)
-    fprintf(stderr, "switchpoint: profile %s: %s\n", path, strerror(errno));
-  if (file >= 0)
-    close(file);
+  return true;
 }
 
-/* Rank 0 holds one line of another at a time. */
-static void receive(const char *path, MPI_Comm comm) {
+/* Begins a new line where another process was killed while it wrote. */
+static bool end_line(int file, const char *path) {
+  char last = '\n';
+  const off_t size = lseek(file, 0, SEEK_END);
+  return size <= 0 || pread(file, &last, 1, size - 1) != 1 || last == '\n' || append(file, path, "\n", 1);
+}
+
+/* Rank 0 holds one line of another at a time. All are received, even where one cannot be written. */
+static void append_received(int file, const char *path, MPI_Comm comm, bool writable) {
   for (int from = 1; from < procs; from++) {
     int length;
     MPI_Status status;
     PMPI_Probe(from, TAG, comm, &status);
     PMPI_Get_count(&status, MPI_CHAR, &length);
-    char *line = malloc((size_t)length);
+    char *line = malloc((size_t)length + 1);
     if (line == NULL)
       PMPI_Abort(comm, EXIT_FAILURE);
     PMPI_Recv(line, length, MPI_CHAR, from, TAG, comm, MPI_STATUS_IGNORE);
-    append(path, line, (size_t)length);
+    writable = writable && append(file, path, line, (size_t)length);
     free(line);
   }
 }
 
 void write_end(const char *path, MPI_Comm comm, double seconds) {
+  const bool together = comm != MPI_COMM_NULL;
   size_t length = 0;
-  char *line = print_line(comm != MPI_COMM_NULL, seconds, &length);
+  char *line = print_line(together, seconds, &length);
   if (line == NULL)
     length = 0;
-  if (comm != MPI_COMM_NULL && rank != 0)
-    PMPI_Send(line, length < INT_MAX ? (int)length : 0, MPI_CHAR, 0, TAG, comm);
-  else
-    append(path, line, length);
-  if (comm != MPI_COMM_NULL && rank == 0)
-    receive(path, comm);
+  if (together && rank != 0) {
+    PMPI_Send(line, (int)length, MPI_CHAR, 0, TAG, comm);
+  } else {
+    const int file = open_locked(path);
+    const bool writable = file >= 0 && end_line(file, path) && append(file, path, line, length);
+    if (together)
+      append_received(file, path, comm, writable);
+    if (file >= 0)
+      close(file);
+  }
   free(line);
 }

@@ -2,7 +2,8 @@
  * A program with a known mix of calls, which does not know of Switchpoint: swp_mix STEPS BYTES COMPUTE_US
  * [END]. Each step computes so long, then calls MPI_Alltoall with blocks of so many bytes; every tenth also
  * reduces a double on one half of the ranks or the other. It ends without MPI_Finalize if END is "exit", with
- * MPI_Abort if it is "abort"; "threads" has two threads call at the same time.
+ * MPI_Abort if it is "abort"; "threads" has two threads call at the same time, "shuffled" has the ranks in
+ * another order in each step, for one MPI_Barrier.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -34,6 +35,18 @@ static void *communicate(void *comm) {
   return NULL;
 }
 
+/* Of so many communicators, most differ in their order. */
+static void shuffle(void) {
+  for (int step = 0; step < steps; step++) {
+    unsigned hash = (unsigned)(step * procs + rank + 1) * 2654435761u;
+    hash = (hash ^ hash >> 15) * 2246822519u;
+    MPI_Comm shuffled;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, (int)(hash >> 8), &shuffled);
+    MPI_Barrier(shuffled);
+    MPI_Comm_free(&shuffled);
+  }
+}
+
 int main(int argc, char **argv) {
   int provided;
   const char *end = argc > 4 ? argv[4] : "";
@@ -52,6 +65,8 @@ int main(int argc, char **argv) {
     communicate(&mine[0]);
     pthread_join(thread, NULL);
     MPI_Comm_free(&mine[1]);
+  } else if (strcmp(end, "shuffled") == 0) {
+    shuffle();
   } else {
     communicate(&mine[0]);
   }

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine import mpi
+from tuner.machine.mpi import CHECKOUT
 
 from .conftest import TIMEOUT_S, Kernels, finish
 
 INSTRUCTIONS = 100  # bound on a call's extra cost if the table leaves it to the MPI library
+
+FORTRAN = CHECKOUT / "kernels" / "tests" / "fortran"
 
 REPORTED = re.compile(r"switchpoint: (\w+) by (\S+): (\d+) calls")
 
@@ -44,6 +49,28 @@ def run_shimmed(
     )
     environment = os.environ | start.env | settings | dict(env or {})
     return finish(command, environment, timeout_s)
+
+
+def build_fortran(
+    kernels: Kernels,
+    require: Callable[[str, bool, str], None],
+    name: str,
+    directory: Path,
+    *,
+    loaded: bool = False,
+) -> list[str]:
+    """Build a Fortran program; return how it is run, or how Python loads it (RTLD_LOCAL)."""
+    wrapper = Path(shutil.which(kernels.mpi.mpicc) or kernels.mpi.mpicc)
+    compiler = wrapper.with_name(wrapper.name.replace("mpicc", "mpif90"))
+    works = compiler.exists() and shutil.which("gfortran") is not None
+    require("fortran", works, "no gfortran, or no mpif90 beside mpicc")
+    program = directory / (f"{name}.so" if loaded else name)
+    source = FORTRAN / f"{name}.f90"
+    options = ["-fPIC", "-shared"] if loaded else []
+    subprocess.run([compiler, "-I", FORTRAN, source, *options, "-o", program], check=True)
+    if not loaded:
+        return [str(program)]
+    return [sys.executable, "-c", f"import ctypes; ctypes.CDLL('{program}').main(0, None)"]
 
 
 def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:

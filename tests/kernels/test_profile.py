@@ -1,9 +1,9 @@
 """Profiles of unmodified programs: what is recorded, however they end."""
 
+import json
 import os
-import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,18 +13,18 @@ from tuner.advice.profile import Profile
 from tuner.machine import mpi
 
 from .conftest import TIMEOUT_S, Kernels, finish
-from .test_shim import FORTRAN
+from .shim import build_fortran
 
 STEPS, PROCS = 400, 3
 
 
 def run_profiled(
-    kernels: Kernels, path: Path, program: Path | str, *arguments: str
+    kernels: Kernels, path: Path, program: Path | str, *arguments: str, procs: int = PROCS
 ) -> subprocess.CompletedProcess[str]:
     """Run a program that is profiled into `path`."""
     library = mpi.profiler(kernels.build)
     assert library is not None
-    start = mpi.launch(kernels.mpi, PROCS, build=kernels.build, preload=[library])
+    start = mpi.launch(kernels.mpi, procs, build=kernels.build, preload=[library])
     environment = os.environ | start.env | {"SWITCHPOINT_PROFILE": str(path)}
     return finish([*start.argv_prefix, str(program), *arguments], environment, TIMEOUT_S)
 
@@ -51,8 +51,25 @@ def test_all_calls_are_counted(kernels: Kernels, tmp_path: Path, end: str, threa
     }
     alltoall = next(calls for calls in its.calls if calls.shape.call == "Alltoall")
     assert alltoall.shape.nodes == 1 and alltoall.types == ("MPI_CHAR",)
-    assert 0 < alltoall.own_s <= alltoall.seconds and alltoall.spread_s is not None
+    assert 0 < alltoall.own_s <= alltoall.seconds
+    assert (alltoall.spread_s is None) == (threads > 1)  # their calls have no order for all ranks
     assert 0 < its.bound_s <= threads * its.seconds
+
+
+def test_communicators_beyond_the_most_are_counted_without_layout(
+    kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> None:
+    kernels = kernels_of("openmpi")  # whose ranks yield, where they have no cores of their own
+    path, procs, steps = tmp_path / "mix.profile", 7, 700
+    program = kernels.build / "tests/swp_mix"
+    run_profiled(kernels, path, program, str(steps), "8", "0", "shuffled", procs=procs)
+    its = profile.read(path)
+    barriers = counts_of(its)
+    assert (its.reported, its.finalized) == (procs, True)
+    assert its.lost == 0
+    assert barriers["Barrier", procs, 0] + barriers["Barrier", 0, 0] == steps
+    with path.open() as lines:
+        assert all(len(json.loads(line)["groups"]) == 512 for line in lines)
 
 
 @pytest.mark.parametrize("end", ["exit", "abort"])
@@ -66,16 +83,9 @@ def test_programs_without_finalize_are_recorded(kernels: Kernels, tmp_path: Path
 
 def test_fortran_programs_are_recorded(kernels_of, require, tmp_path: Path) -> None:
     kernels = kernels_of("openmpi")  # whose Fortran functions do not call those of C
-    wrapper = Path(shutil.which(kernels.mpi.mpicc) or kernels.mpi.mpicc)
-    compiler = wrapper.with_name(wrapper.name.replace("mpicc", "mpif90"))
-    works = compiler.exists() and shutil.which("gfortran") is not None
-    require("fortran", works, "no gfortran, or no mpif90 beside mpicc")
-    program, path = tmp_path / "swp_f08", tmp_path / "f08.profile"
-    build = [compiler, "-I", FORTRAN, FORTRAN / "swp_f08.f90", "-fPIC", "-o"]
-    subprocess.run([*build, program], check=True)
-    subprocess.run([*build, program.with_suffix(".so"), "-shared"], check=True)
-    loads = f"import ctypes; ctypes.CDLL('{program}.so').main(0, None)"  # RTLD_LOCAL
-    for command in ([str(program)], [sys.executable, "-c", loads]):
+    path = tmp_path / "f08.profile"
+    for loaded in (False, True):
+        command = build_fortran(kernels, require, "swp_f08", tmp_path, loaded=loaded)
         done = run_profiled(kernels, path, *command)
         assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
         recorded = {calls.shape.operation for calls in profile.read(path).calls}

@@ -4,17 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import IO, Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 
 from tuner.domain.operations import DISPATCHED
 from tuner.errors import SwitchpointError
-from tuner.files import printable, read_bytes
+from tuner.files import open_file, printable
 
-MOST_BYTES = 64 << 20
-"""The largest file that is read."""
+MOST_LINE_BYTES = 16 << 20
+"""The longest line that is read; the preload writes less than half of it for a process."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -122,21 +122,22 @@ class Profile:
 
 def read(path: Path) -> Profile:
     """Read a file of the preload. Raise ProfileError, OSError."""
-    if path.stat().st_size > MOST_BYTES:
-        raise ProfileError(f"{path}: larger than {MOST_BYTES >> 20} MiB, so no profile")
     try:
-        return parse(read_bytes(path))
+        with open_file(path) as file:
+            return parse(file)
     except ProfileError as error:
         raise ProfileError(f"{path}: {error}") from error
 
 
-def parse(content: bytes) -> Profile:
-    """Return the profile that a file holds. Raise ProfileError."""
-    if len(content) > MOST_BYTES:
-        raise ProfileError(f"larger than {MOST_BYTES >> 20} MiB, so no profile")
+def parse(file: IO[bytes]) -> Profile:
+    """Return the profile that a file holds, without lines that were cut. Raise ProfileError."""
     decoder = msgspec.json.Decoder(_Process)
     processes: dict[int, _Process] = {}
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, line in enumerate(iter(lambda: file.readline(MOST_LINE_BYTES + 1), b""), 1):
+        if len(line) > MOST_LINE_BYTES:
+            raise ProfileError(f"line {number} is longer than {MOST_LINE_BYTES >> 20} MiB")
+        if line.startswith(b'{"profile":') and not line.rstrip().endswith(b"}"):
+            continue  # of a process that was killed while it wrote
         try:
             its = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
