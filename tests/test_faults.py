@@ -2,7 +2,7 @@
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -59,7 +59,12 @@ def files(results: Path) -> dict[Path, set[object]]:
     by_day([(fault, BY_DAY) for fault in FAULTS], [(fault, 1) for fault in FAULTS]),
 )
 def test_a_fault_at_any_change_is_one_line_and_loses_nothing(
-    driver: Driver, place: Path, command: str, fault: str, every: int
+    driver: Driver,
+    place: Path,
+    record_property: Callable[[str, object], None],
+    command: str,
+    fault: str,
+    every: int,
 ) -> None:
     before, results, words = place / "before", place / "results", words_of(command, place)
     driver.warm_up(before, "ingest", *map(str, synthetic.write(place / "first", campaign(1))))
@@ -82,6 +87,7 @@ def test_a_fault_at_any_change_is_one_line_and_loses_nothing(
         if not ended.met:
             break
     assert nth > every, "no change is asked for"
+    record_property("faults", nth // every)
 
 
 def check_end(code: int, said: str, fault: str) -> None:

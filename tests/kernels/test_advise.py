@@ -2,18 +2,17 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import by_day
+from tests.kills import end, launches, lost
 from tuner.advice.running import Application, mpi_of
 from tuner.advice.trial import compare, sentences
 from tuner.machine.mpi import find_mpis
@@ -77,40 +76,28 @@ def test_a_program_that_fails_ends_advice(any_kernels: Kernels, tmp_path: Path) 
     assert done.returncode == 1 and "swp_mix 1 8 0 abort` ended with" in done.stderr
 
 
-def processes_of(program: Path) -> list[str]:
-    """Return the running processes that have a program on their command line."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if str(program).encode() in path.read_bytes():
-                found.append(path.parent.name)
-        except OSError:
-            continue
-    return found
-
-
-def until(condition: Callable[[], object], timeout_s: float = TIMEOUT_S) -> None:
-    """Wait until a function returns a true value."""
-    end_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end_s, "timed out"
-        time.sleep(0.02)
-
-
 KILLS = (signal.SIGTERM, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
     ("kernels", "number"), by_day([*in_turn(KILLS)], product(MPIS, KILLS)), indirect=["kernels"]
 )
-def test_nothing_is_left_running(kernels: Kernels, tmp_path: Path, number: int) -> None:
-    program = tmp_path / "endless_mix"
-    shutil.copy(kernels.build / "tests/swp_mix", program)
-    with subprocess.Popen(
-        command(program, "1000000", "64", "1000"), env=environment(kernels, tmp_path / "results")
-    ) as run:
-        until(lambda: list(tmp_path.glob("results/profiles/*.profile")))
-        run.send_signal(number)
-        until(lambda: run.poll() is not None)
-    until(lambda: not processes_of(program), timeout_s=10.0)
-    assert run.returncode == (128 + number if number == signal.SIGTERM else -number)
+def test_nothing_is_left_running(
+    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
+    words = command(kernels.build / "tests/swp_mix", "1000000", "64", "1000")
+    code, said = end(words, tmp_path, number, lambda: any(tmp_path.glob("profiles/*.profile")))
+    assert code == (128 + number if number == signal.SIGTERM else -number), said
+
+
+def test_a_killed_run_keeps_what_it_has_measured(
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    program = any_kernels.build / "tests/swp_mix"
+    words = command(program, "2000", "64", "100", options=["--budget", "60s"])
+    code, said = end(words, tmp_path, signal.SIGKILL, lambda: lost(tmp_path))
+    assert code == -signal.SIGKILL, said
+    assert launches(tmp_path) and not lost(tmp_path)

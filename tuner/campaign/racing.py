@@ -3,6 +3,7 @@
 Run in the job's directory: python -m tuner.campaign.racing STARTS.
 """
 
+import os
 import sys
 import tempfile
 import time
@@ -15,7 +16,7 @@ import msgspec
 from tuner import atomic
 from tuner.campaign import launches, looks
 from tuner.campaign.launches import LaunchError
-from tuner.campaign.order import PLANS
+from tuner.campaign.order import PLANS, keep_finished
 from tuner.campaign.planned import done, plan_next, remaining, spent_s
 from tuner.campaign.plans import Plan, Task, Turn
 from tuner.errors import SwitchpointError
@@ -153,10 +154,19 @@ def _launch(plan: Plan, task: Task, starts: Starts) -> Path:
     return path
 
 
+def _race_and_keep(starts: Starts) -> list[LaunchError]:
+    """Run the race; keep its finished launches where it is interrupted: its command was killed."""
+    try:
+        return race(starts)
+    except KeyboardInterrupt:
+        keep_finished(PLANS.load(starts.plan).campaign, os.curdir)
+        raise
+
+
 def main() -> None:
     """Run the race; print why launches failed, and exit with 1 if any did."""
     try:
-        failures = [str(error) for error in race(Starts.load(Path(sys.argv[1])))]
+        failures = [str(error) for error in _race_and_keep(Starts.load(Path(sys.argv[1])))]
     except (SwitchpointError, OSError) as error:
         failures = [str(error)]
     for failure in failures:
