@@ -1,4 +1,4 @@
-"""Methods executed as often as in years of production, part by part, as the night is run.
+"""Methods executed as often as in years of production, and commands that fail or end at any point.
 
 Every payload is checked. Results are kept as those of `make nightly`, so a second start goes on. A
 share of the executions takes the same share of the time: all of them take half a day on two cores.
@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+from tests import kills
 from tests.kernels.conftest import build_kernels
-from tests.nightly import NightPart, make_parser, run_missing
+from tests.nightly import PYTEST, NightPart, make_parser, run_missing
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine.mpi import Mpi, find_mpis, launch
 
@@ -20,10 +21,22 @@ EXECUTIONS = {"discovery": 20_000_000, "exchange": 1_000_000} | dict.fromkeys(
 )
 PROCS = (2, 4)
 LIMIT_MIN = 24 * 60
+KILLS = 100
+FAULTS = NightPart(
+    "faults",
+    LIMIT_MIN,
+    command=(*PYTEST, "-m", "nightly", "tests/test_faults.py", "tests/test_killed.py"),
+)
+"""Every change of a file by ingest, keep, tune and export fails, and kills them, once each."""
 
 
 def find_parts(share: float) -> Iterator[NightPart]:
-    """Yield a part for each MPI, number of ranks and operation."""
+    """Yield the faults, the kills of each command, and soaks by MPI, ranks and operation."""
+    yield FAULTS
+    for name in kills.COMMANDS:
+        count = max(1, round(share * KILLS))
+        command = (sys.executable, "-m", "tests.kills", "--kills", str(count), name)
+        yield NightPart(f"kills-{name}", LIMIT_MIN, command=command)
     for mpi in find_mpis():
         for procs in PROCS:
             for operation in EXECUTIONS:
