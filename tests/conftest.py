@@ -77,6 +77,7 @@ PARTS = {
     "osu",
     "imb",
     "petsc",
+    "clang-tidy",
     "valgrind",
     "objcopy",
     "chromium",

@@ -1,12 +1,15 @@
 """What make check and make nightly add: strict builds, sanitizers, long runs, valgrind."""
 
+import json
 import os
 import shutil
+import subprocess
 from itertools import product
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import by_day
+from tests.conftest import Require, by_day
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 
 from .conftest import Kernels, build_kernels
@@ -50,6 +53,18 @@ def _is_mpich5(mpi: Mpi) -> bool:
 def test_the_analyzer_finds_nothing(any_kernels: Kernels) -> None:
     options = ("-DSWITCHPOINT_ANALYZE=ON", "-DSWITCHPOINT_TESTS=OFF", "-DSWITCHPOINT_EXAMPLES=OFF")
     build_kernels(any_kernels.mpi, "analyzed", *STRICT, *options)
+
+
+@pytest.mark.check
+def test_clang_tidy_finds_nothing(any_kernels: Kernels, require: Require) -> None:
+    require("clang-tidy", shutil.which("clang-tidy") is not None, "no clang-tidy on the path")
+    commands = json.loads((any_kernels.build / "compile_commands.json").read_text())
+    paths = {Path(command["file"]) for command in commands}
+    others = {"tests", "examples", "fortran"}  # gfortran's options are not clang's
+    files = sorted(str(path) for path in paths if not others & {*path.parts})
+    tidy = ["xargs", "-P", "2", "-n", "20", "clang-tidy", "--quiet", "-p", any_kernels.build]
+    done = subprocess.run(tidy, input="\n".join(files), capture_output=True, text=True)
+    assert len(files) > 100 and done.returncode == 0, done.stdout
 
 
 @pytest.mark.check
