@@ -17,6 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 TEMPLATES = {
     "easybuild.eb.j2": "switchpoint-{version}-gompi-2024a.eb",
     "conda.yaml.j2": "recipe.yaml",
+    "conda-mpi.yaml.j2": "conda_build_config.yaml",
     "apptainer.def.j2": "switchpoint.def",
 }
 
