@@ -77,7 +77,7 @@ def doctor(config: Path | None, as_json: bool) -> None:
     else:
         examination.show(parts, console())
     if missing := examination.missing(parts):
-        raise SwitchpointError(f"missing: {', '.join(part.name for part in missing)}")
+        raise SwitchpointError(f"missing: {', '.join(missing)}")
 
 
 @main.group()

@@ -77,9 +77,10 @@ def examine() -> list[Prerequisite]:
     ]
 
 
-def missing(parts: Iterable[Prerequisite]) -> list[Prerequisite]:
-    """Return the required parts that are missing."""
-    return [part for part in parts if part.required and not part.found]
+def missing(parts: Iterable[Prerequisite]) -> list[str]:
+    """Return the names of the required parts that are missing; any MPI serves."""
+    names = (part.name for part in parts if part.required and not part.found)
+    return list(dict.fromkeys("an MPI" if name in _MPI_ADVICE else name for name in names))
 
 
 def show(parts: list[Prerequisite], console: Console) -> None:
