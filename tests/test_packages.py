@@ -69,6 +69,6 @@ def test_the_conda_recipe_needs_what_pyproject_needs(written: Path) -> None:
 def test_the_container_runs_a_script_that_a_shell_can_read(written: Path) -> None:
     sections = re.split(r"^%(\w+)\n", recipe(written, "apptainer.def.j2"), flags=re.MULTILINE)
     found = dict(zip(sections[1::2], sections[2::2], strict=True))
-    assert set(found) == {"files", "post", "environment", "runscript", "test", "labels"}
+    assert set(found) == {"files", "post", "environment", "help", "runscript", "test", "labels"}
     for name in ("post", "environment", "runscript", "test"):
         subprocess.run(["sh", "-n"], input=found[name], text=True, check=True)
