@@ -112,9 +112,15 @@ def test_a_wheel_measures_without_a_checkout(
     assert header["commit"] != "unknown"
     (installed,) = home.glob(".cache/switchpoint/install/*")
     assert (installed / "lib" / "mpi").is_symlink() == prebuilt
+    package = next(environment.glob("lib/*/site-packages/switchpoint"))
     if prebuilt:
         assert "built for the standard ABI" in preloaded(installed, environment, tmp_path / "app")
-    package = next(environment.glob("lib/*/site-packages/switchpoint"))
+    else:  # the user's own build of all, and the package for Python
+        configure = ["cmake", "-S", package / "kernels", "-B", tmp_path / "build"]
+        subprocess.run([*configure, f"-DMPI_C_COMPILER={find_mpis()[0].mpicc}"], check=True)
+        python = package / "kernels" / "python"
+        subprocess.run([*pip, "--no-deps", python], check=True)
+        assert {path.name for path in python.iterdir()} == {"pyproject.toml", "switchpoint_mpi"}
     assert {path.name for path in package.iterdir()} - {"__pycache__"} == {
         *("__init__.py", "__main__.py", "checks", "dashboard", "kernels", "templates", "tuner"),
         *(["prebuilt"] if prebuilt else []),
