@@ -26,6 +26,11 @@ def test_every_command_has_a_man_page_with_its_options(tmp_path: Path) -> None:
         assert [option for option in options if option not in text] == [], name
         parent = "-".join(["switchpoint", *path.split()[:-1]])
         assert f".BR {parent} (1)" in text
+    swpbench = pages["swpbench"].replace("\\-", "-")
+    assert "swpbench - measures the methods" in swpbench
+    assert "\n.SH Options of run\n" in swpbench
+    assert "\n.TP\n.B --max-samples\n200\n.br\nmaximum number of samples of a case\n" in swpbench
+    assert "](" not in swpbench
 
 
 def test_no_line_of_a_help_text_is_a_command_of_roff() -> None:
