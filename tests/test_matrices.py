@@ -161,6 +161,7 @@ def mesh(path: Path, side: int = 24) -> Pattern:
 def test_partitioners_balance_and_save_volume(tmp_path: Path, partitioner: str) -> None:
     pattern = mesh(tmp_path / "a.mtx")
     parts = partitioned(pattern, partitioner, 9, seed=1)
+    assert np.array_equal(parts, partitioned(pattern, partitioner, 9, seed=1))
     assert sorted(set(parts.tolist())) == list(range(9))
     found = quality(pattern, Ownership(9, parts))
     assert found.imbalance < 0.1

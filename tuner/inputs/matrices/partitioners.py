@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module, metadata
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +20,12 @@ import numpy as np
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.market import Indices, Pattern
 from tuner.inputs.matrices.ownership import contiguous, strided
-from tuner.machine.mpi import available_cores
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 IMBALANCE = 0.03
-_LARGE = 1024  # parts from which on Mt-KaHyPar's preset for many parts is the faster one
+_LARGE = 64  # parts from which on Mt-KaHyPar has its preset for many, which is much faster
 
 
 class PartitionerError(SwitchpointError):
@@ -51,20 +53,30 @@ def hypergraph(pattern: Pattern, parts: int, seed: int) -> Indices:
 
     The net of a column has its own row too, whose part owns the element of the vector.
     """
-    mtkahypar = _import("mtkahypar")
-    mtkahypar.set_seed(seed)
-    machine = mtkahypar.initialize(available_cores(), False)
-    presets = mtkahypar.PresetType
-    context = machine.context_from_preset(
-        presets.LARGE_K if parts >= _LARGE else presets.DETERMINISTIC
-    )
-    context.set_partitioning_parameters(parts, IMBALANCE, mtkahypar.Objective.KM1)
-    context.logging = False
+    _import("mtkahypar")
     with tempfile.NamedTemporaryFile("w", suffix=".hgr") as file:
         if not _write_hypergraph(pattern, Path(file.name)):
             return contiguous(pattern.shape[0], parts).owner
-        nets = machine.hypergraph_from_file(file.name, context, mtkahypar.FileFormat.HMETIS)
-    return np.array(nets.partition(context).get_partition(), dtype=np.int64)
+        # In a process of its own, as its random numbers go on from one partition to the next.
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            try:
+                found = process.submit(_cut_nets, file.name, parts, seed).result()
+            except BrokenProcessPool as error:
+                raise PartitionerError("Mt-KaHyPar was killed: is there enough memory?") from error
+    return np.array(found, dtype=np.int64)
+
+
+def _cut_nets(file: str, parts: int, seed: int) -> list[int]:
+    """Return the part of each vertex; one thread, as several do not repeat what they find."""
+    mtkahypar = _import("mtkahypar")
+    mtkahypar.set_seed(seed)
+    machine = mtkahypar.initialize(1, False)
+    presets = mtkahypar.PresetType
+    context = machine.context_from_preset(presets.LARGE_K if parts >= _LARGE else presets.DEFAULT)
+    context.set_partitioning_parameters(parts, IMBALANCE, mtkahypar.Objective.KM1)
+    context.logging = False
+    nets = machine.hypergraph_from_file(file, context, mtkahypar.FileFormat.HMETIS)
+    return list(nets.partition(context).get_partition())
 
 
 PARTITIONERS: dict[str, Callable[[Pattern, int, int], Indices]] = {
