@@ -3,15 +3,22 @@
 import json
 import re
 from dataclasses import replace
+from importlib.util import find_spec
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tests.conftest import by_day
 from tests.test_cli import fail, succeed
 from tuner.cli import main
+from tuner.inputs.matrices import lookalike
 from tuner.inputs.matrices.lookalike import originals
+from tuner.inputs.matrices.market import read_pattern
+from tuner.inputs.matrices.ownership import Ownership
+from tuner.inputs.matrices.partitioners import partitioned
 from tuner.inputs.structure.grid import choose
+from tuner.inputs.structure.halo import halo
 from tuner.inputs.structure.patterns import pattern
 from tuner.machine.simulation.machines import machine
 from tuner.models import predict
@@ -101,6 +108,23 @@ def test_the_matrices_of_the_tables():
     assert len(stfw.names("small15")) == 15
     assert len(stfw.names("large10")) == 10
     assert set(stfw.names("small15")) | set(stfw.names("large10")) == set(originals())
+
+
+def test_lookalikes_meet_as_many_parts_as_the_papers_matrices(tmp_path, require):
+    """Smaller than the study's, and with a partitioner that is fast."""
+    require("pymetis", find_spec("pymetis") is not None, "METIS is not installed")
+    sent = []
+    for name in stfw.names("small15"):
+        original = originals()[name]
+        path = tmp_path / f"{name}.mtx"
+        lookalike.make(original, lookalike.coarsened(original.target, 50_000), path, seed=1)
+        matrix = read_pattern(path)
+        parts = Ownership(64, partitioned(matrix, "graph", 64, seed=1))
+        counts = np.bincount(halo(matrix, parts).source, minlength=64)
+        sent.append((counts.max(), counts.mean()))
+    mmax, mavg = (stfw_tables.geometric(each) for each in zip(*sent, strict=True))
+    assert mmax == pytest.approx(TABLE2[64, 1].mmax, rel=0.25)
+    assert mavg == pytest.approx(TABLE2[64, 1].mavg, rel=0.25)
 
 
 def test_what_the_paper_concludes_of_discovery():
@@ -217,7 +241,8 @@ def test_a_study_is_the_same_at_every_run_and_a_campaign_of_the_store(simulating
 
 def test_store_and_forward_is_simulated_and_predicted(simulating):
     """One small look-alike: simulated on 8 ranks, predicted on 64."""
-    command = ["study", "stfw", "--matrices", "fe_rotor", "--rows", "300", "--procs", "8,64"]
+    command = ["study", "stfw", "--matrices", "fe_rotor", "--entries", "4096", "--procs", "8,64"]
+    command += ["--by", "contiguous"]
     document = json.loads(succeed(*command, "--simulated", "8", "--json"))
     for row in document["rows"]:
         assert (row["simulated_s"] is None) == (row["procs"] == 64)
@@ -232,7 +257,6 @@ def test_store_and_forward_is_simulated_and_predicted(simulating):
     ("command", "wrong"),
     [
         (["stfw", "--matrices", "fe_rotor,nobody"], "no matrix 'nobody'"),
-        (["stfw", "--matrices", "gupta2", "--rows", "64"], "64 rows are too few"),
         (["stfw", "--procs", "64,1024"], "has no room for 1024 processes, 16 per node"),
         (["dsde", "--matrices", "nobody"], "no matrix 'nobody'"),
         (["dsde", "--procs", "513"], "has no room for 513 processes"),

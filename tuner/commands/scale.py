@@ -250,11 +250,13 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
 )
 @click.option("--matrices", metavar="NAMES", show_default="the table's", help="Comma-separated.")
 @numbers_option("--procs", "32,64,128,256,512", "Ranks.")
-@click.option("--rows", type=whole_number(64), default=8000, help="Rows of each matrix.")
+@click.option(
+    "--entries", type=whole_number(4096), default=400_000, help="Most entries of each matrix."
+)
 @click.option(
     "--by",
     type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
-    default="contiguous",
+    default="hypergraph",
     help="Partition of the rows.",
 )
 @click.option(
@@ -275,7 +277,7 @@ def stfw(
     table: str,
     matrices: str | None,
     procs: list[int],
-    rows: int,
+    entries: int,
     by: str,
     simulated: int,
     headers: bool,
@@ -289,7 +291,7 @@ def stfw(
     group, system = {"2": ("small15", ""), "3": ("large10", _system(machine))}[table]
     names = matrices.split(",") if matrices else studying.names(group)
     simulator = simulator_of(machine, ppn, "stfw")
-    request = studying.StfwRequest(names, rows, by, procs, simulated, headers)
+    request = studying.StfwRequest(names, entries, by, procs, simulated, headers)
     found = list(studying.study(simulator, request))
     pairs = tables.means(found, tables.published(f"table{table}", system))
     findings = list(tables.findings(pairs))

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tuner.inputs.matrices import amg
+from tuner.inputs.matrices import amg, lookalike
 from tuner.inputs.matrices.market import read_pattern
 from tuner.inputs.matrices.ownership import contiguous
 from tuner.inputs.structure.halo import halo
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Log
-from tuner.studies.stfw import lookalike_file, matrices_directory
+from tuner.studies.stfw import lookalike_file, matrices_directory, original_of
 
 _FEW = 2.0  # times lg P
 
@@ -40,7 +40,7 @@ def count(
     Raises StudyError, MatrixError.
     """
     for name in matrices:
-        path = _level(name, rows) if name in amg.PROBLEMS else lookalike_file(name, rows, log)
+        path = _level(name, rows) if name in amg.PROBLEMS else _lookalike(name, rows, log)
         pattern = read_pattern(path)
         size = pattern.shape[0]
         for each in procs:
@@ -50,6 +50,11 @@ def count(
 
 def _level(problem: str, rows: int) -> Path:
     return next(amg.make(problem, rows, matrices_directory(), ".mtx")).path
+
+
+def _lookalike(name: str, rows: int, log: Log) -> Path:
+    original = original_of(name)
+    return lookalike_file(original, lookalike.scaled(original.target, rows), log)
 
 
 def finding(found: Sequence[Neighbours]) -> Finding:

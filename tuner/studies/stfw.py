@@ -24,18 +24,18 @@ from tuner.models.parameter import NotIdentified
 from tuner.paths import results_directory
 from tuner.studies.simulator import Log, Simulator, StudyError
 
-_BYTES = 8  # bytes of a word
+_WORD_BYTES = 8
 
 
 @dataclass(frozen=True)
 class StfwRequest:
-    """Matrices by name, the rows of each, the partition of these, and numbers of ranks.
+    """Matrices by name, the most entries of each, the partition of its rows, and numbers of ranks.
 
     Times are simulated up to `simulated` ranks, with `headers` also those of the paper's form.
     """
 
     matrices: Sequence[str]
-    rows: int
+    entries: int
     by: str
     procs: Sequence[int]
     simulated: int
@@ -53,7 +53,7 @@ class StfwRow:
     mavg: float
     vavg_words: float
     buffer_kib: float
-    most_entries: int  # entries of the matrix on one rank
+    most_entries: int  # entries of the original on one rank
     predicted_s: float
     simulated_s: float | None
     headered_s: float | None
@@ -70,18 +70,19 @@ def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
     Raises StudyError, NetworkError, MatrixError, PartitionerError, LaunchError, RawFileError.
     """
     simulator.require_room(max(request.procs))
-    for name in request.matrices:
-        lookalike_of(name, request.rows)
-    for name in request.matrices:
-        path = lookalike_file(name, request.rows, simulator.log)
+    for original in [original_of(name) for name in request.matrices]:
+        target = lookalike.coarsened(original.target, request.entries)
+        path = lookalike_file(original, target, simulator.log)
         pattern = read_pattern(path)
+        words = round(original.target.rows / target.rows)
         for procs in request.procs:
             part, owned = _deal(path, pattern, request.by, procs)
             messages = halo(pattern, owned)
-            entries = int(np.bincount(owned.owner[pattern.rows], minlength=procs).max())
+            most = np.bincount(owned.owner[pattern.rows], minlength=procs).max()
+            entries = round(most / len(pattern.rows) * original.target.nnz)
             spec = f"matrix:{path},part={part}"
-            times = _times(simulator, request, spec, procs)
-            yield from _rows(simulator, name, messages, entries, times)
+            times = _times(simulator, request, spec, procs, words)
+            yield from _rows(simulator, original.name, messages, words, entries, times)
 
 
 def schemes(procs: int) -> dict[str, int]:
@@ -91,18 +92,18 @@ def schemes(procs: int) -> dict[str, int]:
 
 
 def _times(
-    simulator: Simulator, request: StfwRequest, spec: str, procs: int
+    simulator: Simulator, request: StfwRequest, spec: str, procs: int, words: int
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return simulated times by dimensions, as planned and with headers."""
     if procs > request.simulated:
         return {}, {}
-    specs = schemes(procs)
-    found = simulator.run("exchange", spec, procs, ";".join(specs), str(_BYTES))
+    specs, size = schemes(procs), str(words * _WORD_BYTES)
+    found = simulator.run("exchange", spec, procs, ";".join(specs), size)
     planned = {specs[each.method]: each.time_s for each in found}
     if not request.headers:
         return planned, {}
     carried = [each for each, dims in specs.items() if dims > 1]
-    found = simulator.run("discovery", spec, procs, ";".join(carried), str(_BYTES))
+    found = simulator.run("discovery", spec, procs, ";".join(carried), size)
     return planned, {specs[each.method]: each.time_s for each in found}
 
 
@@ -110,20 +111,21 @@ def _rows(
     simulator: Simulator,
     name: str,
     messages: Halo,
+    words: int,
     entries: int,
     times: tuple[dict[int, float], dict[int, float]],
 ) -> Iterator[StfwRow]:
     machine, procs = simulator.machine, messages.procs
-    model = as_model(machine)
-    specs = schemes(procs)
-    predicted = predict.of_exchange(model, messages, simulator.ppn, list(specs)).times(_BYTES)
+    specs, size_bytes = schemes(procs), words * _WORD_BYTES
+    predictor = predict.of_exchange(as_model(machine), messages, simulator.ppn, list(specs))
+    predicted = predictor.times(size_bytes)
     for spec, dims in specs.items():
-        counts = method(spec, procs).count(messages, simulator.ppn).statistics(_BYTES)
+        counts = method(spec, procs).count(messages, simulator.ppn).statistics(size_bytes)
         time_s = predicted[spec]
         assert not isinstance(time_s, NotIdentified)  # noqa: S101 - all parameters are given
         yield StfwRow(
             *(name, procs, dims, counts.mmax, counts.mavg),
-            counts.vavg_bytes / _BYTES,
+            counts.vavg_bytes / _WORD_BYTES,
             counts.buffer_bytes / 1024,
             entries,
             time_s,
@@ -139,20 +141,19 @@ def matrices_directory() -> Path:
     return directory
 
 
-def lookalike_of(name: str, rows: int) -> tuple[lookalike.Original, Target]:
-    """Return a matrix, and its target with `rows` rows. Raises StudyError, MatrixError."""
+def original_of(name: str) -> lookalike.Original:
+    """Return a matrix of the paper. Raises StudyError."""
     originals = lookalike.originals()
     if name not in originals:
         raise StudyError(f"no matrix {name!r}; available: {', '.join(originals)}")
-    return originals[name], lookalike.scaled(originals[name].target, rows)
+    return originals[name]
 
 
-def lookalike_file(name: str, rows: int, log: Log) -> Path:
-    """Return the look-alike of a matrix with `rows` rows. Raises StudyError, MatrixError."""
-    original, target = lookalike_of(name, rows)
-    path = matrices_directory() / f"{name}-{rows}.mtx"
+def lookalike_file(original: lookalike.Original, target: Target, log: Log) -> Path:
+    """Return the look-alike of a matrix. Raises MatrixError."""
+    path = matrices_directory() / f"{original.name}-{target.rows}-{target.nnz}.mtx"
     if not path.is_file():
-        log(f"making a look-alike of {name} with {rows} rows")
+        log(f"making a look-alike of {original.name} with {target.rows} rows")
         lookalike.make(original, target, path, seed=1)
     return path
 

@@ -1,8 +1,9 @@
 """Look-alikes of the matrices of Selvitopi & Aykanat, SC'19, Table 1, which we may not distribute.
 
 A look-alike is symmetric, and has the original's rows and entries, and the maximum and coefficient
-of variation of its entries per row. Its entries are placed anew: near the diagonal for a mesh,
-anywhere for networks and optimisation.
+of variation of its entries per row. Its entries are placed anew: near each other for a mesh, at all
+distances for networks and optimisation. The constants of the distances are the same for all
+matrices of a kind, and calibrated by the means of the paper's Table 2.
 """
 
 import csv
@@ -17,12 +18,14 @@ import numpy as np
 from tuner.inputs.matrices.degree_sequence import Target, degree_sequence
 from tuner.inputs.matrices.degrees import Degrees
 from tuner.inputs.matrices.market import MatrixError
-from tuner.inputs.matrices.symmetric import lower_triangle
+from tuner.inputs.matrices.symmetric import Locality, lower_triangle
 from tuner.inputs.matrices.writing import write
 
 TOLERANCE = 0.1
 _SCATTERED = ("network", "optimization", "programming")
 _DENSE_ROW = 0.01  # share of the columns that the greatest row of a smaller version keeps
+_MESH = Locality(reach=2, tail=3)
+_NETWORK = Locality(reach=2, tail=1.5)
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,9 @@ class Original:
     groups: tuple[str, ...]  # sets of the paper: small15, large10
 
     @property
-    def local(self) -> bool:
-        """Return whether the matrix comes from a mesh or the like."""
-        return not any(word in self.kind for word in _SCATTERED)
+    def locality(self) -> Locality:
+        """Return how near to a row its partners are, by the kind of the matrix."""
+        return _NETWORK if any(word in self.kind for word in _SCATTERED) else _MESH
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,23 @@ def scaled(target: Target, rows: int) -> Target:
     return Target(rows, round(mean * rows), min(max(most, needed), rows), target.cv)
 
 
+def coarsened(target: Target, entries: int) -> Target:
+    """Return the target of a matrix whose rows stand for several of the original's each.
+
+    Rows and the entries of each become fewer alike, so that a row still meets the same share of
+    all, and parts as many others as those of the original do. A matrix is not made larger.
+    """
+    scale = min(math.sqrt(entries / target.nnz), 1)
+    nnz = min(entries, target.nnz)
+    rows = min(round(scale * target.rows), nnz // 2)
+    return Target(rows, nnz, min(math.ceil(scale * target.max_degree), rows), target.cv)
+
+
 def make(original: Original, target: Target, path: Path, seed: int) -> Lookalike:
     """Write a look-alike; the same seed gives the same file."""
     rng = np.random.default_rng([seed, zlib.crc32(original.name.encode())])
     degrees = degree_sequence(target, rng)
-    rows, columns = lower_triangle(degrees, original.local, rng)
+    rows, columns = lower_triangle(degrees, original.locality, rng)
     comment = f"look-alike of {original.name}, seed {seed}, by switchpoint"
     write(path, target.rows, len(rows), [(rows, columns)], symmetry="symmetric", comment=comment)
     below = rows != columns

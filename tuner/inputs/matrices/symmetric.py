@@ -1,31 +1,62 @@
-"""A symmetric pattern whose rows have given numbers of entries."""
+"""A symmetric pattern whose rows have given numbers of entries, and lie on a plane.
+
+Rows are points of a periodic square, numbered along a curve that passes near ones soon after each
+other (Morton's). Of the partners of a row with d entries, which would fill the `reach * d` rows
+around it, those outside of the nearest v rows become fewer as v to the power of -tail: Rent's rule
+for circuits. Dense rows lie together, and have partners at all distances.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tuner.inputs.matrices.market import Indices
 
+Points = npt.NDArray[np.float64]
+
 _CROWDED = 0.1  # share of repeated pairs from which on partners are not left to chance
-_DRAWS = 4
 _ROUNDS = 30
-_WINDOW = 20  # mean degrees: the distance of the partners of ordinary rows from the diagonal
+_WIDER = 1.25  # the growth of the distances from round to round
+_CENTRES = 2  # places around which dense rows lie
+_DENSE = 4.0  # times the mean of entries
+_DENSE_TAIL = -0.5
+_BITS = 26  # bits of a coordinate
+_HALVES = (
+    (16, 0x0000FFFF0000FFFF),
+    (8, 0x00FF00FF00FF00FF),
+    (4, 0x0F0F0F0F0F0F0F0F),
+    (2, 0x3333333333333333),
+    (1, 0x5555555555555555),
+)
 
 
-def lower_triangle(degrees: Indices, local: bool, rng: np.random.Generator) -> Indices:
+@dataclass(frozen=True)
+class Locality:
+    """How far a row's partners are: see above."""
+
+    reach: float
+    tail: float
+
+
+def lower_triangle(degrees: Indices, locality: Locality, rng: np.random.Generator) -> Indices:
     """Return rows and columns of the entries on and below the diagonal, which is full.
 
-    `degrees` decrease. Rows with many entries are paired with rows all over the matrix, the others
-    with neighbours when `local`, as in a mesh, or with any row, as in a network. The few pairs
-    without a place are dropped.
+    `degrees` decrease. The few pairs without a place are dropped.
     """
     count = len(degrees)
     left = degrees - 1
-    place = rng.permutation(count)
+    points = rng.random((count, 2))
+    points = points[np.argsort(_along_curve(points))]
+    place = _around_centres(count, rng)
+    areas = np.empty(count)
+    areas[place] = locality.reach * degrees / count
     crowded = int(np.count_nonzero(left * float(left[0]) > _CROWDED * max(left.sum(), 1)))
+    tails = np.where(left > _DENSE * left.mean(), _DENSE_TAIL, locality.tail)
     pairs = [np.arange(count) * (count + 1)]  # codes: row x count + column
-    pairs.append(_meet_anybody(left, crowded, place, rng))
+    pairs.append(_choose(left, tails[:crowded], place, points[place], areas[place], rng))
     rows = np.repeat(place[crowded:], left[crowded:])
-    window = _WINDOW * float(degrees.mean()) if local else float(count)
-    pairs.append(_meet_near(rows, count, window, pairs[1], rng))
+    pairs.append(_meet(rows, points, areas, locality.tail, pairs[1], rng))
     codes = np.concatenate(pairs)
     codes.sort()
     return np.array(np.divmod(codes, count))
@@ -36,65 +67,79 @@ def _code(a: Indices, b: Indices, count: int) -> Indices:
     return np.maximum(a, b) * count + np.minimum(a, b)
 
 
-def _meet_anybody(left: Indices, crowded: int, place: Indices, rng: np.random.Generator) -> Indices:
-    """Give the first `crowded` rows all their partners, drawn from the rows after them.
+def _along_curve(points: Points) -> Indices:
+    """Return the places of points along the curve."""
+    found = np.zeros(len(points), dtype=np.int64)
+    for axis in (0, 1):
+        bits = (points[:, axis] * (1 << _BITS)).astype(np.int64)
+        for shift, mask in _HALVES:
+            bits = (bits | bits << shift) & mask
+        found |= bits << axis
+    return found
 
-    Rows are drawn in proportion to their missing partners, which `left` counts down.
+
+def _around_centres(count: int, rng: np.random.Generator) -> Indices:
+    """Return the place of each row: dense ones at the centres, the others behind them."""
+    order = np.argsort(np.arange(count) % min(_CENTRES, count), kind="stable")
+    place = np.empty(count, dtype=np.int64)
+    place[order] = (np.arange(count) + rng.integers(count)) % count
+    return place
+
+
+def _choose(
+    left: Indices,
+    tails: Points,
+    place: Indices,
+    points: Points,
+    areas: Points,
+    rng: np.random.Generator,
+) -> Indices:
+    """Give the first rows, one for each of `tails`, all their partners, from the rows after them.
+
+    Rows are drawn in proportion to their missing partners, which `left` counts down, and by their
+    distance.
     """
     found = [np.empty(0, dtype=np.int64)]
-    wanted = left.copy()
-    ends = np.cumsum(wanted)
-    for row in range(crowded):
-        partners = _draw(left, wanted, ends, row, rng)
-        left[partners] -= 1
+    for row, tail in enumerate(tails.tolist()):
+        later = row + 1 + np.flatnonzero(left[row + 1 :])
+        missing = int(left[row])
+        if 0 < missing < len(later):
+            away = np.abs(points[later] - points[row])
+            sides = 2 * np.minimum(away, 1 - away).max(axis=1)
+            beyond = np.maximum(sides**2 / areas[row], 1)
+            # The least of exponential times with these rates are a weighted draw.
+            times = rng.standard_exponential(len(later)) * beyond ** (1 + tail) / left[later]
+            later = later[np.argpartition(times, missing)[:missing]]
+        else:
+            later = later[:missing]
+        left[later] -= 1
         left[row] = 0
-        found.append(_code(place[row], place[partners], len(left)))
+        found.append(_code(place[row], place[later], len(left)))
     return np.concatenate(found)
 
 
-def _draw(
-    left: Indices, wanted: Indices, ends: Indices, row: int, rng: np.random.Generator
+def _meet(
+    rows: Indices,
+    points: Points,
+    areas: Points,
+    tail: float,
+    taken: Indices,
+    rng: np.random.Generator,
 ) -> Indices:
-    """Return distinct partners for `row`, drawn from later rows by their own missing partners.
-
-    Rows are drawn by their original number (which `ends` sums up), and kept by the share of it
-    that is still missing: this avoids a look at all rows, if most draws are kept.
-    """
-    missing = int(left[row])
-    chosen = np.empty(0, dtype=np.int64)
-    for _ in range(_DRAWS):
-        if missing == 0 or 4 * missing > min(len(left) - row, ends[-1] - ends[row]):
-            break
-        drawn = rng.integers(ends[row], ends[-1], 3 * (missing - len(chosen)) + 16)
-        rows = np.searchsorted(ends, drawn, side="right")
-        rows = rows[rng.random(len(rows)) * wanted[rows] < left[rows]]
-        chosen = np.unique(np.concatenate((chosen, rows)))
-        if len(chosen) >= missing:
-            return rng.permutation(chosen)[:missing]
-    return _draw_exactly(left, row, missing, rng)
-
-
-def _draw_exactly(left: Indices, row: int, missing: int, rng: np.random.Generator) -> Indices:
-    """Return such partners by a look at all rows."""
-    open_rows = row + 1 + np.flatnonzero(left[row + 1 :])
-    if missing >= len(open_rows) or missing == 0:
-        return open_rows[:missing]
-    # The least of exponential times with these rates are a weighted draw without replacement.
-    times = rng.standard_exponential(len(open_rows)) / left[open_rows]
-    return open_rows[np.argpartition(times, missing)[:missing]]
-
-
-def _meet_near(
-    rows: Indices, count: int, window: float, taken: Indices, rng: np.random.Generator
-) -> Indices:
-    """Pair rows that are at most about a window apart.
+    """Pair rows: each goes to somewhere around its point, and meets the next one along the curve.
 
     `rows` has each row once for every partner that it misses.
     """
+    count = len(points)
     found = np.empty(0, dtype=np.int64)
     taken = np.sort(taken)
+    nearest = areas / 4  # two that meet have both gone up to half a side
     for _ in range(_ROUNDS):
-        order = np.argsort(rows + rng.uniform(0, window, len(rows)))
+        reached = nearest[rows] * rng.random(len(rows)) ** (-1 / tail)
+        sides = np.sqrt(np.minimum(reached, 1))
+        steps = sides[:, None] * (rng.random((len(rows), 2)) - 0.5)
+        # The curve is moved each time, as some near points are far apart along it.
+        order = np.argsort(_along_curve((points[rows] + steps + rng.random(2)) % 1))
         rows = rows[order[: len(order) // 2 * 2]]
         first, second = rows[::2], rows[1::2]
         codes = _code(first, second, count)
@@ -108,5 +153,5 @@ def _meet_near(
         rows = np.concatenate((first[~kept], second[~kept]))
         if len(rows) < 2:
             break
-        window = min(2 * window, float(count))
+        nearest *= _WIDER
     return found
